@@ -1,0 +1,83 @@
+// @ts-check
+// Runs one private mariadbd for mariadb.js: node mariadb-keeper.js DIR MARIADBD [OPTION…]
+// It outlives its starter only by the moment it takes to kill the server and remove DIR: however the starter ends, the
+// kernel closes the pipe that is our stdin.
+import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  accessSync,
+  constants,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+const [dir = '', mariadbd = '', ...options] = process.argv.slice(2);
+
+const TEMPLATE_OPTIONS = [
+  '--no-defaults',
+  '--force', // whatever the machine's host name resolves to
+  '--skip-name-resolve',
+  '--skip-test-db',
+  '--innodb-log-file-size=16M', // every server copies it
+  '--loose-debug-no-sync',
+];
+
+const template = templateFolder();
+process.once('exit', (code) => {
+  remove(dir);
+  if (code !== 0) remove(template); // it may be damaged, and the next run makes another
+});
+if (!existsSync(template)) makeTemplate();
+cpSync(template, join(dir, 'data'), { recursive: true, mode: constants.COPYFILE_FICLONE });
+
+const server = spawn(mariadbd, options, { stdio: ['ignore', 'inherit', 'inherit'] });
+server.once('exit', (code, signal) => process.exit(signal === 'SIGKILL' ? 0 : (code ?? 1)));
+
+const end = () => server.kill('SIGKILL');
+process.stdin.on('error', end).on('close', end).resume();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, end);
+
+/** Where this mariadbd's fresh data folder is kept, from which every server starts. */
+function templateFolder() {
+  const origin = [mariadbd, statSync(mariadbd).mtimeMs, process.getuid?.(), TEMPLATE_OPTIONS];
+  const key = createHash('sha256').update(JSON.stringify(origin)).digest('hex').slice(0, 16);
+  return join(cacheFolder(), `mariadb-template-${key}`);
+}
+
+/** The user's cache folder, or else the server's own, which saves nothing but works. */
+function cacheFolder() {
+  try {
+    const folder = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
+    if (!existsSync(folder)) mkdirSync(folder);
+    accessSync(folder, constants.W_OK);
+    return folder;
+  } catch {
+    return dir;
+  }
+}
+
+/** Under another name first: nobody ever meets half a template. */
+function makeTemplate() {
+  const draft = mkdtempSync(`${template}.`);
+  try {
+    execFileSync('mariadb-install-db', [...TEMPLATE_OPTIONS, `--datadir=${draft}`], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    renameSync(draft, template);
+  } catch (error) {
+    remove(draft);
+    if (!existsSync(template)) throw error; // else another run was quicker
+  }
+}
+
+/** @param {string} folder */
+function remove(folder) {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}

@@ -1,0 +1,221 @@
+// @ts-check
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import mysql from 'mysql2/promise';
+import { findProgram } from './apt.js';
+
+const PACKAGES = ['mariadb-server-core', 'mariadb-client-core'];
+const MARIADBD = { programs: ['mariadbd'], packages: PACKAGES, folders: ['/usr/sbin'] };
+const KEEPER = join(import.meta.dirname, 'mariadb-keeper.js');
+const READY_MS = 60_000;
+const LOG_TAIL_BYTES = 4096;
+
+const ISOLATED = [
+  '--no-defaults',
+  '--bind-address=127.0.0.1',
+  '--socket=', // none: its path would have to fit into 104 bytes
+  '--skip-name-resolve',
+  '--character-set-server=utf8mb4',
+  '--collation-server=utf8mb4_general_ci',
+  '--default-time-zone=+00:00',
+  '--max-connections=1000', // many pools on a machine with many cores
+];
+
+const NOT_DURABLE = [
+  '--innodb-flush-log-at-trx-commit=0',
+  '--innodb-log-file-size=16M', // as in the keeper's template: nothing to resize
+  '--loose-innodb-flush-method=nosync',
+  '--loose-innodb-doublewrite=0',
+  '--loose-debug-no-sync', // tables of other engines and their definitions
+];
+
+/**
+ * @typedef {object} Settings
+ * @property {boolean} [durable] write to disk at each commit, as in production
+ * @property {string} [bufferPool] size of InnoDB's buffer pool
+ * @property {string[]} [extra] further options of mariadbd
+ */
+
+/** @typedef {{ host: string, port: number, user: string, password: string }} Account */
+
+/**
+ * @typedef {object} MariadbServer
+ * @property {number} port on 127.0.0.1
+ * @property {string} dir the server's folder
+ * @property {number} pid of mariadbd itself
+ * @property {(database?: string) => string} url of a database, or of the server
+ * @property {(name: string) => Promise<string>} createDatabase makes an empty database and answers its URL
+ * @property {() => Promise<void>} stop kills the server and removes its folder
+ */
+
+/**
+ * The path of mariadbd. With `install`, a missing one is installed first, if we are root and have apt.
+ * @param {{ install?: boolean }} [options]
+ */
+export function findMariadb({ install = false } = {}) {
+  return findProgram(MARIADBD, install);
+}
+
+/**
+ * Starts a private MariaDB on a free port of 127.0.0.1, with an account for the tests that may do everything.
+ * Server and folder are gone soon after this process, however it ends.
+ * @param {Settings} [settings]
+ * @returns {Promise<MariadbServer>}
+ */
+export async function startMariadb(settings = {}) {
+  const mariadbd = findMariadb();
+  if (!mariadbd) throw new Error(`No mariadbd was found: apt-get install ${PACKAGES.join(' ')}`);
+  // A second time, since the port may have been taken meanwhile, or the template been damaged.
+  return launch(mariadbd, settings).catch(() => launch(mariadbd, settings));
+}
+
+/**
+ * @param {string} mariadbd
+ * @param {Settings} settings
+ * @returns {Promise<MariadbServer>}
+ */
+async function launch(mariadbd, settings) {
+  const account = { host: '127.0.0.1', port: await freePort(), user: 'app', password: randomBytes(16).toString('hex') };
+  const dir = mkdtempSync(join(tmpdir(), 'mariadb-'));
+  writeFileSync(join(dir, 'init.sql'), accountSql(account));
+  const log = openSync(join(dir, 'mariadbd.log'), 'a+');
+  const keeper = spawn(process.execPath, [KEEPER, dir, mariadbd, ...serverOptions(dir, account.port, settings)], {
+    detached: true, // so that Ctrl-C does not hit it
+    stdio: ['pipe', log, log],
+    env: { ...process.env, NODE_OPTIONS: '' },
+  });
+  keeper.unref();
+  try {
+    await untilReady(keeper, account);
+    return describe(keeper, dir, account);
+  } catch (cause) {
+    await end(keeper);
+    throw new Error(`MariaDB did not start. Its log ends with:\n${tail(log)}`, { cause });
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** @param {Account} account */
+function accountSql({ user, host, password }) {
+  const name = `'${user}'@'${host}'`;
+  return `CREATE USER ${name} IDENTIFIED BY '${password}';\nGRANT ALL ON *.* TO ${name} WITH GRANT OPTION;\n`;
+}
+
+/**
+ * @param {string} dir
+ * @param {number} port
+ * @param {Settings} settings
+ */
+function serverOptions(dir, port, { durable = false, bufferPool = '64M', extra = [] }) {
+  return [
+    ...ISOLATED,
+    ...(process.getuid?.() === 0 ? ['--user=root'] : []),
+    `--port=${port}`,
+    `--datadir=${join(dir, 'data')}`,
+    `--tmpdir=${dir}`,
+    `--pid-file=${join(dir, 'mariadbd.pid')}`,
+    `--init-file=${join(dir, 'init.sql')}`,
+    `--innodb-buffer-pool-size=${bufferPool}`,
+    ...(durable ? [] : NOT_DURABLE),
+    ...extra,
+  ];
+}
+
+/** @returns {Promise<number>} */
+async function freePort() {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+/**
+ * @param {import('node:child_process').ChildProcess} keeper
+ * @param {Account} account
+ */
+async function untilReady(keeper, account) {
+  const deadline = Date.now() + READY_MS;
+  while (!hasEnded(keeper)) {
+    if (await answers(account)) return;
+    if (Date.now() > deadline) throw new Error(`No answer within ${READY_MS} ms`);
+    await sleep(20);
+  }
+  throw new Error('It ended by itself');
+}
+
+/** @param {Account} account */
+function answers(account) {
+  return withConnection(account, (connection) => connection.ping()).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * @param {Account} account
+ * @param {(connection: mysql.Connection) => Promise<unknown>} use
+ */
+async function withConnection(account, use) {
+  const connection = await mysql.createConnection({ ...account, connectTimeout: 2_000 });
+  try {
+    await use(connection);
+  } finally {
+    connection.destroy();
+  }
+}
+
+/**
+ * @param {import('node:child_process').ChildProcess} keeper
+ * @param {string} dir
+ * @param {Account} account
+ * @returns {MariadbServer}
+ */
+function describe(keeper, dir, account) {
+  const { host, port, user, password } = account;
+  const url = (database = '') => `mariadb://${user}:${password}@${host}:${port}/${database}`;
+  return {
+    port,
+    dir,
+    pid: Number(readFileSync(join(dir, 'mariadbd.pid'), 'utf8')),
+    url,
+    async createDatabase(name) {
+      await withConnection(account, (connection) => connection.query('CREATE DATABASE ??', [name]));
+      return url(name);
+    },
+    stop: () => end(keeper),
+  };
+}
+
+/** @param {import('node:child_process').ChildProcess} keeper */
+async function end(keeper) {
+  if (hasEnded(keeper)) return;
+  const ended = once(keeper, 'exit');
+  keeper.ref();
+  keeper.stdin?.destroy();
+  await ended;
+}
+
+/** @param {import('node:child_process').ChildProcess} keeper */
+function hasEnded({ exitCode, signalCode }) {
+  return exitCode !== null || signalCode !== null;
+}
+
+/**
+ * The end of a file that may have been removed meanwhile.
+ * @param {number} file
+ */
+function tail(file) {
+  const { size } = fstatSync(file);
+  const bytes = Buffer.alloc(Math.min(size, LOG_TAIL_BYTES));
+  readSync(file, bytes, 0, bytes.length, size - bytes.length);
+  return bytes.toString().trimEnd();
+}

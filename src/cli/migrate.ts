@@ -1,0 +1,28 @@
+import { Clock } from '../platform/clock.js';
+import { loadConfiguration } from '../platform/configuration/load-configuration.js';
+import { connectWhenUp } from '../platform/database/connect-when-up.js';
+import { dataSourceOptions } from '../platform/database/data-source-options.js';
+import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
+import { UsageError } from './usage-error.js';
+
+const PATIENCE = 30_000;
+
+/** `migrate`: brings the schema up to date. `migrate --check`: exit code 1 when it is not. */
+export async function migrateCommand(parameters: string[]): Promise<number> {
+  const [option, ...more] = parameters;
+  if ((option !== undefined && option !== '--check') || more.length > 0)
+    throw new UsageError(`migrate ${parameters.join(' ')}?`);
+  const dataSource = await connectWhenUp(dataSourceOptions(loadConfiguration()), option ? 0 : PATIENCE);
+  try {
+    if (option === '--check') {
+      const pending = await hasPendingMigrations(dataSource);
+      process.stdout.write(pending ? 'migrations are pending\n' : 'up to date\n');
+      return pending ? 1 : 0;
+    }
+    const done = await migrate(dataSource, new Clock());
+    process.stdout.write(done.length > 0 ? done.map((name) => `migrated: ${name}\n`).join('') : 'up to date\n');
+    return 0;
+  } finally {
+    await dataSource.destroy();
+  }
+}

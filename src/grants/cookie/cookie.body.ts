@@ -1,0 +1,17 @@
+import { IsIn, IsString, Matches } from 'class-validator';
+import { Optional } from '../../oauth/parameters.js';
+import { UUID } from '../../platform/uuid.js';
+import { GrantBody } from '../../token/grant.js';
+
+/** The parameters of specification 4.1; at the address of 4.2 `organization_id` may be left to the path. */
+export class CookieBody extends GrantBody {
+  @IsIn(['token'])
+  response_type: 'token';
+
+  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  override organization_id: string;
+
+  @Optional()
+  @IsString()
+  override redirect_uri?: string;
+}

@@ -1,0 +1,22 @@
+import { Injectable } from '@nestjs/common';
+import { Identities } from '../../identity/identities.js';
+import { IdentityCookies } from '../../identity/identity-cookies.js';
+import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
+import { CookieBody } from './cookie.body.js';
+
+/** Specification 4.1 and 4.2: whoever shows a browser's cookies is its customer; whoever shows none is a new one. */
+@Injectable()
+@GrantType('cookie', { body: CookieBody, groups: true, responds: ['organization_id'] })
+export class CookieGrant implements Grant<CookieBody> {
+  constructor(
+    private readonly identities: Identities,
+    private readonly cookies: IdentityCookies,
+  ) {}
+
+  async grant({ body, groupId, browser }: GrantRequest<CookieBody>): Promise<Granted> {
+    const organizationId = body.organization_id;
+    const customer = await this.identities.ofBrowser(this.cookies.read(browser.cookies), { organizationId, groupId });
+    for (const line of this.cookies.write(customer)) browser.setCookie(line);
+    return { entityId: customer.entityId, organizationId };
+  }
+}

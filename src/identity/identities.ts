@@ -1,0 +1,100 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
+import { uuidv7 } from '../platform/uuid.js';
+import type { BrowserCredentials } from './identity-cookies.js';
+
+/** Where an identity lives: each organization, and each separated group of it, has its own. */
+export interface Place {
+  organizationId: string;
+  /** The empty text outside of groups. */
+  groupId: string;
+}
+
+interface RecognisedRow {
+  browser_id: string;
+  secret_hash: string;
+  last_seen_day: number;
+  entity_id: string | null;
+}
+
+const DAY = 86_400_000;
+
+const OF_BROWSER =
+  'SELECT entity_id FROM customer_identity WHERE browser_id = ? AND organization_id = ? AND group_id = ?';
+
+/** From any identity of a browser: the browser itself, and its identity in the asked place if there is one. */
+const RECOGNISE = `
+  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id
+  FROM customer_identity shown
+  JOIN customer_identity browser ON browser.entity_id = shown.browser_id
+  LEFT JOIN customer_identity here
+    ON here.browser_id = shown.browser_id AND here.organization_id = ? AND here.group_id = ?
+  WHERE shown.entity_id = ?`;
+
+const INSERT = `INTO customer_identity
+  (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?)`;
+
+/** Who a customer is: creates identities and recognises browsers (specification 4.1 and 4.2, contract section 4). */
+@Injectable()
+export class Identities {
+  private readonly insertIfAbsent: string;
+
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+  ) {
+    this.insertIfAbsent = `INSERT ${database.ignore} ${INSERT}`;
+  }
+
+  /**
+   * The customer behind a browser's credentials in a place, made if the browser has none there yet. Credentials that
+   * nobody has are as good as none: a new browser with a new secret.
+   *
+   * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs one INSERT.
+   */
+  async ofBrowser(credentials: BrowserCredentials | undefined, place: Place): Promise<BrowserCredentials> {
+    const row = credentials && (await this.recognise(credentials, place));
+    if (!row) return this.newBrowser(place);
+    await this.noteVisit(row);
+    const entityId = row.entity_id ?? (await this.newIdentity(row.browser_id, place));
+    return { entityId, secret: credentials.secret };
+  }
+
+  private async recognise({ entityId, secret }: BrowserCredentials, place: Place): Promise<RecognisedRow | undefined> {
+    const parameters = [place.organizationId, place.groupId, entityId];
+    const [row] = await this.database.select<RecognisedRow>(RECOGNISE, parameters);
+    return row && equalInConstantTime(row.secret_hash, sha256(secret)) ? row : undefined;
+  }
+
+  private async newBrowser({ organizationId, groupId }: Place): Promise<BrowserCredentials> {
+    const now = this.clock.now();
+    const entityId = uuidv7(now);
+    const secret = randomSecret('hex');
+    const row = [entityId, entityId, organizationId, groupId, sha256(secret), Math.floor(now / DAY), new Date(now)];
+    await this.database.change(`INSERT ${INSERT}`, row);
+    return { entityId, secret };
+  }
+
+  /** Of parallel first calls to a place one makes the identity, by the unique key; all get that one. */
+  private async newIdentity(browserId: string, { organizationId, groupId }: Place): Promise<string> {
+    const now = this.clock.now();
+    const row = [uuidv7(now), browserId, organizationId, groupId, null, null, new Date(now)];
+    await this.database.change(this.insertIfAbsent, row);
+    const [made] = await this.database.select<{ entity_id: string }>(OF_BROWSER, [browserId, organizationId, groupId]);
+    if (!made) throw new Error('an identity vanished while it was made');
+    return made.entity_id;
+  }
+
+  /** The day's first call keeps a browser from being purged as one that never came back. */
+  private async noteVisit({ browser_id, last_seen_day }: RecognisedRow): Promise<void> {
+    const today = Math.floor(this.clock.now() / DAY);
+    if (last_seen_day >= today) return;
+    await this.database.change('UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ?', [
+      today,
+      browser_id,
+    ]);
+  }
+}

@@ -1,0 +1,42 @@
+import { mkdirSync } from 'node:fs';
+import { type Service, startService } from './bootstrap.js';
+import type { Configuration } from './platform/configuration/configuration.js';
+import { loadConfiguration } from './platform/configuration/load-configuration.js';
+import { demoRegistry } from './registry/demo-registry.js';
+import { welcome } from './welcome.js';
+
+const LONGEST_STOP = 9_500;
+
+try {
+  await main(loadConfiguration());
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exit(1);
+}
+
+async function main(configuration: Configuration): Promise<void> {
+  let service: Service | undefined;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop(service));
+  const demo = isFirstRun(configuration);
+  if (demo) {
+    mkdirSync(configuration.DATA_DIR, { recursive: true });
+    configuration.REGISTRY_FILE = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL);
+  }
+  service = await startService({ configuration });
+  process.stdout.write(welcome(configuration, service, demo));
+}
+
+/** Nothing is set up: the embedded database gets something to try the service with. */
+function isFirstRun({ embedded, REGISTRY_FILE, NODE_ENV }: Configuration): boolean {
+  return embedded && !REGISTRY_FILE && NODE_ENV !== 'production';
+}
+
+/** Whatever hangs, the process is gone before the cluster would kill it. */
+function stop(service: Service | undefined): void {
+  setTimeout(() => process.exit(1), LONGEST_STOP).unref();
+  if (!service) process.exit(0); // nothing was answered yet
+  service.stop().then(
+    () => process.exit(0),
+    () => process.exit(1),
+  );
+}

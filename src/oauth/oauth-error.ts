@@ -1,0 +1,134 @@
+/** The texts of the specification, section 7. */
+const MALFORMED =
+  'The request is missing a required parameter, includes an invalid parameter value, includes a parameter more than once, or is otherwise malformed.';
+const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
+
+interface Details {
+  /** For the caller: names the parameter and the rule, never a value. */
+  hint?: string;
+  /** For the log alone. */
+  reason?: string;
+  cause?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** The one shape of an error on the wire (contract, section 6). */
+export interface ErrorBody {
+  error: string;
+  error_description: string;
+  error_hint?: string;
+  oauth_exception: string;
+  exception_description: string;
+  request_id: string;
+}
+
+/**
+ * A refusal, in the words of RFC 6749 section 5.2 and RFC 6750 section 3.1. Made only by the factories below, so that
+ * an error has one status and one text. `hint` is for the caller, `reason` and `cause` are for the log.
+ */
+export class OAuthError extends Error {
+  readonly hint: string | undefined;
+  readonly reason: string | undefined;
+  readonly headers: Record<string, string>;
+
+  private constructor(
+    readonly code: string,
+    readonly status: number,
+    readonly description: string,
+    { hint, reason, cause, headers = {} }: Details = {},
+  ) {
+    super(reason ?? hint ?? code, { cause });
+    this.hint = hint;
+    this.reason = reason;
+    this.headers = headers;
+  }
+
+  /** A parameter is missing, repeated, of the wrong shape or unknown: 400. `hint` names it and the rule. */
+  static invalidRequest(hint: string, reason?: string): OAuthError {
+    return new OAuthError('invalid_request', 400, MALFORMED, { hint, ...(reason && { reason }) });
+  }
+
+  /** The body is not JSON: 400. */
+  static invalidMessage(): OAuthError {
+    return new OAuthError('invalid_request', 400, 'Invalid message', { hint: 'body: not JSON' });
+  }
+
+  /** The bytes on the connection are no HTTP request, or come too slowly: 400, 408 or 431. */
+  static brokenRequest(status: number): OAuthError {
+    return new OAuthError('invalid_request', status, MALFORMED, { hint: 'HTTP: not a request that can be read' });
+  }
+
+  /** No bearer, or one that is not valid here: 401. Why is for the log alone. */
+  static invalidToken(reason: string): OAuthError {
+    const headers = { 'WWW-Authenticate': 'Bearer error="invalid_token"' };
+    return new OAuthError('invalid_token', 401, 'Invalid access token', { reason, headers });
+  }
+
+  /** A code is unknown, expired, used, somebody else's, or fails PKCE: 400. Which of these is for the log alone. */
+  static invalidGrant(reason: string): OAuthError {
+    return new OAuthError('invalid_grant', 400, NOT_AUTHORIZED, { reason });
+  }
+
+  /** The client, or the organization, may not use this grant: 400. */
+  static unauthorizedClient(hint: string): OAuthError {
+    return new OAuthError('unauthorized_client', 400, NOT_AUTHORIZED, { hint });
+  }
+
+  static unsupportedGrantType(): OAuthError {
+    const description = 'The authorization grant type is not supported by this service';
+    return new OAuthError('unsupported_grant_type', 400, description, { hint: 'grant_type: not one of this service' });
+  }
+
+  /** The bearer is good, its scope does not reach: 403. */
+  static insufficientScope(scope: string): OAuthError {
+    const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${scope}"` };
+    const description = 'The access token does not have the scope that this request needs';
+    return new OAuthError('insufficient_scope', 403, description, { hint: `scope: ${scope} is needed`, headers });
+  }
+
+  static notFound(): OAuthError {
+    return new OAuthError('not_found', 404, 'There is nothing at this address');
+  }
+
+  /** The caller is told the other methods by an `Allow` header that is set where the routes are known. */
+  static methodNotAllowed(): OAuthError {
+    return new OAuthError('method_not_allowed', 405, 'This address does not know this method');
+  }
+
+  static payloadTooLarge(): OAuthError {
+    const headers = { Connection: 'close' }; // the rest of the body may still be on its way
+    return new OAuthError('payload_too_large', 413, 'The request body is too large', {
+      hint: 'body: at most 16 KiB',
+      headers,
+    });
+  }
+
+  /** The body comes compressed: 415. Nobody needs that for 16 KiB, and a few bytes could unpack to gigabytes. */
+  static unsupportedEncoding(): OAuthError {
+    return new OAuthError('invalid_request', 415, MALFORMED, { hint: 'Content-Encoding: send the body as it is' });
+  }
+
+  /** The database, or something else this request needs, is away: 503, come again. */
+  static unavailable(cause?: unknown): OAuthError {
+    const headers = { 'Retry-After': '1' };
+    const description = 'The service cannot answer at the moment; try again later';
+    return new OAuthError('temporarily_unavailable', 503, description, { headers, cause });
+  }
+
+  /** Anything nobody foresaw: 500. The cause is only in the log. */
+  static serverError(cause: unknown): OAuthError {
+    return new OAuthError('server_error', 500, 'The service met an unexpected condition', { cause });
+  }
+
+  /** The error as it goes on the wire: in RFC 6749's vocabulary, and in the one that existing browser SDKs read. */
+  toBody(requestId: string): ErrorBody {
+    return {
+      error: this.code,
+      error_description: this.description,
+      ...(this.hint && { error_hint: this.hint }),
+      oauth_exception: this.code,
+      exception_description: this.description,
+      request_id: requestId,
+    };
+  }
+}

@@ -1,0 +1,46 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Request, Response } from 'express';
+import { OAuthError } from './oauth-error.js';
+
+/** Turns whatever is thrown, on whatever layer, into the one error shape (contract, section 6). */
+@Catch()
+export class OAuthExceptionFilter implements ExceptionFilter {
+  private readonly logger = new Logger('Error');
+
+  constructor(private readonly adapterHost: HttpAdapterHost) {}
+
+  catch(exception: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<Request>();
+    const response = host.switchToHttp().getResponse<Response>();
+    const error = asOAuthError(exception);
+    if (error.status >= 500) this.logger.error(`${request.id} ${error.code}: ${traceOf(error.cause)}`);
+    if (response.headersSent) return void response.destroy();
+    response.removeHeader('Set-Cookie'); // a refusal gives nothing, also where it came late
+    for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
+    this.adapterHost.httpAdapter.reply(response, error.toBody(request.id), error.status);
+  }
+}
+
+function asOAuthError(exception: unknown): OAuthError {
+  if (exception instanceof OAuthError) return exception;
+  if (!(exception instanceof HttpException)) return OAuthError.serverError(exception);
+  switch (exception.getStatus()) {
+    case 400: // Express could not decode the path
+      return OAuthError.invalidRequest('address: percent-encoding is broken');
+    case 404:
+      return OAuthError.notFound();
+    case 405:
+      return OAuthError.methodNotAllowed();
+    case 503:
+      return OAuthError.unavailable(exception.cause ?? exception);
+    default:
+      return OAuthError.serverError(exception);
+  }
+}
+
+/** The stack of an error and of what caused it. Database errors name the statement, never its parameters. */
+function traceOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  return cause.cause ? `${cause.stack}\ncaused by ${traceOf(cause.cause)}` : String(cause.stack);
+}

@@ -1,0 +1,111 @@
+import { Transform, Type } from 'class-transformer';
+import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Matches, Max, Min, ValidateBy } from 'class-validator';
+
+const DAY = 86_400;
+const YEAR = 365 * DAY;
+
+const Flag = () => Transform(({ value }) => (value === 'true' ? true : value === 'false' ? false : value));
+const AnyPort = (): PropertyDecorator => (target, name) => {
+  for (const decorate of [Type(() => Number), IsInt(), Min(0), Max(65_535)]) decorate(target, name);
+};
+/** An http(s) origin as URLs write it: no path, query, credentials, default port or upper case. */
+const IsOrigin = () =>
+  ValidateBy({
+    name: 'isOrigin',
+    validator: {
+      validate: (value) => /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value,
+      defaultMessage: () => 'must be an http(s) address without path, and without a slash at its end',
+    },
+  });
+const Seconds =
+  (longest: number): PropertyDecorator =>
+  (target, name) => {
+    for (const decorate of [Type(() => Number), IsInt(), Min(1), Max(longest)]) decorate(target, name);
+  };
+
+/**
+ * Everything an operator can set, under the names of the environment (contract, section 7). Each may also be given as
+ * `NAME_FILE`, the path of a file that holds the value. A field without a value here gets its default from the others,
+ * in load-configuration.ts.
+ */
+export class Configuration {
+  /** `production` forbids what only a first run may do: a demo registry, an AUTH_URL without TLS. */
+  @IsString()
+  NODE_ENV = 'development';
+
+  /** `sqlite:PATH`, `mysql://user:password@host:port/database` or `mariadb://…`. */
+  @Matches(/^(sqlite:.+|(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?)$/, {
+    message: 'must be sqlite:PATH, mysql://user:password@host:port/database or mariadb://…',
+  })
+  DATABASE_URL: string;
+
+  /** Connections to the database that one process may hold. */
+  @Type(() => Number)
+  @IsInt()
+  @Min(1)
+  @Max(1_000)
+  DB_POOL_SIZE = 10;
+
+  /** The folder of the embedded database and what a first run generates. */
+  @IsString()
+  DATA_DIR = './var';
+
+  /** The address to bind; every address of the machine, IPv6 too, when left out. */
+  @IsOptional()
+  @IsString()
+  HOST?: string;
+
+  @AnyPort()
+  PORT = 3000;
+
+  @AnyPort()
+  MANAGEMENT_PORT = 3001;
+
+  /** The base address callers use; issuer of the tokens, host of the cookies. No slash at its end. */
+  @IsOrigin()
+  AUTH_URL: string;
+
+  /** A YAML file of organizations, clients and agents, applied at every start. */
+  @IsOptional()
+  @IsString()
+  REGISTRY_FILE?: string;
+
+  /** Whether a start brings the schema up to date; `true` by default only for SQLite. */
+  @Flag()
+  @IsBoolean()
+  MIGRATE_ON_START: boolean;
+
+  /** What stands before the `:` of every token. */
+  @Matches(/^[A-Za-z0-9-]{1,16}$/, { message: 'must be 1 to 16 letters, digits or hyphens' })
+  TOKEN_REGION = 'dev';
+
+  /** A private JWK Set. Required unless the database is SQLite, which lets the first start generate one. */
+  @IsOptional()
+  @IsString()
+  SIGNING_KEYS_FILE?: string;
+
+  /** Seconds a customer access token is valid (specification, section 8). */
+  @Seconds(YEAR)
+  CUSTOMER_TOKEN_TTL = 28_800;
+
+  /** What stands before `cid` and `cst` in the names of the identity cookies. */
+  @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, hyphens or underscores' })
+  COOKIE_PREFIX = '__svc_';
+
+  /** `Domain` of the identity cookies: a host name, by default AUTH_URL's; `host-only` leaves the attribute out. */
+  @Matches(/^[A-Za-z0-9.:[\]-]{1,253}$/, { message: 'must be a host name, or host-only' })
+  COOKIE_DOMAIN: string;
+
+  /** Adds `Partitioned` (CHIPS) to the identity cookies. */
+  @Flag()
+  @IsBoolean()
+  COOKIE_PARTITIONED = false;
+
+  @IsIn(['fatal', 'error', 'warn', 'log', 'debug', 'verbose'])
+  LOG_LEVEL: 'fatal' | 'error' | 'warn' | 'log' | 'debug' | 'verbose' = 'log';
+
+  /** Whether the embedded SQLite is the database: the mode of a first run, of one process alone. */
+  get embedded(): boolean {
+    return this.DATABASE_URL.startsWith('sqlite:');
+  }
+}

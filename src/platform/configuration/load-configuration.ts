@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { plainToInstance } from 'class-transformer';
+import { validateSync } from 'class-validator';
+import { declaredProperties } from '../declared-properties.js';
+import { Configuration } from './configuration.js';
+
+/** Every fault of the environment at once; the message names variables and rules, never a value. */
+export class ConfigurationError extends Error {
+  constructor(readonly faults: string[]) {
+    super(`the configuration is not usable:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+  }
+}
+
+/**
+ * Reads the configuration from an environment, usually `process.env`.
+ *
+ * @throws ConfigurationError naming every fault
+ */
+export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env): Configuration {
+  const faults: string[] = [];
+  const values = Object.fromEntries(
+    declaredProperties(Configuration)
+      .map((name) => [name, given(name, environment, faults)] as const)
+      .filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const configuration = plainToInstance(Configuration, values);
+  applyDefaults(configuration);
+  for (const { property, constraints } of validateSync(configuration)) {
+    faults.push(...Object.values(constraints ?? {}).map((rule) => `${property}: ${rule.replace(`${property} `, '')}`));
+  }
+  faults.push(...(faults.length === 0 ? contradictions(configuration) : []));
+  if (faults.length > 0) throw new ConfigurationError(faults);
+  return configuration;
+}
+
+function given(name: string, environment: NodeJS.ProcessEnv, faults: string[]): string | undefined {
+  const file = environment[`${name}_FILE`];
+  // SIGNING_KEYS_FILE and REGISTRY_FILE are names of their own, not files that hold a path
+  if (file === undefined || file === '' || environment[name]) {
+    if (file && environment[name]) faults.push(`${name}: given twice, also as ${name}_FILE`);
+    return environment[name];
+  }
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    faults.push(`${name}_FILE: the file cannot be read`);
+    return undefined;
+  }
+}
+
+function applyDefaults(configuration: Configuration): void {
+  configuration.DATABASE_URL ??= `sqlite:${join(configuration.DATA_DIR, 'service.sqlite')}`;
+  configuration.AUTH_URL ??= `http://localhost:${configuration.PORT}`;
+  configuration.MIGRATE_ON_START ??= configuration.embedded;
+  if (URL.canParse(configuration.AUTH_URL)) {
+    configuration.COOKIE_DOMAIN ??= new URL(configuration.AUTH_URL).hostname;
+  }
+}
+
+function contradictions(configuration: Configuration): string[] {
+  const { AUTH_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE, embedded } = configuration;
+  const { protocol, hostname } = new URL(AUTH_URL);
+  const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+  return [
+    NODE_ENV === 'production' && protocol !== 'https:' && !loopback && 'AUTH_URL: must be https in production',
+    PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must not be PORT',
+    !embedded &&
+      !SIGNING_KEYS_FILE &&
+      'SIGNING_KEYS_FILE: required with MySQL, since all processes share the keys; make one with: node dist/cli.js keys generate > keys.json',
+  ].filter((fault) => fault !== false);
+}

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import libsql from 'libsql';
+import mysql, { type Pool, type PoolOptions } from 'mysql2';
+import type { DataSourceOptions } from 'typeorm';
+import { migrations } from '../../migrations/migrations.js';
+import type { Configuration } from '../configuration/configuration.js';
+
+/** One set of entities and migrations for each database that DATABASE_URL can name. */
+export function dataSourceOptions(configuration: Configuration): DataSourceOptions {
+  const url = configuration.DATABASE_URL;
+  const schema = { migrations, migrationsTransactionMode: 'each', logging: false } as const;
+  if (configuration.embedded) {
+    return {
+      ...schema,
+      type: 'better-sqlite3',
+      driver: libsql,
+      database: url.slice('sqlite:'.length),
+      enableWAL: true,
+      prepareDatabase: (database: { pragma(text: string): unknown }) => void database.pragma('busy_timeout = 5000'),
+    };
+  }
+  const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);
+  const tls = searchParams.get('ssl') === 'true' || searchParams.has('ssl_ca');
+  return {
+    ...schema,
+    // the two differ in the types they report: the wrong one sees a schema that is for ever out of date
+    type: protocol === 'mariadb:' ? 'mariadb' : 'mysql',
+    driver: { createPool },
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(port || 3306),
+    username: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    database: decodeURIComponent(pathname.slice(1)),
+    ...(tls && {
+      ssl: searchParams.has('ssl_ca') ? { ca: readFileSync(`${searchParams.get('ssl_ca')}`, 'utf8') } : {},
+    }),
+    timezone: 'Z',
+    charset: 'utf8mb4',
+    connectTimeout: 1_000,
+    poolSize: configuration.DB_POOL_SIZE,
+    extra: { queueLimit: 100 * configuration.DB_POOL_SIZE, enableKeepAlive: true, jsonStrings: true },
+  };
+}
+
+/** Given to TypeORM as its driver, since a session's settings must be listened for before the first connection. */
+function createPool(options: PoolOptions): Pool {
+  const pool = mysql.createPool(options);
+  pool.on('connection', (connection) => {
+    connection.on('error', () => undefined); // the pool drops it; without a listener the process would end
+    connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED', () => undefined);
+    connection.query("SET SESSION innodb_lock_wait_timeout = 2, time_zone = '+00:00'", () => undefined);
+  });
+  return pool;
+}

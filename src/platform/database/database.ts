@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Injectable, ServiceUnavailableException } from '@nestjs/common';
+import type { DataSource, EntityManager } from 'typeorm';
+import { isRepeatable, isUnavailable } from './database-errors.js';
+import { MysqlClient } from './mysql-client.js';
+import type { SqlClient, SqlValue } from './sql-client.js';
+import { SqliteClient, type SqliteConnection } from './sqlite-client.js';
+
+/** Milliseconds after which a statement is given up and its connection destroyed. */
+const DEADLINE = 1_000;
+const ATTEMPTS = 5;
+
+/**
+ * The statements of request paths: one round trip each, bounded in time, repeated where the server asks for it.
+ * TypeORM's repositories serve what is not one: the registry, the operator's commands.
+ */
+@Injectable()
+export class Database {
+  /** Statements sent since the start. */
+  statements = 0;
+  /** `IGNORE` or `OR IGNORE`: `INSERT ${ignore} INTO` skips a row whose key exists. */
+  readonly ignore: string;
+  private readonly client: SqlClient;
+  private lastTransaction: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly dataSource: DataSource) {
+    this.client = clientOf(dataSource);
+    this.ignore = this.client.ignore;
+  }
+
+  /** @throws ServiceUnavailableException when the database is away or too slow */
+  select<Row>(sql: string, parameters: SqlValue[]): Promise<Row[]> {
+    return this.attempt(() => this.client.select(sql, parameters) as Promise<Row[]>);
+  }
+
+  /**
+   * Sends one INSERT, UPDATE or DELETE and resolves to the number of rows it matched.
+   *
+   * @throws ServiceUnavailableException when the database is away or too slow; the change may have happened
+   */
+  change(sql: string, parameters: SqlValue[]): Promise<number> {
+    return this.attempt(() => this.client.change(sql, parameters));
+  }
+
+  /** Several writes as one. Not for request paths; one at a time, since SQLite has one connection. */
+  transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
+    const result = this.lastTransaction.then(() => this.dataSource.transaction(work));
+    this.lastTransaction = result.catch(() => undefined);
+    return result;
+  }
+
+  private async attempt<Result>(send: () => Promise<Result>): Promise<Result> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        this.statements++;
+        return await send();
+      } catch (error) {
+        if (isRepeatable(error) && attempt < ATTEMPTS) await sleep(Math.random() * 20 * attempt);
+        else if (isUnavailable(error)) throw new ServiceUnavailableException('database', { cause: error });
+        else throw error;
+      }
+    }
+  }
+}
+
+function clientOf({ driver, options }: DataSource): SqlClient {
+  if (options.type === 'better-sqlite3') {
+    return new SqliteClient((driver as unknown as { databaseConnection: SqliteConnection }).databaseConnection);
+  }
+  return new MysqlClient((driver as unknown as { pool: ConstructorParameters<typeof MysqlClient>[0] }).pool, DEADLINE);
+}

@@ -1,0 +1,51 @@
+import type { Pool, PoolConnection, QueryError, ResultSetHeader } from 'mysql2';
+import { DeadlineExceededError } from './database-errors.js';
+import type { SqlClient, SqlValue } from './sql-client.js';
+
+/**
+ * Prepared statements over a mysql2 pool, each with a deadline that covers the wait for a connection too. The pool's own
+ * time-outs do not: before a frozen server its callers would wait for ever.
+ */
+export class MysqlClient implements SqlClient {
+  readonly ignore = 'IGNORE';
+
+  constructor(
+    private readonly pool: Pool,
+    private readonly deadline: number,
+  ) {}
+
+  async select(sql: string, parameters: SqlValue[]): Promise<unknown[]> {
+    return (await this.execute(sql, parameters)) as unknown[];
+  }
+
+  async change(sql: string, parameters: SqlValue[]): Promise<number> {
+    return ((await this.execute(sql, parameters)) as ResultSetHeader).affectedRows;
+  }
+
+  private execute(sql: string, parameters: SqlValue[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      let connection: PoolConnection | undefined;
+      let late = false;
+      const timer = setTimeout(() => {
+        late = true;
+        connection?.destroy(); // what it still answers, nobody would read
+        reject(new DeadlineExceededError(this.deadline));
+      }, this.deadline);
+      this.pool.getConnection((refused, acquired) => {
+        if (late) return acquired?.release();
+        if (refused) {
+          clearTimeout(timer);
+          return reject(refused);
+        }
+        connection = acquired;
+        connection.execute(sql, parameters, (failed: QueryError | null, result: unknown) => {
+          if (late) return;
+          clearTimeout(timer);
+          acquired.release();
+          if (failed) reject(failed);
+          else resolve(result);
+        });
+      });
+    });
+  }
+}

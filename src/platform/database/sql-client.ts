@@ -1,0 +1,13 @@
+/** A value that a column of this service can hold. */
+export type SqlValue = string | number | boolean | Date | null;
+
+/** One way to send a statement to one kind of database. Parameters stand as `?`. */
+export interface SqlClient {
+  /** What makes `INSERT … INTO` skip a row whose key exists: `IGNORE` or `OR IGNORE`. */
+  readonly ignore: string;
+
+  select(sql: string, parameters: SqlValue[]): Promise<unknown[]>;
+
+  /** Resolves to the number of rows that the statement matched. */
+  change(sql: string, parameters: SqlValue[]): Promise<number>;
+}

@@ -1,0 +1,24 @@
+import type { Express } from 'express';
+
+/** The part of Express' router that tells which routes an address has. */
+interface Layer {
+  match(path: string): boolean;
+  route?: { methods: Record<string, boolean | undefined> };
+}
+
+/** The methods that the application's routes know for a path, in upper case; none when there is no such address. */
+export function allowedMethods(application: Express, path: string): string[] {
+  const layers = (application as unknown as { router: { stack: Layer[] } }).router.stack;
+  const methods = layers
+    .filter((layer) => layer.route !== undefined && matches(layer, path))
+    .flatMap((layer) => Object.keys(layer.route?.methods ?? {}));
+  return [...new Set(methods)].map((method) => method.toUpperCase());
+}
+
+function matches(layer: Layer, path: string): boolean {
+  try {
+    return layer.match(path);
+  } catch {
+    return false; // a path whose percent-encoding is broken is nobody's
+  }
+}

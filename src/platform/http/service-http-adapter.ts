@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { MethodNotAllowedException } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import express, { type Request, type RequestHandler, type Response } from 'express';
+import { allowedMethods } from './allowed-methods.js';
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** What `X-Request-Id`, the log and an error's `request_id` call this request. */
+    id: string;
+  }
+}
+
+/** Ids of callers and meshes that are taken over: enough for a UUID or a trace id, too little for markup or a log line. */
+const REQUEST_ID = /^[A-Za-z0-9_.-]{8,64}$/;
+
+/** Express without what an API does not use (etags, `X-Powered-By`, body parsers), and one way to write an answer. */
+export class ServiceHttpAdapter extends ExpressAdapter {
+  constructor() {
+    const application = express();
+    application.disable('x-powered-by');
+    application.disable('etag');
+    application.enable('case sensitive routing');
+    application.use(((request, _response, next) => {
+      const given = request.headers['x-request-id'];
+      request.id = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+      next();
+    }) satisfies RequestHandler);
+    super(application);
+  }
+
+  /** Writes a whole answer: an object as JSON, a text under the Content-Type that its controller has set. */
+  override reply(response: Response, body: unknown, statusCode?: number): void {
+    const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
+    response.writeHead(statusCode ?? response.statusCode, answerHeaders(response, response.req.id, text));
+    response.end(response.req.method === 'HEAD' ? undefined : text);
+  }
+
+  /** An address that exists with other methods answers 405 and names them in `Allow` (RFC 9110 section 15.5.6). */
+  override setNotFoundHandler(notFound: RequestHandler): void {
+    this.use((request: Request, response: Response, next: (error?: unknown) => void) => {
+      const allowed = allowedMethods(this.getInstance(), request.path);
+      if (allowed.length === 0) return notFound(request, response, next);
+      response.setHeader('Allow', allowed.join(', '));
+      next(new MethodNotAllowedException());
+    });
+  }
+}
+
+/** The headers that every answer carries (contract, section 6), but for those its controller has set. */
+function answerHeaders(response: ServerResponse, requestId: string, text: string): Record<string, string | number> {
+  const headers: Record<string, string | number> = {
+    'X-Content-Type-Options': 'nosniff',
+    'X-Request-Id': requestId,
+    'Content-Length': Buffer.byteLength(text),
+  };
+  if (!response.hasHeader('Content-Type')) headers['Content-Type'] = 'application/json; charset=utf-8';
+  if (!response.hasHeader('Cache-Control')) headers['Cache-Control'] = 'no-store';
+  return headers;
+}

@@ -1,0 +1,25 @@
+import { applyDecorators, Controller } from '@nestjs/common';
+
+/**
+ * The two addresses of the service (contract, section 1). A listener answers only the controllers of its own surface:
+ * it puts the surface's name before the path of each request, and the controller's decorator puts it before its routes.
+ * A controller that declares no surface is reachable on neither.
+ */
+export type Surface = 'public' | 'management';
+
+const on = (surface: Surface, path: string | string[]) =>
+  applyDecorators(Controller([path].flat().map((each) => `${surface}/${each}`)));
+
+/** A controller that browsers, apps and services reach on PORT. */
+export const PublicController = (path: string | string[]): ClassDecorator => on('public', path);
+
+/** A controller that only the cluster reaches, on MANAGEMENT_PORT. */
+export const ManagementController = (path: string | string[]): ClassDecorator => on('management', path);
+
+/** The request target a listener hands to the router; an absolute one (RFC 9112 section 3.2.2) loses its authority. */
+export function targetOn(surface: Surface, target: string): string {
+  if (target.startsWith('/')) return `/${surface}${target}`;
+  if (!URL.canParse(target)) return `/${surface}/`;
+  const { pathname, search } = new URL(target);
+  return `/${surface}${pathname}${search}`;
+}

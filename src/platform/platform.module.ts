@@ -1,0 +1,50 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { DataSource, type DataSourceOptions } from 'typeorm';
+import { Clock } from './clock.js';
+import { Configuration } from './configuration/configuration.js';
+import { awaitCurrentSchema, connectWhenUp } from './database/connect-when-up.js';
+import { dataSourceOptions } from './database/data-source-options.js';
+import { Database } from './database/database.js';
+import { HealthController } from './health/health.controller.js';
+import { Readiness } from './health/readiness.js';
+
+export interface PlatformOptions {
+  configuration: Configuration;
+  /** The clock of everything; tests give one that they move. */
+  clock?: Clock;
+  /** Milliseconds to wait for a database that is not there yet; a service waits for ever, a command does not. */
+  patience?: number;
+}
+
+/** What every module may use without naming it: configuration, clock, database. */
+@Module({})
+export class PlatformModule {
+  static forRoot({ configuration, clock = new Clock(), patience = Infinity }: PlatformOptions): DynamicModule {
+    return {
+      module: PlatformModule,
+      global: true,
+      imports: [
+        TypeOrmModule.forRootAsync({
+          useFactory: () => ({ ...dataSourceOptions(configuration), autoLoadEntities: true, retryAttempts: 0 }),
+          dataSourceFactory: (options) => connectWhenUp(options as DataSourceOptions, patience),
+        }),
+      ],
+      controllers: [HealthController],
+      providers: [
+        { provide: Configuration, useValue: configuration },
+        { provide: Clock, useValue: clock },
+        {
+          provide: Database,
+          inject: [DataSource],
+          useFactory: async (dataSource: DataSource) => {
+            await awaitCurrentSchema(dataSource, configuration, clock, patience);
+            return new Database(dataSource);
+          },
+        },
+        Readiness,
+      ],
+      exports: [Configuration, Clock, Database, Readiness],
+    };
+  }
+}

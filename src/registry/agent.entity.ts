@@ -1,0 +1,30 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** A member of an organization's staff, who grants applications access at the authorization page. */
+@Entity('agent')
+@Index('agent_email', ['email'], { unique: true })
+export class Agent {
+  @PrimaryColumn('varchar', { length: 36 })
+  id: string;
+
+  /** In lower case, so that one person is one agent. */
+  @Column('varchar', { length: 254 })
+  email: string;
+
+  @Column('varchar', { length: 200 })
+  name: string;
+
+  /** argon2id, with its parameters and salt (PHC string format). */
+  @Column('varchar', { name: 'password_hash', length: 255 })
+  passwordHash: string;
+
+  @Column('varchar', { name: 'organization_id', length: 36 })
+  organizationId: string;
+
+  @Column('simple-json')
+  scopes: string[];
+
+  /** Whether the registry file lists it; what the file lists, the file owns. */
+  @Column('boolean', { name: 'owned_by_file' })
+  ownedByFile: boolean;
+}

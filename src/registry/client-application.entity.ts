@@ -1,0 +1,73 @@
+import { Column, Entity, PrimaryColumn } from 'typeorm';
+import type { GrantSettings } from './organization.entity.js';
+import { isBelow } from './redirect-uri.js';
+
+export type ClientType = 'web' | 'server' | 'native';
+
+/** An application that asks for tokens: a client in the words of RFC 6749. */
+@Entity('client_application')
+export class ClientApplication {
+  @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
+  clientId: string;
+
+  @Column('varchar', { length: 200 })
+  name: string;
+
+  /** Decides the response_type at the authorization page, and nothing else (contract, section 4). */
+  @Column('varchar', { name: 'client_type', length: 16 })
+  clientType: ClientType;
+
+  /** The one organization of a private application; `null` for a public one, which every organization may use. */
+  @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
+  organizationId: string | null;
+
+  /** SHA-256 of the secret of a server application. */
+  @Column('varchar', { name: 'secret_hash', length: 64, nullable: true })
+  secretHash: string | null;
+
+  @Column('simple-json', { name: 'redirect_uris' })
+  redirectUris: string[];
+
+  /** `prefix` also admits addresses below the registered ones; for the cookie grant, never for the page. */
+  @Column('varchar', { name: 'redirect_uri_match', length: 16 })
+  redirectUriMatch: 'exact' | 'prefix';
+
+  /** Origins beside those of the redirect URIs. */
+  @Column('simple-json')
+  origins: string[];
+
+  /** The customer grants it may use; `null`: all. */
+  @Column('simple-json', { name: 'grant_types', nullable: true })
+  grantTypes: string[] | null;
+
+  /** What agents may grant to it. */
+  @Column('simple-json')
+  scopes: string[];
+
+  @Column('simple-json')
+  grants: GrantSettings;
+
+  /** Whether the registry file lists it; what the file lists, the file owns. */
+  @Column('boolean', { name: 'owned_by_file' })
+  ownedByFile: boolean;
+
+  /** Every origin whose pages may use this application. */
+  get allOrigins(): string[] {
+    const ofRedirects = this.redirectUris.map((uri) => new URL(uri).origin).filter((origin) => origin !== 'null');
+    return [...new Set([...ofRedirects, ...this.origins])];
+  }
+
+  usableIn(organizationId: string): boolean {
+    return this.organizationId === null || this.organizationId === organizationId;
+  }
+
+  mayUse(grantType: string): boolean {
+    return this.grantTypes === null || this.grantTypes.includes(grantType);
+  }
+
+  /** Whether a redirect URI is one of the client's: character for character, or below one for a `prefix` client. */
+  admitsRedirectUri(uri: string): boolean {
+    if (this.redirectUris.includes(uri)) return true;
+    return this.redirectUriMatch === 'prefix' && this.redirectUris.some((registered) => isBelow(uri, registered));
+  }
+}

@@ -1,0 +1,33 @@
+import type { NextFunction, Request, Response } from 'express';
+import type { Registry } from './registry.js';
+
+/** The customer addresses as the router sees them, and among them those of 4.1 and 4.2, which cookies go to. */
+const CUSTOMER = /^\/public\/(v2\/)?customer(\/|$)/;
+const TOKEN = /^\/public\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
+
+/**
+ * CORS for the customer addresses (contract, section 5): an origin that some client may use reads every answer, errors
+ * too. Whether it is the asked client's origin is checked where the client is known.
+ */
+export function customerCors(registry: Registry) {
+  return (request: Request, response: Response, next: NextFunction): void => {
+    if (!CUSTOMER.test(request.path)) return next();
+    response.setHeader('Vary', 'Origin');
+    const origin = request.headers.origin;
+    const known = origin !== undefined && registry.knowsOrigin(origin);
+    if (known) {
+      response.setHeader('Access-Control-Allow-Origin', origin);
+      if (TOKEN.test(request.path)) response.setHeader('Access-Control-Allow-Credentials', 'true');
+    }
+    if (request.method !== 'OPTIONS') return next();
+    if (known) {
+      response.setHeader('Access-Control-Allow-Methods', 'POST, GET, DELETE');
+      response.setHeader('Access-Control-Allow-Headers', 'content-type, authorization');
+      response.setHeader('Access-Control-Max-Age', '600');
+    }
+    response.setHeader('Cache-Control', 'no-store');
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    response.setHeader('X-Request-Id', request.id);
+    response.status(204).end();
+  };
+}

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { plainToInstance } from 'class-transformer';
+import { type ValidationError, validateSync } from 'class-validator';
+import { parseDocument } from 'yaml';
+import { RegistryDocument } from './registry-document.js';
+
+/** A registry that is refused as a whole; every fault is named with its path, none with its value. */
+export class RegistryFileError extends Error {
+  constructor(readonly faults: string[]) {
+    super(`the registry file is refused:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+  }
+}
+
+const SECRETS = ['client_secret', 'secret', 'password'];
+
+/**
+ * Reads a registry file and the secret files it names, relative to itself.
+ *
+ * @throws RegistryFileError naming every fault of form: unknown fields, wrong types, unreadable files
+ */
+export async function readRegistryFile(path: string): Promise<RegistryDocument> {
+  const plain = parseYaml(await readText(path));
+  const faults = await readSecretFiles(plain, dirname(path));
+  const document = plainToInstance(RegistryDocument, plain, { exposeDefaultValues: true });
+  faults.push(...faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true })));
+  if (faults.length > 0) throw new RegistryFileError(faults);
+  return document;
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch {
+    throw new RegistryFileError(['the file cannot be read']);
+  }
+}
+
+function parseYaml(text: string): Record<string, unknown> {
+  const yaml = parseDocument(text);
+  // the library's messages quote the line, which may hold a secret: only the place and the kind are told
+  const faults = yaml.errors.map(({ code, linePos }) => `line ${linePos?.[0].line ?? '?'}: ${code}`);
+  if (faults.length > 0) throw new RegistryFileError(faults);
+  // an empty entry is one that was left out
+  const value: unknown = yaml.toJS({ reviver: (_key, entry) => entry ?? undefined }) ?? {};
+  if (typeof value !== 'object' || Array.isArray(value)) throw new RegistryFileError(['must be a mapping']);
+  return value as Record<string, unknown>;
+}
+
+/** Puts the contents of `*_file` in the place of the secret they stand for; returns the faults met. */
+async function readSecretFiles(plain: Record<string, unknown>, folder: string): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [list, entries] of Object.entries(plain)) {
+    for (const [index, entry] of Array.isArray(entries) ? entries.entries() : []) {
+      for (const secret of SECRETS.filter((name) => entry && typeof entry[`${name}_file`] === 'string')) {
+        const path = `${list}[${index}].${secret}`;
+        if (entry[secret] !== undefined) faults.push(`${path}: given twice, also as a file`);
+        try {
+          entry[secret] = (await readFile(resolve(folder, entry[`${secret}_file`]), 'utf8')).trim();
+        } catch {
+          faults.push(`${path}_file: the file cannot be read`);
+        }
+        delete entry[`${secret}_file`];
+      }
+    }
+  }
+  return faults;
+}
+
+/** A path and a rule for each fault, however deep. */
+export function faultsOf(errors: ValidationError[], above = ''): string[] {
+  return errors.flatMap(({ property, constraints = {}, children = [] }) => {
+    const path = /^\d+$/.test(property) ? `${above}[${property}]` : above ? `${above}.${property}` : property;
+    const own = Object.entries(constraints).map(([kind, rule]) =>
+      kind === 'whitelistValidation' ? `${path}: unknown field` : `${path}: ${rule.replace(`${property} `, '')}`,
+    );
+    return [...own, ...faultsOf(children, path)];
+  });
+}

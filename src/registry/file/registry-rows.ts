@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { sha256 } from '../../platform/secret.js';
+import type { Agent } from '../agent.entity.js';
+import { hashPassword, isPasswordOf } from '../agent-password.js';
+import type { ClientApplication } from '../client-application.entity.js';
+import type { Organization } from '../organization.entity.js';
+import type { ResourceServer } from '../resource-server.entity.js';
+import type { AgentEntry, ClientEntry, OrganizationEntry, ResourceServerEntry } from './registry-document.js';
+
+/** A field that is `undefined` keeps the value it has in the database; a new row cannot do without. */
+type Row<Entity> = { [Field in keyof Entity]?: Entity[Field] | undefined };
+
+export function organizationRow({ id, name, license, grants }: OrganizationEntry): Row<Organization> {
+  return { id, name, chatBetweenGroups: license.chat_between_groups, grants };
+}
+
+export function clientRow(entry: ClientEntry): Row<ClientApplication> {
+  return {
+    clientId: entry.client_id,
+    name: entry.name,
+    clientType: entry.client_type,
+    organizationId: entry.organization_id ?? null,
+    secretHash: entry.client_secret === undefined ? undefined : sha256(entry.client_secret),
+    redirectUris: entry.redirect_uris,
+    redirectUriMatch: entry.redirect_uri_match,
+    origins: entry.origins,
+    grantTypes: entry.grant_types ?? null,
+    scopes: entry.scopes,
+    grants: entry.grants,
+  };
+}
+
+export function resourceServerRow({ id, secret, audiences }: ResourceServerEntry): Row<ResourceServer> {
+  return { id, secretHash: secret === undefined ? undefined : sha256(secret), audiences };
+}
+
+/** Agents keep their id, and the hash of a password that has not changed. */
+export async function agentRows(entries: AgentEntry[], existing: Agent[]): Promise<Row<Agent>[]> {
+  const byEmail = new Map(existing.map((agent) => [agent.email, agent]));
+  return Promise.all(
+    entries.map(async ({ email, name, password, organization_id, scopes }) => {
+      const current = byEmail.get(email.toLowerCase());
+      return {
+        id: current?.id ?? randomUUID(),
+        email: email.toLowerCase(),
+        name,
+        passwordHash: await hashOf(password, current),
+        organizationId: organization_id,
+        scopes,
+      };
+    }),
+  );
+}
+
+async function hashOf(password: string | undefined, current: Agent | undefined): Promise<string | undefined> {
+  if (password === undefined) return undefined;
+  const unchanged = current !== undefined && (await isPasswordOf(current.passwordHash, password));
+  return unchanged ? current.passwordHash : hashPassword(password);
+}

@@ -1,0 +1,18 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { Agent } from './agent.entity.js';
+import { ClientApplication } from './client-application.entity.js';
+import { RegistryFile } from './file/registry-file.js';
+import { GrantCatalogue } from './grant-catalogue.js';
+import { Organization } from './organization.entity.js';
+import { Registry } from './registry.js';
+import { RegistryRevision } from './registry-revision.entity.js';
+import { ResourceServer } from './resource-server.entity.js';
+
+/** Who may ask for tokens, and for whom: organizations, client applications, agents, resource servers. */
+@Module({
+  imports: [TypeOrmModule.forFeature([Organization, ClientApplication, Agent, ResourceServer, RegistryRevision])],
+  providers: [Registry, RegistryFile, GrantCatalogue],
+  exports: [Registry, RegistryFile, GrantCatalogue],
+})
+export class RegistryModule {}

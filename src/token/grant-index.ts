@@ -1,0 +1,66 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import type { AgentPrincipal } from '../agent-auth/principal.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { GrantCatalogue } from '../registry/grant-catalogue.js';
+import { type DeclaredGrant, type Grant, type GrantBody, GrantMetadata } from './grant.js';
+
+/** A grant with its declaration. */
+export interface IndexedGrant extends DeclaredGrant {
+  handler: Grant<GrantBody, AgentPrincipal | undefined>;
+}
+
+const SHORT_WORD = /^[a-z][a-z0-9_]{0,63}$/;
+/** Fields whose meaning RFC 6749 or RFC 7519 has fixed, and those that every answer has. */
+const RESERVED = new Set(
+  'access_token entity_id expires_in token_type scope refresh_token id_token iss sub aud exp nbf iat jti'.split(' '),
+);
+const FILLED_IN = new Set(['client_id', 'organization_id']);
+
+/** Finds the grants among the providers of all modules, when the application starts. */
+@Injectable()
+export class GrantIndex implements OnModuleInit {
+  private readonly grants = new Map<string, IndexedGrant>();
+
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly catalogue: GrantCatalogue,
+  ) {}
+
+  /** @throws Error that tells which grant breaks which rule; the application does not start then */
+  onModuleInit(): void {
+    for (const wrapper of this.discovery.getProviders({ metadataKey: GrantMetadata.KEY })) {
+      const declared = this.discovery.getMetadataByDecorator(GrantMetadata, wrapper) as DeclaredGrant;
+      this.refuseUnusable(declared);
+      this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
+      this.catalogue.add(declared.name, declared.settings);
+    }
+  }
+
+  /**
+   * The grant that a request's `grant_type` names.
+   *
+   * @throws OAuthError `invalid_request`, `unsupported_grant_type`
+   */
+  named(grantType: unknown): IndexedGrant {
+    if (grantType === undefined) throw OAuthError.invalidRequest('grant_type: required');
+    if (typeof grantType !== 'string') throw OAuthError.invalidRequest('grant_type: must be a string');
+    const grant = this.grants.get(grantType);
+    if (!grant) throw OAuthError.unsupportedGrantType();
+    return grant;
+  }
+
+  private refuseUnusable({ name, responds = [] }: DeclaredGrant): void {
+    if (!SHORT_WORD.test(name) && !/^[a-z][a-z0-9+.-]*:\S+$/.test(name)) {
+      throw new Error(`grant type ${JSON.stringify(name)}: the name must be a short word in snake_case, or a URI`);
+    }
+    if (this.grants.has(name)) throw new Error(`grant type ${name}: two grants have this name; rename one`);
+    const reserved = responds.find((field) => RESERVED.has(field) || /^(error|oauth_exception|exception)/.test(field));
+    if (reserved) throw new Error(`grant type ${name}: may not respond with ${reserved}, which has its own meaning`);
+  }
+}
+
+/** The fields of the answer that the grant gives itself. */
+export function ownFields({ responds = [] }: DeclaredGrant): string[] {
+  return responds.filter((field) => !FILLED_IN.has(field));
+}

@@ -1,0 +1,38 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import type { Request } from 'express';
+import { BearerGuard } from '../agent-auth/bearer.guard.js';
+import { readBody } from '../oauth/body-reader.js';
+import { parseJsonObject } from '../oauth/json-object.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { GrantIndex, type IndexedGrant } from './grant-index.js';
+
+declare module 'express-serve-static-core' {
+  interface Request {
+    /** What the request asks for; set by the grant guard. */
+    asked?: { grant: IndexedGrant; sent: Record<string, unknown> };
+  }
+}
+
+/** Finds the grant that a request asks for and, where the grant wants an agent, lets only one with its scope in. */
+@Injectable()
+export class GrantGuard implements CanActivate {
+  constructor(
+    private readonly grants: GrantIndex,
+    private readonly bearer: BearerGuard,
+  ) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const request = context.switchToHttp().getRequest<Request>();
+    const sent = parseJsonObject(await readBody(request));
+    const grant = this.grants.named(sent.grant_type);
+    request.asked = { grant, sent };
+    if (grant.agentScope !== undefined) await this.admitAgent(context, request, grant.agentScope);
+    return true;
+  }
+
+  private async admitAgent(context: ExecutionContext, request: Request, scope: string): Promise<void> {
+    await this.bearer.canActivate(context);
+    if (request.principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');
+    if (!request.principal.scopes.includes(scope)) throw OAuthError.insufficientScope(scope);
+  }
+}

@@ -1,0 +1,90 @@
+import type { Type } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { IsString } from 'class-validator';
+import type { AgentPrincipal } from '../agent-auth/principal.js';
+import type { ClientApplication } from '../registry/client-application.entity.js';
+
+/** The parameters that every grant has. A grant's own body class extends it, in the names of the wire. */
+export class GrantBody {
+  @IsString()
+  grant_type: string;
+
+  /** The application the token is for. */
+  @IsString()
+  client_id: string;
+
+  /** The organization the token is for, where the grant takes one from the caller; checked by the endpoint. */
+  organization_id?: string;
+
+  /** Checked by the endpoint against the client's, where the grant declares it. */
+  redirect_uri?: string;
+}
+
+/** The browser behind a request, without the framework. */
+export interface Browser {
+  /** The `Origin` header; the endpoint has checked that it is one of the client's. */
+  readonly origin: string | undefined;
+  /** The `Cookie` header as it came. */
+  readonly cookies: string | undefined;
+  /** Adds a `Set-Cookie` line to the answer. */
+  setCookie(line: string): void;
+}
+
+/** What a grant is given; everything here has been checked. `agent` is there when the grant declares `agentScope`. */
+export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefined> {
+  body: Body;
+  client: ClientApplication;
+  /** The group of 4.2; the empty text outside of groups. */
+  groupId: string;
+  agent: Agent;
+  browser: Browser;
+}
+
+/** Who the token is for. The endpoint mints it. */
+export interface Granted {
+  /** The customer. */
+  entityId: string;
+  /** The customer's organization. */
+  organizationId: string;
+  /** Values of the grant's own fields in the answer, as declared by `responds`. */
+  response?: Record<string, unknown>;
+}
+
+/** A grant proves who a token is for. Validation, minting and the answer are the endpoint's. */
+export interface Grant<Body extends GrantBody = GrantBody, Agent = undefined> {
+  /** @throws OAuthError when the caller does not prove it */
+  grant(request: GrantRequest<Body, Agent>): Promise<Granted>;
+}
+
+/** What a grant tells the endpoint about itself. What it does not declare stays closed. */
+export interface GrantOptions<Body extends GrantBody, Scope extends string | undefined> {
+  /** The class that declares and validates the parameters. */
+  body: Type<Body>;
+  /** The scope an agent's bearer needs; without it the grant asks for no bearer and gets no `agent`. */
+  agentScope?: Scope;
+  /** Whether it also answers at the address of 4.2, for organizations whose groups are separated. */
+  groups?: boolean;
+  /** Fields of the answer beside those of every answer: `client_id`, `organization_id` (filled in), or the grant's own. */
+  responds?: readonly string[];
+  /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */
+  settings?: Type<object>;
+}
+
+export type DeclaredGrant = GrantOptions<GrantBody, string | undefined> & { name: string };
+
+/** The metadata by which the endpoint finds the grants among all providers. */
+export const GrantMetadata = DiscoveryService.createDecorator<DeclaredGrant>();
+
+type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
+
+/**
+ * Makes a class the handler of a `grant_type`. The class must be a provider of a module that the application imports.
+ *
+ * @param name a short word, or a URI (RFC 6749 section 4.5)
+ */
+export function GrantType<Body extends GrantBody, Scope extends string | undefined = undefined>(
+  name: string,
+  options: GrantOptions<Body, Scope>,
+): (grant: Type<Grant<Body, AgentOf<Scope>>>) => void {
+  return GrantMetadata({ name, ...options }) as (grant: Type<Grant<Body, AgentOf<Scope>>>) => void;
+}

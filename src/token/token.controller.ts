@@ -1,0 +1,44 @@
+import { HttpCode, Param, Post, Req, Res, UseGuards } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import type { AgentPrincipal } from '../agent-auth/principal.js';
+import { PublicController } from '../platform/http/surfaces.js';
+import { GrantGuard } from './grant.guard.js';
+import type { Browser } from './grant.js';
+import { TokenEndpoint, type TokenRequest, type TokenResponse } from './token.endpoint.js';
+
+/** The token addresses (specification 4.1 to 4.3 and 4.5). */
+@PublicController('v2/customer')
+@UseGuards(GrantGuard)
+export class TokenController {
+  constructor(private readonly endpoint: TokenEndpoint) {}
+
+  @Post('token')
+  @HttpCode(200)
+  token(@Req() request: Request, @Res({ passthrough: true }) response: Response): Promise<TokenResponse> {
+    return this.endpoint.issue(tokenRequest(request, response));
+  }
+
+  @Post(':organization_id/:group_id/token')
+  @HttpCode(200)
+  groupToken(
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+    @Param('organization_id') organizationId: string,
+    @Param('group_id') groupId: string,
+  ): Promise<TokenResponse> {
+    return this.endpoint.issue({ ...tokenRequest(request, response), address: { organizationId, groupId } });
+  }
+}
+
+function tokenRequest(request: Request, response: Response): TokenRequest {
+  const { asked, principal } = request as Required<Pick<Request, 'asked'>> & Request;
+  return { ...asked, ...(principal && { agent: principal as AgentPrincipal }), browser: browserOf(request, response) };
+}
+
+function browserOf({ headers }: Request, response: Response): Browser {
+  return {
+    origin: headers.origin,
+    cookies: headers.cookie,
+    setCookie: (line) => response.appendHeader('Set-Cookie', line),
+  };
+}

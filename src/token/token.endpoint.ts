@@ -1,0 +1,104 @@
+import { Injectable } from '@nestjs/common';
+import { AccessTokens } from '../access-token/access-tokens.js';
+import type { AgentPrincipal } from '../agent-auth/principal.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { readParameters } from '../oauth/parameters.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import type { ClientApplication } from '../registry/client-application.entity.js';
+import { Registry } from '../registry/registry.js';
+import type { Browser, GrantBody, Granted } from './grant.js';
+import { type IndexedGrant, ownFields } from './grant-index.js';
+
+/** One request for a token, without the framework. */
+export interface TokenRequest {
+  grant: IndexedGrant;
+  /** The parameters as they were sent. */
+  sent: Record<string, unknown>;
+  /** The organization and group in the address of 4.2. */
+  address?: { organizationId: string; groupId: string };
+  agent?: AgentPrincipal;
+  browser: Browser;
+}
+
+/** The answer of specification 2.2; which of the optional fields it has is the grant's to say. */
+export interface TokenResponse extends Record<string, unknown> {
+  access_token: string;
+  entity_id: string;
+  /** Seconds. */
+  expires_in: number;
+  token_type: 'Bearer';
+}
+
+const GROUP = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** What every grant has in common: checks before it, the token and the answer after it. */
+@Injectable()
+export class TokenEndpoint {
+  constructor(
+    private readonly registry: Registry,
+    private readonly tokens: AccessTokens,
+    private readonly configuration: Configuration,
+  ) {}
+
+  /** @throws OAuthError */
+  async issue(request: TokenRequest): Promise<TokenResponse> {
+    const { grant, address, agent, browser } = request;
+    const body = readParameters(grant.body, withAddress(request));
+    const client = this.clientFor(grant, body, browser.origin);
+    const organizationId = body.organization_id ?? agent?.organizationId;
+    if (agent && organizationId !== agent.organizationId) {
+      throw OAuthError.invalidRequest("organization_id: must be the agent's");
+    }
+    if (organizationId !== undefined) this.checkOrganization(client, organizationId, address?.groupId);
+    const granted = await grant.handler.grant({ body, client, groupId: address?.groupId ?? '', agent, browser });
+    if (granted.organizationId !== organizationId) this.checkOrganization(client, granted.organizationId);
+    return this.answer(grant, client, granted);
+  }
+
+  /** The client a request names, which may use the grant, from where the request comes, with its redirect URI. */
+  private clientFor(grant: IndexedGrant, body: GrantBody, origin: string | undefined): ClientApplication {
+    const client = this.registry.client(body.client_id);
+    if (!client) throw OAuthError.invalidRequest('client_id: unknown');
+    if (origin !== undefined && !this.registry.admitsOrigin(client, origin)) {
+      throw OAuthError.invalidRequest("Origin: not one of the client's");
+    }
+    if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri)) {
+      throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
+    }
+    if (!client.mayUse(grant.name)) throw OAuthError.unauthorizedClient('grant_type: not for this client');
+    return client;
+  }
+
+  private checkOrganization(client: ClientApplication, organizationId: string, groupId?: string): void {
+    const organization = this.registry.organization(organizationId);
+    if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
+    if (!client.usableIn(organizationId)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
+    if (groupId !== undefined && organization.chatBetweenGroups) {
+      throw OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity');
+    }
+  }
+
+  private answer(grant: IndexedGrant, client: ClientApplication, granted: Granted): TokenResponse {
+    const ttl = this.configuration.CUSTOMER_TOKEN_TTL;
+    const { entityId: sub, organizationId: organization_id } = granted;
+    const token = this.tokens.issue({ sub, aud: 'customer-api', client_id: client.clientId, organization_id }, ttl);
+    const answer: TokenResponse = { access_token: token, entity_id: sub, expires_in: ttl, token_type: 'Bearer' };
+    if (grant.responds?.includes('client_id')) answer.client_id = client.clientId;
+    if (grant.responds?.includes('organization_id')) answer.organization_id = organization_id;
+    for (const field of ownFields(grant)) answer[field] = granted.response?.[field];
+    return answer;
+  }
+}
+
+/** The parameters with the organization of the address, which the body may repeat but not contradict. */
+function withAddress({ grant, sent, address }: TokenRequest): Record<string, unknown> {
+  if (!address) return sent;
+  if (!grant.groups) throw OAuthError.invalidRequest('grant_type: not at the address of a group');
+  if (!GROUP.test(address.groupId))
+    throw OAuthError.invalidRequest('group_id: must be 1 to 64 letters, digits, _ or -');
+  const { organization_id = address.organizationId } = sent;
+  if (organization_id !== address.organizationId) {
+    throw OAuthError.invalidRequest("organization_id: must be the address's");
+  }
+  return { ...sent, organization_id };
+}

@@ -1,0 +1,16 @@
+import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { AgentAuthModule } from '../agent-auth/agent-auth.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
+import { GrantIndex } from './grant-index.js';
+import { TokenController } from './token.controller.js';
+import { TokenEndpoint } from './token.endpoint.js';
+
+/** The token endpoint, blind to which grants exist. */
+@Module({
+  imports: [DiscoveryModule, RegistryModule, AccessTokenModule, AgentAuthModule],
+  controllers: [TokenController],
+  providers: [TokenEndpoint, GrantIndex],
+})
+export class TokenModule {}

@@ -1,0 +1,15 @@
+import { Clock } from '../../src/platform/clock.js';
+
+/** The clock of the tests: goes with the real one, from wherever it was moved to. */
+export class MovingClock extends Clock {
+  private offset = 0;
+
+  override now(): number {
+    return super.now() + this.offset;
+  }
+
+  /** Moves on, or back, by seconds. */
+  move(seconds: number): void {
+    this.offset += seconds * 1000;
+  }
+}

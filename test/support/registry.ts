@@ -1,0 +1,121 @@
+import { writeFileSync } from 'node:fs';
+import { stringify } from 'yaml';
+
+/** The cast of the tests: two organizations that know nothing of each other, and their applications. */
+export const ACME = '390e44e6-f1e6-4368-86dd-b74514508c2e';
+export const RIVAL = '7a1d6e0c-52a7-4b8e-9f0e-0c1f9d1f7f11';
+/** An organization whose groups share one identity. */
+export const SHARED = 'b0f8b6b0-5b0a-4a7e-8a43-3c6a4a1c0d22';
+
+export const ACME_SITE = 'acme-site';
+export const ACME_ORIGIN = 'https://acme.example';
+export const ACME_PAGE = 'https://acme.example/chat/';
+/** Admits addresses below `https://acme.example/app`. */
+export const ACME_PREFIX = 'acme-prefix';
+export const ACME_NATIVE = 'acme-native';
+export const ACME_BACKEND = 'acme-backend';
+/** May use `agent_token` alone. */
+export const ACME_NO_COOKIES = 'acme-no-cookies';
+export const RIVAL_SITE = 'rival-site';
+export const RIVAL_ORIGIN = 'https://rival.example';
+export const SHARED_SITE = 'shared-site';
+/** A public application: every organization may use it. */
+export const PUBLIC_SITE = 'public-site';
+export const PUBLIC_ORIGIN = 'https://widget.example';
+
+export const ACME_AGENT = { email: 'agent@acme.example', password: 'correct horse battery staple' };
+export const RIVAL_AGENT = { email: 'agent@rival.example', password: 'another long pass phrase' };
+export const BACKEND_SECRET = 'backend-secret-with-enough-entropy';
+
+export interface RegistryDocument {
+  organizations?: object[];
+  clients?: object[];
+  resource_servers?: object[];
+  agents?: object[];
+}
+
+export function testRegistry(): Required<RegistryDocument> {
+  return {
+    organizations: [
+      { id: ACME, name: 'Acme', license: { chat_between_groups: false } },
+      { id: RIVAL, name: 'Rival', license: { chat_between_groups: false } },
+      { id: SHARED, name: 'Shared' },
+    ],
+    clients: [
+      {
+        client_id: ACME_SITE,
+        name: 'Acme site',
+        client_type: 'web',
+        organization_id: ACME,
+        redirect_uris: [ACME_PAGE],
+        scopes: ['customers:own'],
+      },
+      {
+        client_id: ACME_PREFIX,
+        name: 'Acme app',
+        client_type: 'web',
+        organization_id: ACME,
+        redirect_uris: ['https://acme.example/app'],
+        redirect_uri_match: 'prefix',
+      },
+      {
+        client_id: ACME_NATIVE,
+        name: 'Acme for phones',
+        client_type: 'native',
+        organization_id: ACME,
+        redirect_uris: ['example.acme:/callback'],
+        origins: ['capacitor://localhost'],
+        scopes: ['customers:own'],
+      },
+      {
+        client_id: ACME_BACKEND,
+        name: 'Acme backend',
+        client_type: 'server',
+        organization_id: ACME,
+        client_secret: BACKEND_SECRET,
+        redirect_uris: ['https://backend.acme.example/callback'],
+        scopes: ['customers:own'],
+      },
+      {
+        client_id: ACME_NO_COOKIES,
+        name: 'Acme bulk import',
+        client_type: 'server',
+        organization_id: ACME,
+        client_secret: BACKEND_SECRET,
+        grant_types: [],
+      },
+      {
+        client_id: RIVAL_SITE,
+        name: 'Rival site',
+        client_type: 'web',
+        organization_id: RIVAL,
+        redirect_uris: ['https://rival.example/'],
+        scopes: ['customers:own'],
+      },
+      {
+        client_id: SHARED_SITE,
+        name: 'Shared site',
+        client_type: 'web',
+        organization_id: SHARED,
+        redirect_uris: ['https://shared.example/'],
+      },
+      {
+        client_id: PUBLIC_SITE,
+        name: 'Widget for everybody',
+        client_type: 'web',
+        redirect_uris: [`${PUBLIC_ORIGIN}/`],
+        scopes: ['customers:own'],
+      },
+    ],
+    resource_servers: [],
+    agents: [
+      { ...ACME_AGENT, name: 'Agent One', organization_id: ACME, scopes: ['customers:own'] },
+      { ...RIVAL_AGENT, name: 'Agent Two', organization_id: RIVAL, scopes: ['customers:own'] },
+    ],
+  };
+}
+
+export function writeRegistry(path: string, registry: RegistryDocument = testRegistry()): string {
+  writeFileSync(path, stringify(registry));
+  return path;
+}

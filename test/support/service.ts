@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import type { Type } from '@nestjs/common';
+import { type Service, startService } from '../../src/bootstrap.js';
+import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+import { writeKeySet } from './keys.js';
+import { MovingClock } from './moving-clock.js';
+import { type RegistryDocument, writeRegistry } from './registry.js';
+import { createTestDatabase, type TestDatabase } from './test-database.js';
+
+export interface TestServiceOptions {
+  registry?: RegistryDocument;
+  /** Variables of the configuration beside those that a test service needs. */
+  environment?: Record<string, string>;
+  /** Another team's grants. */
+  modules?: Type[];
+  /** A database to share with another service; it stays when this service stops. */
+  database?: TestDatabase;
+}
+
+/** The real application on ports of its own, with a database of its own and a clock that the test moves. */
+export interface TestService extends Service {
+  url: string;
+  managementUrl: string;
+  clock: MovingClock;
+  database: TestDatabase;
+  /** Sends a POST; an object as JSON, a text as it is. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  send(method: string, path: string, headers?: Record<string, string>): Promise<Answer>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** The `Set-Cookie` lines. */
+  cookies: string[];
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it
+  body: any;
+}
+
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const database = options.database ?? (await createTestDatabase());
+  const clock = new MovingClock();
+  const configuration = loadConfiguration({
+    DATABASE_URL: database.url,
+    DATA_DIR: database.folder,
+    MIGRATE_ON_START: 'true',
+    SIGNING_KEYS_FILE: writeKeySet(join(database.folder, 'keys.json')),
+    REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), options.registry),
+    AUTH_URL: 'https://auth.example',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    MANAGEMENT_PORT: '0',
+    LOG_LEVEL: 'fatal',
+    ...options.environment,
+  });
+  const service = await startService({ configuration, clock, modules: options.modules ?? [] });
+  const url = `http://127.0.0.1:${service.port}`;
+  return {
+    ...service,
+    url,
+    managementUrl: `http://127.0.0.1:${service.managementPort}`,
+    clock,
+    database,
+    post: (path, body, headers = {}) =>
+      request(url + path, { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    send: (method, path, headers = {}) => request(url + path, { method, headers }),
+    stop: async () => {
+      await service.stop();
+      if (!options.database) await database.remove();
+    },
+  };
+}
+
+export async function request(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, { redirect: 'manual', ...init });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== '';
+  return {
+    status: response.status,
+    headers: response.headers,
+    cookies: response.headers.getSetCookie(),
+    text,
+    body: isJson ? JSON.parse(text) : undefined,
+  };
+}

@@ -1,0 +1,26 @@
+import { defineConfig } from 'vitest/config';
+
+/** The end-to-end tests run once on each database; `npm test` starts the MariaDB and names it in TEST_DATABASE_URL. */
+const databases = ['sqlite', ...(process.env.TEST_DATABASE_URL ? ['mariadb'] : [])];
+
+export default defineConfig({
+  test: {
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    projects: [
+      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.spec.ts'] } },
+      ...databases.map((database) => ({
+        extends: true as const,
+        test: { name: database, include: ['test/e2e/**/*.e2e-spec.ts'], env: { TEST_DATABASE: database } },
+      })),
+      ...(process.env.TEST_CHROMIUM
+        ? [
+            {
+              extends: true as const,
+              test: { name: 'browser', include: ['test/browser/**/*.spec.ts'], env: { TEST_DATABASE: 'sqlite' } },
+            },
+          ]
+        : []),
+    ],
+  },
+});
