@@ -2,9 +2,10 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const PROJECT = dirname(import.meta.dirname);
-const NEST = join(PROJECT, 'node_modules/.bin/nest');
+const NEST = fileURLToPath(import.meta.resolve('@nestjs/cli/bin/nest.js'));
 const STAMP = join(PROJECT, 'dist/.built');
 const CONFIGURATION = /^(package|package-lock|nest-cli|tsconfig.*)\.json$/;
 

@@ -29,20 +29,22 @@ const TEMPLATE_OPTIONS = [
   '--loose-debug-no-sync',
 ];
 
+// First of all: what comes in meanwhile waits until the server runs.
+process.once('exit', () => remove(dir));
+process.stdin.on('error', end).on('close', end).resume();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, end);
+
 const template = templateFolder();
-process.once('exit', (code) => {
-  remove(dir);
-  if (code !== 0) remove(template); // it may be damaged, and the next run makes another
-});
+process.once('exit', (code) => code !== 0 && remove(template)); // it may be damaged, and the next run makes another
 if (!existsSync(template)) makeTemplate();
 cpSync(template, join(dir, 'data'), { recursive: true, mode: constants.COPYFILE_FICLONE });
 
 const server = spawn(mariadbd, options, { stdio: ['ignore', 'inherit', 'inherit'] });
 server.once('exit', (code, signal) => process.exit(signal === 'SIGKILL' ? 0 : (code ?? 1)));
 
-const end = () => server.kill('SIGKILL');
-process.stdin.on('error', end).on('close', end).resume();
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, end);
+function end() {
+  server.kill('SIGKILL');
+}
 
 /** Where this mariadbd's fresh data folder is kept, from which every server starts. */
 function templateFolder() {
