@@ -5,7 +5,8 @@
 const LEVELS = [
   ['platform', 'migrations'],
   ['oauth'],
-  ['registry', 'access-token', 'one-time-code'],
+  ['registry', 'access-token'],
+  ['one-time-code'],
   ['identity'],
   ['agent-auth'],
   ['transfer', 'token', 'accounts'],

@@ -1,9 +1,11 @@
 import { Module } from '@nestjs/common';
+import { AccountsModule } from './accounts/accounts.module.js';
+import { AgentTokenGrantModule } from './grants/agent-token/agent-token-grant.module.js';
 import { CookieGrantModule } from './grants/cookie/cookie-grant.module.js';
 import { TokenModule } from './token/token.module.js';
 
 /** The service: its endpoints, and one line for each grant. */
 @Module({
-  imports: [TokenModule, CookieGrantModule],
+  imports: [TokenModule, AccountsModule, CookieGrantModule, AgentTokenGrantModule],
 })
 export class AppModule {}

@@ -50,11 +50,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 async function createApplication(options: ServiceOptions): Promise<INestApplication> {
-  const application = await NestFactory.create(rootModule(options), new ServiceHttpAdapter(), {
-    bodyParser: false,
-    abortOnError: false,
-    logger: new ServiceLogger(options.configuration),
-  });
+  const application = await NestFactory.create(
+    rootModule(options),
+    new ServiceHttpAdapter(options.configuration.TRUST_PROXY),
+    {
+      bodyParser: false,
+      abortOnError: false,
+      logger: new ServiceLogger(options.configuration),
+    },
+  );
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
   application.use(customerCors(application.get(Registry)));
   return application.init();

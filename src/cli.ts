@@ -1,3 +1,4 @@
+import { agentTokenCommand } from './cli/agent-token.js';
 import { keysCommand } from './cli/keys.js';
 import { migrateCommand } from './cli/migrate.js';
 import { registryCommand } from './cli/registry.js';
@@ -5,6 +6,7 @@ import { UsageError } from './cli/usage-error.js';
 
 /** A command gets its arguments and resolves to its exit code; stdout is for its result alone. */
 const COMMANDS: Record<string, (parameters: string[]) => Promise<number>> = {
+  'agent-token': agentTokenCommand,
   keys: keysCommand,
   migrate: migrateCommand,
   registry: registryCommand,
@@ -17,6 +19,8 @@ const USAGE = `usage: node dist/cli.js COMMAND
   registry apply FILE  create and change what a registry file lists
   registry export      print the registry as YAML, without secrets
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE
+  agent-token --email E --client-id C --scope "S …"
+                       print one agent access token
 `;
 
 const [name = '', ...parameters] = process.argv.slice(2);

@@ -1,4 +1,13 @@
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type JsonWebKey,
+  type KeyObject,
+  sign,
+  verify,
+} from 'node:crypto';
 
 /** One private key of the JWK Set in SIGNING_KEYS_FILE (RFC 7517). */
 interface PrivateJwk {
@@ -23,10 +32,13 @@ export interface PrivateKeySet {
 /** The public half of a key, as the JWKS shows it. */
 export type PublicJwk = Omit<PrivateJwk, 'd' | 'nbf' | 'exp'>;
 
-/** A key of the set, ready for use. */
-export interface SigningKey {
+interface KeyPair {
   privateKey: KeyObject;
   publicKey: KeyObject;
+}
+
+/** A key of the set, ready for use. */
+export interface SigningKey extends KeyPair {
   publicJwk: PublicJwk;
   /** The first segment of every token it signs: the JOSE header of an RFC 9068 access token. */
   header: string;
@@ -71,19 +83,29 @@ function readKey(jwk: Partial<PrivateJwk>, index: number): SigningKey {
   if (typeof kid !== 'string' || !/^[A-Za-z0-9_-]{1,128}$/.test(kid))
     throw fault('kid must be letters, digits, _ or -');
   if (typeof nbf !== 'number' || typeof exp !== 'number') throw fault('nbf and exp must be seconds since 1970');
+  const publicJwk = { kty, crv, x, y, kid, alg, use: 'sig' } as const;
+  return { ...keyPair({ kty, crv, x, y, d }, fault), publicJwk, header: headerOf(kid), nbf, exp };
+}
+
+function keyPair(jwk: JsonWebKey, fault: (rule: string) => Error): KeyPair {
+  let pair: KeyPair;
   try {
-    const privateKey = createPrivateKey({ key: { kty, crv, x, y, d }, format: 'jwk' });
-    const publicKey = createPublicKey(privateKey);
-    return {
-      privateKey,
-      publicKey,
-      publicJwk: { kty, crv, x, y, kid, alg, use: 'sig' },
-      header: headerOf(kid),
-      nbf,
-      exp,
-    };
+    const privateKey = createPrivateKey({ key: jwk, format: 'jwk' });
+    pair = { privateKey, publicKey: createPublicKey(privateKey) };
   } catch {
     throw fault('is not a point on the curve');
+  }
+  if (!isPair(pair)) throw fault('d does not belong to x and y');
+  return pair;
+}
+
+/** node takes the halves of two keys for one; what such a key signs, nobody could verify. */
+function isPair({ privateKey, publicKey }: KeyPair): boolean {
+  const probe = Buffer.from('probe');
+  try {
+    return verify('sha256', probe, publicKey, sign('sha256', probe, privateKey));
+  } catch {
+    return false;
   }
 }
 

@@ -1,3 +1,4 @@
+import { hkdfSync } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
@@ -37,6 +38,14 @@ export class SigningKeys {
   verifying(header: string): SigningKey | undefined {
     const key = this.byHeader.get(header);
     return key && this.clock.seconds() < key.exp ? key : undefined;
+  }
+
+  /** One secret of 32 bytes, in base64url, from each key for one purpose, newest key first (HKDF, RFC 5869). */
+  derivedSecrets(purpose: string): string[] {
+    return this.keys.map(({ privateKey }) => {
+      const { d = '' } = privateKey.export({ format: 'jwk' });
+      return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32)).toString('base64url');
+    });
   }
 
   /** The public half of every key that signs, will sign, or has signed tokens that may still live. */

@@ -1,13 +1,37 @@
 import { Module } from '@nestjs/common';
 import { PassportModule } from '@nestjs/passport';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { BearerGuard } from './bearer.guard.js';
-import { BearerStrategy } from './bearer.strategy.js';
+import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
+import { AgentTokens } from './agent-tokens.js';
+import { BearerGuard } from './bearer/bearer.guard.js';
+import { BearerStrategy } from './bearer/bearer.strategy.js';
+import { ForeignTokens } from './bearer/foreign-tokens.js';
+import { AuthorizeController } from './page/authorize.controller.js';
+import { Authorizer } from './page/authorizer.js';
+import { Consent } from './page/consent.entity.js';
+import { Consents } from './page/consents.js';
+import { PageAnswers } from './page/page-answers.js';
+import { SessionController } from './page/session.controller.js';
+import { SignIn } from './page/sign-in.js';
+import { AgentSessions } from './session/agent-sessions.js';
+import { FormTokens } from './session/form-tokens.js';
+import { PageCookies } from './session/page-cookies.js';
+import { SessionSecrets } from './session/session-secrets.js';
+import { SignInAttempts } from './session/sign-in-attempts.js';
+import { AgentTokenController } from './token/agent-token.controller.js';
+import { AgentTokenEndpoint } from './token/agent-token.endpoint.js';
 
-/** Who calls with a bearer: an agent or a customer. */
+const BEARER = [BearerStrategy, BearerGuard, ForeignTokens];
+const SESSION = [SessionSecrets, PageCookies, AgentSessions, FormTokens, SignInAttempts, SignIn];
+const PAGE = [Authorizer, Consents, PageAnswers];
+
+/** Agents: who calls with a bearer, the authorization page where agents grant access, and their tokens. */
 @Module({
-  imports: [PassportModule, AccessTokenModule],
-  providers: [BearerStrategy, BearerGuard],
-  exports: [BearerGuard],
+  imports: [TypeOrmModule.forFeature([Consent]), PassportModule, RegistryModule, AccessTokenModule, OneTimeCodeModule],
+  controllers: [AuthorizeController, SessionController, AgentTokenController],
+  providers: [AgentTokens, AgentTokenEndpoint, ...BEARER, ...SESSION, ...PAGE],
+  exports: [AgentTokens, BearerGuard],
 })
 export class AgentAuthModule {}

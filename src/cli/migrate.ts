@@ -1,8 +1,10 @@
+import { Logger } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWhenUp } from '../platform/database/connect-when-up.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
+import { ServiceLogger } from '../platform/logging/service-logger.js';
 import { UsageError } from './usage-error.js';
 
 const PATIENCE = 30_000;
@@ -12,7 +14,9 @@ export async function migrateCommand(parameters: string[]): Promise<number> {
   const [option, ...more] = parameters;
   if ((option !== undefined && option !== '--check') || more.length > 0)
     throw new UsageError(`migrate ${parameters.join(' ')}?`);
-  const dataSource = await connectWhenUp(dataSourceOptions(loadConfiguration()), option ? 0 : PATIENCE);
+  const configuration = loadConfiguration();
+  Logger.overrideLogger(new ServiceLogger(configuration)); // Nest's own writes to stdout
+  const dataSource = await connectWhenUp(dataSourceOptions(configuration), option ? 0 : PATIENCE);
   try {
     if (option === '--check') {
       const pending = await hasPendingMigrations(dataSource);

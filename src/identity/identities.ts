@@ -63,6 +63,20 @@ export class Identities {
     return { entityId, secret: credentials.secret };
   }
 
+  /** A new customer of a backend, whom no browser owns. */
+  async create(organizationId: string): Promise<string> {
+    const now = this.clock.now();
+    const entityId = uuidv7(now);
+    await this.database.change(`INSERT ${INSERT}`, [entityId, null, organizationId, '', null, null, new Date(now)]);
+    return entityId;
+  }
+
+  /** Whether an id is a customer of an organization; an erased one is not. */
+  async exists(entityId: string, organizationId: string): Promise<boolean> {
+    const sql = 'SELECT 1 FROM customer_identity WHERE entity_id = ? AND organization_id = ?';
+    return (await this.database.select(sql, [entityId, organizationId])).length > 0;
+  }
+
   private async recognise({ entityId, secret }: BrowserCredentials, place: Place): Promise<RecognisedRow | undefined> {
     const parameters = [place.organizationId, place.groupId, entityId];
     const [row] = await this.database.select<RecognisedRow>(RECOGNISE, parameters);

@@ -1,4 +1,5 @@
 import { House1795100000000 } from './1795100000000-house.js';
+import { AgentsTokens1795110000000 } from './1795110000000-agents-tokens.js';
 
 /** Every step of the schema, oldest first. Old and new processes run together during an update: expand, then contract. */
-export const migrations = [House1795100000000];
+export const migrations = [House1795100000000, AgentsTokens1795110000000];

@@ -86,6 +86,12 @@ export class OAuthError extends Error {
     return new OAuthError('insufficient_scope', 403, description, { hint: `scope: ${scope} is needed`, headers });
   }
 
+  /** The client's credentials are wrong, or missing: 401. */
+  static invalidClient(reason: string): OAuthError {
+    const headers = { 'WWW-Authenticate': 'Basic realm="token"' };
+    return new OAuthError('invalid_client', 401, 'The client could not be authenticated', { reason, headers });
+  }
+
   static notFound(): OAuthError {
     return new OAuthError('not_found', 404, 'There is nothing at this address');
   }

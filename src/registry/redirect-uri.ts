@@ -21,13 +21,14 @@ export function isOrigin(text: string): boolean {
 
 /**
  * Whether an address lies below a registered one, at a segment boundary: the same scheme, host and port, and nothing a
- * server might read as another place (query, fragment, userinfo, backslash, encoded slash or dot, dot segment).
+ * server might read as another place (query, fragment, userinfo, backslash, encoded slash or dot, dot segment even with
+ * a path parameter, empty segment).
  */
 export function isBelow(uri: string, registered: string): boolean {
-  const base = registered.endsWith('/') ? registered : `${registered}/`;
-  if (!uri.startsWith(base) || registered.includes('?')) return false;
+  const base = registered.replace(/\/$/, '');
+  if (!uri.startsWith(`${base}/`) || registered.includes('?')) return false;
   const rest = uri.slice(base.length);
   if (!/^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$/.test(rest) || /%(?:2f|5c|2e|00)/i.test(rest))
     return false;
-  return !rest.split('/').some((segment) => segment === '.' || segment === '..') && !rest.includes('//');
+  return !/\/(?:\/|\.{1,2}(?:[;/]|$))/.test(rest);
 }

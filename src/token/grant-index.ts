@@ -11,6 +11,7 @@ export interface IndexedGrant extends DeclaredGrant {
 }
 
 const SHORT_WORD = /^[a-z][a-z0-9_]{0,63}$/;
+const URI = /^[a-z][a-z0-9+.-]*:\S+$/;
 /** Fields whose meaning RFC 6749 or RFC 7519 has fixed, and those that every answer has. */
 const RESERVED = new Set(
   'access_token entity_id expires_in token_type scope refresh_token id_token iss sub aud exp nbf iat jti'.split(' '),
@@ -31,7 +32,7 @@ export class GrantIndex implements OnModuleInit {
   onModuleInit(): void {
     for (const wrapper of this.discovery.getProviders({ metadataKey: GrantMetadata.KEY })) {
       const declared = this.discovery.getMetadataByDecorator(GrantMetadata, wrapper) as DeclaredGrant;
-      this.refuseUnusable(declared);
+      this.refuseUnusable(declared, wrapper.name);
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
       this.catalogue.add(declared.name, declared.settings);
     }
@@ -50,13 +51,19 @@ export class GrantIndex implements OnModuleInit {
     return grant;
   }
 
-  private refuseUnusable({ name, responds = [] }: DeclaredGrant): void {
-    if (!SHORT_WORD.test(name) && !/^[a-z][a-z0-9+.-]*:\S+$/.test(name)) {
-      throw new Error(`grant type ${JSON.stringify(name)}: the name must be a short word in snake_case, or a URI`);
+  private refuseUnusable({ name, responds = [] }: DeclaredGrant, className: string): void {
+    if (!SHORT_WORD.test(name) && !URI.test(name)) {
+      throw new Error(`${className}: the grant type "${name}" must be a short word in snake_case, or a URI`);
     }
-    if (this.grants.has(name)) throw new Error(`grant type ${name}: two grants have this name; rename one`);
+    const other = this.grants.get(name)?.handler.constructor.name;
+    if (other) {
+      const both = [other, className].sort().join(' and ');
+      throw new Error(`${both}: two grants have the name "${name}"; rename one, or provide it only once`);
+    }
     const reserved = responds.find((field) => RESERVED.has(field) || /^(error|oauth_exception|exception)/.test(field));
-    if (reserved) throw new Error(`grant type ${name}: may not respond with ${reserved}, which has its own meaning`);
+    if (reserved) {
+      throw new Error(`${className}: may not respond with "${reserved}", which has a meaning of its own; rename it`);
+    }
   }
 }
 

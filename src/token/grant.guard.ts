@@ -1,6 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
-import { BearerGuard } from '../agent-auth/bearer.guard.js';
+import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -13,17 +14,23 @@ declare module 'express-serve-static-core' {
   }
 }
 
+/** Fixes the grant of an address whose requests name none. */
+export const AsksFor = Reflector.createDecorator<string>();
+
 /** Finds the grant that a request asks for and, where the grant wants an agent, lets only one with its scope in. */
 @Injectable()
 export class GrantGuard implements CanActivate {
   constructor(
     private readonly grants: GrantIndex,
     private readonly bearer: BearerGuard,
+    private readonly reflector: Reflector,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const sent = parseJsonObject(await readBody(request));
+    const body = parseJsonObject(await readBody(request));
+    const fixed = this.reflector.get(AsksFor, context.getHandler());
+    const sent = fixed === undefined ? body : { ...body, grant_type: fixed };
     const grant = this.grants.named(sent.grant_type);
     request.asked = { grant, sent };
     if (grant.agentScope !== undefined) await this.admitAgent(context, request, grant.agentScope);

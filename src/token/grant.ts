@@ -52,8 +52,12 @@ export interface Granted {
 
 /** A grant proves who a token is for. Validation, minting and the answer are the endpoint's. */
 export interface Grant<Body extends GrantBody = GrantBody, Agent = undefined> {
-  /** @throws OAuthError when the caller does not prove it */
-  grant(request: GrantRequest<Body, Agent>): Promise<Granted>;
+  /**
+   * A property and not a method: TypeScript would let a method ask for a narrower body than the one declared.
+   *
+   * @throws OAuthError when the caller does not prove it
+   */
+  grant: (request: GrantRequest<Body, Agent>) => Promise<Granted>;
 }
 
 /** What a grant tells the endpoint about itself. What it does not declare stays closed. */

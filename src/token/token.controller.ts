@@ -30,7 +30,8 @@ export class TokenController {
   }
 }
 
-function tokenRequest(request: Request, response: Response): TokenRequest {
+/** A request that the grant guard has let in, as the endpoint takes it. */
+export function tokenRequest(request: Request, response: Response): TokenRequest {
   const { asked, principal } = request as Required<Pick<Request, 'asked'>> & Request;
   return { ...asked, ...(principal && { agent: principal as AgentPrincipal }), browser: browserOf(request, response) };
 }

@@ -12,5 +12,6 @@ import { TokenEndpoint } from './token.endpoint.js';
   imports: [DiscoveryModule, RegistryModule, AccessTokenModule, AgentAuthModule],
   controllers: [TokenController],
   providers: [TokenEndpoint, GrantIndex],
+  exports: [TokenEndpoint, GrantIndex, AgentAuthModule],
 })
 export class TokenModule {}

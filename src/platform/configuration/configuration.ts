@@ -1,5 +1,18 @@
 import { Transform, Type } from 'class-transformer';
-import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Matches, Max, Min, ValidateBy } from 'class-validator';
+import {
+  IsArray,
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsOptional,
+  IsString,
+  Matches,
+  Max,
+  Min,
+  ValidateBy,
+  ValidateNested,
+} from 'class-validator';
+import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
 
 const DAY = 86_400;
 const YEAR = 365 * DAY;
@@ -88,6 +101,39 @@ export class Configuration {
   @Seconds(YEAR)
   CUSTOMER_TOKEN_TTL = 28_800;
 
+  /** Seconds an agent access token is valid. */
+  @Seconds(YEAR)
+  AGENT_TOKEN_TTL = 28_800;
+
+  /** Seconds a refresh token is valid when it is not used. */
+  @Seconds(YEAR)
+  REFRESH_TOKEN_TTL = 2_592_000;
+
+  /** Seconds an authorization code is valid. */
+  @Seconds(600)
+  AUTHORIZATION_CODE_TTL = 300;
+
+  /** Secrets that sign the sessions of agents, separated by commas: the first signs. Derived from the signing keys when left out. */
+  @IsOptional()
+  @Matches(/^[^,\s]{32,}(,[^,\s]{32,})*$/, {
+    message: 'must be one or more secrets of at least 32 characters, separated by commas',
+  })
+  SESSION_SECRET?: string;
+
+  /** Authorization servers whose agent tokens are accepted beside our own (contract, section 8). */
+  @IsOptional()
+  @Transform(({ value }) => parseTrustedIssuers(value))
+  @ValidateNested({ each: true })
+  @IsArray({ message: 'must be a JSON array of objects' })
+  TRUSTED_AGENT_ISSUERS: TrustedIssuer[] = [];
+
+  /** Whose `X-Forwarded-For` counts: the number of proxies before the service, or their addresses, separated by commas. */
+  @IsOptional()
+  @Matches(/^(\d{1,2}|[0-9A-Fa-f.:/, ]+|loopback|uniquelocal)$/, {
+    message: 'must be a number of proxies, or addresses separated by commas',
+  })
+  TRUST_PROXY?: string;
+
   /** What stands before `cid` and `cst` in the names of the identity cookies. */
   @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, hyphens or underscores' })
   COOKIE_PREFIX = '__svc_';
@@ -103,6 +149,11 @@ export class Configuration {
 
   @IsIn(['fatal', 'error', 'warn', 'log', 'debug', 'verbose'])
   LOG_LEVEL: 'fatal' | 'error' | 'warn' | 'log' | 'debug' | 'verbose' = 'log';
+
+  /** Seconds after which nothing issued today is valid any more, whatever was refreshed from it meanwhile. */
+  get longestTokenLife(): number {
+    return Math.max(this.CUSTOMER_TOKEN_TTL, this.REFRESH_TOKEN_TTL + this.AGENT_TOKEN_TTL);
+  }
 
   /** Whether the embedded SQLite is the database: the mode of a first run, of one process alone. */
   get embedded(): boolean {

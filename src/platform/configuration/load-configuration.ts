@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { declaredProperties } from '../declared-properties.js';
+import { faultsOf } from '../validation-faults.js';
 import { Configuration } from './configuration.js';
 
 /** Every fault of the environment at once; the message names variables and rules, never a value. */
@@ -26,9 +27,7 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env):
   );
   const configuration = plainToInstance(Configuration, values);
   applyDefaults(configuration);
-  for (const { property, constraints } of validateSync(configuration)) {
-    faults.push(...Object.values(constraints ?? {}).map((rule) => `${property}: ${rule.replace(`${property} `, '')}`));
-  }
+  faults.push(...faultsOf(validateSync(configuration)));
   faults.push(...(faults.length === 0 ? contradictions(configuration) : []));
   if (faults.length > 0) throw new ConfigurationError(faults);
   return configuration;

@@ -9,6 +9,9 @@ import { SqliteClient, type SqliteConnection } from './sqlite-client.js';
 /** Milliseconds after which a statement is given up and its connection destroyed. */
 const DEADLINE = 1_000;
 const ATTEMPTS = 5;
+/** With the deadline, at most 2.5 s in all: a caller waits no longer than 3 s. */
+const RESENDS = 2;
+const RESEND_PAUSE = 200;
 
 /**
  * The statements of request paths: one round trip each, bounded in time, repeated where the server asks for it.
@@ -40,6 +43,22 @@ export class Database {
    */
   change(sql: string, parameters: SqlValue[]): Promise<number> {
     return this.attempt(() => this.client.change(sql, parameters));
+  }
+
+  /**
+   * A change that says the same when it is sent twice: one whose answer was lost is sent again.
+   *
+   * @throws ServiceUnavailableException when the database stays away; the change may have happened
+   */
+  async changeAgain(sql: string, parameters: SqlValue[]): Promise<number> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.change(sql, parameters);
+      } catch (error) {
+        if (attempt === RESENDS || !(error instanceof ServiceUnavailableException)) throw error;
+        await sleep(RESEND_PAUSE * attempt);
+      }
+    }
   }
 
   /** Several writes as one. Not for request paths; one at a time, since SQLite has one connection. */

@@ -10,6 +10,7 @@ const LIMITS: ServerOptions = {
   requestTimeout: 20_000,
   keepAliveTimeout: 65_000, // longer than the 60 s after which load balancers drop an idle connection
   connectionsCheckingInterval: 1_000,
+  requireHostHeader: false, // node's own refusal has no body; ours is below
 };
 const MAX_CONNECTIONS = 10_000;
 const DRAIN_INTERVAL = 50;
@@ -24,15 +25,25 @@ type HttpSocket = Socket & { _httpMessage?: { _headerSent?: boolean } };
 /** One of the two addresses of the service. Until the application serves, it answers with `starting`. */
 export class Listener {
   private readonly server: Server;
+  private readonly connections = new Set<Socket>();
   private handle: RequestListener;
 
   constructor(surface: Surface, starting: RequestListener, brokenRequest: BrokenRequestBody) {
     this.handle = starting;
-    this.server = createServer(LIMITS, (request, response) => {
+    const serve: RequestListener = (request, response) => {
+      if (request.headers.host === undefined && request.httpVersion === '1.1') {
+        return refuseBrokenRequest(new Error('no Host'), request.socket, brokenRequest); // RFC 9112 section 3.2
+      }
       request.url = targetOn(surface, request.url ?? '/');
       this.handle(request, response);
-    });
+    };
+    this.server = createServer(LIMITS, serve);
+    this.server.on('checkExpectation', serve); // node's own refusal has no body; RFC 9110 lets us ignore what it says
     this.server.maxConnections = MAX_CONNECTIONS;
+    this.server.on('connection', (socket) => {
+      this.connections.add(socket);
+      socket.once('close', () => this.connections.delete(socket));
+    });
     this.server.on('clientError', (error: NodeJS.ErrnoException, socket: HttpSocket) =>
       refuseBrokenRequest(error, socket, brokenRequest),
     );
@@ -60,11 +71,17 @@ export class Listener {
     if (!this.server.listening) return;
     const closed = new Promise((resolve) => this.server.close(resolve));
     // a connection that is kept alive turns idle when its answer is done, which close() saw only once
-    const idle = setInterval(() => this.server.closeIdleConnections(), DRAIN_INTERVAL);
+    const idle = setInterval(() => this.closeIdle(), DRAIN_INTERVAL);
     const cut = setTimeout(() => this.server.closeAllConnections(), LONGEST_DRAIN);
     await closed;
     clearInterval(idle);
     clearTimeout(cut);
+  }
+
+  /** Those too that were opened in advance, as browsers and load balancers do: node takes them for requests. */
+  private closeIdle(): void {
+    this.server.closeIdleConnections();
+    for (const socket of this.connections) if (socket.bytesRead === 0) socket.destroy();
   }
 }
 

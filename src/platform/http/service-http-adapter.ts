@@ -4,6 +4,7 @@ import { MethodNotAllowedException } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { allowedMethods } from './allowed-methods.js';
+import { isOnSurface } from './surfaces.js';
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -17,11 +18,18 @@ const REQUEST_ID = /^[A-Za-z0-9_.-]{8,64}$/;
 
 /** Express without what an API does not use (etags, `X-Powered-By`, body parsers), and one way to write an answer. */
 export class ServiceHttpAdapter extends ExpressAdapter {
-  constructor() {
+  /** @param trustProxy whose `X-Forwarded-For` counts: how many proxies, or which addresses; none when left out */
+  constructor(trustProxy?: string) {
     const application = express();
+    if (trustProxy !== undefined)
+      application.set('trust proxy', /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy);
     application.disable('x-powered-by');
     application.disable('etag');
     application.enable('case sensitive routing');
+    const route = application.route.bind(application);
+    const nowhere = express.Router();
+    // a controller without a surface could match all the same, by a parameter or wildcard: its routes are not mounted
+    application.route = (path: string) => (isOnSurface(path) ? route(path) : nowhere.route(path));
     application.use(((request, _response, next) => {
       const given = request.headers['x-request-id'];
       request.id = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();

@@ -16,6 +16,9 @@ export const PublicController = (path: string | string[]): ClassDecorator => on(
 /** A controller that only the cluster reaches, on MANAGEMENT_PORT. */
 export const ManagementController = (path: string | string[]): ClassDecorator => on('management', path);
 
+/** Whether a route is one that a decorator above has made. */
+export const isOnSurface = (route: string): boolean => /^\/(public|management)(\/|$)/.test(route);
+
 /** The request target a listener hands to the router; an absolute one (RFC 9112 section 3.2.2) loses its authority. */
 export function targetOn(surface: Surface, target: string): string {
   if (target.startsWith('/')) return `/${surface}${target}`;

@@ -1,8 +1,8 @@
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
+import { faultsOf } from '../../platform/validation-faults.js';
 import type { GrantCatalogue } from '../grant-catalogue.js';
 import type { GrantSettings } from '../organization.entity.js';
-import { faultsOf } from './read-registry-file.js';
 import type { RegistryDocument } from './registry-document.js';
 
 /** What the entries of a document must be to each other, and to what is registered already. */

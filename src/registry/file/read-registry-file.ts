@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { plainToInstance } from 'class-transformer';
-import { type ValidationError, validateSync } from 'class-validator';
+import { validateSync } from 'class-validator';
 import { parseDocument } from 'yaml';
+import { faultsOf } from '../../platform/validation-faults.js';
 import { RegistryDocument } from './registry-document.js';
 
 /** A registry that is refused as a whole; every fault is named with its path, none with its value. */
@@ -65,15 +66,4 @@ async function readSecretFiles(plain: Record<string, unknown>, folder: string): 
     }
   }
   return faults;
-}
-
-/** A path and a rule for each fault, however deep. */
-export function faultsOf(errors: ValidationError[], above = ''): string[] {
-  return errors.flatMap(({ property, constraints = {}, children = [] }) => {
-    const path = /^\d+$/.test(property) ? `${above}[${property}]` : above ? `${above}.${property}` : property;
-    const own = Object.entries(constraints).map(([kind, rule]) =>
-      kind === 'whitelistValidation' ? `${path}: unknown field` : `${path}: ${rule.replace(`${property} `, '')}`,
-    );
-    return [...own, ...faultsOf(children, path)];
-  });
 }

@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import type { AccessTokenClaims } from './access-tokens.js';
+import type { RevocationKind } from './revocation.entity.js';
+
+/** Later than any token: what names a token or a chain of them is revoked whenever it was issued. */
+const EVER = new Date('9999-12-31T00:00:00Z');
+
+const REVOKES = `
+  SELECT 1 FROM revocation
+  WHERE (kind = 'jti' AND value = ?) OR (kind = 'family' AND value = ?)
+    OR (kind = 'subject' AND value = ? AND issued_before >= ?) OR (kind = 'client' AND value = ? AND issued_before >= ?)
+  LIMIT 1`;
+
+/** Tokens that ended before their time. Read from the database at each use, so that it holds at once on every pod. */
+@Injectable()
+export class Denylist {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Ends one token: `jti` is its own, that of a foreign token with its issuer before it. */
+  revokeToken(jti: string, ttl: number): Promise<void> {
+    return this.revoke('jti', jti, EVER, ttl);
+  }
+
+  /** Ends every token whose `jti` begins with the family's id, those still to come too. */
+  revokeFamily(family: string, ttl: number): Promise<void> {
+    return this.revoke('family', family, EVER, ttl);
+  }
+
+  /** Ends the tokens that a customer, an agent or a client has now; `ttl`: seconds that the longest of them can live. */
+  revokeAllOf(kind: 'subject' | 'client', value: string, ttl: number): Promise<void> {
+    return this.revoke(kind, value, new Date(this.clock.now()), ttl);
+  }
+
+  /** Whether a token of ours has been revoked, by whatever names it. */
+  async revokes({ jti, sub, client_id, iat }: AccessTokenClaims): Promise<boolean> {
+    const issued = new Date(iat * 1000);
+    const rows = await this.database.select(REVOKES, [jti, familyOf(jti), sub, issued, client_id, issued]);
+    return rows.length > 0;
+  }
+
+  /** Whether a chain of refreshes has ended, or one foreign token. */
+  async has(kind: 'family' | 'jti', value: string): Promise<boolean> {
+    const rows = await this.database.select('SELECT 1 FROM revocation WHERE kind = ? AND value = ?', [kind, value]);
+    return rows.length > 0;
+  }
+
+  private async revoke(kind: RevocationKind, value: string, issuedBefore: Date, ttl: number): Promise<void> {
+    const expires = new Date(this.clock.now() + ttl * 1000);
+    const update = 'UPDATE revocation SET issued_before = ?, expires_at = ? WHERE kind = ? AND value = ?';
+    if ((await this.database.change(update, [issuedBefore, expires, kind, value])) > 0) return;
+    const insert = `INSERT ${this.database.ignore} INTO revocation (kind, value, issued_before, expires_at) VALUES (?, ?, ?, ?)`;
+    await this.database.change(insert, [kind, value, issuedBefore, expires]);
+  }
+}
+
+/** The chain of refreshes that a token belongs to; a token that no refresh token goes with is a chain of its own. */
+function familyOf(jti: string): string {
+  return jti.split('.', 1)[0] as string;
+}

@@ -1,0 +1,24 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/**
+ * What a revocation names: one token, all tokens of a chain of refreshes, all of a customer or agent, all of a client.
+ */
+export type RevocationKind = 'jti' | 'family' | 'subject' | 'client';
+
+/** An entry of the denylist; kept until the last token it could name has expired. */
+@Entity('revocation')
+export class Revocation {
+  @PrimaryColumn('varchar', { length: 16 })
+  kind: RevocationKind;
+
+  @PrimaryColumn('varchar', { length: 255 })
+  value: string;
+
+  /** Tokens issued until then are revoked. */
+  @Column('datetime', { name: 'issued_before', precision: 3 })
+  issuedBefore: Date;
+
+  @Index('revocation_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+}

@@ -1,0 +1,52 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { AccessTokens } from '../access-token/access-tokens.js';
+import { Denylist } from '../access-token/denylist.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { Agents } from '../registry/agents.js';
+
+export interface AgentGrant {
+  agentId: string;
+  organizationId: string;
+  clientId: string;
+  /** Scopes separated by spaces. */
+  scope: string;
+}
+
+/** The part of the answers of RFC 6749 that an access token makes (sections 4.2.2 and 5.1). */
+export interface AgentTokenResponse {
+  access_token: string;
+  token_type: 'Bearer';
+  /** Seconds. */
+  expires_in: number;
+  scope: string;
+}
+
+/** The access tokens of agents: issued here, ended by a new password. */
+@Injectable()
+export class AgentTokens implements OnModuleInit {
+  constructor(
+    private readonly tokens: AccessTokens,
+    private readonly denylist: Denylist,
+    private readonly agents: Agents,
+    private readonly configuration: Configuration,
+  ) {}
+
+  onModuleInit(): void {
+    this.agents.onPasswordChange(async (agentIds) => {
+      for (const id of agentIds) await this.denylist.revokeAllOf('subject', id, this.configuration.longestTokenLife);
+    });
+  }
+
+  /** `jti`: the attempt's id where a code or a refresh token was redeemed for it. */
+  issue({ agentId, organizationId, clientId, scope }: AgentGrant, jti?: string): AgentTokenResponse {
+    const claims = {
+      sub: agentId,
+      aud: 'agent-api',
+      client_id: clientId,
+      organization_id: organizationId,
+      scope,
+    } as const;
+    const ttl = this.configuration.AGENT_TOKEN_TTL;
+    return { access_token: this.tokens.issue(claims, ttl, jti), token_type: 'Bearer', expires_in: ttl, scope };
+  }
+}

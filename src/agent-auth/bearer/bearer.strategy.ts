@@ -1,0 +1,28 @@
+import { Injectable } from '@nestjs/common';
+import { PassportStrategy } from '@nestjs/passport';
+import { Strategy } from 'passport-http-bearer';
+import { AccessTokens } from '../../access-token/access-tokens.js';
+import { Denylist } from '../../access-token/denylist.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { type Principal, principalOf } from '../principal.js';
+import { ForeignTokens } from './foreign-tokens.js';
+
+/** The one way in for a bearer, of an agent or a customer (specification, section 5). */
+@Injectable()
+export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
+  constructor(
+    private readonly tokens: AccessTokens,
+    private readonly denylist: Denylist,
+    private readonly foreign: ForeignTokens,
+  ) {
+    super();
+  }
+
+  /** @throws OAuthError `invalid_token` */
+  async validate(token: string): Promise<Principal> {
+    if (this.foreign.mayVerify(token)) return this.foreign.verify(token);
+    const claims = this.tokens.verify(token);
+    if (await this.denylist.revokes(claims)) throw OAuthError.invalidToken('revoked');
+    return principalOf(claims);
+  }
+}

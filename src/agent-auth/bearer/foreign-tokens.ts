@@ -1,0 +1,114 @@
+import { Injectable, ServiceUnavailableException } from '@nestjs/common';
+import { createRemoteJWKSet, decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
+import { Denylist } from '../../access-token/denylist.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { Clock } from '../../platform/clock.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import type { TrustedIssuer } from '../../platform/configuration/trusted-issuer.js';
+import { sha256 } from '../../platform/secret.js';
+import type { AgentPrincipal } from '../principal.js';
+
+interface Issuer extends TrustedIssuer {
+  keys: ReturnType<typeof createRemoteJWKSet>;
+}
+
+/** Milliseconds: how long keys are kept, how often an unknown key makes us ask for them, how long an answer may take. */
+const KEYS = { cacheMaxAge: 600_000, cooldownDuration: 60_000, timeoutDuration: 1_000 };
+/** Seconds that the issuer's clock may be ahead of ours. */
+const SKEW = 30;
+
+/** Agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS (contract, section 8). */
+@Injectable()
+export class ForeignTokens {
+  private readonly issuers: Map<string, Issuer>;
+
+  constructor(
+    { TRUSTED_AGENT_ISSUERS }: Configuration,
+    private readonly clock: Clock,
+    private readonly denylist: Denylist,
+  ) {
+    const withKeys = (issuer: TrustedIssuer) => ({
+      ...issuer,
+      keys: createRemoteJWKSet(new URL(issuer.jwks_uri), KEYS),
+    });
+    this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, withKeys(issuer)]));
+  }
+
+  /** Whether a token claims to be of an issuer that we trust. */
+  mayVerify(token: string): boolean {
+    return this.issuers.size > 0 && this.issuerOf(token) !== undefined;
+  }
+
+  /**
+   * The agent whom a trusted issuer's token names; always an agent, of one of the organizations listed for the issuer.
+   *
+   * @throws OAuthError `invalid_token`
+   * @throws ServiceUnavailableException while the issuer's keys cannot be had
+   */
+  async verify(token: string): Promise<AgentPrincipal> {
+    const issuer = this.issuerOf(token);
+    if (!issuer) throw OAuthError.invalidToken('not an issuer we trust');
+    const claims = await this.claimsOf(token, issuer);
+    const organizationId = claims[issuer.organization_claim];
+    if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId)) {
+      throw OAuthError.invalidToken('an organization this issuer does not speak for');
+    }
+    if (typeof claims.sub !== 'string') throw OAuthError.invalidToken('no subject');
+    const tokenId = `${issuer.issuer} ${claims.jti ?? sha256(token)}`;
+    if (await this.denylist.has('jti', tokenId)) throw OAuthError.invalidToken('revoked');
+    const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
+    return {
+      kind: 'agent',
+      agentId: claims.sub,
+      organizationId,
+      clientId,
+      scopes: scopesOf(claims[issuer.scope_claim]),
+      tokenId,
+    };
+  }
+
+  private issuerOf(token: string): Issuer | undefined {
+    try {
+      return this.issuers.get(String(decodeJwt(token).iss));
+    } catch {
+      return undefined;
+    }
+  }
+
+  private async claimsOf(token: string, { keys, issuer, audience, algorithms, typ }: Issuer): Promise<JWTPayload> {
+    const currentDate = new Date(this.clock.now());
+    const rules = {
+      issuer,
+      audience,
+      algorithms,
+      typ,
+      currentDate,
+      clockTolerance: SKEW,
+      requiredClaims: ['exp', 'sub'],
+    };
+    try {
+      const { payload } = await jwtVerify(token, keys, rules);
+      // the tolerance is for a clock that is ahead; what has expired has expired
+      if (!(this.clock.seconds() < Number(payload.exp))) throw new errors.JWTExpired('expired', payload);
+      if (payload.iat !== undefined && payload.iat > this.clock.seconds() + SKEW)
+        throw new Error('issued in the future');
+      return payload;
+    } catch (error) {
+      if (isAway(error)) throw new ServiceUnavailableException('keys of a trusted issuer', { cause: error });
+      throw OAuthError.invalidToken(`foreign token: ${(error as Error).message}`);
+    }
+  }
+}
+
+/** The keys could not be fetched: the network failed (no code of jose's), took too long, or answered something else. */
+function isAway(error: unknown): boolean {
+  if (!(error instanceof errors.JOSEError)) return error instanceof TypeError;
+  return (
+    error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC'
+  );
+}
+
+function scopesOf(claim: unknown): string[] {
+  if (Array.isArray(claim)) return claim.filter((scope) => typeof scope === 'string');
+  return typeof claim === 'string' ? claim.split(' ') : [];
+}

@@ -1,0 +1,51 @@
+import { Get, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
+import type { Request } from 'express';
+import { readBody } from '../../oauth/body-reader.js';
+import { parseForm } from '../../oauth/form.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { PublicController } from '../../platform/http/surfaces.js';
+import { Registry } from '../../registry/registry.js';
+import { AgentSessions } from '../session/agent-sessions.js';
+import { FormTokens } from '../session/form-tokens.js';
+import { readAuthorizationRequest } from './authorization-request.js';
+import { Authorizer } from './authorizer.js';
+import { PageAnswers } from './page-answers.js';
+import { PageExceptionFilter } from './page-exception.filter.js';
+
+/** The authorization address (specification 4.7; contract, section 8), and the agent's answer to its question. */
+@PublicController('')
+@UseFilters(PageExceptionFilter)
+export class AuthorizeController {
+  constructor(
+    private readonly registry: Registry,
+    private readonly sessions: AgentSessions,
+    private readonly authorizer: Authorizer,
+    private readonly answers: PageAnswers,
+    private readonly forms: FormTokens,
+  ) {}
+
+  @Get()
+  async authorize(@Req() request: Request): Promise<string> {
+    const asked = readAuthorizationRequest(request.originalUrl.split('?', 2)[1] ?? '', this.registry);
+    if (asked.fault) return this.answers.fault(request, asked, asked.fault);
+    const agent = await this.sessions.agentOf(request);
+    if (!agent || asked.prompt.includes('login')) return this.answers.askToSignIn(request, asked);
+    const decision = await this.authorizer.decide(asked, agent);
+    if ('answer' in decision) return this.answers.send(request, asked, decision.answer);
+    return this.answers.askForConsent(request, asked, agent, decision.consentTo);
+  }
+
+  @Post('consent')
+  @HttpCode(200)
+  async consent(@Req() request: Request): Promise<string> {
+    const { csrf, request: query = '', decision } = parseForm(await readBody(request));
+    this.forms.check(request, csrf);
+    const asked = readAuthorizationRequest(query, this.registry);
+    if (asked.fault) return this.answers.fault(request, asked, asked.fault);
+    const agent = await this.sessions.agentOf(request);
+    if (!agent) return this.answers.askToSignIn(request, asked);
+    if (decision === 'deny') return this.answers.send(request, asked, this.authorizer.deny());
+    if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
+    return this.answers.send(request, asked, await this.authorizer.allow(asked, agent));
+  }
+}

@@ -1,0 +1,70 @@
+import { Injectable } from '@nestjs/common';
+import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import type { Agent } from '../../registry/agent.entity.js';
+import { AgentTokens } from '../agent-tokens.js';
+import { grantedScope } from '../granted-scope.js';
+import type { AuthorizationRequest } from './authorization-request.js';
+import { faultParameters, type ResponseParameters } from './authorization-response.js';
+import { Consents } from './consents.js';
+
+/** What becomes of a request of a signed-in agent: an answer to the application, or first a question to the agent. */
+export type Decision = { answer: ResponseParameters } | { consentTo: string };
+
+/** Decides what an agent's application gets (contract, section 8). */
+@Injectable()
+export class Authorizer {
+  constructor(
+    private readonly codes: OneTimeCodes,
+    private readonly tokens: AgentTokens,
+    private readonly consents: Consents,
+    private readonly configuration: Configuration,
+  ) {}
+
+  /** Answers when nothing is left to ask: a private application needs no consent, a public one needs it once. */
+  async decide(request: AuthorizationRequest, agent: Agent): Promise<Decision> {
+    const { client, prompt } = request;
+    if (!client.usableIn(agent.organizationId)) return refusal('access_denied', 'client_id: of another organization');
+    const scope = grantedScope(request.scope, client.scopes, agent.scopes);
+    if (scope === '') return refusal('invalid_scope', 'scope: nothing that this client and this agent both have');
+    const mustAsk =
+      prompt.includes('consent') ||
+      (client.organizationId === null && !(await this.consents.covers(agent.id, client.clientId, scope)));
+    if (!mustAsk) return { answer: await this.grant(request, agent, scope) };
+    if (prompt.includes('none')) return refusal('consent_required', 'prompt: none');
+    return { consentTo: scope };
+  }
+
+  /** The agent has said yes; what it said yes to is decided again, since everything may have changed since. */
+  async allow(request: AuthorizationRequest, agent: Agent): Promise<ResponseParameters> {
+    const decision = await this.decide(request, agent);
+    if ('answer' in decision) return decision.answer;
+    await this.consents.give(agent.id, request.client.clientId, decision.consentTo);
+    return this.grant(request, agent, decision.consentTo);
+  }
+
+  deny(): ResponseParameters {
+    return faultParameters({ error: 'access_denied', hint: 'the agent has said no' });
+  }
+
+  private async grant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {
+    const { client, redirectUri, codeChallenge } = request;
+    const { id: agentId, organizationId } = agent;
+    if (request.responseType === 'token') {
+      const token = this.tokens.issue({ agentId, organizationId, clientId: client.clientId, scope });
+      return { ...token, expires_in: String(token.expires_in) };
+    }
+    const content = { clientId: client.clientId, subject: agentId, organizationId, scope, redirectUri };
+    const pkce = codeChallenge === undefined ? {} : { codeChallenge };
+    const code = await this.codes.issue(
+      'authorization',
+      { ...content, ...pkce },
+      this.configuration.AUTHORIZATION_CODE_TTL,
+    );
+    return { code };
+  }
+}
+
+function refusal(error: string, hint: string): Decision {
+  return { answer: faultParameters({ error, hint }) };
+}

@@ -1,0 +1,28 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+
+/** Remembers what agents have consented to. */
+@Injectable()
+export class Consents {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Whether the agent has let the application have every one of these scopes. */
+  async covers(agentId: string, clientId: string, scope: string): Promise<boolean> {
+    const sql = 'SELECT scope FROM consent WHERE agent_id = ? AND client_id = ?';
+    const [row] = await this.database.select<{ scope: string }>(sql, [agentId, clientId]);
+    const given = row?.scope.split(' ') ?? [];
+    return scope.split(' ').every((each) => given.includes(each));
+  }
+
+  async give(agentId: string, clientId: string, scope: string): Promise<void> {
+    const now = new Date(this.clock.now());
+    const update = 'UPDATE consent SET scope = ?, given_at = ? WHERE agent_id = ? AND client_id = ?';
+    if ((await this.database.change(update, [scope, now, agentId, clientId])) > 0) return;
+    const insert = `INSERT ${this.database.ignore} INTO consent (agent_id, client_id, scope, given_at) VALUES (?, ?, ?, ?)`;
+    await this.database.change(insert, [agentId, clientId, scope, now]);
+  }
+}

@@ -1,0 +1,72 @@
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import type { Agent } from '../../registry/agent.entity.js';
+import { FormTokens } from '../session/form-tokens.js';
+import type { AuthorizationFault, AuthorizationRequest } from './authorization-request.js';
+import { completed, faultParameters, type ResponseParameters, redirectTarget } from './authorization-response.js';
+import { renderPage } from './page-view.js';
+
+/** What scopes mean to a person. */
+const SCOPES: Record<string, string> = {
+  'customers:own': 'create customers, and act in the name of each of your customers',
+};
+
+/** How the page answers: by asking the agent something, or by sending the browser back to the application. */
+@Injectable()
+export class PageAnswers {
+  constructor(
+    private readonly forms: FormTokens,
+    private readonly configuration: Configuration,
+  ) {}
+
+  /** Sends the agent back to the application: by a redirect, or to the window that opened the page. */
+  send(request: Request, asked: AuthorizationRequest, parameters: ResponseParameters): string {
+    const response = request.res as Response;
+    const answer = completed(parameters, asked, this.configuration.AUTH_URL);
+    if (asked.toOpener) {
+      response.status(200);
+      const { origin } = new URL(asked.redirectUri);
+      return renderPage(response, 'opener', { message: JSON.stringify(answer), origin }, asked);
+    }
+    // 303 after a form, so that no browser sends the form on to the application (RFC 9700 section 4.12)
+    return redirect(response, redirectTarget(asked, answer), request.method === 'GET' ? 302 : 303);
+  }
+
+  fault(request: Request, asked: AuthorizationRequest, fault: AuthorizationFault): string {
+    return this.send(request, asked, faultParameters(fault));
+  }
+
+  /** The sign-in page, again with what went wrong; an application that wants no page gets `login_required`. */
+  askToSignIn(request: Request, asked: AuthorizationRequest, email = '', problem?: string): string {
+    if (asked.prompt.includes('none'))
+      return this.fault(request, asked, { error: 'login_required', hint: 'prompt: none' });
+    const { client, query } = asked;
+    const values = { clientName: client.name, csrf: this.forms.issue(request), query, email, problem };
+    return renderPage(request.res as Response, 'sign-in', values, asked);
+  }
+
+  askForConsent(request: Request, asked: AuthorizationRequest, agent: Agent, scope: string): string {
+    const { client, query } = asked;
+    const scopes = scope.split(' ').map((name) => ({ name, description: SCOPES[name] ?? name }));
+    const values = { clientName: client.name, csrf: this.forms.issue(request), query, email: agent.email, scopes };
+    return renderPage(request.res as Response, 'consent', values, asked);
+  }
+
+  /** Back to the page with the same request, which is then decided for the agent who is signed in now. */
+  again(request: Request, asked: AuthorizationRequest): string {
+    const query = new URLSearchParams(asked.query);
+    const prompt = asked.prompt.filter((each) => each !== 'login');
+    if (prompt.length > 0) query.set('prompt', prompt.join(' '));
+    else query.delete('prompt');
+    return redirect(request.res as Response, `/?${query}`, 303);
+  }
+}
+
+function redirect(response: Response, target: string, status: 302 | 303): string {
+  response.status(status);
+  response.setHeader('Location', target);
+  response.setHeader('Content-Type', 'text/html; charset=utf-8');
+  response.setHeader('Referrer-Policy', 'no-referrer');
+  return '';
+}

@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Eta } from 'eta';
+import type { Response } from 'express';
+import type { AuthorizationRequest } from './authorization-request.js';
+
+const eta = new Eta({ views: join(import.meta.dirname, 'views'), cache: true, autoEscape: true });
+
+/** The one stylesheet of the pages, which never changes while the process runs. */
+export const STYLESHEET = readFileSync(join(import.meta.dirname, 'views', 'page.css'), 'utf8');
+/** The one script: hands the answer to the window that opened the page. Allowed by its hash. */
+const OPENER_SCRIPT = readFileSync(join(import.meta.dirname, 'views', 'opener.js'), 'utf8').trim();
+const OPENER_SCRIPT_HASH = createHash('sha256').update(OPENER_SCRIPT).digest('base64');
+
+export type View = 'sign-in' | 'consent' | 'signed-out' | 'error' | 'opener';
+
+/** Writes a page with headers that let it do nothing but what it is for. */
+export function renderPage(
+  response: Response,
+  view: View,
+  values: Record<string, unknown>,
+  request?: Pick<AuthorizationRequest, 'redirectUri' | 'toOpener'>,
+): string {
+  response.setHeader('Content-Type', 'text/html; charset=utf-8');
+  response.setHeader('Content-Security-Policy', contentSecurityPolicy(view, request?.redirectUri));
+  response.setHeader('X-Frame-Options', 'DENY');
+  response.setHeader('Referrer-Policy', 'same-origin');
+  // with this policy a page that was opened by the application's could not reach it
+  if (!request?.toOpener) response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+  return eta.render(view, { ...values, script: OPENER_SCRIPT });
+}
+
+/** Browsers also hold the redirect after a posted form against `form-action`: the application's address stands there. */
+function contentSecurityPolicy(view: View, redirectUri: string | undefined): string {
+  const script = view === 'opener' ? `; script-src 'sha256-${OPENER_SCRIPT_HASH}'` : '';
+  const target = redirectUri === undefined ? '' : ` ${sourceOf(redirectUri)}`;
+  return `default-src 'none'; style-src 'self'${script}; form-action 'self'${target}; frame-ancestors 'none'; base-uri 'none'`;
+}
+
+function sourceOf(redirectUri: string): string {
+  const { origin, protocol } = new URL(redirectUri);
+  return origin === 'null' ? protocol : origin;
+}

@@ -1,0 +1,58 @@
+import { Get, Header, Post, Req, UseFilters } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { readBody } from '../../oauth/body-reader.js';
+import { parseForm } from '../../oauth/form.js';
+import { PublicController } from '../../platform/http/surfaces.js';
+import { Registry } from '../../registry/registry.js';
+import { AgentSessions } from '../session/agent-sessions.js';
+import { FormTokens } from '../session/form-tokens.js';
+import { readAuthorizationRequest } from './authorization-request.js';
+import { PageAnswers } from './page-answers.js';
+import { PageExceptionFilter } from './page-exception.filter.js';
+import { renderPage, STYLESHEET } from './page-view.js';
+import { SignIn } from './sign-in.js';
+
+/** Where the forms of the sign-in page go (contract, section 8). */
+@PublicController('')
+@UseFilters(PageExceptionFilter)
+export class SessionController {
+  constructor(
+    private readonly registry: Registry,
+    private readonly sessions: AgentSessions,
+    private readonly signIn: SignIn,
+    private readonly answers: PageAnswers,
+    private readonly forms: FormTokens,
+  ) {}
+
+  @Post('sign-in')
+  async beginSession(@Req() request: Request): Promise<string> {
+    const { csrf, request: query = '', email = '', password = '' } = parseForm(await readBody(request));
+    this.forms.check(request, csrf);
+    const asked = readAuthorizationRequest(query, this.registry);
+    const outcome = await this.signIn.attempt(request, email, password);
+    if ('agent' in outcome) {
+      this.sessions.begin(request, outcome.agent);
+      return this.answers.again(request, asked);
+    }
+    const { status, problem, retryAfter } = outcome;
+    request.res?.status(status);
+    if (retryAfter !== undefined) request.res?.setHeader('Retry-After', String(retryAfter));
+    return this.answers.askToSignIn(request, asked, email, problem);
+  }
+
+  @Post('sign-out')
+  async endSession(@Req() request: Request): Promise<string> {
+    const { csrf } = parseForm(await readBody(request));
+    this.forms.check(request, csrf);
+    this.sessions.end(request);
+    request.res?.status(200);
+    return renderPage(request.res as Response, 'signed-out', {});
+  }
+
+  @Get('page.css')
+  @Header('Content-Type', 'text/css; charset=utf-8')
+  @Header('Cache-Control', 'public, max-age=3600')
+  stylesheet(): string {
+    return STYLESHEET;
+  }
+}

@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { Request } from 'express';
+import { sha256 } from '../../platform/secret.js';
+import type { Agent } from '../../registry/agent.entity.js';
+import { hashPassword, isPasswordOf } from '../../registry/agent-password.js';
+import { Agents } from '../../registry/agents.js';
+import { PageCookies } from '../session/page-cookies.js';
+import { SignInAttempts } from '../session/sign-in-attempts.js';
+
+const DEVICE = 'agent_device';
+/** Seconds: a year. */
+const DEVICE_LIFETIME = 31_536_000;
+/** Hashed once; an unknown email's password is compared with it, so that it takes as long as a wrong one. */
+const nobodysPassword = hashPassword(randomUUID());
+
+export type SignInOutcome = { agent: Agent } | { problem: string; status: number; retryAfter?: number };
+
+/** Whether somebody is the agent they say. */
+@Injectable()
+export class SignIn {
+  constructor(
+    private readonly agents: Agents,
+    private readonly attempts: SignInAttempts,
+    private readonly cookies: PageCookies,
+  ) {}
+
+  /** Wrong password and unknown email look and take the same. */
+  async attempt(request: Request, email: string, password: string): Promise<SignInOutcome> {
+    const device = this.deviceOf(request, email);
+    const address = request.ip ?? '';
+    const wait = this.attempts.begin(email, address, device);
+    if (wait > 0) {
+      return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };
+    }
+    const agent = await this.agents.byEmail(email);
+    const isRight = await isPasswordOf(agent?.passwordHash ?? (await nobodysPassword), password);
+    if (!agent || !isRight) return { problem: 'This email and password do not belong together.', status: 400 };
+    this.attempts.succeed(email, address, device);
+    this.rememberDevice(request, email, device ?? randomUUID());
+    return { agent };
+  }
+
+  /** The device's id, if this agent has signed in on it before. */
+  private deviceOf(request: Request, email: string): string | undefined {
+    const [id, ofEmail] = this.cookies.read(request, DEVICE)?.split(' ') ?? [];
+    return ofEmail === sha256(email.toLowerCase()) ? id : undefined;
+  }
+
+  private rememberDevice(request: Request, email: string, id: string): void {
+    this.cookies.write(request, DEVICE, `${id} ${sha256(email.toLowerCase())}`, DEVICE_LIFETIME);
+  }
+}
+
+function inWords(seconds: number): string {
+  if (seconds < 60) return seconds === 1 ? '1 second' : `${seconds} seconds`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes === 1 ? '1 minute' : `${minutes} minutes`;
+}

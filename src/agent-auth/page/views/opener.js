@@ -1,0 +1,5 @@
+const { message, origin } = document.getElementById('answer').dataset;
+if (window.opener) {
+  window.opener.postMessage(JSON.parse(message), origin);
+  window.close();
+}

@@ -1,0 +1,41 @@
+import { Injectable } from '@nestjs/common';
+import type { Request } from 'express';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { Configuration } from '../../platform/configuration/configuration.js';
+import { randomSecret } from '../../platform/secret.js';
+import { PageCookies } from './page-cookies.js';
+import { SessionSecrets } from './session-secrets.js';
+
+const NAME = 'form';
+const PURPOSE = 'form token';
+/** Seconds. */
+const LIFETIME = 8 * 3600;
+
+/** What shows that a posted form is one of ours, in the browser it was given to (against CSRF). */
+@Injectable()
+export class FormTokens {
+  constructor(
+    private readonly cookies: PageCookies,
+    private readonly secrets: SessionSecrets,
+    private readonly configuration: Configuration,
+  ) {}
+
+  /** The token of a form, bound to a cookie of the browser. */
+  issue(request: Request): string {
+    const nonce = this.cookies.read(request, NAME) ?? randomSecret('base64url');
+    this.cookies.write(request, NAME, nonce, LIFETIME);
+    return this.secrets.sign(PURPOSE, nonce);
+  }
+
+  /** @throws OAuthError `invalid_request` when the form is not ours, or comes from elsewhere */
+  check(request: Request, token: unknown): void {
+    const { origin } = request.headers;
+    if (origin !== undefined && origin !== this.configuration.AUTH_URL) {
+      throw OAuthError.invalidRequest('Origin: forms come from this service alone');
+    }
+    const nonce = this.cookies.read(request, NAME);
+    if (nonce === undefined || typeof token !== 'string' || !this.secrets.isSignature(PURPOSE, nonce, token)) {
+      throw OAuthError.invalidRequest('csrf: open the page again and send its form');
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../../platform/clock.js';
+import { sha256 } from '../../platform/secret.js';
+
+interface Failures {
+  count: number;
+  /** Milliseconds since 1970 until which no further attempt is looked at. */
+  blockedUntil: number;
+}
+
+interface Limit {
+  key: string;
+  /** Failures that cost nothing. */
+  free: number;
+  /** The longest wait, in seconds. */
+  longest: number;
+}
+
+const REMEMBERED = 100_000;
+const FORGOTTEN_AFTER = 3_600_000;
+
+/**
+ * Slows the guessing of passwords down: each failure beyond the free ones doubles the wait.
+ *
+ * Counted by account and address together, by address, and by account. The wait by account alone stays short, and a
+ * device on which the agent has signed in before is not held by it: so a stranger who guesses at somebody's account
+ * from everywhere slows the guessing, and never locks the agent out.
+ */
+@Injectable()
+export class SignInAttempts {
+  private readonly failures = new Map<string, Failures>();
+
+  constructor(private readonly clock: Clock) {}
+
+  /**
+   * Counts an attempt before its password is looked at, so that parallel ones count too.
+   *
+   * @returns seconds to wait, in which case the attempt is not to be made; 0 when it may be
+   */
+  begin(email: string, address: string, knownDevice: string | undefined): number {
+    const now = this.clock.now();
+    const limits = limitsOf(email, address, knownDevice);
+    const blocked = Math.max(...limits.map(({ key }) => this.of(key, now).blockedUntil));
+    if (blocked > now) return Math.ceil((blocked - now) / 1000);
+    for (const limit of limits) this.count(limit, now);
+    return 0;
+  }
+
+  /** The password was right: this account's count at this address begins anew. */
+  succeed(email: string, address: string, knownDevice: string | undefined): void {
+    const [narrowest] = limitsOf(email, address, knownDevice);
+    if (narrowest) this.failures.delete(narrowest.key);
+  }
+
+  private count({ key, free, longest }: Limit, now: number): void {
+    const count = this.of(key, now).count + 1;
+    const wait = count < free ? 0 : Math.min(2 ** (count - free), longest) * 1000;
+    this.failures.delete(key); // what was counted last is forgotten last
+    this.failures.set(key, { count, blockedUntil: now + wait });
+    const [oldest] = this.failures.size > REMEMBERED ? this.failures.keys() : [];
+    if (oldest !== undefined) this.failures.delete(oldest);
+  }
+
+  private of(key: string, now: number): Failures {
+    const known = this.failures.get(key);
+    return known && now < known.blockedUntil + FORGOTTEN_AFTER ? known : { count: 0, blockedUntil: 0 };
+  }
+}
+
+function limitsOf(email: string, address: string, knownDevice: string | undefined): Limit[] {
+  const account = sha256(email.toLowerCase());
+  if (knownDevice !== undefined) return [{ key: `${account} device ${knownDevice}`, free: 10, longest: 900 }];
+  const network = networkOf(address);
+  return [
+    { key: `${account} at ${network}`, free: 5, longest: 900 },
+    { key: `at ${network}`, free: 30, longest: 900 },
+    { key: account, free: 100, longest: 30 },
+  ];
+}
+
+/** One bucket for all addresses that one holder can take: an IPv4 address, an IPv6 /64 (RFC 6177). */
+function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined || !address.includes(':')) return mapped ?? address;
+  const [head = '', tail] = address.toLowerCase().split('%', 1)[0]?.split('::') ?? [];
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length;
+  const groups = [...left, ...Array<string>(zeros).fill('0'), ...right];
+  return groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':');
+}

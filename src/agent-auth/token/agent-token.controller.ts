@@ -1,0 +1,46 @@
+import { Delete, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
+import type { Request } from 'express';
+import { readBody } from '../../oauth/body-reader.js';
+import { parseFormOrJson } from '../../oauth/form.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { PublicController } from '../../platform/http/surfaces.js';
+import { ClientAuthentication } from '../../registry/client-authentication.js';
+import { BearerGuard } from '../bearer/bearer.guard.js';
+import { AgentTokenEndpoint, refuseClientOfTokens, type TokenPairResponse } from './agent-token.endpoint.js';
+
+/** `/v2/token`: the token endpoint of agents (RFC 6749 section 3.2; contract, section 8). */
+@PublicController('v2/token')
+export class AgentTokenController {
+  constructor(
+    private readonly clients: ClientAuthentication,
+    private readonly endpoint: AgentTokenEndpoint,
+  ) {}
+
+  @Post()
+  @HttpCode(200)
+  async token(@Req() request: Request): Promise<TokenPairResponse> {
+    const { authorization, 'content-type': contentType } = request.headers;
+    const sent = parseFormOrJson(await readBody(request), contentType);
+    const client = this.clients.authenticate(authorization, sent);
+    refuseClientOfTokens(client);
+    switch (sent.grant_type) {
+      case 'authorization_code':
+        return this.endpoint.exchange(client, sent);
+      case 'refresh_token':
+        return this.endpoint.refresh(client, sent);
+      case undefined:
+        throw OAuthError.invalidRequest('grant_type: required');
+      default:
+        throw OAuthError.unsupportedGrantType();
+    }
+  }
+
+  /** Ends the bearer, and the refresh token it came with. */
+  @Delete()
+  @UseGuards(BearerGuard)
+  async end(@Req() { principal }: Request): Promise<object> {
+    if (principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');
+    await this.endpoint.end(principal.tokenId);
+    return {};
+  }
+}

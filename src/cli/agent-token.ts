@@ -1,0 +1,36 @@
+import { parseArgs } from 'node:util';
+import { AgentTokens } from '../agent-auth/agent-tokens.js';
+import { grantedScope } from '../agent-auth/granted-scope.js';
+import { Agents } from '../registry/agents.js';
+import { Registry } from '../registry/registry.js';
+import { withApplication } from './application.js';
+import { UsageError } from './usage-error.js';
+
+/** `agent-token --email E --client-id C --scope "S …"`: one agent access token, as the page would give it. */
+export async function agentTokenCommand(parameters: string[]): Promise<number> {
+  const { email, clientId, scope } = options(parameters);
+  const token = await withApplication(async (application) => {
+    const agent = await application.get(Agents).byEmail(email);
+    if (!agent) throw new Error('--email: no such agent');
+    const client = application.get(Registry).client(clientId);
+    if (!client) throw new Error('--client-id: no such client');
+    if (!client.usableIn(agent.organizationId)) throw new Error('--client-id: of another organization');
+    const granted = grantedScope(scope, client.scopes, agent.scopes);
+    if (granted === '') throw new Error('--scope: nothing that this client and this agent both have');
+    const { id: agentId, organizationId } = agent;
+    return application.get(AgentTokens).issue({ agentId, organizationId, clientId, scope: granted }).access_token;
+  });
+  process.stdout.write(`${token}\n`);
+  return 0;
+}
+
+function options(parameters: string[]): { email: string; clientId: string; scope: string | undefined } {
+  try {
+    const known = { email: { type: 'string' }, 'client-id': { type: 'string' }, scope: { type: 'string' } } as const;
+    const { email, 'client-id': clientId, scope } = parseArgs({ args: parameters, options: known }).values;
+    if (email === undefined || clientId === undefined) throw new Error('--email and --client-id are needed');
+    return { email, clientId, scope };
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}

@@ -1,0 +1,23 @@
+import { IsIn, IsString, Matches } from 'class-validator';
+import { Optional } from '../../oauth/parameters.js';
+import { UUID } from '../../platform/uuid.js';
+import { GrantBody } from '../../token/grant.js';
+
+/** The parameters of specification 4.3, and those of 4.6. */
+export class AgentTokenBody extends GrantBody {
+  @IsIn(['token'])
+  response_type: 'token';
+
+  /** The customer to get a token for; left out: a new one. */
+  @Optional()
+  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  entity_id?: string;
+
+  @Optional()
+  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  override organization_id?: string;
+
+  @Optional()
+  @IsString()
+  override redirect_uri?: string;
+}

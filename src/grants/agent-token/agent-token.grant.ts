@@ -1,0 +1,27 @@
+import { Injectable } from '@nestjs/common';
+import type { AgentPrincipal } from '../../agent-auth/principal.js';
+import { Identities } from '../../identity/identities.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
+import { AgentTokenBody } from './agent-token.body.js';
+
+/** Specification 4.3 and 4.6: an agent speaks for any customer of its organization, and makes new ones. */
+@Injectable()
+@GrantType('agent_token', {
+  body: AgentTokenBody,
+  agentScope: 'customers:own',
+  responds: ['client_id', 'organization_id'],
+})
+export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
+  constructor(private readonly identities: Identities) {}
+
+  async grant({ body, agent }: GrantRequest<AgentTokenBody, AgentPrincipal>): Promise<Granted> {
+    const { organizationId } = agent;
+    const { entity_id: entityId } = body;
+    if (entityId === undefined) return { entityId: await this.identities.create(organizationId), organizationId };
+    // somebody else's customer is as unknown as one that does not exist
+    if (!(await this.identities.exists(entityId, organizationId)))
+      throw OAuthError.invalidRequest('entity_id: unknown');
+    return { entityId, organizationId };
+  }
+}

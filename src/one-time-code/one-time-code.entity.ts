@@ -1,0 +1,48 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** A transfer token or an authorization code, as its issuer wrote it down; the code itself is nowhere. */
+@Entity('one_time_code')
+export class OneTimeCode {
+  /** SHA-256 of the code. */
+  @PrimaryColumn('varchar', { length: 64 })
+  hash: string;
+
+  @Column('varchar', { length: 16 })
+  kind: CodeKind;
+
+  /** The client that may redeem it. */
+  @Column('varchar', { name: 'client_id', length: 128 })
+  clientId: string;
+
+  /** The customer or agent whose token it gives. */
+  @Column('varchar', { length: 36 })
+  subject: string;
+
+  @Column('varchar', { name: 'organization_id', length: 36 })
+  organizationId: string;
+
+  /** What an agent has granted; of customers `null`. */
+  @Column('varchar', { length: 1000, nullable: true })
+  scope: string | null;
+
+  /** The redirect URI an authorization code was sent to (RFC 6749 section 4.1.3); of transfer tokens `null`. */
+  @Column('varchar', { name: 'redirect_uri', length: 2000, nullable: true })
+  redirectUri: string | null;
+
+  /** PKCE, S256 (RFC 7636). */
+  @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
+  codeChallenge: string | null;
+
+  @Index('one_time_code_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+
+  @Column('datetime', { name: 'consumed_at', precision: 3, nullable: true })
+  consumedAt: Date | null;
+
+  /** The attempt that redeemed it, which is the `jti` of the token it gave. */
+  @Column('varchar', { name: 'consumed_by', length: 36, nullable: true })
+  consumedBy: string | null;
+}
+
+export type CodeKind = 'transfer' | 'authorization';

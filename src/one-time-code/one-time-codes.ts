@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { Denylist } from '../access-token/denylist.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { Database } from '../platform/database/database.js';
+import { timeOf } from '../platform/database/sql-time.js';
+import { randomSecret, sha256 } from '../platform/secret.js';
+import type { CodeKind } from './one-time-code.entity.js';
+import { isPkceSatisfied } from './pkce.js';
+
+/** What a code stands for. */
+export interface CodeContent {
+  clientId: string;
+  /** The customer or agent. */
+  subject: string;
+  organizationId: string;
+  scope?: string;
+  redirectUri?: string;
+  codeChallenge?: string;
+}
+
+/** What whoever redeems a code must show beside it. */
+export interface CodeProof {
+  clientId: string;
+  redirectUri?: string | undefined;
+  codeVerifier?: string | undefined;
+  /** When the request came, in milliseconds since 1970: what came after a redemption was done is a replay. */
+  arrivedAt: number;
+}
+
+export interface RedeemedCode {
+  subject: string;
+  organizationId: string;
+  scope: string | null;
+  /** The `jti` of the token to be given for it, so that a replay can end that token. */
+  attempt: string;
+}
+
+interface CodeRow {
+  kind: CodeKind;
+  client_id: string;
+  subject: string;
+  organization_id: string;
+  scope: string | null;
+  redirect_uri: string | null;
+  code_challenge: string | null;
+  expires_at: Date | string;
+  consumed_at: Date | string | null;
+  consumed_by: string | null;
+}
+
+const COLUMNS = 'kind, client_id, subject, organization_id, scope, redirect_uri, code_challenge, expires_at';
+const INSERT = `INSERT INTO one_time_code (hash, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const SELECT = `SELECT ${COLUMNS}, consumed_at, consumed_by FROM one_time_code WHERE hash = ?`;
+
+/** Of parallel attempts exactly one matches the row; the same attempt, sent again after a lost answer, matches again. */
+const REDEEM = `
+  UPDATE one_time_code SET consumed_at = COALESCE(consumed_at, ?), consumed_by = ?
+  WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
+
+/** Codes that can be redeemed once: transfer tokens and authorization codes (contract, section 3). */
+@Injectable()
+export class OneTimeCodes {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly denylist: Denylist,
+    private readonly configuration: Configuration,
+  ) {}
+
+  /** A new code, valid for `ttl` seconds; only its hash is kept. */
+  async issue(kind: CodeKind, content: CodeContent, ttl: number): Promise<string> {
+    const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
+    const { clientId, subject, organizationId, scope = null, redirectUri = null, codeChallenge = null } = content;
+    const expires = new Date(this.clock.now() + ttl * 1000);
+    const values = [kind, clientId, subject, organizationId, scope, redirectUri, codeChallenge, expires];
+    await this.database.change(INSERT, [sha256(code), ...values]);
+    return code;
+  }
+
+  /**
+   * Redeems a code. What does not fit (client, redirect URI, verifier) is refused and burns nothing; a replay ends the
+   * tokens that the first redemption gave.
+   *
+   * @throws OAuthError `invalid_grant`
+   */
+  async redeem(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
+    const hash = sha256(code);
+    const [row] = await this.database.select<CodeRow>(SELECT, [hash]);
+    const fault = row ? this.faultOf(row, kind, proof) : 'unknown';
+    if (!row || fault) throw OAuthError.invalidGrant(`code: ${fault}`);
+    if (row.consumed_at !== null) await this.refuseUsed(row, proof.arrivedAt);
+    const attempt = randomUUID();
+    const now = new Date(this.clock.now());
+    if ((await this.database.changeAgain(REDEEM, [now, attempt, hash, now, attempt])) !== 1) {
+      throw OAuthError.invalidGrant('code: another attempt was faster');
+    }
+    return { subject: row.subject, organizationId: row.organization_id, scope: row.scope, attempt };
+  }
+
+  private faultOf(row: CodeRow, kind: CodeKind, proof: CodeProof): string | undefined {
+    if (row.kind !== kind) return 'of another kind';
+    if (row.client_id !== proof.clientId) return 'of another client';
+    if (row.redirect_uri !== null && row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
+    if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
+    if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
+    return undefined;
+  }
+
+  /** Whoever came when the code was already used may be a thief, or the owner after a thief: what it gave ends. */
+  private async refuseUsed({ consumed_at, consumed_by }: CodeRow, arrivedAt: number): Promise<never> {
+    const isReplay = timeOf(consumed_at as string) < arrivedAt;
+    // a family: what was refreshed from the first token ends with it
+    if (isReplay) await this.denylist.revokeFamily(consumed_by as string, this.configuration.longestTokenLife);
+    throw OAuthError.invalidGrant(isReplay ? 'code: replayed' : 'code: another attempt was faster');
+  }
+}

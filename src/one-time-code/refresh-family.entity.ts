@@ -1,0 +1,42 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/**
+ * A chain of refresh tokens, of which one lives at a time: `current`. The tokens before it are known by their hashes in
+ * `refresh_token`, so that the use of one of them is recognised.
+ */
+@Entity('refresh_family')
+export class RefreshFamily {
+  /** Begins the `jti` of every access token of the chain. */
+  @PrimaryColumn('varchar', { length: 36 })
+  id: string;
+
+  @Column('varchar', { name: 'client_id', length: 128 })
+  clientId: string;
+
+  @Column('varchar', { name: 'agent_id', length: 36 })
+  agentId: string;
+
+  @Column('varchar', { name: 'organization_id', length: 36 })
+  organizationId: string;
+
+  @Column('varchar', { length: 1000 })
+  scope: string;
+
+  /** SHA-256 of the one token that lives. */
+  @Column('varchar', { name: 'current_hash', length: 64 })
+  currentHash: string;
+
+  /** SHA-256 of the token that `current` came from. */
+  @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
+  previousHash: string | null;
+
+  @Column('datetime', { name: 'rotated_at', precision: 3 })
+  rotatedAt: Date;
+
+  @Column('datetime', { name: 'ended_at', precision: 3, nullable: true })
+  endedAt: Date | null;
+
+  @Index('refresh_family_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+}

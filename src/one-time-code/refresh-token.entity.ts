@@ -1,0 +1,16 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+
+/** To which chain a refresh token belongs, whether it is still good or not. */
+@Entity('refresh_token')
+export class RefreshToken {
+  /** SHA-256 of the token. */
+  @PrimaryColumn('varchar', { length: 64 })
+  hash: string;
+
+  @Column('varchar', { name: 'family_id', length: 36 })
+  familyId: string;
+
+  @Index('refresh_token_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+}

@@ -1,0 +1,50 @@
+import { plainToInstance } from 'class-transformer';
+import { ArrayNotEmpty, IsArray, IsIn, IsOptional, IsString, IsUrl } from 'class-validator';
+
+const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
+const URL_RULES = { require_tld: false, protocols: ['http', 'https'], require_protocol: true };
+
+/** An authorization server whose agent tokens we accept, and how they are recognised. */
+export class TrustedIssuer {
+  @IsUrl(URL_RULES)
+  issuer: string;
+
+  @IsUrl(URL_RULES)
+  jwks_uri: string;
+
+  @IsString()
+  audience: string;
+
+  @IsArray()
+  @ArrayNotEmpty()
+  @IsIn(ALGORITHMS, { each: true })
+  algorithms: string[];
+
+  /** The `typ` of the token's header: `at+jwt`, or what that server writes. */
+  @IsString()
+  typ: string;
+
+  /** The organizations whose agents it may speak for, and no others. */
+  @IsArray()
+  @ArrayNotEmpty()
+  @IsString({ each: true })
+  organizations: string[];
+
+  @IsOptional()
+  @IsString()
+  organization_claim = 'organization_id';
+
+  @IsOptional()
+  @IsString()
+  scope_claim = 'scope';
+}
+
+/** What is not JSON stays as it is, and fails validation. */
+export function parseTrustedIssuers(value: unknown): unknown {
+  try {
+    const parsed: unknown = JSON.parse(String(value));
+    return Array.isArray(parsed) ? parsed.map((entry) => plainToInstance(TrustedIssuer, entry)) : value;
+  } catch {
+    return value;
+  }
+}

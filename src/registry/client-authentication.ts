@@ -1,0 +1,41 @@
+import { Injectable } from '@nestjs/common';
+import { readBasicCredentials } from '../oauth/basic-credentials.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { equalInConstantTime, sha256 } from '../platform/secret.js';
+import type { ClientApplication } from './client-application.entity.js';
+import { Registry } from './registry.js';
+
+/** Compared with where there is no secret, so that an unknown client takes as long as a wrong secret. */
+const NO_SECRET = sha256('');
+
+/** Who a client is, by its secret (RFC 6749 section 2.3.1). */
+@Injectable()
+export class ClientAuthentication {
+  constructor(private readonly registry: Registry) {}
+
+  /**
+   * The client that a request authenticates as: by `client_secret_basic` or `client_secret_post`; an application without
+   * a secret by its `client_id` alone, and it must prove itself otherwise, as by PKCE.
+   *
+   * @throws OAuthError `invalid_client`, or `invalid_request` when the request authenticates in two ways
+   */
+  authenticate(authorization: string | undefined, parameters: Record<string, unknown>): ClientApplication {
+    const { client_id: id, client_secret: secret } = parameters;
+    if (authorization === undefined) return this.client(id, secret);
+    const basic = readBasicCredentials(authorization);
+    if (!basic) throw OAuthError.invalidClient('Authorization is no Basic credentials');
+    if (secret !== undefined) throw OAuthError.invalidRequest('client_secret: given twice, also by Authorization');
+    if (id !== undefined && id !== basic.id) throw OAuthError.invalidRequest("client_id: not Authorization's");
+    return this.client(basic.id, basic.secret);
+  }
+
+  private client(id: unknown, secret: unknown): ClientApplication {
+    const client = typeof id === 'string' ? this.registry.client(id) : undefined;
+    const isRight = equalInConstantTime(client?.secretHash ?? NO_SECRET, sha256(String(secret ?? '')));
+    if (!client) throw OAuthError.invalidClient('unknown client');
+    if (client.secretHash === null ? secret !== undefined : !isRight) throw OAuthError.invalidClient('wrong secret');
+    if (client.secretHash === null && client.clientType === 'server')
+      throw OAuthError.invalidClient('no secret registered');
+    return client;
+  }
+}
