@@ -9,7 +9,7 @@ const LEVELS = [
   ['one-time-code'],
   ['identity'],
   ['agent-auth'],
-  ['transfer', 'token', 'accounts'],
+  ['transfer', 'token', 'accounts', 'purge'],
   ['grants'],
   ['admin', 'cli', 'app.module.ts', 'bootstrap.ts', 'main.ts', 'cli.ts', 'welcome.ts'],
 ];

@@ -2,10 +2,19 @@ import { Module } from '@nestjs/common';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { AgentTokenGrantModule } from './grants/agent-token/agent-token-grant.module.js';
 import { CookieGrantModule } from './grants/cookie/cookie-grant.module.js';
+import { IdentityTokenGrantModule } from './grants/identity-token/identity-token-grant.module.js';
+import { PurgeModule } from './purge/purge.module.js';
 import { TokenModule } from './token/token.module.js';
 
 /** The service: its endpoints, and one line for each grant. */
 @Module({
-  imports: [TokenModule, AccountsModule, CookieGrantModule, AgentTokenGrantModule],
+  imports: [
+    TokenModule,
+    AccountsModule,
+    PurgeModule,
+    CookieGrantModule,
+    AgentTokenGrantModule,
+    IdentityTokenGrantModule,
+  ],
 })
 export class AppModule {}

@@ -61,7 +61,12 @@ async function createApplication(options: ServiceOptions): Promise<INestApplicat
   );
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
   application.use(customerCors(application.get(Registry)));
-  return application.init();
+  try {
+    return await application.init();
+  } catch (error) {
+    await application.close(); // the database is open already
+    throw error;
+  }
 }
 
 /** The service on its platform, which differs between a process, a command and a test. */

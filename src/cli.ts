@@ -1,6 +1,7 @@
 import { agentTokenCommand } from './cli/agent-token.js';
 import { keysCommand } from './cli/keys.js';
 import { migrateCommand } from './cli/migrate.js';
+import { purgeCommand } from './cli/purge.js';
 import { registryCommand } from './cli/registry.js';
 import { UsageError } from './cli/usage-error.js';
 
@@ -9,6 +10,7 @@ const COMMANDS: Record<string, (parameters: string[]) => Promise<number>> = {
   'agent-token': agentTokenCommand,
   keys: keysCommand,
   migrate: migrateCommand,
+  purge: purgeCommand,
   registry: registryCommand,
 };
 
@@ -18,6 +20,7 @@ const USAGE = `usage: node dist/cli.js COMMAND
   migrate --check      exit 1 when migrations are pending
   registry apply FILE  create and change what a registry file lists
   registry export      print the registry as YAML, without secrets
+  purge                delete what has expired, in small batches
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE
   agent-token --email E --client-id C --scope "S …"
                        print one agent access token

@@ -4,6 +4,9 @@ import { Database } from '../platform/database/database.js';
 import type { AccessTokenClaims } from './access-tokens.js';
 import type { RevocationKind } from './revocation.entity.js';
 
+/** What the denylist must know of a token to tell whether it was revoked. */
+export type RevocableToken = Pick<AccessTokenClaims, 'jti' | 'sub' | 'client_id' | 'iat' | 'exp'>;
+
 /** Later than any token: what names a token or a chain of them is revoked whenever it was issued. */
 const EVER = new Date('9999-12-31T00:00:00Z');
 
@@ -22,8 +25,8 @@ export class Denylist {
   ) {}
 
   /** Ends one token: `jti` is its own, that of a foreign token with its issuer before it. */
-  revokeToken(jti: string, ttl: number): Promise<void> {
-    return this.revoke('jti', jti, EVER, ttl);
+  revokeToken({ jti, exp }: Pick<RevocableToken, 'jti' | 'exp'>): Promise<void> {
+    return this.revoke('jti', jti, EVER, exp - this.clock.seconds());
   }
 
   /** Ends every token whose `jti` begins with the family's id, those still to come too. */
@@ -36,16 +39,15 @@ export class Denylist {
     return this.revoke(kind, value, new Date(this.clock.now()), ttl);
   }
 
-  /** Whether a token of ours has been revoked, by whatever names it. */
-  async revokes({ jti, sub, client_id, iat }: AccessTokenClaims): Promise<boolean> {
-    const issued = new Date(iat * 1000);
-    const rows = await this.database.select(REVOKES, [jti, familyOf(jti), sub, issued, client_id, issued]);
-    return rows.length > 0;
+  /** Ends the tokens of a subject that is gone for good, also one that is being issued at this moment. */
+  revokeForever(subject: string, ttl: number): Promise<void> {
+    return this.revoke('subject', subject, EVER, ttl);
   }
 
-  /** Whether a chain of refreshes has ended, or one foreign token. */
-  async has(kind: 'family' | 'jti', value: string): Promise<boolean> {
-    const rows = await this.database.select('SELECT 1 FROM revocation WHERE kind = ? AND value = ?', [kind, value]);
+  /** Whether a token has been revoked, by whatever names it. */
+  async revokes({ jti, sub, client_id, iat }: Omit<RevocableToken, 'exp'>): Promise<boolean> {
+    const issued = new Date(iat * 1000);
+    const rows = await this.database.select(REVOKES, [jti, familyOf(jti), sub, issued, client_id, issued]);
     return rows.length > 0;
   }
 
@@ -59,6 +61,6 @@ export class Denylist {
 }
 
 /** The chain of refreshes that a token belongs to; a token that no refresh token goes with is a chain of its own. */
-function familyOf(jti: string): string {
+export function familyOf(jti: string): string {
   return jti.split('.', 1)[0] as string;
 }

@@ -1,11 +1,13 @@
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
+import type { RevocableToken } from '../access-token/denylist.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 
 interface Caller {
   organizationId: string;
   /** The application through which the caller calls. */
   clientId: string;
-  /** What the denylist calls the bearer: its `jti`, for a foreign token with its issuer before it. */
-  tokenId: string;
+  /** The bearer, as the denylist knows it; the `jti` of a foreign token has its issuer before it. */
+  token: RevocableToken;
 }
 
 /** An agent of an organization, calling through an application that it has granted scopes to. */
@@ -13,6 +15,8 @@ export interface AgentPrincipal extends Caller {
   kind: 'agent';
   agentId: string;
   scopes: string[];
+  /** Whether another authorization server has issued the bearer. */
+  foreign: boolean;
 }
 
 /** A customer, calling with its own access token. */
@@ -24,10 +28,20 @@ export interface CustomerPrincipal extends Caller {
 /** Who calls with a bearer. */
 export type Principal = AgentPrincipal | CustomerPrincipal;
 
-/** The kind is read from the token's audience, nowhere else (contract, section 3). */
-export function principalOf({ aud, sub, organization_id, client_id, jti, scope = '' }: AccessTokenClaims): Principal {
-  const caller = { organizationId: organization_id, clientId: client_id, tokenId: jti };
-  return aud === 'agent-api'
-    ? { kind: 'agent', agentId: sub, scopes: scope.split(' '), ...caller }
-    : { kind: 'customer', entityId: sub, ...caller };
+/**
+ * The kind is read from the token's audience, nowhere else (contract, section 3).
+ *
+ * @throws OAuthError `invalid_token` when it is neither of the two
+ */
+export function principalOf(claims: AccessTokenClaims): Principal {
+  const { aud, sub, organization_id, client_id, scope = '' } = claims;
+  const caller = { organizationId: organization_id, clientId: client_id, token: claims };
+  switch (aud) {
+    case 'agent-api':
+      return { kind: 'agent', agentId: sub, scopes: scope.split(' '), foreign: false, ...caller };
+    case 'customer-api':
+      return { kind: 'customer', entityId: sub, ...caller };
+    default:
+      throw OAuthError.invalidToken('of no audience of ours');
+  }
 }

@@ -1,13 +1,18 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { AdminGuard } from '../oauth/admin.guard.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
 import { Identities } from './identities.js';
+import { IdentityController } from './identity.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
+import { IdleBrowsers } from './idle-browsers.js';
 
 /** Who a customer is, and the cookies by which a browser shows it. */
 @Module({
-  imports: [TypeOrmModule.forFeature([CustomerIdentity])],
-  providers: [Identities, IdentityCookies],
-  exports: [Identities, IdentityCookies],
+  imports: [TypeOrmModule.forFeature([CustomerIdentity]), AccessTokenModule],
+  controllers: [IdentityController],
+  providers: [Identities, IdentityCookies, IdleBrowsers, AdminGuard],
+  exports: [Identities, IdentityCookies, IdleBrowsers],
 })
 export class IdentityModule {}

@@ -41,6 +41,7 @@ export class AgentsTokens1795110000000 implements MigrationInterface {
           text('scope', 1000, nullable),
           text('redirect_uri', 2000, nullable),
           text('code_challenge', 43, nullable),
+          { name: 'made_with', type: 'text', isNullable: true },
           time('expires_at'),
           time('consumed_at', nullable),
           text('consumed_by', 36, nullable),

@@ -15,8 +15,21 @@ export function parseForm(text: string): Record<string, string> {
   return fields;
 }
 
-/** Reads a body as the form that its Content-Type says it is, else as JSON (contract, section 5). */
+/**
+ * Whether a body is the form that its Content-Type says it is: `curl -d` says so of JSON too, which stays JSON (contract,
+ * section 5).
+ */
+export function isForm(text: string, contentType: string | undefined): boolean {
+  if (!contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;
+  try {
+    JSON.parse(text);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Reads the parameters of a body that may be a form or JSON. */
 export function parseFormOrJson(text: string, contentType: string | undefined): Record<string, unknown> {
-  const isForm = contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded') ?? false;
-  return isForm && !text.trimStart().startsWith('{') ? parseForm(text) : parseJsonObject(text);
+  return isForm(text, contentType) ? parseForm(text) : parseJsonObject(text);
 }

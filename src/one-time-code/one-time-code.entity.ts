@@ -33,6 +33,10 @@ export class OneTimeCode {
   @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
   codeChallenge: string | null;
 
+  /** The bearer that a transfer token was made with, as JSON: when it is revoked, the transfer token is void. */
+  @Column('text', { name: 'made_with', nullable: true })
+  madeWith: string | null;
+
   @Index('one_time_code_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;

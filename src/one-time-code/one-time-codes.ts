@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { Denylist } from '../access-token/denylist.js';
+import { Denylist, type RevocableToken } from '../access-token/denylist.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -18,7 +18,9 @@ export interface CodeContent {
   organizationId: string;
   scope?: string;
   redirectUri?: string;
-  codeChallenge?: string;
+  codeChallenge?: string | undefined;
+  /** The bearer without which the code is void. */
+  madeWith?: RevocableToken;
 }
 
 /** What whoever redeems a code must show beside it. */
@@ -46,13 +48,14 @@ interface CodeRow {
   scope: string | null;
   redirect_uri: string | null;
   code_challenge: string | null;
+  made_with: string | null;
   expires_at: Date | string;
   consumed_at: Date | string | null;
   consumed_by: string | null;
 }
 
-const COLUMNS = 'kind, client_id, subject, organization_id, scope, redirect_uri, code_challenge, expires_at';
-const INSERT = `INSERT INTO one_time_code (hash, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const COLUMNS = 'kind, client_id, subject, organization_id, scope, redirect_uri, code_challenge, made_with, expires_at';
+const INSERT = `INSERT INTO one_time_code (hash, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const SELECT = `SELECT ${COLUMNS}, consumed_at, consumed_by FROM one_time_code WHERE hash = ?`;
 
 /** Of parallel attempts exactly one matches the row; the same attempt, sent again after a lost answer, matches again. */
@@ -74,8 +77,9 @@ export class OneTimeCodes {
   async issue(kind: CodeKind, content: CodeContent, ttl: number): Promise<string> {
     const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
     const { clientId, subject, organizationId, scope = null, redirectUri = null, codeChallenge = null } = content;
+    const madeWith = content.madeWith ? JSON.stringify(markOf(content.madeWith)) : null;
     const expires = new Date(this.clock.now() + ttl * 1000);
-    const values = [kind, clientId, subject, organizationId, scope, redirectUri, codeChallenge, expires];
+    const values = [kind, clientId, subject, organizationId, scope, redirectUri, codeChallenge, madeWith, expires];
     await this.database.change(INSERT, [sha256(code), ...values]);
     return code;
   }
@@ -92,6 +96,7 @@ export class OneTimeCodes {
     const fault = row ? this.faultOf(row, kind, proof) : 'unknown';
     if (!row || fault) throw OAuthError.invalidGrant(`code: ${fault}`);
     if (row.consumed_at !== null) await this.refuseUsed(row, proof.arrivedAt);
+    await this.refuseVoid(row);
     const attempt = randomUUID();
     const now = new Date(this.clock.now());
     if ((await this.database.changeAgain(REDEEM, [now, attempt, hash, now, attempt])) !== 1) {
@@ -109,6 +114,11 @@ export class OneTimeCodes {
     return undefined;
   }
 
+  private async refuseVoid({ made_with }: CodeRow): Promise<void> {
+    if (made_with === null || !(await this.denylist.revokes(JSON.parse(made_with)))) return;
+    throw OAuthError.invalidGrant('code: the bearer it was made with is revoked');
+  }
+
   /** Whoever came when the code was already used may be a thief, or the owner after a thief: what it gave ends. */
   private async refuseUsed({ consumed_at, consumed_by }: CodeRow, arrivedAt: number): Promise<never> {
     const isReplay = timeOf(consumed_at as string) < arrivedAt;
@@ -116,4 +126,9 @@ export class OneTimeCodes {
     if (isReplay) await this.denylist.revokeFamily(consumed_by as string, this.configuration.longestTokenLife);
     throw OAuthError.invalidGrant(isReplay ? 'code: replayed' : 'code: another attempt was faster');
   }
+}
+
+/** Of all claims of a bearer, those that the denylist asks for. */
+function markOf({ jti, sub, client_id, iat }: RevocableToken): Omit<RevocableToken, 'exp'> {
+  return { jti, sub, client_id, iat };
 }

@@ -109,6 +109,12 @@ export class RefreshTokens {
     };
   }
 
+  /** The chain that a refresh token belongs to, if it is this client's; `clientId` left out: anybody's. */
+  async familyOf(refreshToken: string, clientId?: string): Promise<string | undefined> {
+    const [row] = await this.database.select<FamilyRow>(SELECT, [sha256(refreshToken)]);
+    return row && (clientId === undefined || row.client_id === clientId) ? row.id : undefined;
+  }
+
   /** Ends a chain with all its tokens. */
   async end(family: string): Promise<void> {
     await this.denylist.revokeFamily(family, this.configuration.longestTokenLife);

@@ -4,6 +4,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
 import { Registry } from './registry.js';
+import type { ResourceServer } from './resource-server.entity.js';
 
 /** Compared with where there is no secret, so that an unknown client takes as long as a wrong secret. */
 const NO_SECRET = sha256('');
@@ -27,6 +28,19 @@ export class ClientAuthentication {
     if (secret !== undefined) throw OAuthError.invalidRequest('client_secret: given twice, also by Authorization');
     if (id !== undefined && id !== basic.id) throw OAuthError.invalidRequest("client_id: not Authorization's");
     return this.client(basic.id, basic.secret);
+  }
+
+  /**
+   * The resource server that an `Authorization: Basic` header authenticates as.
+   *
+   * @throws OAuthError `invalid_client`
+   */
+  resourceServer(authorization: string | undefined): ResourceServer {
+    const { id = '', secret = '' } = readBasicCredentials(authorization) ?? {};
+    const server = this.registry.resourceServer(id);
+    const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
+    if (!server || !isRight) throw OAuthError.invalidClient('no such resource server, or a wrong secret');
+    return server;
   }
 
   private client(id: unknown, secret: unknown): ClientApplication {

@@ -1,9 +1,11 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
 import { ClientApplication } from './client-application.entity.js';
 import { Organization } from './organization.entity.js';
+import { ResourceServer } from './resource-server.entity.js';
 
 /** Milliseconds between two looks at the revision: what another process changes is seen within 5 s. */
 const RENEWAL = 2_000;
@@ -12,6 +14,7 @@ interface Snapshot {
   revision: number;
   organizations: Map<string, Organization>;
   clients: Map<string, ClientApplication>;
+  resourceServers: Map<string, ResourceServer>;
   /** The origins that each client's pages come from. */
   originsOf: Map<string, Set<string>>;
   /** The origins of all clients together. */
@@ -25,7 +28,7 @@ interface Snapshot {
 @Injectable()
 export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Registry.name);
-  private snapshot: Snapshot = snapshotOf(-1, [], []);
+  private snapshot: Snapshot = snapshotOf(-1, [], [], []);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> | undefined;
 
@@ -51,9 +54,23 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     return this.snapshot.clients.get(clientId);
   }
 
-  /** Whether an `Origin` header is one of this very client's. */
-  admitsOrigin(client: ClientApplication, origin: string): boolean {
-    return this.snapshot.originsOf.get(client.clientId)?.has(origin) ?? false;
+  /**
+   * The client that a call names, from where the call comes: a present `Origin` must be one of that very client's, or a
+   * page of one tenant could act in the name of another's (contract, section 4).
+   *
+   * @throws OAuthError `invalid_request`
+   */
+  clientCalling(clientId: string, origin: string | undefined): ClientApplication {
+    const client = this.client(clientId);
+    if (!client) throw OAuthError.invalidRequest('client_id: unknown');
+    if (origin !== undefined && !this.snapshot.originsOf.get(clientId)?.has(origin)) {
+      throw OAuthError.invalidRequest("Origin: not one of the client's");
+    }
+    return client;
+  }
+
+  resourceServer(id: string): ResourceServer | undefined {
+    return this.snapshot.resourceServers.get(id);
   }
 
   /** Whether some client's pages come from this origin: what CORS asks, which does not know the client yet. */
@@ -66,11 +83,10 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     const [row] = await this.database.select<{ revision: number }>('SELECT revision FROM registry_revision', []);
     const revision = row?.revision ?? 0;
     if (revision === this.snapshot.revision) return;
-    const [organizations, clients] = await Promise.all([
-      this.dataSource.getRepository(Organization).find(),
-      this.dataSource.getRepository(ClientApplication).find(),
-    ]);
-    this.snapshot = snapshotOf(revision, organizations, clients);
+    const organizations = await this.dataSource.getRepository(Organization).find();
+    const clients = await this.dataSource.getRepository(ClientApplication).find();
+    const servers = await this.dataSource.getRepository(ResourceServer).find();
+    this.snapshot = snapshotOf(revision, organizations, clients, servers);
   }
 
   /** One renewal at a time, since a slow database must not collect them. */
@@ -84,12 +100,18 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 }
 
-function snapshotOf(revision: number, organizations: Organization[], clients: ClientApplication[]): Snapshot {
+function snapshotOf(
+  revision: number,
+  organizations: Organization[],
+  clients: ClientApplication[],
+  servers: ResourceServer[],
+): Snapshot {
   const originsOf = new Map(clients.map((client) => [client.clientId, new Set(client.allOrigins)]));
   return {
     revision,
     organizations: new Map(organizations.map((organization) => [organization.id, organization])),
     clients: new Map(clients.map((client) => [client.clientId, client])),
+    resourceServers: new Map(servers.map((server) => [server.id, server])),
     originsOf,
     origins: new Set([...originsOf.values()].flatMap((origins) => [...origins])),
   };

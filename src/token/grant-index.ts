@@ -33,6 +33,11 @@ export class GrantIndex implements OnModuleInit {
     for (const wrapper of this.discovery.getProviders({ metadataKey: GrantMetadata.KEY })) {
       const declared = this.discovery.getMetadataByDecorator(GrantMetadata, wrapper) as DeclaredGrant;
       this.refuseUnusable(declared, wrapper.name);
+      if (!wrapper.isDependencyTreeStatic()) {
+        throw new Error(
+          `${wrapper.name}: a grant lives as long as the service; none of what it injects may be request-scoped`,
+        );
+      }
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
       this.catalogue.add(declared.name, declared.settings);
     }
@@ -49,6 +54,11 @@ export class GrantIndex implements OnModuleInit {
     const grant = this.grants.get(grantType);
     if (!grant) throw OAuthError.unsupportedGrantType();
     return grant;
+  }
+
+  /** Whether a grant has declared to take its parameters as a form too. */
+  readsForms(grantType: string | null): boolean {
+    return this.grants.get(grantType ?? '')?.form ?? false;
   }
 
   private refuseUnusable({ name, responds = [] }: DeclaredGrant, className: string): void {

@@ -3,14 +3,17 @@ import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
 import { readBody } from '../oauth/body-reader.js';
+import { isForm, parseForm } from '../oauth/form.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
+import { arrivalOf } from '../platform/http/arrival.js';
 import { GrantIndex, type IndexedGrant } from './grant-index.js';
 
 declare module 'express-serve-static-core' {
   interface Request {
     /** What the request asks for; set by the grant guard. */
-    asked?: { grant: IndexedGrant; sent: Record<string, unknown> };
+    asked?: { grant: IndexedGrant; sent: Record<string, unknown>; arrivedAt: number };
   }
 }
 
@@ -24,17 +27,25 @@ export class GrantGuard implements CanActivate {
     private readonly grants: GrantIndex,
     private readonly bearer: BearerGuard,
     private readonly reflector: Reflector,
+    private readonly clock: Clock,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const body = parseJsonObject(await readBody(request));
+    const body = this.parametersOf(await readBody(request), request.headers['content-type']);
     const fixed = this.reflector.get(AsksFor, context.getHandler());
     const sent = fixed === undefined ? body : { ...body, grant_type: fixed };
     const grant = this.grants.named(sent.grant_type);
-    request.asked = { grant, sent };
+    request.asked = { grant, sent, arrivedAt: arrivalOf(request, this.clock) };
     if (grant.agentScope !== undefined) await this.admitAgent(context, request, grant.agentScope);
     return true;
+  }
+
+  /** A form is read for a grant that declares to read forms; to any other it is no message. */
+  private parametersOf(text: string, contentType: string | undefined): Record<string, unknown> {
+    if (!isForm(text, contentType)) return parseJsonObject(text);
+    if (!this.grants.readsForms(new URLSearchParams(text).get('grant_type'))) throw OAuthError.invalidMessage();
+    return parseForm(text);
   }
 
   private async admitAgent(context: ExecutionContext, request: Request, scope: string): Promise<void> {

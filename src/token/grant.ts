@@ -38,6 +38,8 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
   groupId: string;
   agent: Agent;
   browser: Browser;
+  /** When the request came, in milliseconds since 1970. */
+  arrivedAt: number;
 }
 
 /** Who the token is for. The endpoint mints it. */
@@ -46,6 +48,8 @@ export interface Granted {
   entityId: string;
   /** The customer's organization. */
   organizationId: string;
+  /** The attempt that redeemed a code for it (one-time-code), so that a replay of the code ends the token. */
+  attempt?: string;
   /** Values of the grant's own fields in the answer, as declared by `responds`. */
   response?: Record<string, unknown>;
 }
@@ -68,6 +72,8 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   agentScope?: Scope;
   /** Whether it also answers at the address of 4.2, for organizations whose groups are separated. */
   groups?: boolean;
+  /** Whether a body that says it is `application/x-www-form-urlencoded` is read as one, as RFC 6749 clients send it. */
+  form?: boolean;
   /** Fields of the answer beside those of every answer: `client_id`, `organization_id` (filled in), or the grant's own. */
   responds?: readonly string[];
   /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */

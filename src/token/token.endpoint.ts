@@ -14,6 +14,8 @@ export interface TokenRequest {
   grant: IndexedGrant;
   /** The parameters as they were sent. */
   sent: Record<string, unknown>;
+  /** When it came, in milliseconds since 1970. */
+  arrivedAt: number;
   /** The organization and group in the address of 4.2. */
   address?: { organizationId: string; groupId: string };
   agent?: AgentPrincipal;
@@ -42,7 +44,7 @@ export class TokenEndpoint {
 
   /** @throws OAuthError */
   async issue(request: TokenRequest): Promise<TokenResponse> {
-    const { grant, address, agent, browser } = request;
+    const { grant, address, agent, browser, arrivedAt } = request;
     const body = readParameters(grant.body, withAddress(request));
     const client = this.clientFor(grant, body, browser.origin);
     const organizationId = body.organization_id ?? agent?.organizationId;
@@ -50,18 +52,25 @@ export class TokenEndpoint {
       throw OAuthError.invalidRequest("organization_id: must be the agent's");
     }
     if (organizationId !== undefined) this.checkOrganization(client, organizationId, address?.groupId);
-    const granted = await grant.handler.grant({ body, client, groupId: address?.groupId ?? '', agent, browser });
-    if (granted.organizationId !== organizationId) this.checkOrganization(client, granted.organizationId);
+    const granted = await grant.handler.grant({
+      body,
+      client,
+      groupId: address?.groupId ?? '',
+      agent,
+      browser,
+      arrivedAt,
+    });
+    if (granted.organizationId !== organizationId) {
+      // no grant, however careless, gives an agent another organization's customer
+      if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
+      this.checkOrganization(client, granted.organizationId);
+    }
     return this.answer(grant, client, granted);
   }
 
   /** The client a request names, which may use the grant, from where the request comes, with its redirect URI. */
   private clientFor(grant: IndexedGrant, body: GrantBody, origin: string | undefined): ClientApplication {
-    const client = this.registry.client(body.client_id);
-    if (!client) throw OAuthError.invalidRequest('client_id: unknown');
-    if (origin !== undefined && !this.registry.admitsOrigin(client, origin)) {
-      throw OAuthError.invalidRequest("Origin: not one of the client's");
-    }
+    const client = this.registry.clientCalling(body.client_id, origin);
     if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri)) {
       throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
     }
@@ -81,7 +90,8 @@ export class TokenEndpoint {
   private answer(grant: IndexedGrant, client: ClientApplication, granted: Granted): TokenResponse {
     const ttl = this.configuration.CUSTOMER_TOKEN_TTL;
     const { entityId: sub, organizationId: organization_id } = granted;
-    const token = this.tokens.issue({ sub, aud: 'customer-api', client_id: client.clientId, organization_id }, ttl);
+    const claims = { sub, aud: 'customer-api', client_id: client.clientId, organization_id } as const;
+    const token = this.tokens.issue(claims, ttl, granted.attempt);
     const answer: TokenResponse = { access_token: token, entity_id: sub, expires_in: ttl, token_type: 'Bearer' };
     if (grant.responds?.includes('client_id')) answer.client_id = client.clientId;
     if (grant.responds?.includes('organization_id')) answer.organization_id = organization_id;

@@ -54,17 +54,12 @@ export class ForeignTokens {
       throw OAuthError.invalidToken('an organization this issuer does not speak for');
     }
     if (typeof claims.sub !== 'string') throw OAuthError.invalidToken('no subject');
-    const tokenId = `${issuer.issuer} ${claims.jti ?? sha256(token)}`;
-    if (await this.denylist.has('jti', tokenId)) throw OAuthError.invalidToken('revoked');
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
-    return {
-      kind: 'agent',
-      agentId: claims.sub,
-      organizationId,
-      clientId,
-      scopes: scopesOf(claims[issuer.scope_claim]),
-      tokenId,
-    };
+    const jti = `${issuer.issuer} ${claims.jti ?? sha256(token)}`;
+    const mark = { jti, sub: claims.sub, client_id: clientId, iat: claims.iat ?? 0, exp: claims.exp as number };
+    if (await this.denylist.revokes(mark)) throw OAuthError.invalidToken('revoked');
+    const scopes = scopesOf(claims[issuer.scope_claim]);
+    return { kind: 'agent', agentId: claims.sub, organizationId, clientId, scopes, foreign: true, token: mark };
   }
 
   private issuerOf(token: string): Issuer | undefined {

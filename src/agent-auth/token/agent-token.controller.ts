@@ -3,6 +3,8 @@ import type { Request } from 'express';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { Clock } from '../../platform/clock.js';
+import { arrivalOf } from '../../platform/http/arrival.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
@@ -14,6 +16,7 @@ export class AgentTokenController {
   constructor(
     private readonly clients: ClientAuthentication,
     private readonly endpoint: AgentTokenEndpoint,
+    private readonly clock: Clock,
   ) {}
 
   @Post()
@@ -21,13 +24,14 @@ export class AgentTokenController {
   async token(@Req() request: Request): Promise<TokenPairResponse> {
     const { authorization, 'content-type': contentType } = request.headers;
     const sent = parseFormOrJson(await readBody(request), contentType);
+    const arrivedAt = arrivalOf(request, this.clock);
     const client = this.clients.authenticate(authorization, sent);
     refuseClientOfTokens(client);
     switch (sent.grant_type) {
       case 'authorization_code':
-        return this.endpoint.exchange(client, sent);
+        return this.endpoint.exchange(client, sent, arrivedAt);
       case 'refresh_token':
-        return this.endpoint.refresh(client, sent);
+        return this.endpoint.refresh(client, sent, arrivedAt);
       case undefined:
         throw OAuthError.invalidRequest('grant_type: required');
       default:
@@ -40,7 +44,7 @@ export class AgentTokenController {
   @UseGuards(BearerGuard)
   async end(@Req() { principal }: Request): Promise<object> {
     if (principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');
-    await this.endpoint.end(principal.tokenId);
+    await this.endpoint.end(principal);
     return {};
   }
 }

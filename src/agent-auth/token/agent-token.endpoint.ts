@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { Denylist, familyOf } from '../../access-token/denylist.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { RefreshTokens } from '../../one-time-code/refresh-tokens.js';
-import { Clock } from '../../platform/clock.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { type AgentGrant, type AgentTokenResponse, AgentTokens } from '../agent-tokens.js';
+import type { AgentPrincipal } from '../principal.js';
 import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
 
 /** The answer of `POST /v2/token` (contract, section 8). */
@@ -23,7 +24,7 @@ export class AgentTokenEndpoint {
     private readonly codes: OneTimeCodes,
     private readonly refreshTokens: RefreshTokens,
     private readonly tokens: AgentTokens,
-    private readonly clock: Clock,
+    private readonly denylist: Denylist,
   ) {}
 
   /**
@@ -31,8 +32,11 @@ export class AgentTokenEndpoint {
    *
    * @throws OAuthError `invalid_request`, `invalid_grant`
    */
-  async exchange(client: ClientApplication, sent: Record<string, unknown>): Promise<TokenPairResponse> {
-    const arrivedAt = this.clock.now();
+  async exchange(
+    client: ClientApplication,
+    sent: Record<string, unknown>,
+    arrivedAt: number,
+  ): Promise<TokenPairResponse> {
     const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, sent);
     const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier, arrivedAt };
     const redeemed = await this.codes.redeem('authorization', code, proof);
@@ -52,16 +56,20 @@ export class AgentTokenEndpoint {
    *
    * @throws OAuthError `invalid_request`, `invalid_grant`
    */
-  async refresh(client: ClientApplication, sent: Record<string, unknown>): Promise<TokenPairResponse> {
-    const arrivedAt = this.clock.now();
+  async refresh(
+    client: ClientApplication,
+    sent: Record<string, unknown>,
+    arrivedAt: number,
+  ): Promise<TokenPairResponse> {
     const { refresh_token } = readParameters(RefreshBody, sent);
     const refreshed = await this.refreshTokens.rotate(refresh_token, client.clientId, arrivedAt);
     return this.answer(refreshed, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
   }
 
-  /** Ends a chain, when its client gives an access token of it back. */
-  async end(tokenId: string): Promise<void> {
-    await this.refreshTokens.end(tokenId.split('.', 1)[0] as string);
+  /** Ends a bearer, and the chain of refreshes that it belongs to. */
+  async end({ token, foreign }: AgentPrincipal): Promise<void> {
+    if (foreign) await this.denylist.revokeToken(token);
+    else await this.refreshTokens.end(familyOf(token.jti));
   }
 
   private answer(grant: AgentGrant, jti: string, refreshToken: string): TokenPairResponse {

@@ -105,6 +105,10 @@ export class Configuration {
   @Seconds(YEAR)
   AGENT_TOKEN_TTL = 28_800;
 
+  /** Seconds an identity transfer token is valid (specification, section 8). */
+  @Seconds(DAY)
+  TRANSFER_TOKEN_TTL = 3_600;
+
   /** Seconds a refresh token is valid when it is not used. */
   @Seconds(YEAR)
   REFRESH_TOKEN_TTL = 2_592_000;
@@ -119,6 +123,13 @@ export class Configuration {
     message: 'must be one or more secrets of at least 32 characters, separated by commas',
   })
   SESSION_SECRET?: string;
+
+  /** Bearers of the operator, separated by commas, so that one can replace another; without it `/admin` does not exist. */
+  @IsOptional()
+  @Matches(/^[^,\s]{16,}(,[^,\s]{16,})*$/, {
+    message: 'must be one or more tokens of at least 16 characters, separated by commas',
+  })
+  ADMIN_TOKEN?: string;
 
   /** Authorization servers whose agent tokens are accepted beside our own (contract, section 8). */
   @IsOptional()

@@ -31,6 +31,11 @@ export class Database {
     this.ignore = this.client.ignore;
   }
 
+  /** The text of a DELETE of at most so many rows, in an order. */
+  deleteInOrder(table: string, where: string, order: string, limit: number): string {
+    return this.client.deleteInOrder(table, where, order, limit);
+  }
+
   /** @throws ServiceUnavailableException when the database is away or too slow */
   select<Row>(sql: string, parameters: SqlValue[]): Promise<Row[]> {
     return this.attempt(() => this.client.select(sql, parameters) as Promise<Row[]>);

@@ -14,6 +14,10 @@ export class MysqlClient implements SqlClient {
     private readonly deadline: number,
   ) {}
 
+  deleteInOrder(table: string, where: string, order: string, limit: number): string {
+    return `DELETE FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit}`;
+  }
+
   async select(sql: string, parameters: SqlValue[]): Promise<unknown[]> {
     return (await this.execute(sql, parameters)) as unknown[];
   }

@@ -15,6 +15,11 @@ export class SqliteClient implements SqlClient {
 
   constructor(private readonly connection: SqliteConnection) {}
 
+  /** SQLite's own DELETE knows no LIMIT. */
+  deleteInOrder(table: string, where: string, order: string, limit: number): string {
+    return `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`;
+  }
+
   async select(sql: string, parameters: SqlValue[]): Promise<unknown[]> {
     return this.prepared(sql).all(...parameters.map(asStored));
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { noteArrival, noteConnection } from './arrival.js';
 import { type Surface, targetOn } from './surfaces.js';
 
 /** What one connection may cost before a request is understood. */
@@ -34,6 +35,7 @@ export class Listener {
       if (request.headers.host === undefined && request.httpVersion === '1.1') {
         return refuseBrokenRequest(new Error('no Host'), request.socket, brokenRequest); // RFC 9112 section 3.2
       }
+      noteArrival(request);
       request.url = targetOn(surface, request.url ?? '/');
       this.handle(request, response);
     };
@@ -41,6 +43,7 @@ export class Listener {
     this.server.on('checkExpectation', serve); // node's own refusal has no body; RFC 9110 lets us ignore what it says
     this.server.maxConnections = MAX_CONNECTIONS;
     this.server.on('connection', (socket) => {
+      noteConnection(socket);
       this.connections.add(socket);
       socket.once('close', () => this.connections.delete(socket));
     });

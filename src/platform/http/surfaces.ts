@@ -22,7 +22,7 @@ export const isOnSurface = (route: string): boolean => /^\/(public|management)(\
 /** The request target a listener hands to the router; an absolute one (RFC 9112 section 3.2.2) loses its authority. */
 export function targetOn(surface: Surface, target: string): string {
   if (target.startsWith('/')) return `/${surface}${target}`;
-  if (!URL.canParse(target)) return `/${surface}/`;
+  if (!URL.canParse(target)) return '/'; // nowhere
   const { pathname, search } = new URL(target);
   return `/${surface}${pathname}${search}`;
 }

@@ -1,63 +1,80 @@
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
+import { UUID } from '../../platform/uuid.js';
 import { faultsOf } from '../../platform/validation-faults.js';
 import type { GrantCatalogue } from '../grant-catalogue.js';
-import type { GrantSettings } from '../organization.entity.js';
 import type { RegistryDocument } from './registry-document.js';
+
+/** What the database holds already: ids, and the addresses of agents. */
+export interface Registered {
+  organizations: Set<string>;
+  resourceServers: Set<string>;
+  agents: Set<string>;
+}
+
+/** An entry of a list with its path. Its form may be faulty, which is told elsewhere. */
+type Entry = [path: string, entry: Record<string, unknown>];
 
 /** What the entries of a document must be to each other, and to what is registered already. */
 export function contradictionsOf(
   document: RegistryDocument,
   catalogue: GrantCatalogue,
-  isOrganization: (id: string) => boolean,
+  registered: Registered,
 ): string[] {
-  const listed = new Set(document.organizations.map(({ id }) => id));
-  const known = (id: string | undefined) => id === undefined || listed.has(id) || isOrganization(id);
+  const organizations = entriesOf(document, 'organizations');
+  const clients = entriesOf(document, 'clients');
+  const servers = entriesOf(document, 'resource_servers');
+  const agents = entriesOf(document, 'agents').map(
+    ([path, entry]): Entry => [path, { ...entry, email: emailOf(entry) }],
+  );
+  const known = new Set([...registered.organizations, ...organizations.map(([, { id }]) => id)]);
   return [
-    ...duplicates(
-      'organizations',
-      'id',
-      document.organizations.map(({ id }) => id),
-    ),
-    ...duplicates(
-      'clients',
-      'client_id',
-      document.clients.map(({ client_id }) => client_id),
-    ),
-    ...duplicates(
-      'resource_servers',
-      'id',
-      document.resource_servers.map(({ id }) => id),
-    ),
-    ...duplicates(
-      'agents',
-      'email',
-      document.agents.map(({ email }) => email.toLowerCase()),
-    ),
-    ...document.organizations.flatMap(({ grants }, index) =>
-      settingsFaults(`organizations[${index}]`, grants, catalogue),
-    ),
-    ...document.clients.flatMap(({ grants, grant_types = [], organization_id }, index) => [
-      ...settingsFaults(`clients[${index}]`, grants, catalogue),
-      ...grant_types
-        .filter((name) => !catalogue.has(name))
-        .map((_, at) => `clients[${index}].grant_types[${at}]: not a grant of this service`),
-      ...(known(organization_id) ? [] : [`clients[${index}].organization_id: not a registered organization`]),
-    ]),
-    ...document.agents
-      .map(({ organization_id }, index) => ({ organization_id, index }))
-      .filter(({ organization_id }) => !known(organization_id))
-      .map(({ index }) => `agents[${index}].organization_id: not a registered organization`),
+    ...duplicates(organizations, 'id'),
+    ...duplicates(clients, 'client_id'),
+    ...duplicates(servers, 'id'),
+    ...duplicates(agents, 'email'),
+    ...[...organizations, ...clients].flatMap(([path, { grants }]) => settingsFaults(path, grants, catalogue)),
+    ...clients.flatMap(([path, { grant_types }]) => unknownGrants(path, grant_types, catalogue)),
+    ...[...clients, ...agents]
+      .filter(([, { organization_id: id }]) => typeof id === 'string' && UUID.test(id) && !known.has(id))
+      .map(([path]) => `${path}.organization_id: not a registered organization`),
+    ...servers
+      .filter(([, { id, secret }]) => secret === undefined && !registered.resourceServers.has(String(id)))
+      .map(([path]) => `${path}.secret: a new resource server needs one`),
+    ...agents
+      .filter(([, { email, password }]) => password === undefined && !registered.agents.has(String(email)))
+      .map(([path]) => `${path}.password: a new agent needs one`),
   ];
 }
 
-function duplicates(list: string, field: string, ids: string[]): string[] {
-  return ids.flatMap((id, index) =>
-    ids.indexOf(id) < index ? [`${list}[${index}].${field}: given more than once`] : [],
+function entriesOf(document: RegistryDocument, list: keyof RegistryDocument): Entry[] {
+  const entries: unknown = document[list];
+  return (Array.isArray(entries) ? entries : [])
+    .map((entry, index): Entry => [`${list}[${index}]`, entry])
+    .filter(([, entry]) => typeof entry === 'object' && entry !== null);
+}
+
+function emailOf({ email }: Record<string, unknown>): unknown {
+  return typeof email === 'string' ? email.toLowerCase() : undefined;
+}
+
+function duplicates(entries: Entry[], field: string): string[] {
+  const ids = entries.map(([, entry]) => entry[field]);
+  return entries
+    .filter(([, { [field]: id }], index) => typeof id === 'string' && ids.indexOf(id) < index)
+    .map(([path]) => `${path}.${field}: given more than once`);
+}
+
+function unknownGrants(path: string, names: unknown, catalogue: GrantCatalogue): string[] {
+  return (Array.isArray(names) ? names : []).flatMap((name, index) =>
+    typeof name !== 'string' || catalogue.has(name)
+      ? []
+      : [`${path}.grant_types[${index}]: not a grant of this service`],
   );
 }
 
-function settingsFaults(above: string, grants: GrantSettings, catalogue: GrantCatalogue): string[] {
+function settingsFaults(above: string, grants: unknown, catalogue: GrantCatalogue): string[] {
+  if (typeof grants !== 'object' || grants === null || Array.isArray(grants)) return [];
   return Object.entries(grants).flatMap(([name, value]) => {
     const path = `${above}.grants.${name}`;
     if (!catalogue.has(name)) return [`${path}: not a grant of this service`];

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
-import { parseDocument } from 'yaml';
+import { type Document, parseDocument } from 'yaml';
 import { faultsOf } from '../../platform/validation-faults.js';
 import { RegistryDocument } from './registry-document.js';
 
@@ -16,17 +16,17 @@ export class RegistryFileError extends Error {
 const SECRETS = ['client_secret', 'secret', 'password'];
 
 /**
- * Reads a registry file and the secret files it names, relative to itself.
+ * Reads a registry file and the secret files it names, relative to itself; with every fault of form: unknown fields,
+ * wrong types, unreadable files.
  *
- * @throws RegistryFileError naming every fault of form: unknown fields, wrong types, unreadable files
+ * @throws RegistryFileError when it is not YAML at all
  */
-export async function readRegistryFile(path: string): Promise<RegistryDocument> {
+export async function readRegistryFile(path: string): Promise<{ document: RegistryDocument; faults: string[] }> {
   const plain = parseYaml(await readText(path));
   const faults = await readSecretFiles(plain, dirname(path));
   const document = plainToInstance(RegistryDocument, plain, { exposeDefaultValues: true });
   faults.push(...faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true })));
-  if (faults.length > 0) throw new RegistryFileError(faults);
-  return document;
+  return { document, faults };
 }
 
 async function readText(path: string): Promise<string> {
@@ -42,10 +42,22 @@ function parseYaml(text: string): Record<string, unknown> {
   // the library's messages quote the line, which may hold a secret: only the place and the kind are told
   const faults = yaml.errors.map(({ code, linePos }) => `line ${linePos?.[0].line ?? '?'}: ${code}`);
   if (faults.length > 0) throw new RegistryFileError(faults);
-  // an empty entry is one that was left out
-  const value: unknown = yaml.toJS({ reviver: (_key, entry) => entry ?? undefined }) ?? {};
+  const value = toPlain(yaml) ?? {};
   if (typeof value !== 'object' || Array.isArray(value)) throw new RegistryFileError(['must be a mapping']);
   return value as Record<string, unknown>;
+}
+
+function toPlain(yaml: Document): unknown {
+  try {
+    return yaml.toJS({ reviver: withoutEmptyFields });
+  } catch {
+    throw new RegistryFileError(['an alias names no anchor, or unfolds to too much']);
+  }
+}
+
+/** An empty field is one that was left out; an empty item of a list is a fault. */
+function withoutEmptyFields(this: unknown, _key: unknown, value: unknown): unknown {
+  return value === null && !Array.isArray(this) ? undefined : value;
 }
 
 /** Puts the contents of `*_file` in the place of the secret they stand for; returns the faults met. */

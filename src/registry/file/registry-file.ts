@@ -12,7 +12,7 @@ import { Organization } from '../organization.entity.js';
 import { Registry } from '../registry.js';
 import { RegistryRevision } from '../registry-revision.entity.js';
 import { ResourceServer } from '../resource-server.entity.js';
-import { contradictionsOf } from './check-registry.js';
+import { contradictionsOf, type Registered } from './check-registry.js';
 import { exportedRegistry } from './export-registry.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
 import { type AppliedEntry, applyTable, type RegistryTable, tablesOf } from './registry-tables.js';
@@ -37,9 +37,8 @@ export class RegistryFile {
    * @throws RegistryFileError naming every fault, in which case nothing is changed
    */
   async apply(path: string): Promise<AppliedEntry[]> {
-    const document = await readRegistryFile(path);
-    await this.registry.renew();
-    const faults = contradictionsOf(document, this.catalogue, (id) => this.registry.organization(id) !== undefined);
+    const { document, faults } = await readRegistryFile(path);
+    faults.push(...contradictionsOf(document, this.catalogue, await this.registered()));
     if (faults.length > 0) throw new RegistryFileError(faults);
     for (let attempt = 1; ; attempt++) {
       try {
@@ -62,6 +61,14 @@ export class RegistryFile {
     const servers = await this.all(ResourceServer);
     const agents = await this.all(Agent);
     return stringify(exportedRegistry(organizations, clients, servers, agents), { aliasDuplicateObjects: false });
+  }
+
+  private async registered(): Promise<Registered> {
+    return {
+      organizations: new Set((await this.all(Organization)).map(({ id }) => id)),
+      resourceServers: new Set((await this.all(ResourceServer)).map(({ id }) => id)),
+      agents: new Set((await this.all(Agent)).map(({ email }) => email)),
+    };
   }
 
   private all<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Promise<Entity[]> {

@@ -3,7 +3,6 @@ import { Agent } from '../agent.entity.js';
 import { ClientApplication } from '../client-application.entity.js';
 import { Organization } from '../organization.entity.js';
 import { ResourceServer } from '../resource-server.entity.js';
-import { RegistryFileError } from './read-registry-file.js';
 import type { RegistryDocument } from './registry-document.js';
 import { agentRows, clientRow, organizationRow, resourceServerRow } from './registry-rows.js';
 
@@ -23,8 +22,6 @@ export interface RegistryTable {
   entity: EntityTarget<ObjectLiteral>;
   key: string;
   rows: ObjectLiteral[];
-  /** The column without which a new row is useless, and what the file calls its content. */
-  secret?: { column: string; name: string };
 }
 
 /** The tables of a document, in an order that no row refers to a later one. */
@@ -37,15 +34,8 @@ export async function tablesOf(document: RegistryDocument, agents: Agent[]): Pro
       entity: ResourceServer,
       key: 'id',
       rows: document.resource_servers.map(resourceServerRow),
-      secret: { column: 'secretHash', name: 'secret' },
     },
-    {
-      kind: 'agent',
-      entity: Agent,
-      key: 'email',
-      rows: await agentRows(document.agents, agents),
-      secret: { column: 'passwordHash', name: 'password' },
-    },
+    { kind: 'agent', entity: Agent, key: 'email', rows: await agentRows(document.agents, agents) },
   ];
 }
 
@@ -60,7 +50,7 @@ export async function applyTable(manager: EntityManager, table: RegistryTable): 
 
 async function applyRow(
   manager: EntityManager,
-  { kind, entity, key, secret }: RegistryTable,
+  { kind, entity, key }: RegistryTable,
   listed: ObjectLiteral,
   existing: ObjectLiteral[],
 ): Promise<AppliedEntry> {
@@ -68,9 +58,6 @@ async function applyRow(
   const id = String(row[key]);
   const current = existing.find((other) => other[key] === row[key]);
   if (!current) {
-    if (secret && row[secret.column] === undefined) {
-      throw new RegistryFileError([`${kind} ${id}: a new one needs its ${secret.name}`]);
-    }
     await manager.insert(entity, row);
     return { kind, id, row, changes: Object.keys(row), outcome: 'created' };
   }

@@ -1,0 +1,61 @@
+import { HttpCode, Post, Req } from '@nestjs/common';
+import { IsString, MaxLength } from 'class-validator';
+import type { Request } from 'express';
+import { AdminGuard } from '../oauth/admin.guard.js';
+import { readBasicCredentials } from '../oauth/basic-credentials.js';
+import { readBody } from '../oauth/body-reader.js';
+import { parseFormOrJson } from '../oauth/form.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { readParameters } from '../oauth/parameters.js';
+import { ManagementController } from '../platform/http/surfaces.js';
+import { ClientAuthentication } from '../registry/client-authentication.js';
+import { type Introspection, TokenInquiry } from './token-inquiry.js';
+
+class TokenBody {
+  @IsString()
+  @MaxLength(8192)
+  token: string;
+}
+
+/** Introspection and revocation for services inside the cluster (contract, section 9). */
+@ManagementController('oauth2')
+export class TokenInquiryController {
+  constructor(
+    private readonly inquiry: TokenInquiry,
+    private readonly clients: ClientAuthentication,
+    private readonly operator: AdminGuard,
+  ) {}
+
+  /** RFC 7662, for a registered resource server: its audiences' tokens. */
+  @Post('introspect')
+  @HttpCode(200)
+  async introspect(@Req() request: Request): Promise<Introspection> {
+    const { authorization } = request.headers;
+    const audiences = this.operator.isOperator(authorization)
+      ? undefined
+      : this.clients.resourceServer(authorization).audiences;
+    return this.inquiry.introspect(await tokenOf(request), audiences);
+  }
+
+  /** RFC 7009, for a client with a secret: its own tokens. */
+  @Post('revoke')
+  @HttpCode(200)
+  async revoke(@Req() request: Request): Promise<object> {
+    const { authorization } = request.headers;
+    const clientId = this.operator.isOperator(authorization) ? undefined : this.clientWithSecret(authorization);
+    await this.inquiry.revoke(await tokenOf(request), clientId);
+    return {};
+  }
+
+  private clientWithSecret(authorization: string | undefined): string {
+    if (!readBasicCredentials(authorization)) throw OAuthError.invalidClient('no Basic credentials');
+    const { clientId, secretHash } = this.clients.authenticate(authorization, {});
+    if (secretHash === null) throw OAuthError.invalidClient('a client without a secret');
+    return clientId;
+  }
+}
+
+async function tokenOf(request: Request): Promise<string> {
+  const sent = parseFormOrJson(await readBody(request), request.headers['content-type']);
+  return readParameters(TokenBody, sent).token;
+}

@@ -1,0 +1,58 @@
+import { Injectable } from '@nestjs/common';
+import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
+import { Denylist, familyOf } from '../access-token/denylist.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { RefreshTokens } from '../one-time-code/refresh-tokens.js';
+
+/** What a service learns about a token (RFC 7662 section 2.2). */
+export type Introspection = { active: false } | ({ active: true; token_type: 'Bearer' } & AccessTokenClaims);
+
+/** Answers whether a token is good, and ends tokens, for those who may. */
+@Injectable()
+export class TokenInquiry {
+  constructor(
+    private readonly tokens: AccessTokens,
+    private readonly denylist: Denylist,
+    private readonly refreshTokens: RefreshTokens,
+  ) {}
+
+  /**
+   * Whatever is not a valid token of these audiences is inactive, and nothing more is said.
+   *
+   * @param audiences those whose tokens may be asked about; `undefined`: all
+   */
+  async introspect(token: string, audiences: string[] | undefined): Promise<Introspection> {
+    const claims = this.claimsOf(token);
+    if (!claims || audiences?.includes(claims.aud) === false) return { active: false };
+    if (await this.denylist.revokes(claims)) return { active: false };
+    return { active: true, token_type: 'Bearer', ...claims };
+  }
+
+  /**
+   * Ends an access token, or a refresh token with its chain. What is not a token, or has ended already, is fine
+   * (RFC 7009 section 2.2); so is what is somebody else's, which stays.
+   *
+   * @param clientId whose tokens may be ended; `undefined`: everybody's
+   */
+  async revoke(token: string, clientId: string | undefined): Promise<void> {
+    const claims = this.claimsOf(token);
+    if (!claims) return this.revokeRefreshToken(token, clientId);
+    if (clientId !== undefined && claims.client_id !== clientId) return;
+    if (claims.aud === 'agent-api') await this.refreshTokens.end(familyOf(claims.jti));
+    else await this.denylist.revokeToken(claims);
+  }
+
+  private async revokeRefreshToken(token: string, clientId: string | undefined): Promise<void> {
+    const family = await this.refreshTokens.familyOf(token, clientId);
+    if (family !== undefined) await this.refreshTokens.end(family);
+  }
+
+  private claimsOf(token: string): AccessTokenClaims | undefined {
+    try {
+      return this.tokens.verify(token);
+    } catch (error) {
+      if (error instanceof OAuthError) return undefined;
+      throw error;
+    }
+  }
+}

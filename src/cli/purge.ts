@@ -1,0 +1,16 @@
+import { Purge } from '../purge/purge.js';
+import { withApplication } from './application.js';
+import { expectParameters } from './usage-error.js';
+
+/** `purge`: deletes what has expired; exit code 1 when another process is at it. */
+export async function purgeCommand(parameters: string[]): Promise<number> {
+  expectParameters(parameters, 0);
+  const purged = await withApplication((application) => application.get(Purge).run());
+  if (!purged) throw new Error('another process is purging');
+  process.stdout.write(
+    Object.entries(purged)
+      .map(([table, rows]) => `${table}: ${rows}\n`)
+      .join(''),
+  );
+  return 0;
+}

@@ -1,0 +1,15 @@
+import { IsString, MaxLength } from 'class-validator';
+import { Optional } from '../../oauth/parameters.js';
+import { GrantBody } from '../../token/grant.js';
+
+/** The parameters of specification 4.5. */
+export class IdentityTokenBody extends GrantBody {
+  /** The identity transfer token. */
+  @IsString()
+  @MaxLength(1024)
+  code: string;
+
+  @Optional()
+  @IsString()
+  code_verifier?: string;
+}

@@ -1,0 +1,16 @@
+import { Injectable } from '@nestjs/common';
+import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
+import { Transfers } from '../../transfer/transfers.js';
+import { IdentityTokenBody } from './identity-token.body.js';
+
+/** Specification 4.5: whoever shows a transfer token, with what fits its challenge, becomes its customer. Once. */
+@Injectable()
+@GrantType('identity_token', { body: IdentityTokenBody, responds: ['client_id'] })
+export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
+  constructor(private readonly transfers: Transfers) {}
+
+  async grant({ body, client, arrivedAt }: GrantRequest<IdentityTokenBody>): Promise<Granted> {
+    const proof = { clientId: client.clientId, codeVerifier: body.code_verifier, arrivedAt };
+    return this.transfers.redeem(body.code, proof);
+  }
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
+import { IdleBrowsers } from '../identity/idle-browsers.js';
+import { Clock } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { giveUpLease, type Lease, takeLease } from '../platform/database/lease.js';
+
+/** Tables whose rows are of no use after `expires_at`. */
+const EXPIRING = ['one_time_code', 'refresh_token', 'refresh_family', 'revocation'] as const;
+/** Rows that one statement deletes, and milliseconds of rest after it, in which requests find the rows unlocked. */
+const BATCH = 1_000;
+const PAUSE = 10;
+/** Milliseconds between two purges of a process that finds the lease free. */
+const PERIOD = 3_600_000;
+const LEASE = 60_000;
+
+/** How many rows a purge has deleted, by table. */
+export type Purged = Record<(typeof EXPIRING)[number] | 'customer_identity', number>;
+
+/** Deletes what has expired, in batches that no request notices; of all processes one at a time. */
+@Injectable()
+export class Purge implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger(Purge.name);
+  private readonly lease: Lease = { name: 'purge', owner: randomUUID() };
+  private timer: NodeJS.Timeout | undefined;
+  private stopping = false;
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly database: Database,
+    private readonly idle: IdleBrowsers,
+    private readonly clock: Clock,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    // pods that start together do not ask together
+    const period = PERIOD * (0.75 + Math.random() / 2);
+    this.timer = setInterval(() => void this.runQuietly(), period);
+    this.timer.unref();
+  }
+
+  onApplicationShutdown(): void {
+    this.stopping = true;
+    clearInterval(this.timer);
+  }
+
+  /** Purges everything; `undefined` when another process is at it. */
+  async run(): Promise<Purged | undefined> {
+    if (!(await this.hold())) return undefined;
+    try {
+      const purged = { customer_identity: await this.deleteIdle() } as Purged;
+      for (const table of EXPIRING) purged[table] = await this.deleteExpired(table);
+      return purged;
+    } finally {
+      await giveUpLease(this.dataSource, this.lease);
+    }
+  }
+
+  private async deleteExpired(table: string): Promise<number> {
+    const sql = this.database.deleteInOrder(table, 'expires_at < ?', 'expires_at', BATCH);
+    const now = new Date(this.clock.now());
+    return this.inBatches(
+      () => this.database.change(sql, [now]),
+      (deleted) => deleted === BATCH,
+    );
+  }
+
+  private async deleteIdle(): Promise<number> {
+    let after: string | undefined = '';
+    const next = async () => {
+      const batch = await this.idle.deleteBatch(after ?? '', BATCH);
+      after = batch.last;
+      return batch.deleted;
+    };
+    return this.inBatches(next, () => after !== undefined);
+  }
+
+  private async inBatches(batch: () => Promise<number>, hasMore: (deleted: number) => boolean): Promise<number> {
+    for (let total = 0; ; await sleep(PAUSE)) {
+      const deleted = await batch();
+      total += deleted;
+      if (!hasMore(deleted) || this.stopping || !(await this.hold())) return total;
+    }
+  }
+
+  private hold(): Promise<boolean> {
+    return takeLease(this.dataSource, this.lease, this.clock.now(), LEASE);
+  }
+
+  private async runQuietly(): Promise<void> {
+    try {
+      const purged = await this.run();
+      if (purged) this.logger.log(`purged ${JSON.stringify(purged)}`);
+    } catch (error) {
+      this.logger.warn(`the purge stopped, and goes on with the next one: ${(error as Error).message}`);
+    }
+  }
+}

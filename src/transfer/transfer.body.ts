@@ -1,0 +1,26 @@
+import { IsIn, IsString, Matches } from 'class-validator';
+import { Optional } from '../oauth/parameters.js';
+import { CODE_CHALLENGE } from '../one-time-code/pkce.js';
+import { UUID } from '../platform/uuid.js';
+
+/** The parameters of specification 4.4. */
+export class TransferBody {
+  @IsIn(['agent', 'customer'], { message: 'must be agent or customer' })
+  bearer_type: 'agent' | 'customer';
+
+  /** The application that may exchange the transfer token. */
+  @IsString()
+  client_id: string;
+
+  @Optional()
+  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  customer_id?: string;
+
+  @Optional()
+  @Matches(CODE_CHALLENGE, { message: 'must be 43 characters of base64url' })
+  code_challenge?: string;
+
+  @Optional()
+  @IsIn(['S256'], { message: 'must be S256' })
+  code_challenge_method?: 'S256';
+}

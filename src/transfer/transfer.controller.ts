@@ -1,0 +1,26 @@
+import { HttpCode, Post, Req, UseGuards } from '@nestjs/common';
+import type { Request } from 'express';
+import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
+import type { Principal } from '../agent-auth/principal.js';
+import { readBody } from '../oauth/body-reader.js';
+import { parseJsonObject } from '../oauth/json-object.js';
+import { readParameters } from '../oauth/parameters.js';
+import { PublicController } from '../platform/http/surfaces.js';
+import { TransferBody } from './transfer.body.js';
+import { checkBearer, type TransferResponse, Transfers } from './transfers.js';
+
+/** Specification 4.4: a transfer token for a customer. */
+@PublicController('v2/customer/identity_transfer')
+@UseGuards(BearerGuard)
+export class TransferController {
+  constructor(private readonly transfers: Transfers) {}
+
+  @Post()
+  @HttpCode(200)
+  async create(@Req() request: Request): Promise<TransferResponse> {
+    const principal = request.principal as Principal;
+    const body = readParameters(TransferBody, parseJsonObject(await readBody(request)));
+    checkBearer(principal, body.bearer_type);
+    return this.transfers.create(principal, body, request.headers.origin);
+  }
+}

@@ -1,0 +1,16 @@
+import { Module } from '@nestjs/common';
+import { AgentAuthModule } from '../agent-auth/agent-auth.module.js';
+import { IdentityModule } from '../identity/identity.module.js';
+import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
+import { TransferController } from './transfer.controller.js';
+import { Transfers } from './transfers.js';
+
+/** Moves a customer to another device. */
+@Module({
+  imports: [RegistryModule, IdentityModule, OneTimeCodeModule, AgentAuthModule],
+  controllers: [TransferController],
+  providers: [Transfers],
+  exports: [Transfers],
+})
+export class TransferModule {}
