@@ -1,32 +1,682 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { ACME } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { cookieValue, expectNobodyMade, identitiesOf, pairOf, secretOf } from '../support/identities.js';
+import { exchange, rawRequest } from '../support/raw-http.js';
+import {
+  ACME,
+  ACME_BACKEND,
+  ACME_NATIVE,
+  ACME_NO_COOKIES,
+  ACME_ORIGIN,
+  ACME_PAGE,
+  ACME_PREFIX,
+  ACME_SITE,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_ORIGIN,
+  RIVAL_SITE,
+  SHARED,
+  testRegistry,
+} from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
+const TWO_YEARS = 63_072_000;
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const SECRET = /^[0-9a-f]{64}$/;
+const NOBODY = '01890000-0000-7000-8000-000000000000';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: registryOfThisFile() });
+});
+afterAll(() => service?.stop());
+afterEach(() => vi.restoreAllMocks());
 
 describe('4.1 cookie grant: new or existing customer', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService();
-  });
-  afterAll(() => service?.stop());
-
   it('creates a customer for a request without identity cookies and answers with the fields of 2.2', async () => {
     const { status, body } = await service.post(TOKEN, cookieBody());
     expect(status).toBe(200);
     expect(body).toEqual({
       access_token: expect.stringMatching(/^dev:[\w-]+\.[\w-]+\.[\w-]+$/),
-      entity_id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+      entity_id: expect.stringMatching(UUID_V7),
       expires_in: 28_800,
       token_type: 'Bearer',
       organization_id: ACME,
     });
   });
 
-  it('gives a returning customer a new token and the same entity_id', async () => {
+  it('gives a returning customer a new token, the same fields and the same entity_id', async () => {
     const browser = new TestBrowser(service);
     const first = await browser.visit();
     const second = await browser.visit();
+    expect(second.status).toBe(200);
+    expect(Object.keys(second.body).sort()).toEqual(Object.keys(first.body).sort());
     expect(second.body.entity_id).toBe(first.body.entity_id);
     expect(second.body.access_token).not.toBe(first.body.access_token);
   });
+
+  it('overwrites nothing of a returning customer, whichever application it comes back with', async () => {
+    const noon = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 12));
+    const browser = new TestBrowser(service);
+    const { body } = await browser.visit();
+    const before = await rowOf(body.entity_id);
+    expect(before).toMatchObject({ organizationId: ACME, groupId: '', secretHash: expect.stringMatching(SECRET) });
+    noon.mockReturnValue(Date.UTC(2097, 0, 2, 13));
+    const rows = await identitiesOf(service).count();
+    await browser.visit({ client_id: PUBLIC_SITE });
+    await browser.visit({ client_id: ACME_NATIVE });
+    expect(await rowOf(body.entity_id)).toEqual(before);
+    expect(await identitiesOf(service).count()).toBe(rows);
+  });
+
+  it('notes only the day of a customer who comes back on another', async () => {
+    const noon = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 12));
+    const browser = new TestBrowser(service);
+    const { body } = await browser.visit();
+    const before = await rowOf(body.entity_id);
+    noon.mockReturnValue(Date.UTC(2097, 0, 5, 0));
+    await browser.visit();
+    expect(await rowOf(body.entity_id)).toEqual({ ...before, lastSeenDay: (before?.lastSeenDay ?? 0) + 3 });
+  });
+
+  it('stores the secret only as its hash', async () => {
+    const answer = await service.post(TOKEN, cookieBody());
+    const row = await rowOf(answer.body.entity_id);
+    expect(JSON.stringify(row)).not.toContain(secretOf(answer));
+  });
+
+  it('lets expires_in be set by CUSTOMER_TOKEN_TTL', async () => {
+    await withService({ CUSTOMER_TOKEN_TTL: '61' }, async (other) => {
+      const { body } = await other.post(TOKEN, cookieBody());
+      const [, payload = ''] = body.access_token.split('.');
+      const { exp, iat } = JSON.parse(Buffer.from(payload, 'base64url').toString());
+      expect(body.expires_in).toBe(61);
+      expect(exp - iat).toBe(61);
+    });
+  });
+
+  it('makes parallel first calls without cookies customers of their own, and fails none', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => service.post(TOKEN, cookieBody())));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(20);
+    expect(new Set(answers.map(secretOf)).size).toBe(20);
+  });
 });
+
+describe('2.4 identity cookies', () => {
+  it('are two, which hold the id of the customer and its secret', async () => {
+    const { cookies, body } = await service.post(TOKEN, cookieBody());
+    expect(cookies.map((line) => line.split('=')[0])).toEqual(['__svc_cid', '__svc_cst']);
+    expect(cookieValue(cookies[0])).toBe(body.entity_id);
+    expect(cookieValue(cookies[1])).toMatch(SECRET);
+  });
+
+  it('have each attribute of 2.4 and nothing more, with an Expires that matches Max-Age', async () => {
+    vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 3, 4, 5, 678));
+    const { cookies } = await service.post(TOKEN, cookieBody());
+    for (const line of cookies) {
+      expect(attributesOf(line)).toEqual([
+        'Domain=auth.example',
+        'Expires=Fri, 02 Jan 2099 03:04:05 GMT',
+        'HttpOnly',
+        `Max-Age=${TWO_YEARS}`,
+        'Path=/v2/customer',
+        'SameSite=None',
+        'Secure',
+      ]);
+    }
+  });
+
+  it('live two years from each call on, with the values of the first', async () => {
+    const browser = new TestBrowser(service);
+    const first = await browser.visit();
+    const clock = vi.spyOn(service.clock, 'now');
+    const start = Date.UTC(2097, 0, 2);
+    for (const seconds of [0, 1, 86_400, TWO_YEARS]) {
+      clock.mockReturnValue(start + seconds * 1000);
+      const { cookies } = await browser.visit();
+      expect(cookies.map(cookieValue)).toEqual(first.cookies.map(cookieValue));
+      for (const line of cookies) {
+        expect(attributesOf(line)).toContain(`Max-Age=${TWO_YEARS}`);
+        expect(expiresOf(line)).toBe(start / 1000 + seconds + TWO_YEARS);
+      }
+    }
+  });
+
+  it('are named by COOKIE_PREFIX, and others are not read', async () => {
+    await withService({ COOKIE_PREFIX: 'acme_' }, async (other) => {
+      const browser = new TestBrowser(other);
+      const first = await browser.visit();
+      expect(first.cookies.map((line) => line.split('=')[0])).toEqual(['acme_cid', 'acme_cst']);
+      expect((await browser.visit()).body.entity_id).toBe(first.body.entity_id);
+      browser.cookie = browser.cookie?.replaceAll('acme_', '__svc_');
+      expect((await browser.visit()).body.entity_id).not.toBe(first.body.entity_id);
+    });
+  });
+
+  it.each([
+    ['the host of AUTH_URL, without its port', { AUTH_URL: 'https://login.acme.example:8443' }, ['login.acme.example']],
+    ['COOKIE_DOMAIN', { COOKIE_DOMAIN: 'acme.example' }, ['acme.example']],
+    ['no Domain for COOKIE_DOMAIN=host-only', { COOKIE_DOMAIN: 'host-only' }, []],
+  ])('are for %s', async (_, environment, domains) => {
+    await withService(environment, async (other) => {
+      const { cookies } = await other.post(TOKEN, cookieBody());
+      const found = cookies.map((line) => attributesOf(line).filter((attribute) => attribute.startsWith('Domain')));
+      expect(found).toEqual([0, 1].map(() => domains.map((domain) => `Domain=${domain}`)));
+    });
+  });
+
+  it.each([
+    ['true', ['Partitioned']],
+    ['false', []],
+  ])('are Partitioned by COOKIE_PARTITIONED=%s', async (COOKIE_PARTITIONED, expected) => {
+    await withService({ COOKIE_PARTITIONED }, async (other) => {
+      const { cookies } = await other.post(TOKEN, cookieBody());
+      for (const line of cookies) {
+        expect(attributesOf(line).filter((attribute) => attribute === 'Partitioned')).toEqual(expected);
+        expect(attributesOf(line)).toHaveLength(7 + expected.length);
+      }
+    });
+  });
+});
+
+describe('contract 4: a customer is recognised', () => {
+  let customer: Answer;
+  beforeAll(async () => {
+    customer = await service.post(TOKEN, cookieBody());
+  });
+
+  it.each<[string, (cookies: [string, string]) => string]>([
+    ['by the pair', ([cid, cst]) => `${pairOf(cid)}; ${pairOf(cst)}`],
+    ['by the pair in the other order', ([cid, cst]) => `${pairOf(cst)}; ${pairOf(cid)}`],
+    ['by the pair among other cookies', ([cid, cst]) => `a=b; ${pairOf(cid)}; c="d"; ${pairOf(cst)}; e=ÿ`],
+    ['by the pair in quotes', ([cid, cst]) => `__svc_cid="${cookieValue(cid)}"; __svc_cst="${cookieValue(cst)}"`],
+    ['by whole Set-Cookie lines, joined by a semicolon', (lines) => lines.join('; ')],
+    ['by whole Set-Cookie lines, joined by a comma', (lines) => lines.join(', ')],
+    ['by whole Set-Cookie lines in the other order', ([cid, cst]) => `${cst}, ${cid}`],
+    ['by the first of two pairs', ([cid, cst]) => `${pairOf(cid)}; ${pairOf(cst)}; ${pairWith(NOBODY)}`],
+    ['by the pair after an empty one', ([cid, cst]) => `__svc_cid=; __svc_cst=; ${pairOf(cid)}; ${pairOf(cst)}`],
+  ])('%s', async (_, header) => {
+    const rows = await identitiesOf(service).count();
+    const answer = await service.post(TOKEN, cookieBody(), { cookie: header(customer.cookies as [string, string]) });
+    expect(answer.status).toBe(200);
+    expect(answer.body.entity_id).toBe(customer.body.entity_id);
+    expect(answer.cookies.map(cookieValue)).toEqual(customer.cookies.map(cookieValue));
+    expect(await identitiesOf(service).count()).toBe(rows);
+  });
+
+  it('by two Cookie headers with one cookie each', async () => {
+    const headers = customer.cookies.map((line) => `Cookie: ${pairOf(line)}`);
+    const answer = await exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), headers));
+    expect(answer.body.entity_id).toBe(customer.body.entity_id);
+  });
+});
+
+describe('contract 4: whoever is not recognised is a new customer, not an error and nobody else:', () => {
+  let victim: Answer;
+  let own: Answer;
+  beforeAll(async () => {
+    victim = await service.post(TOKEN, cookieBody());
+    own = await service.post(TOKEN, cookieBody());
+  });
+
+  it.each<[string, (id: string, secret: string) => string]>([
+    ['an empty header', () => ''],
+    ['other cookies alone', () => 'session=1; theme=dark'],
+    ['the id alone', (id) => `__svc_cid=${id}`],
+    ['the secret alone', (_, secret) => `__svc_cst=${secret}`],
+    ['an empty id', (_, secret) => `__svc_cid=; __svc_cst=${secret}`],
+    ['an empty secret', (id) => `__svc_cid=${id}; __svc_cst=`],
+    ['both empty', () => '__svc_cid=; __svc_cst='],
+    ['names without values', () => '__svc_cid; __svc_cst'],
+    ['an unknown id', (_, secret) => `__svc_cid=${NOBODY}; __svc_cst=${secret}`],
+    ['a wrong secret', (id) => `__svc_cid=${id}; __svc_cst=${'0'.repeat(64)}`],
+    ['a secret with its last digit changed', (id, secret) => pairWith(id, flipped(secret))],
+    ['a secret cut by a digit', (id, secret) => pairWith(id, secret.slice(0, -1))],
+    ['a secret longer by a digit', (id, secret) => pairWith(id, `${secret}0`)],
+    ['the victim’s id with the own secret', (id) => pairWith(id, secretOf(own))],
+    ['the own id with the victim’s secret', (_, secret) => pairWith(own.body.entity_id, secret)],
+    ['the secret as id', (_, secret) => pairWith(secret, secret)],
+    ['the id as secret', (id) => pairWith(id, id)],
+    ['id and secret exchanged', (id, secret) => pairWith(secret, id)],
+    ['the id in upper case', (id, secret) => pairWith(id.toUpperCase(), secret)],
+    ['the secret in upper case', (id, secret) => pairWith(id, secret.toUpperCase())],
+    ['the names in upper case', (id, secret) => `__SVC_CID=${id}; __SVC_CST=${secret}`],
+    ['bytes outside ASCII after the id', (id, secret) => pairWith(`${id}ÿþ`, secret)],
+    ['bytes outside ASCII after the secret', (id, secret) => pairWith(id, `${secret}ß`)],
+    ['4 KB as id', (_, secret) => pairWith('a'.repeat(4096), secret)],
+    ['4 KB as secret', (id) => pairWith(id, '0'.repeat(4096))],
+    ['4 KB of semicolons', () => '; '.repeat(2048)],
+    ['JSON cookies', () => 'j:{}; __svc_cid=j:{"$ne":null}; __svc_cst=j:["x"]'],
+    ['encoded JSON cookies', (id, secret) => pairWith(`j%3A%22${id}%22`, `j%3A%22${secret}%22`)],
+    ['a percent-encoded id', (id, secret) => pairWith(id.replaceAll('-', '%2D'), secret)],
+    ['a wildcard', (_, secret) => pairWith('%', secret)],
+    ['SQL', (id, secret) => pairWith(`${id}'--`, secret)],
+    ['a zero as id', (_, secret) => pairWith('0', secret)],
+    ['the victim’s id before the own pair', (id) => `__svc_cid=${id}; ${cookieHeader(own)}`],
+    [
+      'the victim’s id, then two secrets of others',
+      (id) => `${pairWith(id, secretOf(own))}; __svc_cst=${'1'.repeat(64)}`,
+    ],
+    ['ids and secrets of two customers crosswise', (id, secret) => crosswise(id, secret, own)],
+    ['a whole Set-Cookie line of the id alone', () => victim.cookies[0] as string],
+    ['two whole lines of the id', () => `${victim.cookies[0]}; ${victim.cookies[0]}`],
+  ])('%s', async (_, header) => {
+    const rows = await identitiesOf(service).count();
+    const cookie = header(victim.body.entity_id, secretOf(victim));
+    const answer = await service.post(TOKEN, cookieBody(), { cookie });
+    expect(answer.status).toBe(200);
+    expect([victim.body.entity_id, own.body.entity_id, NOBODY]).not.toContain(answer.body.entity_id);
+    expect([secretOf(victim), secretOf(own)]).not.toContain(secretOf(answer));
+    expect(cookieValue(answer.cookies[0])).toBe(answer.body.entity_id);
+    expect(await identitiesOf(service).count()).toBe(rows + 1);
+  });
+
+  it('any bytes that HTTP admits', async () => {
+    const parts = ['__svc_cid=', '__svc_cst=', victim.body.entity_id, secretOf(own), '; ', ', ', '"', '=', ' ', 'j:{'];
+    const byte = fc.integer({ min: 0x20, max: 0xff }).filter((code) => code !== 0x7f);
+    const junk = fc.array(byte).map((codes) => String.fromCharCode(...codes));
+    const header = fc.array(fc.oneof(fc.constantFrom(...parts), junk), { maxLength: 12 }).map((all) => all.join(''));
+    await fc.assert(
+      fc.asyncProperty(header, async (cookie) => {
+        const answer = await service.post(TOKEN, cookieBody(), { cookie });
+        expect(answer.status).toBe(200);
+        expect(answer.body.entity_id).not.toBe(victim.body.entity_id);
+        expect(secretOf(answer)).not.toBe(secretOf(victim));
+      }),
+    );
+  });
+
+  it('the hash that the database holds, as a secret', async () => {
+    const row = await rowOf(victim.body.entity_id);
+    const cookie = pairWith(victim.body.entity_id, row?.secretHash as string);
+    const answer = await service.post(TOKEN, cookieBody(), { cookie });
+    expect(answer.body.entity_id).not.toBe(victim.body.entity_id);
+  });
+
+  it('and what others tried with them, the pairs of both still work', async () => {
+    for (const { body, cookies } of [victim, own]) {
+      const answer = await service.post(TOKEN, cookieBody(), {
+        cookie: cookies.map((line) => pairOf(line)).join('; '),
+      });
+      expect(answer.body.entity_id).toBe(body.entity_id);
+    }
+  });
+});
+
+describe('contract 4: redirect_uri, when it is given, is one of the client’s', () => {
+  it('character for character', async () => {
+    const answer = await service.post(TOKEN, cookieBody({ redirect_uri: ACME_PAGE }));
+    expect(answer.status).toBe(200);
+  });
+
+  it.each([
+    'https://acme.example/chat',
+    'https://acme.example/Chat/',
+    'https://acme.example/chat//',
+    'https://acme.example//chat/',
+    'https://acme.example/chat/index.html',
+    'https://acme.example/',
+    'https://acme.example',
+    'https://acme.example/chat/?',
+    'https://acme.example/chat/?x=1',
+    'https://acme.example/chat/?code=1',
+    'https://acme.example/chat/#',
+    'https://acme.example/chat/#x',
+    'https://acme.example/chat/;x',
+    'https://ACME.example/chat/',
+    'HTTPS://acme.example/chat/',
+    'http://acme.example/chat/',
+    '//acme.example/chat/',
+    '/chat/',
+    'https:/acme.example/chat/',
+    'https://acme.example:443/chat/',
+    'https://acme.example:8443/chat/',
+    'https://acme.example./chat/',
+    'https://www.acme.example/chat/',
+    'https://evilacme.example/chat/',
+    'https://acme.example.evil.example/chat/',
+    'https://evil.example/https://acme.example/chat/',
+    'https://acme.example@evil.example/chat/',
+    'https://user:word@acme.example/chat/',
+    'https://evil.example\\@acme.example/chat/',
+    'https://acme.example\\.evil.example/chat/',
+    'https://acme.example/chat\\',
+    'https://acme.example/%63hat/',
+    'https://acme.example/chat%2f',
+    'https://acme.example%2fchat/',
+    'https://acme.example/%2e/chat/',
+    'https://acme.example/./chat/',
+    'https://acme.example/x/../chat/',
+    'https://acme.example/chat/..',
+    'https://аcme.example/chat/',
+    'https://xn--cme-5cd.example/chat/',
+    'https://acme。example/chat/',
+    ' https://acme.example/chat/',
+    'https://acme.example/chat/ ',
+    'https://acme.example/chat/\n',
+    'https://acme.example/chat/\0',
+    'https://acme\t.example/chat/',
+    'https://rival.example/',
+    'https://acme.example/app',
+    'javascript:alert(1)',
+    '*',
+    'https://*',
+    '',
+  ])('and not %j, with a right Origin or without any', async (redirect_uri) => {
+    for (const headers of [{}, { origin: ACME_ORIGIN }]) {
+      await expectRefused(() => service.post(TOKEN, cookieBody({ redirect_uri }), headers), 'redirect_uri');
+    }
+  });
+
+  it.each(['', '/', '/x', '/x/y.html', '/x%20y/', '/a..b'])(
+    'or below it for a client that is registered with prefix: https://acme.example/app%s',
+    async (rest) => {
+      const body = cookieBody({ client_id: ACME_PREFIX, redirect_uri: `https://acme.example/app${rest}` });
+      expect((await service.post(TOKEN, body)).status).toBe(200);
+    },
+  );
+
+  it.each([
+    'https://acme.example/apple',
+    'https://acme.example/ap',
+    'https://acme.example/',
+    'https://acme.example/APP/x',
+    'https://acme.example/app?x',
+    'https://acme.example/app/x?y',
+    'https://acme.example/app#',
+    'https://acme.example/app/x#y',
+    'https://acme.example/app/../x',
+    'https://acme.example/app/x/..',
+    'https://acme.example/app/./x',
+    'https://acme.example/app/..;/x',
+    'https://acme.example/app/%2e%2e/x',
+    'https://acme.example/app/.%2E/x',
+    'https://acme.example/app/x%2fy',
+    'https://acme.example/app/x%2Fy',
+    'https://acme.example/app/x%5cy',
+    'https://acme.example/app\\x',
+    'https://acme.example/app/x\\..\\y',
+    'https://acme.example/app//evil.example',
+    'https://acme.example//app/x',
+    'https://acme.example/app/ä',
+    'https://acme.example/app/x y',
+    'http://acme.example/app/x',
+    'https://acme.example:443/app/x',
+    'https://acme.example:8443/app/x',
+    'https://ACME.example/app/x',
+    'https://user@acme.example/app/x',
+    'https://acme.example@evil.example/app/x',
+    'https://evil.example/app/x',
+    'https://acme.example.evil.example/app/x',
+  ])('and for such a client not %s', async (redirect_uri) => {
+    const body = cookieBody({ client_id: ACME_PREFIX, redirect_uri });
+    await expectRefused(() => service.post(TOKEN, body), 'redirect_uri');
+  });
+});
+
+describe('contract 4: a present Origin is always one of that very client’s', () => {
+  it.each([
+    ['alone', {}],
+    ['beside a redirect_uri', { redirect_uri: ACME_PAGE }],
+  ])('and then a customer is made, %s', async (_, more) => {
+    const answer = await service.post(TOKEN, cookieBody(more), { origin: ACME_ORIGIN });
+    expect(answer.status).toBe(200);
+    expect(answer.cookies).toHaveLength(2);
+  });
+
+  it('be it one of its origins beside its redirect URIs', async () => {
+    const answer = await service.post(TOKEN, cookieBody({ client_id: ACME_NATIVE }), {
+      origin: 'capacitor://localhost',
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  it.each([
+    'null',
+    '',
+    '*',
+    'undefined',
+    'http://acme.example',
+    'https://acme.example:443',
+    'https://acme.example:8443',
+    'https://acme.example/',
+    'https://acme.example/chat/',
+    'https://ACME.example',
+    'HTTPS://acme.example',
+    'https://acme.example.',
+    'https://www.acme.example',
+    'https://evilacme.example',
+    'https://acme.example.evil.example',
+    'https://acme.example@evil.example',
+    'https://acme.example#.evil.example',
+    'https://acme.example, https://evil.example',
+    'https://acme.example https://evil.example',
+    'https://acmé.example',
+    'https://xn--cme-5cd.example',
+    'https://evil.example',
+    'acme.example',
+    '//acme.example',
+    'capacitor://localhost',
+    'https://backend.acme.example',
+    RIVAL_ORIGIN,
+    PUBLIC_ORIGIN,
+  ])('else nothing is made, whether redirect_uri is given or not: %j', async (origin) => {
+    for (const more of [{}, { redirect_uri: ACME_PAGE }]) {
+      await expectRefused(() => service.post(TOKEN, cookieBody(more), { origin }), 'Origin');
+    }
+  });
+
+  it('so another tenant’s page never gets a customer with its own client_id either', async () => {
+    const answer = () =>
+      service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }), { origin: ACME_ORIGIN });
+    await expectRefused(answer, 'Origin');
+  });
+
+  it('and a recognised customer is refused from elsewhere like a new one', async () => {
+    const browser = new TestBrowser(service);
+    await browser.visit();
+    await expectRefused(() => browser.visit({}, TOKEN, { origin: RIVAL_ORIGIN }), 'Origin');
+  });
+
+  it.each([
+    ['a private-use redirect URI alone', 'phone'],
+    ['no redirect URI', 'bare'],
+  ])('for a client with %s, none at all', async (_, client_id) => {
+    for (const origin of ['null', ACME_ORIGIN]) {
+      await expectRefused(() => service.post(TOKEN, cookieBody({ client_id }), { origin }), 'Origin');
+    }
+    expect((await service.post(TOKEN, cookieBody({ client_id }))).status).toBe(200);
+  });
+
+  it('and two of them are none', async () => {
+    const headers = [ACME_ORIGIN, ACME_ORIGIN].map((origin) => `Origin: ${origin}`);
+    const text = rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), headers);
+    await expectRefused(() => exchange(service.url, text), 'Origin');
+  });
+});
+
+describe('contract 4: every application may ask that has the grant and is usable in the organization', () => {
+  it.each([ACME_SITE, ACME_NATIVE, ACME_BACKEND])(
+    '%s, without redirect_uri and Origin, with response_type token',
+    async (client_id) => {
+      expect((await service.post(TOKEN, cookieBody({ client_id }))).status).toBe(200);
+    },
+  );
+
+  it('a native application with its private-use redirect URI', async () => {
+    const body = cookieBody({ client_id: ACME_NATIVE, redirect_uri: 'example.acme:/callback' });
+    expect((await service.post(TOKEN, body)).status).toBe(200);
+  });
+
+  it.each([ACME, RIVAL, SHARED])('a public application, in organization %s', async (organization_id) => {
+    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
+    const answer = await service.post(TOKEN, body, { origin: PUBLIC_ORIGIN });
+    expect([answer.status, answer.body.organization_id]).toEqual([200, organization_id]);
+  });
+
+  it('a private application in its own organization alone', async () => {
+    const other = { client_id: RIVAL_SITE };
+    await expectRefused(() => service.post(TOKEN, cookieBody(other)), 'client_id');
+    await expectRefused(() => service.post(TOKEN, cookieBody({ organization_id: RIVAL })), 'client_id');
+    await expectRefused(() => service.post(TOKEN, cookieBody({ organization_id: SHARED })), 'client_id');
+  });
+
+  it('one whose grant_types name the cookie grant', async () => {
+    expect((await service.post(TOKEN, cookieBody({ client_id: 'cookies-only' }))).status).toBe(200);
+  });
+
+  it.each([ACME_NO_COOKIES, 'agents-only', 'nothing-at-all'])(
+    'and one whose grant_types leave it out is an unauthorized_client: %s',
+    async (client_id) => {
+      const send = () => service.post(TOKEN, cookieBody({ client_id }));
+      await expectRefused(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
+    },
+  );
+
+  it.each([
+    ['client_id', 'nobody'],
+    ['client_id', ACME_SITE.toUpperCase()],
+    ['client_id', `${ACME_SITE} `],
+    ['client_id', `${ACME_SITE}\0`],
+    ['client_id', '__proto__'],
+    ['client_id', 'constructor'],
+    ['client_id', 'toString'],
+    ['organization_id', NOBODY],
+    ['organization_id', ACME.toUpperCase()],
+    ['organization_id', `${ACME} `],
+    ['organization_id', `${ACME}\n`],
+    ['organization_id', `{${ACME}}`],
+    ['organization_id', '__proto__'],
+  ])('an unknown %s is a malformed request: %j', async (name, value) => {
+    await expectRefused(() => service.post(TOKEN, cookieBody({ [name]: value })), name);
+  });
+});
+
+describe('the parameters of 4.1', () => {
+  const huge = 'x'.repeat(8_000);
+  const wrong: [string, unknown][] = [
+    ['null', null],
+    ['true', true],
+    ['a number', 1],
+    ['zero', 0],
+    ['an empty array', []],
+    ['an array with the right value', ['RIGHT']],
+    ['an object', {}],
+    ['an object that looks like a text', { toString: 'RIGHT', length: 5 }],
+    ['empty', ''],
+    ['huge', huge],
+  ];
+  const faults = ['client_id', 'response_type', 'organization_id', 'redirect_uri'].flatMap((name) =>
+    wrong.map(([what, value]) => [name, what, value] as const),
+  );
+
+  it.each(faults)('%s may not be %s', async (name, _, value) => {
+    const body: Record<string, unknown> = { ...cookieBody({ redirect_uri: ACME_PAGE }) };
+    body[name] = JSON.parse(JSON.stringify(value).replace('RIGHT', String(body[name])));
+    const { body: error } = await expectRefused(() => service.post(TOKEN, body), name);
+    expect(error.error_hint.length).toBeLessThan(200);
+  });
+
+  it.each(['client_id', 'response_type', 'organization_id', 'grant_type'])('%s is required', async (name) => {
+    const { body } = await expectRefused(() => service.post(TOKEN, cookieBody({ [name]: undefined })), name);
+    expect(body.error_hint).toBe(`${name}: required`);
+  });
+
+  it.each(['code', 'Token', 'token ', 'code token', 'id_token', 'none'])(
+    'response_type is token, for every client type, and not %j',
+    async (response_type) => {
+      for (const client_id of [ACME_SITE, ACME_BACKEND, ACME_NATIVE]) {
+        await expectRefused(() => service.post(TOKEN, cookieBody({ client_id, response_type })), 'response_type');
+      }
+    },
+  );
+
+  it.each([[null], [true], [0], [1], [[]], [['cookie']], [{}]])(
+    'grant_type is a text, and not %j',
+    async (grant_type) => {
+      await expectRefused(() => service.post(TOKEN, cookieBody({ grant_type })), 'grant_type');
+    },
+  );
+
+  it.each(['', 'Cookie', 'cookie ', 'COOKIE', 'cookies', 'password', '__proto__', 'constructor'])(
+    'grant_type %j is an unsupported_grant_type',
+    async (grant_type) => {
+      const send = () => service.post(TOKEN, cookieBody({ grant_type }));
+      await expectRefused(send, 'grant_type', 'unsupported_grant_type');
+    },
+  );
+
+  it('beyond the specification’s are ignored', async () => {
+    const more = { entity_id: NOBODY, group_id: 'x', state: huge, ['__proto__']: { polluted: true }, nested: [{}] };
+    const { status, body } = await service.post(TOKEN, cookieBody(more));
+    expect(status).toBe(200);
+    expect(body.entity_id).not.toBe(NOBODY);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+
+  it('are not taken from the address', async () => {
+    const query = new URLSearchParams(cookieBody() as Record<string, string>);
+    await expectRefused(() => service.post(`${TOKEN}?${query}`, {}), 'grant_type');
+  });
+
+  it('need no Authorization header, and one that is there counts for nothing', async () => {
+    for (const authorization of ['Bearer x', 'Basic eDp5', 'x']) {
+      expect((await service.post(TOKEN, cookieBody(), { authorization })).status).toBe(200);
+    }
+  });
+});
+
+/** The registry of all tests, and some clients of this file's. */
+function registryOfThisFile() {
+  const registry = testRegistry();
+  const client = { name: 'Acme', client_type: 'web', organization_id: ACME };
+  registry.clients.push(
+    { ...client, client_id: 'bare' },
+    { ...client, client_id: 'phone', client_type: 'native', redirect_uris: ['example.acme:/callback'] },
+    { ...client, client_id: 'cookies-only', grant_types: ['cookie'] },
+    { ...client, client_id: 'agents-only', grant_types: ['agent_token'] },
+    { ...client, client_id: 'nothing-at-all', grant_types: [] },
+  );
+  return registry;
+}
+
+async function withService(environment: Record<string, string>, use: (other: TestService) => Promise<void>) {
+  const other = await startTestService({ environment });
+  try {
+    await use(other);
+  } finally {
+    await other.stop();
+  }
+}
+
+function rowOf(entityId: string) {
+  return identitiesOf(service).findOneBy({ entityId });
+}
+
+function expectRefused(send: () => Promise<Answer>, ...rule: [string, string?, string?]): Promise<Answer> {
+  return expectNobodyMade(service, send, ...rule);
+}
+
+function attributesOf(line: string): string[] {
+  return line.split('; ').slice(1).sort();
+}
+
+function expiresOf(line: string): number {
+  return Date.parse(/Expires=([^;]+)/.exec(line)?.[1] ?? '') / 1000;
+}
+
+function pairWith(id: string, secret = '0'.repeat(64)): string {
+  return `__svc_cid=${id}; __svc_cst=${secret}`;
+}
+
+function flipped(secret: string): string {
+  return secret.slice(0, -1) + (secret.endsWith('0') ? '1' : '0');
+}
+
+function crosswise(id: string, secret: string, other: Answer): string {
+  return `${pairWith(id, secretOf(other))}; ${pairWith(other.body.entity_id, secret)}`;
+}

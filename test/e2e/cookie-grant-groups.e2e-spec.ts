@@ -1,0 +1,458 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Database } from '../../src/platform/database/database.js';
+import type { SqlClient } from '../../src/platform/database/sql-client.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { cookieValue, expectNobodyMade, identitiesOf, secretOf } from '../support/identities.js';
+import { exchange, rawRequest } from '../support/raw-http.js';
+import {
+  ACME,
+  ACME_NO_COOKIES,
+  ACME_ORIGIN,
+  ACME_PAGE,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_ORIGIN,
+  RIVAL_SITE,
+  SHARED,
+  SHARED_SITE,
+} from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { createTestDatabase } from '../support/test-database.js';
+
+const NOBODY = '01890000-0000-7000-8000-000000000000';
+const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
+
+/** An address where a browser has an identity of its own. */
+interface Place {
+  organization: string;
+  group?: string;
+}
+
+const A: Place = { organization: ACME };
+const B: Place = { organization: RIVAL };
+const G1: Place = { organization: ACME, group: 'g1' };
+const G2: Place = { organization: ACME, group: 'g2' };
+const PLACES: Place[] = [
+  A,
+  B,
+  { organization: SHARED },
+  G1,
+  G2,
+  { ...G1, group: 'G1' },
+  { ...G1, organization: RIVAL },
+];
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service?.stop());
+afterEach(() => vi.restoreAllMocks());
+
+describe('4.2 cookie grant: identity separated per group', () => {
+  it('answers as 4.1 does, fields, cookies and all', async () => {
+    const plain = await service.post(TOKEN, cookieBody());
+    const { status, body, cookies } = await service.post(groupPath(ACME, 'g1'), cookieBody());
+    expect(status).toBe(200);
+    expect(body).toEqual({ ...plain.body, access_token: expect.any(String), entity_id: cookieValue(cookies[0]) });
+    const shape = (line: string) => line.replace(/=[0-9a-f-]{36,}/, '').replace(/Expires=[^;]+/, '');
+    expect(cookies.map(shape)).toEqual(plain.cookies.map(shape));
+  });
+
+  it('is the same address with and without a slash at its end', async () => {
+    const first = await service.post(`${groupPath(ACME, 'g1')}/`, cookieBody());
+    expect(first.status).toBe(200);
+    const second = await service.post(groupPath(ACME, 'g1'), cookieBody(), { cookie: cookieHeader(first) });
+    expect(second.body.entity_id).toBe(first.body.entity_id);
+  });
+
+  it('keeps the identities of groups apart from each other and from the one without group', async () => {
+    const first = await visit(A);
+    const ids = [first, ...(await visitAll([G1, G2, { ...G1, group: 'G1' }], cookieHeader(first)))].map(entityOf);
+    expect(new Set(ids).size).toBe(4);
+    expect((await visitAll([A, G1, G2], cookieHeader(first))).map(entityOf)).toEqual(ids.slice(0, 3));
+  });
+
+  it.each([
+    ['Sales', 'sales'],
+    ['a_b', 'aXb'],
+    ['a', 'a_'],
+    ['0', '00'],
+    ['1', '01'],
+    ['null', 'NULL'],
+    ['x'.repeat(63), 'x'.repeat(64)],
+  ])('takes group ids to the character: %s is not %s', async (one, other) => {
+    const first = await visit({ ...G1, group: one });
+    const [again, second] = await visitAll(
+      [
+        { ...G1, group: one },
+        { ...G1, group: other },
+      ],
+      cookieHeader(first),
+    );
+    expect(again && entityOf(again)).toBe(entityOf(first));
+    expect(second && entityOf(second)).not.toBe(entityOf(first));
+  });
+
+  it('takes organization_id from the body, which may leave it out or repeat it', async () => {
+    const [without, repeated] = [{ organization_id: undefined }, { organization_id: ACME }];
+    const first = await service.post(groupPath(ACME, 'g1'), cookieBody(without));
+    expect(first.body.organization_id).toBe(ACME);
+    const headers = { cookie: cookieHeader(first) };
+    const second = await service.post(groupPath(ACME, 'g1'), cookieBody(repeated), headers);
+    expect(entityOf(second)).toBe(entityOf(first));
+  });
+
+  it.each([
+    [RIVAL],
+    [NOBODY],
+    [ACME.toUpperCase()],
+    [`${ACME} `],
+    [''],
+    [null],
+    [0],
+    [false],
+    [[ACME]],
+    [{ id: ACME }],
+  ])('but not contradict the address: %j', async (organization_id) => {
+    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
+    await expectRefused(() => service.post(groupPath(ACME, 'g1'), body), 'organization_id');
+  });
+
+  it.each([SHARED_SITE, PUBLIC_SITE])('is an unauthorized_client where groups may chat: %s', async (client_id) => {
+    const body = cookieBody({ client_id, organization_id: undefined });
+    const send = () => service.post(groupPath(SHARED, 'g1'), body);
+    await expectRefused(send, 'group_id', 'unauthorized_client', NOT_AUTHORIZED);
+    expect((await visit({ organization: SHARED })).status).toBe(200);
+  });
+
+  it.each(['a', 'Z', '0', '-', '_', 'a-b_C9', 'x'.repeat(64), 'constructor', '__proto__', '%41'])(
+    'takes as group_id 1 to 64 letters, digits, _ or -: %s',
+    async (group) => {
+      const answer = await service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody());
+      expect(answer.status).toBe(200);
+      const row = await identitiesOf(service).findOneByOrFail({ entityId: entityOf(answer) });
+      expect(row.groupId).toBe(decodeURIComponent(group));
+    },
+  );
+
+  it.each([65, 4_000])('and refuses %i of them', async (length) => {
+    await expectRefused(() => service.post(groupPath(ACME, 'x'.repeat(length)), cookieBody()), 'group_id');
+  });
+
+  it.each([
+    'a.b',
+    'a:b',
+    'a*',
+    'a%20',
+    '%20a',
+    'a%0A',
+    'a%00',
+    'a%2Fb',
+    'a%5Cb',
+    'a%25',
+    'a%27',
+    '%C3%A4',
+    '%E2%80%8B',
+    'a~',
+    'a+b',
+    'a,b',
+    'a;b=c',
+  ])('and refuses any other character: %s', async (group) => {
+    await expectRefused(() => service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody()), 'group_id');
+  });
+
+  it.each(['.', '..', '%2e%2e'])('and dots, which no HTTP client would leave in the address: %s', async (group) => {
+    const text = rawRequest(`POST /v2/customer/${ACME}/${group}/token`, JSON.stringify(cookieBody()));
+    await expectRefused(() => exchange(service.url, text), 'group_id');
+  });
+
+  it('is no address without a group', async () => {
+    expect((await service.post(`/v2/customer/${ACME}//token`, cookieBody())).status).toBe(404);
+  });
+
+  it.each([NOBODY, ACME.toUpperCase(), 'acme', '0', '%20', '__proto__'])(
+    'refuses an unknown organization in the address: %s',
+    async (organization) => {
+      const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: undefined });
+      await expectRefused(() => service.post(groupPath(organization, 'g1'), body), 'organization_id');
+    },
+  );
+
+  it.each<[string, string, object, Record<string, string>]>([
+    ['a private application of another organization', 'client_id', { client_id: RIVAL_SITE }, {}],
+    ['an unknown application', 'client_id', { client_id: 'nobody' }, {}],
+    ['no application', 'client_id', { client_id: undefined }, {}],
+    ['response_type code', 'response_type', { response_type: 'code' }, {}],
+    ['a foreign redirect_uri', 'redirect_uri', { redirect_uri: 'https://evil.example/' }, {}],
+    ['a foreign Origin', 'Origin', {}, { origin: RIVAL_ORIGIN }],
+    ['a foreign Origin beside the redirect_uri', 'Origin', { redirect_uri: ACME_PAGE }, { origin: PUBLIC_ORIGIN }],
+    ['the Origin null', 'Origin', {}, { origin: 'null' }],
+  ])('refuses %s as 4.1 does', async (_, parameter, body, headers) => {
+    await expectRefused(() => service.post(groupPath(ACME, 'g1'), cookieBody(body), headers), parameter);
+  });
+
+  it('refuses an application without the grant as 4.1 does', async () => {
+    const send = () => service.post(groupPath(ACME, 'g1'), cookieBody({ client_id: ACME_NO_COOKIES }));
+    await expectRefused(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
+  });
+});
+
+describe('contract 4: a browser has one cookie pair for all organizations and groups', () => {
+  it.each([[[A, B, G1, G2]], [[G2, B, A, G1]], [[B, G1, G2, A]], [[G1, G2, A, B]]])(
+    'which finds in each place the identity it has there, whatever the order (%#)',
+    async (places) => {
+      let cookie: string | undefined;
+      const tour = async () => {
+        const answers: Answer[] = [];
+        for (const place of places) {
+          const answer = await visit(place, cookie);
+          cookie = cookieHeader(answer);
+          answers.push(answer);
+        }
+        return answers;
+      };
+      const first = await tour();
+      expect(new Set(first.map(entityOf)).size).toBe(places.length);
+      expect((await tour()).map(entityOf)).toEqual(first.map(entityOf));
+      expect(new Set((await tour()).map(secretOf))).toEqual(new Set([secretOf(first[0] as Answer)]));
+    },
+  );
+
+  it('and, showing the cookies of any earlier answer, is itself and nobody else', async () => {
+    const step = fc.record({ place: fc.nat(PLACES.length - 1), shown: fc.nat(), days: fc.constantFrom(0, 0, 1) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 15 }), async (steps) => {
+        const answers: { browser: number; cookie: string; secret: string }[] = [];
+        const known = new Map<string, string>();
+        for (const { place, shown, days } of steps) {
+          service.clock.move(days * 86_400);
+          const earlier = answers[shown % (answers.length + 1)];
+          const answer = await visit(PLACES[place] as Place, earlier?.cookie);
+          const browser = earlier?.browser ?? answers.length;
+          const key = `${browser} in ${place}`;
+          expect(answer.status).toBe(200);
+          expect(entityOf(answer)).toBe(known.get(key) ?? entityOf(answer));
+          expect(cookieValue(answer.cookies[0])).toBe(entityOf(answer));
+          expect(secretOf(answer)).toBe(earlier?.secret ?? secretOf(answer));
+          known.set(key, entityOf(answer));
+          expect(new Set(known.values()).size).toBe(known.size);
+          answers.push({ browser, cookie: cookieHeader(answer), secret: secretOf(answer) });
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it.each(PLACES)('but not with the secret of another: $organization $group', async (place) => {
+    const [victim, own] = [await visit(place), await visit(place)];
+    const cookie = `__svc_cid=${entityOf(victim)}; __svc_cst=${secretOf(own)}`;
+    for (const elsewhere of [place, G2]) {
+      const answer = await visit(elsewhere, cookie);
+      expect([entityOf(victim), entityOf(own)]).not.toContain(entityOf(answer));
+      expect([secretOf(victim), secretOf(own)]).not.toContain(secretOf(answer));
+    }
+  });
+
+  it('of which the database holds one row a place, and the secret once', async () => {
+    const first = await visit(G1);
+    const others = await visitAll([A, B], cookieHeader(first));
+    const rows = await identitiesOf(service).findBy({ browserId: entityOf(first) });
+    expect(rows.map(({ entityId }) => entityId).sort()).toEqual([first, ...others].map(entityOf).sort());
+    expect(rows.filter(({ secretHash }) => secretHash !== null)).toHaveLength(1);
+    expect(JSON.stringify(rows)).not.toContain(secretOf(first));
+  });
+
+  it('from whatever page and application it comes', async () => {
+    const first = await visit(A);
+    const body = cookieBody({ client_id: PUBLIC_SITE });
+    const answer = await service.post(TOKEN, body, { cookie: cookieHeader(first), origin: PUBLIC_ORIGIN });
+    expect(entityOf(answer)).toBe(entityOf(first));
+  });
+});
+
+describe('contract 4: first calls in parallel', () => {
+  // the embedded database answers at once: so that there, too, all calls have looked before one writes
+  beforeEach(() => {
+    const client = clientOf(service);
+    const select = client.select.bind(client);
+    vi.spyOn(client, 'select').mockImplementation(async (sql, parameters) => {
+      const rows = await select(sql, parameters);
+      await sleep(20);
+      return rows;
+    });
+  });
+
+  it('to one group make one identity', async () => {
+    const first = await visit(A);
+    const group: Place = { organization: ACME, group: 'rush' };
+    const answers = await visitAll(Array<Place>(20).fill(group), cookieHeader(first));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(new Set(answers.map(entityOf)).size).toBe(1);
+    expect(new Set(answers.map(secretOf))).toEqual(new Set([secretOf(first)]));
+    expect(await identitiesOf(service).countBy({ browserId: entityOf(first), groupId: 'rush' })).toBe(1);
+  });
+
+  it('to many groups make one identity each', async () => {
+    const first = await visit(A);
+    const groups = Array.from({ length: 20 }, (_, index): Place => ({ organization: ACME, group: `many${index % 5}` }));
+    const answers = await visitAll(groups, cookieHeader(first));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(new Set(answers.map(entityOf)).size).toBe(5);
+    expect(await identitiesOf(service).countBy({ browserId: entityOf(first) })).toBe(6);
+  });
+
+  it('without cookies never fail, and make a customer each', async () => {
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => visit(PLACES[index % 5] as Place)));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(new Set(answers.map(entityOf)).size).toBe(40);
+  });
+});
+
+describe('contract 4: what a call costs the database', () => {
+  it.each([
+    ['4.1', A],
+    ['4.2', G1],
+  ])(
+    'a new customer one INSERT; a returning one one SELECT, and an UPDATE on its first call of a day (%s)',
+    async (_, place) => {
+      const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 23, 59, 59));
+      const first = await visit(place);
+      const cookie = cookieHeader(first);
+      expect(await statementsOf(() => visit(place))).toEqual(['INSERT']);
+      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT']);
+      clock.mockReturnValue(Date.UTC(2097, 0, 3));
+      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT', 'UPDATE']);
+      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT']);
+      clock.mockReturnValue(Date.UTC(2097, 0, 3, 23, 59, 59, 999));
+      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT']);
+      clock.mockReturnValue(Date.UTC(2097, 0, 2));
+      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT']);
+    },
+  );
+
+  it('the day is the browser’s: what one place has noted, another does not note again', async () => {
+    const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2));
+    const cookie = cookieHeader(await visit(A));
+    await visit(G1, cookie);
+    clock.mockReturnValue(Date.UTC(2097, 0, 4));
+    expect(await statementsOf(() => visit(G1, cookie))).toEqual(['SELECT', 'UPDATE']);
+    expect(await statementsOf(() => visit(A, cookie))).toEqual(['SELECT']);
+    const rows = await identitiesOf(service).findBy({ browserId: cookieValue(cookie) });
+    expect(rows.map(({ lastSeenDay }) => lastSeenDay !== null).sort()).toEqual([false, true]);
+  });
+
+  it('the first call to a further place makes its identity by one INSERT', async () => {
+    vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2));
+    const cookie = cookieHeader(await visit(A));
+    expect(await statementsOf(() => visit(G1, cookie))).toEqual(['SELECT', 'INSERT', 'SELECT']);
+  });
+
+  it.each([
+    ['malformed cookies: one INSERT', '__svc_cid=x; __svc_cst=y', ['INSERT']],
+    [
+      'an unknown id: one SELECT and one INSERT',
+      `__svc_cid=${NOBODY}; __svc_cst=${'0'.repeat(64)}`,
+      ['SELECT', 'INSERT'],
+    ],
+  ])('%s', async (_, cookie, expected) => {
+    expect(await statementsOf(() => visit(A, cookie))).toEqual(expected);
+  });
+
+  it.each<[string, object, Record<string, string>]>([
+    ['a wrong Origin', {}, { origin: RIVAL_ORIGIN }],
+    ['a wrong redirect_uri', { redirect_uri: 'https://evil.example/' }, { origin: ACME_ORIGIN }],
+    ['an unknown application', { client_id: 'nobody' }, {}],
+    ['an unknown organization', { organization_id: NOBODY }, {}],
+    ['an unknown grant', { grant_type: 'nothing' }, {}],
+  ])('a request refused for %s: nothing', async (_, body, headers) => {
+    expect(await statementsOf(() => service.post(TOKEN, cookieBody(body), headers))).toEqual([]);
+  });
+});
+
+describe('an identity', () => {
+  it('is still there after the service was restarted', async () => {
+    const database = await createTestDatabase();
+    try {
+      const before = await startTestService({ database });
+      const first = await visit(A, undefined, before);
+      const [group] = await visitAll([G1], cookieHeader(first), before);
+      await before.stop();
+      const after = await startTestService({ database });
+      const again = await visitAll([A, G1], cookieHeader(first), after);
+      await after.stop();
+      expect(again.map(entityOf)).toEqual([entityOf(first), entityOf(group as Answer)]);
+    } finally {
+      await database.remove();
+    }
+  });
+
+  it('is the same for all services on one database, the first time too', async () => {
+    const other = await startTestService({ database: service.database });
+    try {
+      const first = await visit(A);
+      expect(entityOf(await visit(A, cookieHeader(first), other))).toBe(entityOf(first));
+      const group: Place = { organization: ACME, group: 'both' };
+      const visits = Array.from({ length: 20 }, (_, index) =>
+        visit(group, cookieHeader(first), index % 2 === 0 ? service : other),
+      );
+      const answers = await Promise.all(visits);
+      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+      expect(new Set(answers.map(entityOf)).size).toBe(1);
+    } finally {
+      await other.stop();
+    }
+  });
+});
+
+function groupPath(organization: string, group: string): string {
+  return `/v2/customer/${organization}/${group}/token`;
+}
+
+function visit({ organization, group }: Place, cookie?: string, at: TestService = service): Promise<Answer> {
+  const path = group === undefined ? TOKEN : groupPath(organization, group);
+  const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: organization });
+  return at.post(path, body, cookie === undefined ? {} : { cookie });
+}
+
+function visitAll(places: Place[], cookie: string, at: TestService = service): Promise<Answer[]> {
+  return Promise.all(places.map((place) => visit(place, cookie, at)));
+}
+
+function entityOf({ body }: Answer): string {
+  return body.entity_id;
+}
+
+function expectRefused(send: () => Promise<Answer>, ...rule: [string, string?, string?]): Promise<Answer> {
+  return expectNobodyMade(service, send, ...rule);
+}
+
+/** What stands between a service and its database's driver. */
+function clientOf({ application }: TestService): SqlClient {
+  return Reflect.get(application.get(Database), 'client');
+}
+
+/** The kinds of the statements that a request makes the service send, by whichever way to the database. */
+async function statementsOf(send: () => Promise<unknown>): Promise<string[]> {
+  const database = service.application.get(Database);
+  const client = clientOf(service);
+  const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'change')];
+  const logger = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
+  const before = database.statements;
+  await send();
+  const calls = spies.flatMap(({ mock }) =>
+    mock.calls.map(([sql], index) => ({ sql, order: mock.invocationCallOrder[index] ?? 0 })),
+  );
+  const texts = calls.sort((one, other) => one.order - other.order).map(({ sql }) => sql);
+  expect(database.statements - before).toBe(texts.length);
+  texts.push(...logger.mock.calls.map(([sql]) => sql));
+  for (const spy of [...spies, logger]) spy.mockRestore();
+  return texts.filter((sql) => !IN_THE_BACKGROUND.test(sql)).map((sql) => sql.trim().split(/\s/)[0] as string);
+}
+
+/** By which the service looks every two seconds whether the registry has changed. */
+const IN_THE_BACKGROUND = /registry_revision/;

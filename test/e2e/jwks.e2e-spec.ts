@@ -1,0 +1,132 @@
+import { createPublicKey, verify } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { generateKey, type PublicJwk } from '../../src/access-token/key-set.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { ACME, ACME_ORIGIN, ACME_SITE } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+
+const JWKS = '/.well-known/jwks.json';
+
+describe('GET /.well-known/jwks.json', () => {
+  let service: TestService;
+  let answer: Answer;
+  beforeAll(async () => {
+    service = await startTestService();
+    answer = await service.send('GET', JWKS);
+  });
+  afterAll(() => service?.stop());
+
+  it('shows of each key its public half and nothing else', () => {
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
+    expect(Object.keys(answer.body)).toEqual(['keys']);
+    expect(answer.body.keys).toEqual([
+      {
+        kty: 'EC',
+        crv: 'P-256',
+        x: expect.stringMatching(/^[\w-]{43}$/),
+        y: expect.stringMatching(/^[\w-]{43}$/),
+        kid: expect.stringMatching(/^[\w-]+$/),
+        alg: 'ES256',
+        use: 'sig',
+      },
+    ]);
+    expect(answer.text).not.toMatch(/"d"|nbf|exp/);
+  });
+
+  it('may be kept for minutes', () => {
+    const [, seconds] = /\bmax-age=(\d+)/.exec(answer.headers.get('cache-control') ?? '') ?? [];
+    expect(Number(seconds)).toBeGreaterThanOrEqual(60);
+    expect(Number(seconds)).toBeLessThan(3_600);
+    expect(answer.headers.get('cache-control')).not.toMatch(/no-store|private/);
+  });
+
+  it.each([undefined, ACME_ORIGIN, 'https://anybody.example', 'null'])(
+    'is for every origin, and without credentials: %s',
+    async (origin) => {
+      const { headers } = await service.send('GET', JWKS, origin === undefined ? {} : { origin });
+      expect(headers.get('access-control-allow-origin')).toBe('*');
+      expect(headers.get('access-control-allow-credentials')).toBeNull();
+    },
+  );
+
+  it('lets anybody check a customer’s token without asking the service', async () => {
+    const before = Math.floor(Date.now() / 1000);
+    const { body } = await service.post(TOKEN, cookieBody());
+    const { header, claims, genuine } = checked(body.access_token, answer.body.keys);
+    expect(genuine).toBe(true);
+    expect(header).toEqual({ typ: 'at+jwt', alg: 'ES256', kid: answer.body.keys[0].kid });
+    expect(claims).toEqual({
+      iss: 'https://auth.example',
+      sub: body.entity_id,
+      aud: 'customer-api',
+      client_id: ACME_SITE,
+      organization_id: ACME,
+      iat: expect.any(Number),
+      exp: claims.iat + body.expires_in,
+      jti: expect.stringMatching(/.{16}/),
+    });
+    expect(claims.iat).toBeGreaterThanOrEqual(before);
+    expect(claims.iat).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
+  });
+
+  it('does not let a changed token pass', async () => {
+    const { body } = await service.post(TOKEN, cookieBody());
+    const [header, payload = '', signature] = body.access_token.split('.');
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    const forged = Buffer.from(JSON.stringify({ ...claims, sub: 'victim' })).toString('base64url');
+    expect(checked(`${header}.${forged}.${signature}`, answer.body.keys).genuine).toBe(false);
+  });
+});
+
+describe('GET /.well-known/jwks.json while keys rotate', () => {
+  const now = Math.floor(Date.now() / 1000);
+  const retiring = { ...generateKey(now - 3_600), exp: now + 7_200 };
+  const next = generateKey(now + 3_600);
+  let database: TestDatabase;
+  let service: TestService;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    const path = join(database.folder, 'rotated.json');
+    writeFileSync(path, JSON.stringify({ keys: [retiring, next] }));
+    service = await startTestService({ database, environment: { SIGNING_KEYS_FILE: path } });
+  });
+  afterAll(async () => {
+    await service?.stop();
+    await database?.remove();
+  });
+
+  it('shows a key before it signs, and the old one until the tokens that it signed have expired', async () => {
+    const kids = async () => (await service.send('GET', JWKS)).body.keys.map(({ kid }: { kid: string }) => kid).sort();
+    const token = async () => (await service.post(TOKEN, cookieBody())).body.access_token;
+    const first = await token();
+    expect(await kids()).toEqual([retiring.kid, next.kid].sort());
+    expect(checked(first, [retiring]).genuine).toBe(true);
+
+    service.clock.move(3_600);
+    const second = await token();
+    expect(await kids()).toEqual([retiring.kid, next.kid].sort());
+    expect(checked(second, [next]).genuine).toBe(true);
+
+    service.clock.move(3_600);
+    expect(await kids()).toEqual([next.kid]);
+    expect(checked(await token(), (await service.send('GET', JWKS)).body.keys).genuine).toBe(true);
+  });
+});
+
+/** What a resource server finds out about a token with nothing but the published keys. */
+function checked(token: string, keys: PublicJwk[]) {
+  const jws = token.slice(token.indexOf(':') + 1);
+  const [header = '', payload = '', signature = ''] = jws.split('.');
+  const read = (segment: string) => JSON.parse(Buffer.from(segment, 'base64url').toString());
+  const jwk = keys.find(({ kid }) => kid === read(header).kid);
+  if (!jwk) throw new Error('no published key has signed this');
+  const { kty, crv, x, y } = jwk;
+  const key = createPublicKey({ key: { kty, crv, x, y }, format: 'jwk' });
+  const signed = Buffer.from(`${header}.${payload}`);
+  const genuine = verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, Buffer.from(signature, 'base64url'));
+  return { header: read(header), claims: read(payload), genuine };
+}

@@ -1,0 +1,40 @@
+import { DataSource, type Repository } from 'typeorm';
+import { expect } from 'vitest';
+import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
+import { expectError, MALFORMED } from './expect-error.js';
+import type { Answer, TestService } from './service.js';
+
+/** The customers in the database of a service. */
+export function identitiesOf({ application }: TestService): Repository<CustomerIdentity> {
+  return application.get(DataSource).getRepository(CustomerIdentity);
+}
+
+/** Insists that a request is refused with a hint that names the parameter, and that it makes no customer. */
+export async function expectNobodyMade(
+  service: TestService,
+  send: () => Promise<Answer>,
+  parameter: string,
+  error = 'invalid_request',
+  description: string | undefined = error === 'invalid_request' ? MALFORMED : undefined,
+): Promise<Answer> {
+  const before = await identitiesOf(service).count();
+  const answer = await send();
+  const hint = new RegExp(`^${parameter}: `);
+  expectError(answer, { status: 400, error, hint, ...(description && { description }) });
+  expect(await identitiesOf(service).count()).toBe(before);
+  return answer;
+}
+
+/** `name=value` of a `Set-Cookie` line. */
+export function pairOf(line = ''): string {
+  return line.split(';')[0] as string;
+}
+
+export function cookieValue(line = ''): string {
+  return pairOf(line).split('=')[1] as string;
+}
+
+/** The browser's secret in an answer of the cookie grant. */
+export function secretOf({ cookies }: Answer): string {
+  return cookieValue(cookies[1]);
+}

@@ -1,0 +1,99 @@
+import { once } from 'node:events';
+import { type ClientRequestArgs, request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Answer } from './service.js';
+
+/** Bytes on a connection, for what no HTTP client would send. */
+export class RawConnection {
+  private text = '';
+  private readonly ended: Promise<void>;
+
+  private constructor(private readonly socket: Socket) {
+    socket.on('data', (bytes) => {
+      this.text += bytes.toString('latin1');
+    });
+    socket.on('error', () => undefined);
+    this.ended = new Promise((resolve) => socket.once('close', () => resolve()));
+  }
+
+  static open(url: string): Promise<RawConnection> {
+    const { hostname, port } = new URL(url);
+    return new Promise((resolve, reject) => {
+      const socket = connect(Number(port), hostname.replace(/^\[(.*)\]$/, '$1'));
+      socket.once('error', reject);
+      socket.once('connect', () => resolve(new RawConnection(socket)));
+    });
+  }
+
+  send(bytes: string | Buffer): this {
+    this.socket.write(bytes);
+    return this;
+  }
+
+  /** Waits until the kernel has taken what was sent. */
+  async sent(): Promise<void> {
+    if (this.socket.writableLength > 0) await once(this.socket, 'drain');
+  }
+
+  /** Ends the connection as a crashed peer does. */
+  abort(): void {
+    this.socket.resetAndDestroy();
+  }
+
+  /** Everything that came until the service closed the connection. */
+  async received(): Promise<string> {
+    await this.ended;
+    return this.text;
+  }
+
+  /** The one answer that came until the service closed the connection. */
+  async answer(): Promise<Answer> {
+    return parseAnswer(await this.received());
+  }
+}
+
+/** Sends bytes, and reads the one answer to them; they must make the service close the connection. */
+export async function exchange(url: string, bytes: string | Buffer): Promise<Answer> {
+  return (await RawConnection.open(url)).send(bytes).answer();
+}
+
+/** The text of a request that closes its connection; a header may be given several times. */
+export function rawRequest(start: string, body = '', headers: string[] = []): string {
+  const lines = ['Host: auth.example', 'Connection: close', `Content-Length: ${Buffer.byteLength(body)}`, ...headers];
+  return [`${start} HTTP/1.1`, ...lines, '', body].join('\r\n');
+}
+
+/** Sends a request by node's own client, which sets no header by itself but `Host`; a body is sent in chunks. */
+export function plainRequest(url: string, options: ClientRequestArgs, chunks?: (string | Buffer)[]): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url, { agent: false, ...options }, (response) => {
+      const parts: Buffer[] = [];
+      response.on('data', (part: Buffer) => parts.push(part));
+      response.on('error', reject);
+      response.on('end', () => {
+        const headers = Object.entries(response.headersDistinct).flatMap(([name, values = []]) =>
+          values.map((value): [string, string] => [name, value]),
+        );
+        resolve(answerOf(response.statusCode ?? 0, new Headers(headers), Buffer.concat(parts).toString('utf8')));
+      });
+    });
+    request.on('error', reject);
+    for (const chunk of chunks ?? []) request.write(chunk);
+    request.end();
+  });
+}
+
+function parseAnswer(text: string): Answer {
+  const [head = '', ...bodies] = text.split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  const headers = lines.map((line): [string, string] => [
+    line.slice(0, line.indexOf(':')),
+    line.slice(line.indexOf(':') + 1),
+  ]);
+  return answerOf(Number(statusLine.split(' ')[1]), new Headers(headers), bodies.join('\r\n\r\n'));
+}
+
+function answerOf(status: number, headers: Headers, text: string): Answer {
+  const isJson = headers.get('content-type')?.startsWith('application/json') && text !== '';
+  return { status, headers, cookies: headers.getSetCookie(), text, body: isJson ? JSON.parse(text) : undefined };
+}

@@ -1,0 +1,476 @@
+import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import fc from 'fast-check';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
+import { rawSignature } from '../../src/access-token/ecdsa-signature.js';
+import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
+import { SigningKeys } from '../../src/access-token/signing-keys.js';
+import { OAuthError } from '../../src/oauth/oauth-error.js';
+import { Clock } from '../../src/platform/clock.js';
+import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+
+type Jwk = ReturnType<typeof generateKey>;
+
+const NOW = 1_900_000_000;
+const TTL = 28_800;
+const ISSUER = 'https://auth.example';
+const P1363 = 'ieee-p1363' as const;
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const CLAIMS: IssuableClaims = { sub: 'customer', aud: 'customer-api', client_id: 'site', organization_id: 'acme' };
+const FULL = { iss: ISSUER, ...CLAIMS, iat: NOW, exp: NOW + TTL, jti: 'one' };
+
+const folder = mkdtempSync(join(tmpdir(), 'keys-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let now = NOW;
+const clock = Object.assign(new Clock(), { now: () => now * 1000 });
+beforeEach(() => {
+  now = NOW;
+});
+
+const key = generateKey(NOW - 1_000);
+const ours = { typ: 'at+jwt', alg: 'ES256', kid: key.kid };
+const { tokens } = withKeys([key]);
+
+describe('a customer or agent access token', () => {
+  it('is REGION:JWS of an RFC 9068 access token, signed with ES256', () => {
+    const [region, jws = ''] = tokens.issue(CLAIMS, TTL, 'one').split(':');
+    const [header = '', payload = '', signature = ''] = jws.split('.');
+    expect(region).toBe('dev');
+    expect(decoded(header)).toEqual(ours);
+    expect(decoded(payload)).toEqual(FULL);
+    const publicKey = { key: createPublicKey({ key: publicHalf(key), format: 'jwk' }), dsaEncoding: P1363 };
+    expect(verify('sha256', Buffer.from(`${header}.${payload}`), publicKey, bytes(signature))).toBe(true);
+  });
+
+  it('is verified with the claims that it was issued with', () => {
+    const claims = fc.record(
+      {
+        sub: fc.string({ unit: 'binary' }),
+        aud: fc.constantFrom('customer-api' as const, 'agent-api' as const),
+        client_id: fc.string(),
+        organization_id: fc.uuid(),
+        scope: fc.string(),
+      },
+      { requiredKeys: ['sub', 'aud', 'client_id', 'organization_id'] },
+    );
+    fc.assert(
+      fc.property(claims, fc.integer({ min: 1, max: 31_536_000 }), fc.uuid(), (given, ttl, jti) => {
+        const expected = { iss: ISSUER, ...given, iat: NOW, exp: NOW + ttl, jti };
+        expect(tokens.verify(tokens.issue(given, ttl, jti))).toEqual(expected);
+      }),
+    );
+  });
+
+  it('has a jti of its own where none is given', () => {
+    const ids = Array.from({ length: 100 }, () => tokens.verify(tokens.issue(CLAIMS, TTL)).jti);
+    expect(new Set(ids).size).toBe(100);
+  });
+});
+
+describe('a token that is not, to the character, one of ours is refused:', () => {
+  const token = tokens.issue(CLAIMS, TTL);
+  const [header = '', payload = '', signature = ''] = token.slice('dev:'.length).split('.');
+
+  it('any character changed', () => {
+    for (let at = 0; at < token.length; at++) expectRefused(replaced(token, at, nextInBase64(token[at])));
+    fc.assert(
+      fc.property(fc.nat(token.length - 1), fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }), (at, other) => {
+        fc.pre(token[at] !== other);
+        expectRefused(replaced(token, at, other));
+      }),
+    );
+  });
+
+  it('any letter in the other case', () => {
+    for (let at = 0; at < token.length; at++) {
+      const letter = token[at] as string;
+      const other = letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase();
+      if (other !== letter) expectRefused(replaced(token, at, other));
+    }
+    expectRefused(token.toUpperCase());
+    expectRefused(token.toLowerCase());
+  });
+
+  it('its last character spelt otherwise, for the same bytes too', () => {
+    for (const last of BASE64URL.replace(token.at(-1) as string, '')) expectRefused(token.slice(0, -1) + last);
+  });
+
+  it('cut off anywhere', () => {
+    for (let length = 0; length < token.length; length++) expectRefused(token.slice(0, length));
+    for (let start = 1; start < token.length; start++) expectRefused(token.slice(start));
+  });
+
+  it('extended', () => {
+    for (const more of [...BASE64URL, '=', '.', ':', ' ', '\n', '\0', '%', 'ä', '.e30']) {
+      expectRefused(token + more);
+      expectRefused(more + token);
+    }
+  });
+
+  it.each([
+    ['padding after the signature', `dev:${header}.${payload}.${signature}==`],
+    ['padding after the payload', `dev:${header}.${payload}=.${signature}`],
+    ['padding after the header', `dev:${header}=.${payload}.${signature}`],
+    ['a space inside the signature', `dev:${header}.${payload}.${signature.slice(0, 9)} ${signature.slice(9)}`],
+    ['parts swapped', `dev:${payload}.${header}.${signature}`],
+    ['signature and payload swapped', `dev:${header}.${signature}.${payload}`],
+    ['no signature', `dev:${header}.${payload}.`],
+    ['no signature and no dot', `dev:${header}.${payload}`],
+    ['no payload', `dev:${header}..${signature}`],
+    ['a fourth part', `dev:${header}.${payload}.${signature}.`],
+    ['five parts, as a JWE', `dev:${header}.${payload}.${signature}.${signature}.${signature}`],
+    ['another token’s payload', `dev:${header}.${otherPayload()}.${signature}`],
+    ['a signature of zeros', `dev:${header}.${payload}.${Buffer.alloc(64).toString('base64url')}`],
+    ['a signature in DER', `dev:${header}.${payload}.${derSignature(`${header}.${payload}`)}`],
+    ['another region', `eu:${header}.${payload}.${signature}`],
+    ['the region in upper case', `DEV:${header}.${payload}.${signature}`],
+    ['no region', `${header}.${payload}.${signature}`],
+    ['an empty region', `:${header}.${payload}.${signature}`],
+    ['the region twice', `dev:dev:${header}.${payload}.${signature}`],
+    ['%3A for the colon', `dev%3A${header}.${payload}.${signature}`],
+    ['%3a for the colon', `dev%3a${header}.${payload}.${signature}`],
+    ['a space after the colon', `dev: ${header}.${payload}.${signature}`],
+    ['nothing', ''],
+    ['the region alone', 'dev:'],
+    ['dots alone', 'dev:..'],
+  ])('%s', (_, altered) => {
+    expectRefused(altered);
+  });
+
+  it('base64 in the standard alphabet', () => {
+    const spelt = (text: string) => text.replaceAll('-', '+').replaceAll('_', '/');
+    const tried = Array.from({ length: 50 }, () => tokens.issue(CLAIMS, TTL)).filter((each) => spelt(each) !== each);
+    expect(tried).not.toEqual([]);
+    for (const each of tried) expectRefused(spelt(each));
+  });
+});
+
+describe('a header other than ours is refused, were it signed by our own key (RFC 8725):', () => {
+  const attacker = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const publicPem = createPublicKey({ key: publicHalf(key), format: 'jwk' }).export({ type: 'spki', format: 'pem' });
+
+  it('only ours is accepted', () => {
+    expect(tokens.verify(signed(ours))).toEqual(FULL);
+  });
+
+  it.each([
+    ['alg none', { ...ours, alg: 'none' }],
+    ['alg in another case', { ...ours, alg: 'es256' }],
+    ['alg ES384', { ...ours, alg: 'ES384' }],
+    ['alg HS256', { ...ours, alg: 'HS256' }],
+    ['no alg', { typ: 'at+jwt', kid: key.kid }],
+    ['typ JWT', { ...ours, typ: 'JWT' }],
+    ['typ with its media type', { ...ours, typ: 'application/at+jwt' }],
+    ['no typ', { alg: 'ES256', kid: key.kid }],
+    ['no kid', { typ: 'at+jwt', alg: 'ES256' }],
+    ['a foreign kid', { ...ours, kid: generateKey(NOW).kid }],
+    ['a path in kid', { ...ours, kid: '../../../dev/null' }],
+    ['SQL in kid', { ...ours, kid: "' OR ''='" }],
+    ['kid __proto__', { ...ours, kid: '__proto__' }],
+    ['kid as an array', { ...ours, kid: [key.kid] }],
+    ['jwk', { ...ours, jwk: publicHalf(key) }],
+    ['jku', { ...ours, jku: 'https://auth.example/.well-known/jwks.json' }],
+    ['x5u', { ...ours, x5u: 'https://auth.example/key.pem' }],
+    ['x5c', { ...ours, x5c: ['MIIB'] }],
+    ['crit', { ...ours, crit: ['exp'], exp: 1 }],
+    ['b64', { ...ours, b64: false, crit: ['b64'] }],
+    ['zip', { ...ours, zip: 'DEF' }],
+    ['its members in another order', { alg: 'ES256', typ: 'at+jwt', kid: key.kid }],
+    ['white space', `${JSON.stringify(ours).slice(0, -1)} }`],
+    ['a member twice', JSON.stringify(ours).replace('{', '{"alg":"none",')],
+    ['no JSON', 'at+jwt'],
+    ['null', 'null'],
+    ['nothing', ''],
+  ])('%s', (_, header) => {
+    expectRefused(signed(header));
+  });
+
+  it.each([
+    ['with the key in PEM', publicPem as string],
+    ['with the JWK', JSON.stringify(publicHalf(key))],
+    ['with nothing', ''],
+  ])('HS256 over the public key, %s', (_, secret) => {
+    for (const header of [ours, { ...ours, alg: 'HS256' }]) {
+      const text = `${encoded(header)}.${encoded(FULL)}`;
+      expectRefused(`dev:${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`);
+    }
+  });
+
+  it.each([
+    ['our kid', ours],
+    ['our kid and its own jwk', { ...ours, jwk: attacker.publicKey.export({ format: 'jwk' }) }],
+    ['its own jwk alone', { typ: 'at+jwt', alg: 'ES256', jwk: attacker.publicKey.export({ format: 'jwk' }) }],
+  ])('an attacker’s signature under %s', (_, header) => {
+    expectRefused(signed(header, FULL, attacker.privateKey));
+  });
+});
+
+describe('the validity of a token', () => {
+  it('ends with the second of exp, without skew', () => {
+    const token = tokens.issue(CLAIMS, TTL);
+    now = NOW + TTL - 1;
+    expect(tokens.verify(token).exp).toBe(NOW + TTL);
+    now = NOW + TTL;
+    expectRefused(token);
+    now = NOW + TTL + 1;
+    expectRefused(token);
+  });
+
+  it('allows iat to be 30 s ahead of our clock, and not 31 s', () => {
+    const token = tokens.issue(CLAIMS, TTL);
+    now = NOW - 30;
+    expect(tokens.verify(token).iat).toBe(NOW);
+    now = NOW - 31;
+    expectRefused(token);
+  });
+
+  it.each([
+    ['another issuer', { ...FULL, iss: 'https://evil.example' }],
+    ['the issuer with a slash', { ...FULL, iss: `${ISSUER}/` }],
+    ['no issuer', { ...FULL, iss: undefined }],
+    ['no exp', { ...FULL, exp: undefined }],
+    ['no iat', { ...FULL, iat: undefined }],
+  ])('is none with %s', (_, claims) => {
+    expectRefused(signed(ours, claims));
+  });
+
+  it('is none for a service with another AUTH_URL or region that shares the keys', () => {
+    const token = tokens.issue(CLAIMS, TTL);
+    expectRefused(token, withKeys([key], { AUTH_URL: 'https://other.example' }).tokens);
+    expectRefused(token, withKeys([key], { TOKEN_REGION: 'eu' }).tokens);
+    expectRefused(token, withKeys([generateKey(NOW - 1)]).tokens);
+  });
+});
+
+describe('signing keys', () => {
+  const old = generateKey(NOW - 2_000);
+  const next = generateKey(NOW + 100);
+
+  it.each([[[old, key, next]], [[next, key, old]], [[key, next, old]]])(
+    'sign when they are the newest that may, in whatever order the file has them (%#)',
+    (keys) => {
+      expect(kidOf(withKeys(keys).tokens.issue(CLAIMS, TTL))).toBe(key.kid);
+    },
+  );
+
+  it('with nbf in the future are published and verify, and sign from that second on', () => {
+    const service = withKeys([key, next]);
+    expect(kids(service)).toEqual([next.kid, key.kid]);
+    const ahead = signed({ ...ours, kid: next.kid }, FULL, privateKeyOf(next));
+    expect(service.tokens.verify(ahead)).toEqual(FULL);
+    now = NOW + 99;
+    expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(key.kid);
+    now = NOW + 100;
+    expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(next.kid);
+  });
+
+  it('that no longer sign still verify', () => {
+    const service = withKeys([key, next]);
+    const token = service.tokens.issue(CLAIMS, TTL);
+    now = NOW + 101;
+    expect(service.tokens.verify(token).sub).toBe('customer');
+  });
+
+  it('are from their exp on neither published, nor verify, nor sign', () => {
+    const service = withKeys([old, { ...key, exp: NOW + 50 }]);
+    const token = service.tokens.issue(CLAIMS, TTL);
+    now = NOW + 49;
+    expect(service.tokens.verify(token).sub).toBe('customer');
+    expect(kids(service)).toEqual([key.kid, old.kid]);
+    now = NOW + 50;
+    expectRefused(token, service.tokens);
+    expect(kids(service)).toEqual([old.kid]);
+    expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(old.kid);
+  });
+
+  it('are published without their private member, nbf and exp', () => {
+    const { keys } = withKeys([{ ...key, exp: NOW + 50 }]).keys.publicKeySet();
+    expect(keys).toEqual([publicHalf(key)]);
+  });
+
+  it.each([
+    ['none may sign yet', [generateKey(NOW + 1)]],
+    ['all have expired', [{ ...key, exp: NOW }]],
+  ])('stop the start when %s', (_, keys) => {
+    expect(() => withKeys(keys)).toThrow('SIGNING_KEYS_FILE: no key may sign now');
+  });
+
+  it('stop the start when their file cannot be read', () => {
+    const configuration = loadConfiguration({ SIGNING_KEYS_FILE: join(folder, 'missing.json') });
+    expect(() => new SigningKeys(configuration, clock)).toThrow(/^SIGNING_KEYS_FILE: the file cannot be read$/);
+  });
+
+  it('are generated once in DATA_DIR, for the owner alone, with a line that says so, where SQLite has none', () => {
+    const log = vi.spyOn(Logger.prototype, 'log').mockReturnValue();
+    const configuration = loadConfiguration({ DATA_DIR: join(folder, 'data'), AUTH_URL: ISSUER });
+    const token = new AccessTokens(configuration, new SigningKeys(configuration, clock), clock).issue(CLAIMS, TTL);
+    const again = new AccessTokens(configuration, new SigningKeys(configuration, clock), clock);
+    expect(again.verify(token).sub).toBe('customer');
+    const path = join(folder, 'data', 'signing-keys.json');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(log.mock.calls).toEqual([[`generated a signing key: ${path}`]]);
+    log.mockRestore();
+  });
+});
+
+describe('a key set', () => {
+  const mark = 'MARKEDVALUE';
+  const without = (member: keyof Jwk) => ({ ...key, [member]: undefined });
+
+  it.each([
+    ['no JSON', mark, /^must be JSON$/],
+    ['nothing', '', /^must be JSON$/],
+    ['JSON null', 'null', /at least one key/],
+    ['a single key', JSON.stringify(key), /at least one key/],
+    ['an array', JSON.stringify([key]), /at least one key/],
+    ['no keys', '{"keys":[]}', /at least one key/],
+    ['keys that are no array', JSON.stringify({ keys: { 0: key } }), /at least one key/],
+    ['a key that is null', '{"keys":[null]}', /^keys\[0\]: must be an EC key on P-256 for ES256$/],
+    ['a key that is a text', JSON.stringify({ keys: [key, mark] }), /^keys\[1\]: must be an EC key/],
+    ['an RSA key', setOf({ ...key, kty: 'RSA' }), /must be an EC key/],
+    ['another curve', setOf({ ...key, crv: 'P-384' }), /must be an EC key/],
+    ['another alg', setOf({ ...key, alg: 'ES384' }), /must be an EC key/],
+    ['no x', setOf(without('x')), /^keys\[0\]: x and y are missing$/],
+    ['no y', setOf(without('y')), /^keys\[0\]: x and y are missing$/],
+    ['a public key', setOf(without('d')), /^keys\[0\]: is not private: d is missing$/],
+    ['no kid', setOf(without('kid')), /^keys\[0\]: kid must be/],
+    ['an empty kid', setOf({ ...key, kid: '' }), /^keys\[0\]: kid must be/],
+    ['a path as kid', setOf({ ...key, kid: `../${mark}` }), /^keys\[0\]: kid must be/],
+    ['a number as kid', setOf({ ...key, kid: 1 }), /^keys\[0\]: kid must be/],
+    ['nbf as a text', setOf({ ...key, nbf: mark }), /^keys\[0\]: nbf and exp must be seconds since 1970$/],
+    ['exp null', setOf({ ...key, exp: null }), /^keys\[0\]: nbf and exp must be seconds since 1970$/],
+    ['a point beside the curve', setOf({ ...key, x: mark }), /^keys\[0\]: is not a point on the curve$/],
+    ['the same kid twice', JSON.stringify({ keys: [key, key] }), /^two keys have the same kid$/],
+    ['d of zeros', setOf({ ...key, d: 'A'.repeat(43) }), /^keys\[0\]: /],
+    ['d of another key', setOf({ ...key, d: generateKey(NOW).d }), /^keys\[0\]: d does not belong to x and y$/],
+  ])('with %s is refused, by naming the rule and no value', (_, text, rule) => {
+    const error = thrownBy(() => readKeySet(text)) as Error;
+    expect(error.message).toMatch(rule);
+    for (const value of [mark, key.d, key.x, key.kid]) expect(error.message).not.toContain(value);
+  });
+
+  it('needs neither alg, nbf, exp nor use', () => {
+    const { kty, crv, x, y, d, kid } = key;
+    const [read] = readKeySet(setOf({ kty, crv, x, y, d, kid }));
+    expect(read).toMatchObject({ nbf: 0, exp: Infinity, publicJwk: publicHalf(key) });
+  });
+});
+
+describe('a signature from node:crypto', () => {
+  it('becomes the 64 bytes that node itself verifies as ieee-p1363', () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const lengths = new Set<number>();
+    for (let count = 0; count < 3_000; count++) {
+      const text = Buffer.from(String(count));
+      const der = sign('sha256', text, privateKey);
+      const raw = rawSignature(der);
+      lengths.add(der.length);
+      expect(raw).toHaveLength(64);
+      expect(verify('sha256', text, { key: publicKey, dsaEncoding: P1363 }, raw)).toBe(true);
+    }
+    expect(lengths.size).toBeGreaterThan(2); // numbers with and without a leading zero byte, and shorter ones
+  });
+
+  it('keeps its two numbers, however small or large they are', () => {
+    const number = fc.bigInt({ min: 1n, max: 2n ** 256n - 1n });
+    const small = fc.bigInt({ min: 1n, max: 2n ** 20n });
+    fc.assert(
+      fc.property(fc.oneof(number, small), fc.oneof(number, small), (r, s) => {
+        const raw = rawSignature(derOf(r, s)).toString('hex');
+        expect([BigInt(`0x${raw.slice(0, 64)}`), BigInt(`0x${raw.slice(64)}`)]).toEqual([r, s]);
+      }),
+    );
+  });
+});
+
+function withKeys(keys: object[], environment: Record<string, string> = {}) {
+  const path = join(folder, `${Math.random()}.json`);
+  writeFileSync(path, JSON.stringify({ keys }));
+  const configuration = loadConfiguration({ AUTH_URL: ISSUER, SIGNING_KEYS_FILE: path, ...environment });
+  const signing = new SigningKeys(configuration, clock);
+  return { tokens: new AccessTokens(configuration, signing, clock), keys: signing };
+}
+
+function expectRefused(token: string, by: AccessTokens = tokens): void {
+  const error = thrownBy(() => by.verify(token));
+  if (!(error instanceof OAuthError)) throw new Error(`${JSON.stringify(token)} is not refused but gives ${error}`);
+  expect([error.code, error.status, error.hint]).toEqual(['invalid_token', 401, undefined]);
+}
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}
+
+function signed(header: object | string, claims: object = FULL, privateKey = privateKeyOf(key)): string {
+  const text = `${encoded(header)}.${encoded(claims)}`;
+  const signature = sign('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: P1363 });
+  return `dev:${text}.${signature.toString('base64url')}`;
+}
+
+function derSignature(text: string): string {
+  return sign('sha256', Buffer.from(text), privateKeyOf(key)).toString('base64url');
+}
+
+function otherPayload(): string {
+  return tokens.issue({ ...CLAIMS, sub: 'victim' }, TTL).split('.')[1] as string;
+}
+
+function derOf(...numbers: bigint[]): Buffer {
+  const encodedNumbers = numbers.map((number) => {
+    const hex = number.toString(16);
+    const magnitude = Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex');
+    const content = (magnitude[0] as number) >= 0x80 ? Buffer.concat([Buffer.alloc(1), magnitude]) : magnitude;
+    return Buffer.concat([Buffer.from([0x02, content.length]), content]);
+  });
+  const content = Buffer.concat(encodedNumbers);
+  return Buffer.concat([Buffer.from([0x30, content.length]), content]);
+}
+
+function privateKeyOf({ kty, crv, x, y, d }: Jwk) {
+  return createPrivateKey({ key: { kty, crv, x, y, d }, format: 'jwk' });
+}
+
+function publicHalf({ kty, crv, x, y, kid, alg, use }: Jwk) {
+  return { kty, crv, x, y, kid, alg, use };
+}
+
+function setOf(jwk: object): string {
+  return JSON.stringify({ keys: [jwk] });
+}
+
+function kids({ keys }: { keys: SigningKeys }): string[] {
+  return keys.publicKeySet().keys.map(({ kid }) => kid);
+}
+
+function kidOf(token: string): string {
+  return decoded(token.slice('dev:'.length).split('.')[0] as string).kid;
+}
+
+function bytes(text: string): Buffer {
+  return Buffer.from(text, 'base64url');
+}
+
+function decoded(segment: string) {
+  return JSON.parse(bytes(segment).toString());
+}
+
+function encoded(value: object | string): string {
+  return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+}
+
+function replaced(text: string, at: number, other: string): string {
+  return text.slice(0, at) + other + text.slice(at + 1);
+}
+
+function nextInBase64(character: string | undefined): string {
+  return BASE64URL[(BASE64URL.indexOf(character as string) + 1) % 64] as string;
+}
