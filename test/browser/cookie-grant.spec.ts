@@ -1,0 +1,224 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Database } from '../../src/platform/database/database.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { CustomerBrowser } from '../support/customer-browser.js';
+import { type HttpsFront, startHttpsFront } from '../support/https-front.js';
+import { ACME, ACME_ORIGIN, ACME_PAGE, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, RIVAL_SITE } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const RIVAL_PAGE = 'https://rival.example/';
+const PUBLIC_PAGE = `${PUBLIC_ORIGIN}/`;
+const EVIL_PAGE = 'https://evil.example/';
+
+/** What each tenant's page asks for. */
+const ofAcme = cookieBody({ redirect_uri: ACME_PAGE });
+const ofRival = cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL, redirect_uri: RIVAL_PAGE });
+/** Another site of Acme's: the public widget, for the same organization. */
+const ofWidget = cookieBody({ client_id: PUBLIC_SITE, redirect_uri: PUBLIC_PAGE });
+
+const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
+
+let service: TestService;
+let front: HttpsFront;
+const browsers: CustomerBrowser[] = [];
+
+async function start(environment: Record<string, string> = {}): Promise<void> {
+  service = await startTestService({ environment });
+  front = await startHttpsFront('auth.example', service.url);
+}
+
+async function stop(): Promise<void> {
+  await front?.stop();
+  await service?.stop();
+}
+
+async function openBrowser(thirdPartyCookies = true): Promise<CustomerBrowser> {
+  const browser = await CustomerBrowser.open({ port: front.port, thirdPartyCookies });
+  browsers.push(browser);
+  return browser;
+}
+
+async function entityId(browser: CustomerBrowser, page = ACME_PAGE, body = ofAcme, path = TOKEN): Promise<unknown> {
+  const answer = await browser.ask(page, body, path);
+  expect(answer).toMatchObject({ status: 200, body: { entity_id: expect.any(String) } });
+  return answer.body.entity_id;
+}
+
+async function customers(): Promise<number> {
+  const database = service.application.get(Database);
+  return (await database.select('SELECT entity_id FROM customer_identity', [])).length;
+}
+
+afterEach(async () => {
+  for (const browser of browsers.splice(0)) await browser.close();
+});
+
+describe('a browser on a page of another site', () => {
+  beforeAll(() => start());
+  afterAll(stop);
+
+  it('becomes a customer on its first visit and is recognised by two cookies on the next', async () => {
+    const browser = await openBrowser();
+    front.seen.length = 0;
+    const first = await entityId(browser);
+    expect(await entityId(browser)).toBe(first);
+    const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{64}$/);
+    const asked = { method: 'POST', path: TOKEN, origin: ACME_ORIGIN, site: 'cross-site' };
+    expect(front.seen).toEqual([
+      { ...asked, cookie: undefined },
+      { ...asked, cookie: cookies },
+    ]);
+  });
+
+  it('is the same customer after the browser was closed', async () => {
+    const browser = await openBrowser();
+    const before = await entityId(browser);
+    await browser.restart();
+    expect(await entityId(browser)).toBe(before);
+  });
+
+  it('is the same customer for a page that sends application/json, which asks permission first', async () => {
+    const browser = await openBrowser();
+    const before = await entityId(browser);
+    front.seen.length = 0;
+    const { body } = await browser.ask(ACME_PAGE, ofAcme, TOKEN, 'application/json');
+    expect(front.seen.map(({ method }) => method)).toEqual(['OPTIONS', 'POST']);
+    expect(body.entity_id).toBe(before);
+  });
+
+  it('keeps the cookies where no script reads them and no plain connection carries them', async () => {
+    const browser = await openBrowser();
+    const { headers } = await browser.ask(ACME_PAGE, ofAcme);
+    const kept = { httpOnly: true, secure: true, sameSite: 'None', path: '/v2/customer', domain: '.auth.example' };
+    expect(await browser.cookies()).toEqual([
+      expect.objectContaining({ name: '__svc_cid', ...kept }),
+      expect.objectContaining({ name: '__svc_cst', ...kept }),
+    ]);
+    expect(headers).not.toHaveProperty('set-cookie');
+    expect(await browser.cookiesOfScript(ACME_PAGE)).toBe('');
+    expect(await browser.cookiesOfScript(`https://auth.example${TOKEN}`)).toBe('');
+  });
+
+  it('shows its cookies below /v2/customer and nowhere else', async () => {
+    const browser = await openBrowser();
+    await browser.ask(ACME_PAGE, ofAcme);
+    front.seen.length = 0;
+    for (const path of ['/v2/customer/token', '/v2/token', '/v2/customers', '/.well-known/jwks.json']) {
+      await browser.goTo(`https://auth.example${path}`);
+    }
+    const shown = front.seen.filter(({ cookie }) => cookie !== undefined).map(({ path }) => path);
+    expect(front.seen.map(({ path }) => path)).toContain('/.well-known/jwks.json');
+    expect(shown).toEqual(['/v2/customer/token']);
+  });
+
+  it('has an identity of its own in each group, and loses none of them', async () => {
+    const browser = await openBrowser();
+    const outside = await entityId(browser);
+    const sales = await entityId(browser, ACME_PAGE, ofAcme, group('sales'));
+    const support = await entityId(browser, ACME_PAGE, ofAcme, group('support'));
+    expect(new Set([outside, sales, support]).size).toBe(3);
+    expect(await entityId(browser, ACME_PAGE, ofAcme, group('sales'))).toBe(sales);
+    expect(await entityId(browser, ACME_PAGE, ofAcme, group('support'))).toBe(support);
+    expect(await entityId(browser)).toBe(outside);
+  });
+
+  it('is another customer than any other browser', async () => {
+    const [one, other] = [await openBrowser(), await openBrowser()];
+    const first = await entityId(one);
+    expect(await entityId(other)).not.toBe(first);
+    expect(await entityId(one)).toBe(first);
+  });
+
+  it('is a customer of its own to each tenant, and one to all sites of a tenant', async () => {
+    const browser = await openBrowser();
+    const toAcme = await entityId(browser);
+    const toRival = await entityId(browser, RIVAL_PAGE, ofRival);
+    expect(toRival).not.toBe(toAcme);
+    expect(await entityId(browser, PUBLIC_PAGE, ofWidget)).toBe(toAcme);
+    expect(await entityId(browser)).toBe(toAcme);
+    expect(await entityId(browser, RIVAL_PAGE, ofRival)).toBe(toRival);
+  });
+
+  it.each(['text/plain', 'application/json'])(
+    'gives a page that no client has registered nothing, sent as %s: no answer, cookie or customer',
+    async (type) => {
+      const browser = await openBrowser();
+      const before = await customers();
+      await expect(browser.ask(EVIL_PAGE, ofAcme, TOKEN, type)).rejects.toThrow('Failed to fetch');
+      await expect(browser.ask(EVIL_PAGE, cookieBody(), group('sales'), type)).rejects.toThrow('Failed to fetch');
+      expect(await browser.cookies()).toEqual([]);
+      expect(await customers()).toBe(before);
+    },
+  );
+
+  it('gives a page that no client has registered no customer that the browser already is', async () => {
+    const browser = await openBrowser();
+    await entityId(browser);
+    const before = await browser.cookies();
+    front.seen.length = 0;
+    await expect(browser.ask(EVIL_PAGE, ofAcme)).rejects.toThrow('Failed to fetch');
+    expect(front.seen).toMatchObject([{ method: 'POST', cookie: expect.stringContaining('__svc_cst=') }]);
+    expect(await browser.cookies()).toEqual(before);
+  });
+
+  it("never gives one tenant's page the other's customer, not by its client_id and redirect_uri either", async () => {
+    const browser = await openBrowser();
+    await entityId(browser);
+    const before = { cookies: await browser.cookies(), customers: await customers() };
+    const attempts = [
+      ofAcme,
+      cookieBody(),
+      cookieBody({ client_id: RIVAL_SITE }),
+      cookieBody({ client_id: RIVAL_SITE, redirect_uri: RIVAL_PAGE }),
+      cookieBody({ client_id: PUBLIC_SITE, redirect_uri: PUBLIC_PAGE }),
+    ];
+    for (const body of attempts) {
+      for (const path of [TOKEN, group('sales')]) {
+        front.seen.length = 0;
+        const answer = await browser.ask(RIVAL_PAGE, body, path);
+        expect(front.seen).toMatchObject([{ cookie: expect.stringContaining('__svc_cst=') }]);
+        expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+        expect(answer.body).not.toHaveProperty('entity_id');
+        expect(answer.body).not.toHaveProperty('access_token');
+      }
+    }
+    expect({ cookies: await browser.cookies(), customers: await customers() }).toEqual(before);
+  });
+
+  it('tells a registered page why it was refused', async () => {
+    const browser = await openBrowser();
+    const refusals: [sent: object | string, status: number, error: object][] = [
+      ['{ "grant_type": ', 400, { error: 'invalid_request', exception_description: 'Invalid message' }],
+      [{}, 400, { oauth_exception: 'invalid_request', error_hint: 'grant_type: required' }],
+      [{ grant_type: 'nobody' }, 400, { oauth_exception: 'unsupported_grant_type' }],
+      [cookieBody({ redirect_uri: EVIL_PAGE }), 400, { error_hint: expect.stringMatching(/^redirect_uri: /) }],
+      [{ padding: 'x'.repeat(17_000) }, 413, { oauth_exception: 'payload_too_large' }],
+    ];
+    for (const [sent, status, error] of refusals) {
+      expect(await browser.ask(ACME_PAGE, sent)).toMatchObject({ status, body: error });
+    }
+    expect(await browser.cookies()).toEqual([]);
+  });
+});
+
+describe('a browser that blocks third-party cookies', () => {
+  afterEach(stop);
+
+  it('is a new customer on every visit when the cookies are not partitioned', async () => {
+    await start();
+    const browser = await openBrowser(false);
+    const visits = [await entityId(browser), await entityId(browser), await entityId(browser)];
+    expect(new Set(visits).size).toBe(3);
+    expect(await browser.cookies()).toEqual([]);
+  });
+
+  it('is one customer per site with COOKIE_PARTITIONED=true', async () => {
+    await start({ COOKIE_PARTITIONED: 'true' });
+    const browser = await openBrowser(false);
+    const onAcme = await entityId(browser);
+    const onWidget = await entityId(browser, PUBLIC_PAGE, ofWidget);
+    expect(onWidget).not.toBe(onAcme);
+    expect(await entityId(browser)).toBe(onAcme);
+    expect(await entityId(browser, PUBLIC_PAGE, ofWidget)).toBe(onWidget);
+  });
+});

@@ -1,0 +1,148 @@
+import { Module } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AccessTokens } from '../../src/access-token/access-tokens.js';
+import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
+import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { lottoBody, NO_DRAW, ONLY_COOKIES, ONLY_LOTTO, registryWithDraw } from '../support/lotto-grant/draw.js';
+import { LottoBody } from '../support/lotto-grant/lotto.body.js';
+import { LottoGrantModule } from '../support/lotto-grant/lotto-grant.module.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, RIVAL, RIVAL_ORIGIN } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+/** A grant for groups too, under the name that RFC 6749 section 4.5 wants of a grant of nobody's specification. */
+@GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club'] })
+class ClubGrant implements Grant<LottoBody> {
+  async grant({ body, groupId }: GrantRequest<LottoBody>): Promise<Granted> {
+    const response = { club: groupId, expires_in: 1, undeclared: 'never seen' };
+    return { entityId: body.ticket, organizationId: body.organization_id, response };
+  }
+}
+
+/** A grant for agents: the customer is the one an agent says. */
+@GrantType('lotto_office', { body: GrantBody, agentScope: 'lotto:draw', responds: ['organization_id', 'drawn_by'] })
+class OfficeGrant implements Grant<GrantBody, AgentPrincipal> {
+  async grant({ agent }: GrantRequest<GrantBody, AgentPrincipal>): Promise<Granted> {
+    return { entityId: 'a winner', organizationId: agent.organizationId, response: { drawn_by: agent.agentId } };
+  }
+}
+
+@Module({ providers: [ClubGrant, OfficeGrant] })
+class OtherGrantsModule {}
+
+describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ registry: registryWithDraw(), modules: [LottoGrantModule, OtherGrantsModule] });
+  });
+  afterAll(() => service?.stop());
+
+  const ask = (body: object, headers: Record<string, string> = {}): Promise<Answer> =>
+    service.post(TOKEN, body, headers);
+
+  it('answers with the fields of every answer, those it declares, and no others', async () => {
+    const { status, body } = await ask(lottoBody());
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      access_token: expect.stringMatching(/^dev:/),
+      entity_id: expect.any(String),
+      expires_in: 28_800,
+      token_type: 'Bearer',
+      client_id: ACME_SITE,
+      prize: 'a bicycle',
+    });
+  });
+
+  it('gives a token for the customer it names, of the organization and client that were asked', async () => {
+    const { body } = await ask(lottoBody());
+    const claims = service.application.get(AccessTokens).verify(body.access_token);
+    const { entity_id: sub } = body;
+    expect(claims).toMatchObject({ sub, aud: 'customer-api', client_id: ACME_SITE, organization_id: ACME });
+  });
+
+  it('may use what the service has for customers: whoever won keeps its identity', async () => {
+    const first = await ask(lottoBody());
+    const second = await ask(lottoBody(), { cookie: cookieHeader(first) });
+    expect(second.body.entity_id).toBe(first.body.entity_id);
+  });
+
+  it('cannot give a field of every answer another value, nor one it has not declared', async () => {
+    const { body } = await ask(lottoBody({ grant_type: 'urn:example:lotto:club' }));
+    expect(body).toMatchObject({ expires_in: 28_800, club: '' });
+    expect(body).not.toHaveProperty('undeclared');
+  });
+
+  it('has its parameters validated by its body class', async () => {
+    expectInvalidRequest(await ask(lottoBody({ ticket: undefined })), 'ticket: required');
+    expectInvalidRequest(await ask(lottoBody({ ticket: '12345' })), 'ticket: must be six digits');
+    expectInvalidRequest(await ask(lottoBody({ ticket: 123_456 })), 'ticket: must be six digits');
+    expectInvalidRequest(await ask(lottoBody({ organization_id: undefined })), 'organization_id: required');
+  });
+
+  it('never sees a parameter that its body class does not declare', async () => {
+    const unknown = { entity_id: 'somebody', redirect_uri: 'https://evil.example/', response_type: 7 };
+    expect((await ask(lottoBody(unknown))).status).toBe(200);
+  });
+
+  it('refuses in words of the service, and gives nothing with them', async () => {
+    expectError(await ask(lottoBody({ ticket: '654321' })), { status: 400, error: 'invalid_grant', hint: undefined });
+  });
+
+  it('has settings of its own in the registry', async () => {
+    const answer = await ask(lottoBody({ client_id: NO_DRAW }));
+    expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: this client has no draw' });
+  });
+
+  it('is only for clients that may use it', async () => {
+    const answer = await ask(lottoBody({ client_id: ONLY_COOKIES }));
+    expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
+    expect((await ask(lottoBody({ client_id: ONLY_LOTTO }))).status).toBe(200);
+  });
+
+  it('is only for pages of the client', async () => {
+    expect((await ask(lottoBody(), { origin: ACME_ORIGIN })).status).toBe(200);
+    for (const origin of [RIVAL_ORIGIN, 'https://evil.example', 'null']) {
+      expectInvalidRequest(await ask(lottoBody(), { origin }), "Origin: not one of the client's");
+    }
+  });
+
+  it('is only for organizations that there are and that the client is of', async () => {
+    const nobody = '00000000-0000-4000-8000-000000000000';
+    expectInvalidRequest(await ask(lottoBody({ organization_id: nobody })), 'organization_id: unknown');
+    const hint = 'client_id: not usable in this organization';
+    expectInvalidRequest(await ask(lottoBody({ organization_id: RIVAL })), hint);
+  });
+
+  it('is refused at the address of a group unless it declares `groups`', async () => {
+    const address = `/v2/customer/${ACME}/sales/token`;
+    expectInvalidRequest(await service.post(address, lottoBody()), 'grant_type: not at the address of a group');
+    const { status, body } = await service.post(address, lottoBody({ grant_type: 'urn:example:lotto:club' }));
+    expect({ status, ...body }).toMatchObject({ status: 200, club: 'sales', organization_id: ACME });
+  });
+
+  describe('that declares `agentScope`', () => {
+    const body = { grant_type: 'lotto_office', client_id: ACME_SITE };
+    const bearerFor = (aud: 'agent-api' | 'customer-api', scope: string) => {
+      const claims = { sub: 'an-agent', aud, client_id: ACME_SITE, organization_id: ACME, scope };
+      return { authorization: `Bearer ${service.application.get(AccessTokens).issue(claims, 60)}` };
+    };
+    const refused = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
+
+    it('answers 401 without a bearer, and to the bearer of a customer', async () => {
+      expectError(await ask(body), refused);
+      expectError(await ask(body, bearerFor('customer-api', 'lotto:draw')), refused);
+    });
+
+    it('answers 403 to an agent without that scope', async () => {
+      const answer = await ask(body, bearerFor('agent-api', 'customers:own'));
+      expectError(answer, { status: 403, error: 'insufficient_scope', hint: 'scope: lotto:draw is needed' });
+    });
+
+    it('is given the agent, and stays in its organization', async () => {
+      const bearer = bearerFor('agent-api', 'customers:own lotto:draw');
+      const answer = await ask(body, bearer);
+      expect(answer.body).toMatchObject({ entity_id: 'a winner', organization_id: ACME, drawn_by: 'an-agent' });
+    });
+  });
+});

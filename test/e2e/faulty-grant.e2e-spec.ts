@@ -1,0 +1,124 @@
+import { Module, type Type } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
+import { registryWithDraw } from '../support/lotto-grant/draw.js';
+import { LottoBody } from '../support/lotto-grant/lotto.body.js';
+import { LottoGrantModule } from '../support/lotto-grant/lotto-grant.module.js';
+import { startTestService } from '../support/service.js';
+import { createTestDatabase } from '../support/test-database.js';
+
+/** What validates nothing is no body class. */
+class LottoTicket {
+  ticket: string;
+}
+
+@GrantType('lotto', { body: LottoBody })
+class SecondLottoGrant implements Grant<LottoBody> {
+  grant = async (): Promise<Granted> => ({ entityId: '', organizationId: '' });
+}
+
+@GrantType('Lotto!', { body: LottoBody })
+class LoudLottoGrant extends SecondLottoGrant {}
+
+@GrantType('lotto_two', { body: LottoBody, responds: ['expires_in'] })
+class ShortLottoGrant extends SecondLottoGrant {}
+
+const REFUSED_AT_START: [rule: string, grant: Type, message: string][] = [
+  [
+    'whose name another has',
+    SecondLottoGrant,
+    'LottoGrant and SecondLottoGrant: two grants have the name "lotto"; rename one, or provide it only once',
+  ],
+  [
+    'whose name is neither a short word nor a URI',
+    LoudLottoGrant,
+    'LoudLottoGrant: the grant type "Lotto!" must be a short word in snake_case, or a URI',
+  ],
+  [
+    'that answers with a field whose meaning is fixed',
+    ShortLottoGrant,
+    'ShortLottoGrant: may not respond with "expires_in", which has a meaning of its own; rename it',
+  ],
+];
+
+describe('the service does not start', () => {
+  async function startWith(modules: Type[], registry = registryWithDraw()): Promise<void> {
+    const database = await createTestDatabase();
+    try {
+      await (await startTestService({ modules, registry, database })).stop();
+    } finally {
+      await database.remove();
+    }
+  }
+
+  it.each(REFUSED_AT_START)('with a grant %s', async (_rule, grant, message) => {
+    @Module({ providers: [grant] })
+    class FaultyModule {}
+    await expect(startWith([LottoGrantModule, FaultyModule])).rejects.toThrow(message);
+  });
+
+  it('with settings in the registry that the class of the grant refuses', async () => {
+    const registry = registryWithDraw();
+    registry.clients[0] = { ...registry.clients[0], grants: { lotto: { winning_ticket: 'any', price: 'a car' } } };
+    const fault = 'clients[0].grants.lotto.winning_ticket: must be six digits';
+    await expect(startWith([LottoGrantModule], registry)).rejects.toThrow(fault);
+  });
+
+  it('with a registry that names a grant whose module is not there', async () => {
+    await expect(startWith([])).rejects.toThrow('clients[0].grants.lotto: not a grant of this service');
+  });
+});
+
+/** `npm run check` fails as soon as one of these compiles. */
+function whatDoesNotCompile(): Type[] {
+  // @ts-expect-error a body class extends GrantBody
+  @GrantType('no_body', { body: LottoTicket })
+  class NoBody implements Grant {
+    grant = async (): Promise<Granted> => ({ entityId: '', organizationId: '' });
+  }
+
+  // @ts-expect-error the grant asks for parameters of another class than the one that validates them
+  @GrantType('other_body', { body: GrantBody })
+  class OtherBody implements Grant<LottoBody> {
+    async grant({ body }: GrantRequest<LottoBody>): Promise<Granted> {
+      return { entityId: body.ticket, organizationId: body.organization_id };
+    }
+  }
+
+  // @ts-expect-error the method is missing
+  @GrantType('no_method', { body: LottoBody })
+  class NoMethod {}
+
+  // @ts-expect-error an agent is asked for, and no `agentScope` declared
+  @GrantType('no_scope', { body: LottoBody })
+  class NoScope implements Grant<LottoBody, AgentPrincipal> {
+    async grant({ agent }: GrantRequest<LottoBody, AgentPrincipal>): Promise<Granted> {
+      return { entityId: '', organizationId: agent.organizationId };
+    }
+  }
+
+  @GrantType('no_agent', { body: LottoBody })
+  class NoAgent implements Grant<LottoBody> {
+    async grant({ agent }: GrantRequest<LottoBody>): Promise<Granted> {
+      // @ts-expect-error a grant that declares no `agentScope` has no agent
+      return { entityId: '', organizationId: agent.organizationId };
+    }
+  }
+
+  @GrantType('no_organization', { body: LottoBody })
+  class NoOrganization implements Grant<LottoBody> {
+    // @ts-expect-error a grant names the customer and its organization
+    grant = async (): Promise<Granted> => ({ entityId: '' });
+  }
+
+  // @ts-expect-error an option that does not exist, here misspelt
+  @GrantType('no_option', { body: LottoBody, agentscope: 'customers:own' })
+  class NoOption extends NoOrganization {}
+
+  return [NoBody, OtherBody, NoMethod, NoScope, NoAgent, NoOrganization, NoOption];
+}
+
+it('the compiler refuses grants that do not fit what they declare', () => {
+  expect(whatDoesNotCompile()).toHaveLength(7);
+});

@@ -1,0 +1,11 @@
+import { IsString, Matches } from 'class-validator';
+import { GrantBody } from '../../../src/token/grant.js';
+
+/** The parameters of the lotto grant. What is not declared here never reaches the grant. */
+export class LottoBody extends GrantBody {
+  @IsString()
+  override organization_id: string;
+
+  @Matches(/^\d{6}$/, { message: 'must be six digits' })
+  ticket: string;
+}
