@@ -1,4 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+
+/** Milliseconds: with one less, what comes next could be counted to the same one by rounding. */
+const TICK = 2;
 
 /** The only source of time. Tests move it by providing another. */
 @Injectable()
@@ -11,5 +15,11 @@ export class Clock {
   /** Whole seconds since 1970-01-01T00:00:00Z, as JWT claims count them (RFC 7519 section 2, NumericDate). */
   seconds(): number {
     return Math.floor(this.now() / 1000);
+  }
+
+  /** Lets the present millisecond pass: whoever answers to what was done in it then comes later by this clock too. */
+  async pass(): Promise<void> {
+    const end = performance.now() + TICK;
+    while (performance.now() < end) await sleep(1); // a timer may end early
   }
 }

@@ -1,3 +1,6 @@
+/** As long as a code remembers where it was sent. */
+const LONGEST = 2_000;
+
 /** Schemes that carry code or local files: never a place to send a customer, not even for a native application. */
 const DANGEROUS = /^(javascript|data|file|blob|vbscript|about|ws|wss|ftp):/;
 
@@ -6,6 +9,7 @@ const DANGEROUS = /^(javascript|data|file|blob|vbscript|about|ws|wss|ftp):/;
  * for a native application also a private-use scheme, which is a domain name in reverse (RFC 8252 section 7.1).
  */
 export function isRegistrableRedirectUri(uri: string, native: boolean): boolean {
+  if (uri.length > LONGEST) return false;
   if (!URL.canParse(uri) || uri.includes('#') || /[\s\\]/.test(uri) || DANGEROUS.test(uri)) return false;
   const { protocol, username, password, hostname } = new URL(uri);
   if (username || password) return false;

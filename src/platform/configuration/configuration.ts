@@ -1,40 +1,11 @@
-import { Transform, Type } from 'class-transformer';
-import {
-  IsArray,
-  IsBoolean,
-  IsIn,
-  IsInt,
-  IsOptional,
-  IsString,
-  Matches,
-  Max,
-  Min,
-  ValidateBy,
-  ValidateNested,
-} from 'class-validator';
+import { Transform } from 'class-transformer';
+import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
+import { IsDatabaseUrl } from './database-url.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
+import { Flag, IsHttpOrigin, Whole } from './variable-rules.js';
 
 const DAY = 86_400;
 const YEAR = 365 * DAY;
-
-const Flag = () => Transform(({ value }) => (value === 'true' ? true : value === 'false' ? false : value));
-const AnyPort = (): PropertyDecorator => (target, name) => {
-  for (const decorate of [Type(() => Number), IsInt(), Min(0), Max(65_535)]) decorate(target, name);
-};
-/** An http(s) origin as URLs write it: no path, query, credentials, default port or upper case. */
-const IsOrigin = () =>
-  ValidateBy({
-    name: 'isOrigin',
-    validator: {
-      validate: (value) => /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value,
-      defaultMessage: () => 'must be an http(s) address without path, and without a slash at its end',
-    },
-  });
-const Seconds =
-  (longest: number): PropertyDecorator =>
-  (target, name) => {
-    for (const decorate of [Type(() => Number), IsInt(), Min(1), Max(longest)]) decorate(target, name);
-  };
 
 /**
  * Everything an operator can set, under the names of the environment (contract, section 7). Each may also be given as
@@ -47,16 +18,11 @@ export class Configuration {
   NODE_ENV = 'development';
 
   /** `sqlite:PATH`, `mysql://user:password@host:port/database` or `mariadb://…`. */
-  @Matches(/^(sqlite:.+|(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?)$/, {
-    message: 'must be sqlite:PATH, mysql://user:password@host:port/database or mariadb://…',
-  })
+  @IsDatabaseUrl()
   DATABASE_URL: string;
 
   /** Connections to the database that one process may hold. */
-  @Type(() => Number)
-  @IsInt()
-  @Min(1)
-  @Max(1_000)
+  @Whole(1, 1_000)
   DB_POOL_SIZE = 10;
 
   /** The folder of the embedded database and what a first run generates. */
@@ -68,14 +34,14 @@ export class Configuration {
   @IsString()
   HOST?: string;
 
-  @AnyPort()
+  @Whole(0, 65_535)
   PORT = 3000;
 
-  @AnyPort()
+  @Whole(0, 65_535)
   MANAGEMENT_PORT = 3001;
 
   /** The base address callers use; issuer of the tokens, host of the cookies. No slash at its end. */
-  @IsOrigin()
+  @IsHttpOrigin()
   AUTH_URL: string;
 
   /** A YAML file of organizations, clients and agents, applied at every start. */
@@ -85,7 +51,6 @@ export class Configuration {
 
   /** Whether a start brings the schema up to date; `true` by default only for SQLite. */
   @Flag()
-  @IsBoolean()
   MIGRATE_ON_START: boolean;
 
   /** What stands before the `:` of every token. */
@@ -98,23 +63,23 @@ export class Configuration {
   SIGNING_KEYS_FILE?: string;
 
   /** Seconds a customer access token is valid (specification, section 8). */
-  @Seconds(YEAR)
+  @Whole(1, YEAR)
   CUSTOMER_TOKEN_TTL = 28_800;
 
   /** Seconds an agent access token is valid. */
-  @Seconds(YEAR)
+  @Whole(1, YEAR)
   AGENT_TOKEN_TTL = 28_800;
 
   /** Seconds an identity transfer token is valid (specification, section 8). */
-  @Seconds(DAY)
+  @Whole(1, DAY)
   TRANSFER_TOKEN_TTL = 3_600;
 
   /** Seconds a refresh token is valid when it is not used. */
-  @Seconds(YEAR)
+  @Whole(1, YEAR)
   REFRESH_TOKEN_TTL = 2_592_000;
 
   /** Seconds an authorization code is valid. */
-  @Seconds(600)
+  @Whole(1, 600)
   AUTHORIZATION_CODE_TTL = 300;
 
   /** Secrets that sign the sessions of agents, separated by commas: the first signs. Derived from the signing keys when left out. */
@@ -155,7 +120,6 @@ export class Configuration {
 
   /** Adds `Partitioned` (CHIPS) to the identity cookies. */
   @Flag()
-  @IsBoolean()
   COOKIE_PARTITIONED = false;
 
   @IsIn(['fatal', 'error', 'warn', 'log', 'debug', 'verbose'])

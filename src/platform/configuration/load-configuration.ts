@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
@@ -27,8 +27,7 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env):
   );
   const configuration = plainToInstance(Configuration, values);
   applyDefaults(configuration);
-  faults.push(...faultsOf(validateSync(configuration)));
-  faults.push(...(faults.length === 0 ? contradictions(configuration) : []));
+  faults.push(...faultsOf(validateSync(configuration)), ...contradictions(configuration));
   if (faults.length > 0) throw new ConfigurationError(faults);
   return configuration;
 }
@@ -50,21 +49,27 @@ function given(name: string, environment: NodeJS.ProcessEnv, faults: string[]): 
 
 function applyDefaults(configuration: Configuration): void {
   configuration.DATABASE_URL ??= `sqlite:${join(configuration.DATA_DIR, 'service.sqlite')}`;
-  configuration.AUTH_URL ??= `http://localhost:${configuration.PORT}`;
+  configuration.AUTH_URL ??= urlOf(`http://localhost:${configuration.PORT}`).origin;
   configuration.MIGRATE_ON_START ??= configuration.embedded;
-  if (URL.canParse(configuration.AUTH_URL)) {
-    configuration.COOKIE_DOMAIN ??= new URL(configuration.AUTH_URL).hostname;
-  }
+  configuration.COOKIE_DOMAIN ??= urlOf(configuration.AUTH_URL).hostname;
+}
+
+/** A URL, or this machine's where a fault stands in its place: that is told by the rule of its variable alone. */
+function urlOf(text: string): URL {
+  return new URL(URL.canParse(text) ? text : 'http://localhost');
 }
 
 function contradictions(configuration: Configuration): string[] {
-  const { AUTH_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE, embedded } = configuration;
-  const { protocol, hostname } = new URL(AUTH_URL);
+  const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE } = configuration;
+  const { protocol, hostname } = urlOf(AUTH_URL);
   const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+  const shared = /^(mysql|mariadb):/.test(DATABASE_URL);
+  const authority = shared ? urlOf(DATABASE_URL).searchParams.get('ssl_ca') : null;
   return [
     NODE_ENV === 'production' && protocol !== 'https:' && !loopback && 'AUTH_URL: must be https in production',
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must not be PORT',
-    !embedded &&
+    authority !== null && !existsSync(authority) && 'DATABASE_URL: the file of ssl_ca cannot be read',
+    shared &&
       !SIGNING_KEYS_FILE &&
       'SIGNING_KEYS_FILE: required with MySQL, since all processes share the keys; make one with: node dist/cli.js keys generate > keys.json',
   ].filter((fault) => fault !== false);

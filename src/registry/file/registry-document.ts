@@ -8,41 +8,11 @@ import {
   IsOptional,
   IsString,
   Length,
-  Matches,
-  ValidateBy,
   ValidateNested,
 } from 'class-validator';
-import { UUID } from '../../platform/uuid.js';
 import type { ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
-import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
-
-/** A client id as RFC 6749 appendix A.1 has it (VSCHAR), without spaces, quotes and colons. */
-const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
-/** One scope token (RFC 6749 section 3.3). */
-const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,100}$/;
-
-const Each = (type: () => new () => object): PropertyDecorator =>
-  decorateAll(IsArray(), ValidateNested({ each: true }), Type(type));
-const IsUuid = () => Matches(UUID, { message: 'must be a UUID in lower case' });
-const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
-const AreScopes = () => decorateAll(IsArray(), Matches(SCOPE, { each: true, message: 'each must be a scope token' }));
-const AreOrigins = () =>
-  decorateAll(
-    IsArray(),
-    satisfies('areOrigins', (values) => values.every(isOrigin), 'each must be an origin: scheme, host and port'),
-  );
-
-/** `redirect_uris`, whose rule depends on the type of the client beside it. */
-const AreRedirectUris = () =>
-  decorateAll(
-    IsArray(),
-    satisfies(
-      'areRedirectUris',
-      (uris, client) => uris.every((uri) => isRegistrableRedirectUri(uri, client.client_type === 'native')),
-      'each must be an absolute http(s) URL without fragment',
-    ),
-  );
+import { AreOrigins, AreRedirectUris, AreScopes, Each, IsIdentifier, IsUuid } from './entry-rules.js';
 
 export class License {
   @IsOptional()
@@ -168,22 +138,4 @@ export class RegistryDocument {
   @IsOptional()
   @Each(() => AgentEntry)
   agents: AgentEntry[] = [];
-}
-
-function decorateAll(...decorators: PropertyDecorator[]): PropertyDecorator {
-  return (target, name) => {
-    for (const decorate of decorators) decorate(target, name);
-  };
-}
-
-function satisfies(
-  name: string,
-  rule: (values: string[], entry: ClientEntry) => boolean,
-  message: string,
-): PropertyDecorator {
-  const validate = (values: unknown, context?: { object: object }) =>
-    Array.isArray(values) &&
-    values.every((value) => typeof value === 'string') &&
-    rule(values, context?.object as ClientEntry);
-  return ValidateBy({ name, validator: { validate, defaultMessage: () => message } });
 }

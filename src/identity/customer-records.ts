@@ -1,0 +1,54 @@
+import { Injectable } from '@nestjs/common';
+import { Denylist } from '../access-token/denylist.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { Database } from '../platform/database/database.js';
+import { timeOf } from '../platform/database/sql-time.js';
+
+interface IdentityRow {
+  organization_id: string;
+  group_id: string;
+  browser_id: string | null;
+  created_at: Date | string;
+}
+
+/** Seconds: longer than a request that is under way can take. */
+const MARGIN = 60;
+
+/** What the service keeps of a customer, and how it forgets. */
+@Injectable()
+export class CustomerRecords {
+  constructor(
+    private readonly database: Database,
+    private readonly denylist: Denylist,
+    private readonly configuration: Configuration,
+  ) {}
+
+  /** What is known of a customer; of an erased one nothing is. */
+  async find(entityId: string): Promise<Record<string, unknown> | undefined> {
+    const sql = `SELECT entity_id, organization_id, group_id, browser_id, created_at FROM customer_identity
+      WHERE entity_id = ? AND organization_id IS NOT NULL`;
+    const [row] = await this.database.select<IdentityRow>(sql, [entityId]);
+    if (!row) return undefined;
+    const { group_id, browser_id, created_at } = row;
+    const made = { group_id: group_id || undefined, browser: browser_id !== null };
+    return {
+      entity_id: entityId,
+      organization_id: row.organization_id,
+      ...made,
+      created_at: new Date(timeOf(created_at)),
+    };
+  }
+
+  /**
+   * Ends a customer's tokens and leaves only its id and its browser behind: the browser's other customers go on.
+   *
+   * @returns whether there was such a customer
+   */
+  async erase(entityId: string): Promise<boolean> {
+    if (!(await this.find(entityId))) return false;
+    // first the tokens: whatever is issued while the row is still there has ended already
+    await this.denylist.revokeForever(entityId, this.configuration.CUSTOMER_TOKEN_TTL + MARGIN);
+    const sql = 'UPDATE customer_identity SET organization_id = NULL, group_id = NULL WHERE entity_id = ?';
+    return (await this.database.changeAgain(sql, [entityId])) > 0;
+  }
+}

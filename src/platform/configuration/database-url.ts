@@ -1,0 +1,25 @@
+import { ValidateBy } from 'class-validator';
+
+/** Whether a connection can be opened with a text: its parts can be told apart and decoded. */
+function isDatabaseUrl(text: unknown): boolean {
+  if (typeof text !== 'string') return false;
+  if (/^sqlite:.+$/.test(text)) return true;
+  if (!/^(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?$/.test(text) || !URL.canParse(text)) return false;
+  const { username, password, pathname } = new URL(text);
+  try {
+    for (const part of [username, password, pathname]) decodeURIComponent(part);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const IsDatabaseUrl = (): PropertyDecorator =>
+  ValidateBy({
+    name: 'isDatabaseUrl',
+    validator: {
+      validate: isDatabaseUrl,
+      defaultMessage: () =>
+        'must be sqlite:PATH, mysql://user:password@host:port/database or mariadb://…, with special characters percent-encoded',
+    },
+  });

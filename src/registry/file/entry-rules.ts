@@ -1,0 +1,42 @@
+import { applyDecorators } from '@nestjs/common';
+import { Type } from 'class-transformer';
+import { IsArray, Matches, ValidateBy, ValidateNested } from 'class-validator';
+import { UUID } from '../../platform/uuid.js';
+import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
+
+/** A client id as RFC 6749 appendix A.1 has it (VSCHAR), without spaces, quotes and colons. */
+const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
+/** One scope token (RFC 6749 section 3.3). */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+/** All scopes of an entry, as they are written into codes. */
+const LONGEST_SCOPE = 1_000;
+
+/** A list of entries of one class. */
+export const Each = (entry: () => new () => object) =>
+  applyDecorators(IsArray(), ValidateNested({ each: true }), Type(entry));
+
+export const IsUuid = () => Matches(UUID, { message: 'must be a UUID in lower case' });
+
+export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
+
+export const AreScopes = () =>
+  areTexts(
+    (scopes) => scopes.every((scope) => SCOPE.test(scope)) && scopes.join(' ').length <= LONGEST_SCOPE,
+    `must be scope tokens, together at most ${LONGEST_SCOPE} characters`,
+  );
+
+export const AreOrigins = () =>
+  areTexts((origins) => origins.every(isOrigin), 'each must be an origin: scheme, host and port');
+
+/** `redirect_uris`, whose rule depends on the type of the client beside it. */
+export const AreRedirectUris = () =>
+  areTexts(
+    (uris, client) => uris.every((uri) => isRegistrableRedirectUri(uri, client.client_type === 'native')),
+    'each must be an absolute http(s) URL without fragment',
+  );
+
+function areTexts(rule: (texts: string[], entry: { client_type?: string }) => boolean, message: string) {
+  const validate = (value: unknown, context?: { object: object }) =>
+    Array.isArray(value) && value.every((text) => typeof text === 'string') && rule(value, context?.object ?? {});
+  return ValidateBy({ name: 'areTexts', validator: { validate, defaultMessage: () => message } });
+}
