@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
+import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import type { AccessTokenClaims } from './access-tokens.js';
 import type { RevocationKind } from './revocation.entity.js';
@@ -22,6 +23,7 @@ export class Denylist {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
+    private readonly configuration: Configuration,
   ) {}
 
   /** Ends one token: `jti` is its own, that of a foreign token with its issuer before it. */
@@ -52,7 +54,9 @@ export class Denylist {
   }
 
   private async revoke(kind: RevocationKind, value: string, issuedBefore: Date, ttl: number): Promise<void> {
-    const expires = new Date(this.clock.now() + ttl * 1000);
+    // a transfer token outlives the bearer it was made with, and asks for it to the end
+    const kept = ttl + this.configuration.TRANSFER_TOKEN_TTL;
+    const expires = new Date(this.clock.now() + kept * 1000);
     const update = 'UPDATE revocation SET issued_before = ?, expires_at = ? WHERE kind = ? AND value = ?';
     if ((await this.database.change(update, [issuedBefore, expires, kind, value])) > 0) return;
     const insert = `INSERT ${this.database.ignore} INTO revocation (kind, value, issued_before, expires_at) VALUES (?, ?, ?, ?)`;

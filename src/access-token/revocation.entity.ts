@@ -5,7 +5,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
  */
 export type RevocationKind = 'jti' | 'family' | 'subject' | 'client';
 
-/** An entry of the denylist; kept until the last token it could name has expired. */
+/** An entry of the denylist; kept until the last token it could name has expired, and what was made with it. */
 @Entity('revocation')
 export class Revocation {
   @PrimaryColumn('varchar', { length: 16 })

@@ -41,6 +41,7 @@ export class OneTimeCode {
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
+  /** When its redemption was done, so that a later use is a replay; while it is under way, when it will be at the latest. */
   @Column('datetime', { name: 'consumed_at', precision: 3, nullable: true })
   consumedAt: Date | null;
 

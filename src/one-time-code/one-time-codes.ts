@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import { Denylist, type RevocableToken } from '../access-token/denylist.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
@@ -63,6 +64,12 @@ const REDEEM = `
   UPDATE one_time_code SET consumed_at = COALESCE(consumed_at, ?), consumed_by = ?
   WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
 
+const DONE = 'UPDATE one_time_code SET consumed_at = ? WHERE hash = ? AND consumed_by = ?';
+/** Milliseconds that a redemption takes at the longest, repeated after lost answers. */
+const LONGEST = 3_000;
+/** Milliseconds in which requests that had come already are read from their sockets, also by a process under load. */
+const SETTLING = 20;
+
 /** Codes that can be redeemed once: transfer tokens and authorization codes (contract, section 3). */
 @Injectable()
 export class OneTimeCodes {
@@ -96,12 +103,16 @@ export class OneTimeCodes {
     const fault = row ? this.faultOf(row, kind, proof) : 'unknown';
     if (!row || fault) throw OAuthError.invalidGrant(`code: ${fault}`);
     if (row.consumed_at !== null) await this.refuseUsed(row, proof.arrivedAt);
+    if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
     await this.refuseVoid(row);
     const attempt = randomUUID();
-    const now = new Date(this.clock.now());
-    if ((await this.database.changeAgain(REDEEM, [now, attempt, hash, now, attempt])) !== 1) {
+    const now = this.clock.now();
+    const state = [new Date(now + LONGEST), attempt, hash, new Date(now), attempt];
+    if ((await this.database.changeAgain(REDEEM, state)) !== 1) {
       throw OAuthError.invalidGrant('code: another attempt was faster');
     }
+    await this.markDone(hash, attempt);
+    await this.clock.pass(); // a replay comes after the answer, and so after consumed_at
     return { subject: row.subject, organizationId: row.organization_id, scope: row.scope, attempt };
   }
 
@@ -110,13 +121,23 @@ export class OneTimeCodes {
     if (row.client_id !== proof.clientId) return 'of another client';
     if (row.redirect_uri !== null && row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
     if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
-    if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
     return undefined;
   }
 
   private async refuseVoid({ made_with }: CodeRow): Promise<void> {
     if (made_with === null || !(await this.denylist.revokes(JSON.parse(made_with)))) return;
     throw OAuthError.invalidGrant('code: the bearer it was made with is revoked');
+  }
+
+  /** Tells what was under way when this attempt won from what comes now, and is a replay. */
+  private async markDone(hash: string, attempt: string): Promise<void> {
+    await sleep(SETTLING);
+    try {
+      await this.database.change(DONE, [new Date(this.clock.now()), hash, attempt]);
+    } catch (error) {
+      // the code is redeemed all the same; what replays it is told from LONGEST on
+      if (!(error instanceof ServiceUnavailableException)) throw error;
+    }
   }
 
   /** Whoever came when the code was already used may be a thief, or the owner after a thief: what it gave ends. */

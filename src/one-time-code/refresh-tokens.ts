@@ -32,7 +32,8 @@ interface FamilyRow {
   rotated_at: Date | string;
   ended_at: Date | string | null;
   expires_at: Date | string;
-  revoked: string | null;
+  /** Whether it has ended, or its agent or client since its last rotation: 0 or 1. */
+  revoked: number;
 }
 
 /** Milliseconds in which a client that lost an answer may ask for it again. */
@@ -44,10 +45,14 @@ const INSERT_FAMILY = `
   VALUES (?, ?, ?, ?, ?, ?, NULL, ?, NULL, ?)`;
 
 const SELECT = `
-  SELECT family.*, revocation.value AS revoked
+  SELECT family.*, EXISTS (
+    SELECT 1 FROM revocation
+    WHERE (kind = 'family' AND value = family.id)
+      OR (kind = 'subject' AND value = family.agent_id AND issued_before >= family.rotated_at)
+      OR (kind = 'client' AND value = family.client_id AND issued_before >= family.rotated_at)
+  ) AS revoked
   FROM refresh_token token
   JOIN refresh_family family ON family.id = token.family_id
-  LEFT JOIN revocation ON revocation.kind = 'family' AND revocation.value = family.id
   WHERE token.hash = ?`;
 
 /** Moves the chain on from the very state that was read, or was reached by this attempt: of parallel ones one matches. */
@@ -87,8 +92,7 @@ export class RefreshTokens {
     const [row] = await this.database.select<FamilyRow>(SELECT, [used]);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: of another client');
-    if (row.ended_at !== null || row.revoked !== null)
-      throw OAuthError.invalidGrant('refresh token: its chain has ended');
+    if (row.ended_at !== null || row.revoked !== 0) throw OAuthError.invalidGrant('refresh token: its chain has ended');
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
     const isRetry = this.isRetry(row, used, arrivedAt);
     if (row.current_hash !== used && !isRetry) await this.refuseReuse(row, arrivedAt);
@@ -99,6 +103,7 @@ export class RefreshTokens {
     if ((await this.database.changeAgain(ROTATE, state)) !== 1) {
       throw OAuthError.invalidGrant('refresh token: another attempt was faster');
     }
+    await this.clock.pass(); // a retry or reuse comes after the answer, and so after rotated_at
     return {
       family: row.id,
       refreshToken: next.token,

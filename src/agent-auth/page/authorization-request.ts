@@ -54,7 +54,7 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
   if (!client.redirectUris.includes(redirectUri)) {
     throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
   }
-  const optional = (name: string) => sent.get(name) ?? undefined;
+  const optional = (name: string) => given(sent, name) ?? undefined;
   const expected = client.clientType === 'web' ? 'token' : 'code';
   const asked = optional('response_type');
   return {
@@ -65,10 +65,15 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
     scope: optional('scope'),
     codeChallenge: optional('code_challenge'),
     prompt: optional('prompt')?.split(' ') ?? [],
-    toOpener: optional('flow') === 'button',
+    toOpener: optional('flow') === 'button' && hasOrigin(redirectUri),
     fault: faultOf(sent, client, redirectUri, expected),
     query,
   };
+}
+
+/** A parameter without a value counts as left out (RFC 6749 section 3.1). */
+function given(sent: URLSearchParams, name: string): string | null {
+  return sent.get(name) || null;
 }
 
 function single(sent: URLSearchParams, name: string): string {
@@ -85,15 +90,16 @@ function faultOf(
   expected: 'code' | 'token',
 ): AuthorizationFault | undefined {
   const repeated = PARAMETERS.find((name) => sent.getAll(name).length > 1);
-  const challenge = sent.get('code_challenge');
-  const method = sent.get('code_challenge_method');
-  const prompt = sent.get('prompt')?.split(' ') ?? [];
-  const flow = sent.get('flow');
+  const asked = given(sent, 'response_type');
+  const challenge = given(sent, 'code_challenge');
+  const method = given(sent, 'code_challenge_method');
+  const prompt = given(sent, 'prompt')?.split(' ') ?? [];
+  const flow = given(sent, 'flow');
   const faults: [boolean, string][] = [
     [repeated !== undefined, `${repeated}: given more than once`],
-    [!sent.has('response_type'), 'response_type: required'],
-    [sent.get('response_type') !== expected, `response_type: must be ${expected} for this type of client`],
-    [!isWritable(sent.get('state')), `state: must be at most ${LONGEST_STATE} visible characters`],
+    [asked === null, 'response_type: required'],
+    [asked !== expected, `response_type: must be ${expected} for this type of client`],
+    [!isWritable(given(sent, 'state')), `state: must be at most ${LONGEST_STATE} visible characters`],
     [challenge !== null && !CODE_CHALLENGE.test(challenge), 'code_challenge: must be 43 characters of base64url'],
     [challenge !== null && method !== 'S256', 'code_challenge_method: must be S256'],
     [challenge === null && method !== null, 'code_challenge: required with code_challenge_method'],
@@ -102,10 +108,15 @@ function faultOf(
     [!prompt.every((each) => PROMPTS.includes(each)), `prompt: must be of ${PROMPTS.join(', ')}`],
     [prompt.includes('none') && prompt.length > 1, 'prompt: none stands alone'],
     [flow !== null && flow !== 'button' && flow !== 'redirect', 'flow: must be button or redirect'],
-    [flow === 'button' && new URL(redirectUri).origin === 'null', 'flow: button needs an http(s) redirect_uri'],
+    [flow === 'button' && !hasOrigin(redirectUri), 'flow: button needs an http(s) redirect_uri'],
   ];
   const hint = faults.find(([isFaulty]) => isFaulty)?.[1];
   return hint === undefined ? undefined : { error: 'invalid_request', hint };
+}
+
+/** Whether a window can be named that an answer may go to; a private-use scheme names none. */
+function hasOrigin(redirectUri: string): boolean {
+  return new URL(redirectUri).origin !== 'null';
 }
 
 /** RFC 6749 appendix A.5. */

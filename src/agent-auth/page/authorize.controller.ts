@@ -26,7 +26,7 @@ export class AuthorizeController {
 
   @Get()
   async authorize(@Req() request: Request): Promise<string> {
-    const asked = readAuthorizationRequest(request.originalUrl.split('?', 2)[1] ?? '', this.registry);
+    const asked = readAuthorizationRequest(queryOf(request), this.registry);
     if (asked.fault) return this.answers.fault(request, asked, asked.fault);
     const agent = await this.sessions.agentOf(request);
     if (!agent || asked.prompt.includes('login')) return this.answers.askToSignIn(request, asked);
@@ -48,4 +48,9 @@ export class AuthorizeController {
     if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
     return this.answers.send(request, asked, await this.authorizer.allow(asked, agent));
   }
+}
+
+/** The query as it came; a question mark in it is one of its characters (RFC 3986 section 3.4). */
+function queryOf({ originalUrl }: Request): string {
+  return /\?(.*)$/s.exec(originalUrl)?.[1] ?? '';
 }

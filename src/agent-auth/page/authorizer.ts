@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
+import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { AgentTokens } from '../agent-tokens.js';
@@ -18,6 +20,7 @@ export class Authorizer {
     private readonly codes: OneTimeCodes,
     private readonly tokens: AgentTokens,
     private readonly consents: Consents,
+    private readonly clock: Clock,
     private readonly configuration: Configuration,
   ) {}
 
@@ -54,14 +57,13 @@ export class Authorizer {
       const token = this.tokens.issue({ agentId, organizationId, clientId: client.clientId, scope });
       return { ...token, expires_in: String(token.expires_in) };
     }
-    const content = { clientId: client.clientId, subject: agentId, organizationId, scope, redirectUri };
-    const pkce = codeChallenge === undefined ? {} : { codeChallenge };
-    const code = await this.codes.issue(
-      'authorization',
-      { ...content, ...pkce },
-      this.configuration.AUTHORIZATION_CODE_TTL,
-    );
-    return { code };
+    const { clientId } = client;
+    const iat = this.clock.now() / 1000;
+    const ttl = this.configuration.AUTHORIZATION_CODE_TTL;
+    // a code ends like a token of this moment would: with the agent's password
+    const madeWith = { jti: randomUUID(), sub: agentId, client_id: clientId, iat, exp: iat + ttl };
+    const content = { clientId, subject: agentId, organizationId, scope, redirectUri, codeChallenge, madeWith };
+    return { code: await this.codes.issue('authorization', content, ttl) };
   }
 }
 

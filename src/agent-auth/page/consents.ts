@@ -12,17 +12,23 @@ export class Consents {
 
   /** Whether the agent has let the application have every one of these scopes. */
   async covers(agentId: string, clientId: string, scope: string): Promise<boolean> {
-    const sql = 'SELECT scope FROM consent WHERE agent_id = ? AND client_id = ?';
-    const [row] = await this.database.select<{ scope: string }>(sql, [agentId, clientId]);
-    const given = row?.scope.split(' ') ?? [];
+    const given = await this.given(agentId, clientId);
     return scope.split(' ').every((each) => given.includes(each));
   }
 
-  async give(agentId: string, clientId: string, scope: string): Promise<void> {
+  /** Adds to what the agent has consented to before. */
+  async give(agentId: string, clientId: string, more: string): Promise<void> {
+    const scope = [...new Set([...(await this.given(agentId, clientId)), ...more.split(' ')])].join(' ');
     const now = new Date(this.clock.now());
     const update = 'UPDATE consent SET scope = ?, given_at = ? WHERE agent_id = ? AND client_id = ?';
     if ((await this.database.change(update, [scope, now, agentId, clientId])) > 0) return;
     const insert = `INSERT ${this.database.ignore} INTO consent (agent_id, client_id, scope, given_at) VALUES (?, ?, ?, ?)`;
     await this.database.change(insert, [agentId, clientId, scope, now]);
+  }
+
+  private async given(agentId: string, clientId: string): Promise<string[]> {
+    const sql = 'SELECT scope FROM consent WHERE agent_id = ? AND client_id = ?';
+    const [row] = await this.database.select<{ scope: string }>(sql, [agentId, clientId]);
+    return row?.scope.split(' ') ?? [];
   }
 }

@@ -65,7 +65,8 @@ export class PageAnswers {
 
 function redirect(response: Response, target: string, status: 302 | 303): string {
   response.status(status);
-  response.setHeader('Location', target);
+  // a registered address may have letters outside ASCII, which a header cannot carry
+  response.setHeader('Location', target.replace(/[^\x21-\x7e]+/g, encodeURIComponent));
   response.setHeader('Content-Type', 'text/html; charset=utf-8');
   response.setHeader('Referrer-Policy', 'no-referrer');
   return '';

@@ -18,6 +18,8 @@ export class PageExceptionFilter implements ExceptionFilter<OAuthError> {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
     if (request.accepts(['html', 'json']) !== 'html') return this.asJson.catch(error, host);
+    response.removeHeader('Set-Cookie');
+    for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
     const { description, hint } = error;
     const page = renderPage(response, 'error', { description, hint, requestId: request.id });
     this.adapterHost.httpAdapter.reply(response, page, error.status);

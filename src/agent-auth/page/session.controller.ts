@@ -44,7 +44,7 @@ export class SessionController {
   async endSession(@Req() request: Request): Promise<string> {
     const { csrf } = parseForm(await readBody(request));
     this.forms.check(request, csrf);
-    this.sessions.end(request);
+    await this.sessions.end(request);
     request.res?.status(200);
     return renderPage(request.res as Response, 'signed-out', {});
   }

@@ -26,7 +26,9 @@ export class SignIn {
   ) {}
 
   /** Wrong password and unknown email look and take the same. */
-  async attempt(request: Request, email: string, password: string): Promise<SignInOutcome> {
+  async attempt(request: Request, typedEmail: string, password: string): Promise<SignInOutcome> {
+    // MySQL takes no notice of spaces at the end: each would be another account to the limit, and the same to sign in
+    const email = typedEmail.trim();
     const device = this.deviceOf(request, email);
     const address = request.ip ?? '';
     const wait = this.attempts.begin(email, address, device);

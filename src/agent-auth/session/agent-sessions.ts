@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
+import { Denylist } from '../../access-token/denylist.js';
 import { Clock } from '../../platform/clock.js';
 import { equalInConstantTime, sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
@@ -10,34 +12,59 @@ const NAME = 'agent_session';
 /** Seconds: a working day. */
 const LIFETIME = 8 * 3600;
 
-/** The session of an agent at the authorization page: a signed cookie that ends with the agent's password. */
+/** What the cookie holds, in this order. */
+interface Session {
+  agentId: string;
+  /** Milliseconds since 1970. */
+  expires: number;
+  /** Of the password it was opened with. */
+  mark: string;
+  id: string;
+}
+
+/**
+ * The session of an agent at the authorization page: a signed cookie that ends with the agent's password. Signing out
+ * puts it on the denylist, so that a copy of the cookie is worth nothing either.
+ */
 @Injectable()
 export class AgentSessions {
   constructor(
     private readonly cookies: PageCookies,
     private readonly agents: Agents,
+    private readonly denylist: Denylist,
     private readonly clock: Clock,
   ) {}
 
   begin(request: Request, agent: Agent): void {
-    const expires = this.clock.seconds() + LIFETIME;
-    this.cookies.write(request, NAME, `${agent.id}.${expires}.${mark(agent)}`, LIFETIME);
+    const expires = this.clock.now() + LIFETIME * 1000;
+    this.cookies.write(request, NAME, [agent.id, expires, markOf(agent), randomUUID()].join('.'), LIFETIME);
   }
 
   /** Who is signed in; nobody when the session is over, or the agent was removed or has a new password. */
   async agentOf(request: Request): Promise<Agent | undefined> {
-    const [id = '', expires = '', shown = ''] = this.cookies.read(request, NAME)?.split('.') ?? [];
-    if (!(this.clock.seconds() < Number(expires))) return undefined;
-    const agent = await this.agents.byId(id);
-    return agent && equalInConstantTime(mark(agent), shown) ? agent : undefined;
+    const session = this.read(request);
+    if (!session || !(this.clock.now() < session.expires)) return undefined;
+    const agent = await this.agents.byId(session.agentId);
+    if (!agent || !equalInConstantTime(markOf(agent), session.mark)) return undefined;
+    const { id: jti, agentId: sub, expires } = session;
+    const isOver = await this.denylist.revokes({ jti, sub, client_id: '', iat: expires / 1000 - LIFETIME });
+    return isOver ? undefined : agent;
   }
 
-  end(request: Request): void {
+  async end(request: Request): Promise<void> {
+    const session = this.read(request);
+    if (session) await this.denylist.revokeToken({ jti: session.id, exp: Math.ceil(session.expires / 1000) });
     this.cookies.remove(request, NAME);
+  }
+
+  private read(request: Request): Session | undefined {
+    const [agentId, expires, mark, id] = this.cookies.read(request, NAME)?.split('.') ?? [];
+    if (agentId === undefined || mark === undefined || id === undefined) return undefined;
+    return { agentId, expires: Number(expires), mark, id };
   }
 }
 
 /** Changes with the password, and tells nothing of it. */
-function mark({ passwordHash }: Agent): string {
+function markOf({ passwordHash }: Agent): string {
   return sha256(passwordHash).slice(0, 16);
 }

@@ -1,3 +1,4 @@
+import { isIPv4, isIPv6 } from 'node:net';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
 import { sha256 } from '../../platform/secret.js';
@@ -46,10 +47,17 @@ export class SignInAttempts {
     return 0;
   }
 
-  /** The password was right: this account's count at this address begins anew. */
+  /** The password was right: this account's count at this address begins anew, and elsewhere the attempt is no failure. */
   succeed(email: string, address: string, knownDevice: string | undefined): void {
-    const [narrowest] = limitsOf(email, address, knownDevice);
+    const [narrowest, ...others] = limitsOf(email, address, knownDevice);
     if (narrowest) this.failures.delete(narrowest.key);
+    for (const { key } of others) this.takeBack(key);
+  }
+
+  private takeBack(key: string): void {
+    const now = this.clock.now();
+    const { count, blockedUntil } = this.of(key, now);
+    if (count > 0) this.failures.set(key, { count: count - 1, blockedUntil: Math.min(blockedUntil, now) });
   }
 
   private count({ key, free, longest }: Limit, now: number): void {
@@ -78,17 +86,18 @@ function limitsOf(email: string, address: string, knownDevice: string | undefine
   ];
 }
 
-/** One bucket for all addresses that one holder can take: an IPv4 address, an IPv6 /64 (RFC 6177). */
+/** One bucket for all addresses that one holder can take, however spelt: an IPv4 address, an IPv6 /64 (RFC 6177). */
 function networkOf(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined || !address.includes(':')) return mapped ?? address;
-  const [head = '', tail] = address.toLowerCase().split('%', 1)[0]?.split('::') ?? [];
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? 0 : 8 - left.length - right.length;
-  const groups = [...left, ...Array<string>(zeros).fill('0'), ...right];
-  return groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':');
+  const [bare = ''] = address.split('%', 1); // after it stands the zone
+  const ipv6 = isIPv4(bare) ? `::ffff:${bare}` : bare;
+  if (!isIPv6(ipv6)) return bare;
+  const groups = groupsOf(new URL(`http://[${ipv6}]`).hostname.slice(1, -1));
+  const isIpv4 = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
+  return groups.slice(0, isIpv4 ? 8 : 4).join(':');
+}
+
+/** The eight numbers of an IPv6 address in its canonical spelling (RFC 5952). */
+function groupsOf(ipv6: string): string[] {
+  const [left = [], right = []] = ipv6.split('::').map((half) => half.split(':').filter((group) => group !== ''));
+  return [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
 }
