@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
@@ -13,6 +15,9 @@ import { customerCors } from './registry/customer-cors.js';
 import { RegistryFile } from './registry/file/registry-file.js';
 import { Registry } from './registry/registry.js';
 
+/** Milliseconds in which the database's connections are closed. */
+const LONGEST_CLOSE = 1_000;
+
 export interface ServiceOptions extends PlatformOptions {
   /** Modules beside ours: another team's grants. */
   modules?: Type[];
@@ -23,8 +28,11 @@ export interface Service {
   application: INestApplication;
   port: number;
   managementPort: number;
-  /** Answers what has begun, closes both ports and the database. */
-  stop(): Promise<void>;
+  /**
+   * Ends readiness, goes on serving for `linger` milliseconds until the cluster sends nothing more, answers what has begun,
+   * closes both ports and the database.
+   */
+  stop(linger?: number): Promise<void>;
 }
 
 /** Starts the service on its two ports; resolves when both serve. */
@@ -34,16 +42,19 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const managementListener = new Listener('management', starting, brokenRequest);
   // probes are answered from the first moment: a pod that waits for its database lives, and is not ready
   await managementListener.listen(MANAGEMENT_PORT, HOST);
+  let running: INestApplication | undefined;
   try {
     const application = await createApplication(options);
+    running = application;
     if (REGISTRY_FILE) await application.get(RegistryFile).apply(REGISTRY_FILE);
     const handler = application.getHttpAdapter().getInstance() as RequestListener;
     publicListener.serve(handler);
     managementListener.serve(handler);
     await publicListener.listen(PORT, HOST);
-    const stop = () => stopService(application, publicListener, managementListener);
+    const stop = (linger = 0) => stopService(application, publicListener, managementListener, linger);
     return { application, port: publicListener.port, managementPort: managementListener.port, stop };
   } catch (error) {
+    await running?.close();
     await managementListener.close();
     throw error;
   }
@@ -78,23 +89,29 @@ async function stopService(
   application: INestApplication,
   publicListener: Listener,
   management: Listener,
+  linger: number,
 ): Promise<void> {
   application.get(Readiness).stop();
+  publicListener.announceClose();
+  await sleep(linger);
   await publicListener.close();
-  await application.close();
+  // a database that hangs must not keep the process
+  await Promise.race([application.close(), sleep(LONGEST_CLOSE, undefined, { ref: false })]);
   await management.close();
 }
 
 const starting: RequestListener = (request, response) => {
-  const live = request.url === '/management/health/live';
+  const isLive = request.url?.split('?', 1)[0] === '/management/health/live';
   const error = OAuthError.unavailable();
-  const headers = {
+  const requestId = randomUUID();
+  response.writeHead(isLive ? 200 : error.status, {
     'Content-Type': 'application/json; charset=utf-8',
     'Cache-Control': 'no-store',
-    ...(!live && error.headers),
-  };
-  response.writeHead(live ? 200 : error.status, headers);
-  response.end(JSON.stringify(live ? { status: 'live' } : error.toBody('starting')));
+    'X-Content-Type-Options': 'nosniff',
+    'X-Request-Id': requestId,
+    ...(!isLive && error.headers),
+  });
+  response.end(JSON.stringify(isLive ? { status: 'live' } : error.toBody(requestId)));
 };
 
 function brokenRequest(status: number, requestId: string): string {

@@ -6,6 +6,8 @@ import { demoRegistry } from './registry/demo-registry.js';
 import { welcome } from './welcome.js';
 
 const LONGEST_STOP = 9_500;
+/** Milliseconds in which the cluster learns that this process is not ready any more. */
+const LINGER = 2_000;
 
 try {
   await main(loadConfiguration());
@@ -16,10 +18,11 @@ try {
 
 async function main(configuration: Configuration): Promise<void> {
   let service: Service | undefined;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop(service));
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.once(signal, () => stop(service, signal === 'SIGTERM' ? LINGER : 0));
   const demo = isFirstRun(configuration);
   if (demo) {
-    mkdirSync(configuration.DATA_DIR, { recursive: true });
+    mkdirSync(configuration.DATA_DIR, { recursive: true, mode: 0o700 });
     configuration.REGISTRY_FILE = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL);
   }
   service = await startService({ configuration });
@@ -32,10 +35,10 @@ function isFirstRun({ embedded, REGISTRY_FILE, NODE_ENV }: Configuration): boole
 }
 
 /** Whatever hangs, the process is gone before the cluster would kill it. */
-function stop(service: Service | undefined): void {
+function stop(service: Service | undefined, linger: number): void {
   setTimeout(() => process.exit(1), LONGEST_STOP).unref();
   if (!service) process.exit(0); // nothing was answered yet
-  service.stop().then(
+  service.stop(linger).then(
     () => process.exit(0),
     () => process.exit(1),
   );

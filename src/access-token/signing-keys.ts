@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
@@ -69,12 +69,16 @@ function load(path: string): SigningKey[] {
 function generatedKeys(folder: string, clock: Clock): string {
   const path = join(folder, 'signing-keys.json');
   if (existsSync(path)) return path;
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(path, `${JSON.stringify({ keys: [generateKey(clock.seconds())] }, undefined, 2)}\n`, {
-    mode: 0o600,
-    flag: 'wx',
-  });
-  chmodSync(path, 0o600);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // beside it first: a full disk must not leave half a file, nor two first starts two keys
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, `${JSON.stringify({ keys: [generateKey(clock.seconds())] }, undefined, 2)}\n`, { mode: 0o600 });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if (!existsSync(path)) throw error;
+  }
+  unlinkSync(draft);
   new Logger(SigningKeys.name).log(`generated a signing key: ${path}`);
   return path;
 }

@@ -21,7 +21,7 @@ export interface AgentTokenResponse {
   scope: string;
 }
 
-/** The access tokens of agents: issued here, ended by a new password. */
+/** The access tokens of agents: issued here, ended when the agent changes. */
 @Injectable()
 export class AgentTokens implements OnModuleInit {
   constructor(
@@ -32,7 +32,7 @@ export class AgentTokens implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.agents.onPasswordChange(async (agentIds) => {
+    this.agents.onChange(async (agentIds) => {
       for (const id of agentIds) await this.denylist.revokeAllOf('subject', id, this.configuration.longestTokenLife);
     });
   }

@@ -29,30 +29,35 @@ export class IdleBrowsers {
   async deleteBatch(after: string, size: number): Promise<{ deleted: number; last: string | undefined }> {
     const idleSince = this.clock.now() - IDLE * DAY;
     const day = Math.floor(idleSince / DAY);
-    const idle = await this.idleAfter(after, uuidv7(idleSince), day, size);
-    if (idle.length === 0) return { deleted: 0, last: undefined };
-    const some = `(${idle.map(() => '?').join()})`;
-    // one that comes back at this moment is kept: either this sees its visit, or its visit sees this
-    const shut = `UPDATE customer_identity SET secret_hash = ? WHERE entity_id IN ${some} AND last_seen_day < ?`;
-    await this.database.change(shut, [NO_SECRET, ...idle, day]);
-    const gone = await this.ids(`entity_id IN ${some} AND secret_hash = ?`, [...idle, NO_SECRET]);
-    const deleted = gone.length === 0 ? 0 : await this.deleteOf(gone);
-    return { deleted, last: idle.length < size ? undefined : idle.at(-1) };
+    const old = await this.after(after, uuidv7(idleSince), size);
+    const idle = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day).map((row) => row.entity_id);
+    const last = old.length < size ? undefined : old.at(-1)?.entity_id;
+    return { deleted: idle.length === 0 ? 0 : await this.deleteIdle(idle, day), last };
   }
 
-  private idleAfter(after: string, before: string, day: number, size: number): Promise<string[]> {
-    const where = `entity_id > ? AND entity_id < ? AND last_seen_day < ? ORDER BY entity_id LIMIT ${size}`;
-    return this.ids(where, [after, before, day]);
+  /** One that comes back at this moment is kept: either this sees its visit, or its visit sees this. */
+  private async deleteIdle(idle: string[], day: number): Promise<number> {
+    const some = `(${idle.map(() => '?').join()})`;
+    const shut = `UPDATE customer_identity SET secret_hash = ? WHERE entity_id IN ${some} AND last_seen_day < ?`;
+    await this.database.change(shut, [NO_SECRET, ...idle, day]);
+    const gone = `SELECT entity_id FROM customer_identity WHERE entity_id IN ${some} AND secret_hash = ?`;
+    const browsers = await this.database.select<{ entity_id: string }>(gone, [...idle, NO_SECRET]);
+    return browsers.length === 0 ? 0 : this.deleteOf(browsers.map((row) => row.entity_id));
+  }
+
+  /** The next rows by their key alone: what is not idle is passed over here and not by the database, which would walk on. */
+  private after(
+    after: string,
+    before: string,
+    size: number,
+  ): Promise<{ entity_id: string; last_seen_day: number | null }[]> {
+    const sql = `SELECT entity_id, last_seen_day FROM customer_identity
+      WHERE entity_id > ? AND entity_id < ? ORDER BY entity_id LIMIT ${size}`;
+    return this.database.select(sql, [after, before]);
   }
 
   private deleteOf(browsers: string[]): Promise<number> {
     const sql = `DELETE FROM customer_identity WHERE browser_id IN (${browsers.map(() => '?').join()})`;
     return this.database.change(sql, browsers);
-  }
-
-  private async ids(where: string, parameters: (string | number)[]): Promise<string[]> {
-    const sql = `SELECT entity_id FROM customer_identity WHERE ${where}`;
-    const rows = await this.database.select<{ entity_id: string }>(sql, parameters);
-    return rows.map((row) => row.entity_id);
   }
 }

@@ -41,6 +41,7 @@ export class AgentsTokens1795110000000 implements MigrationInterface {
           its.text('scope', 1000),
           its.text('current_hash', 64),
           its.text('previous_hash', 64, NULLABLE),
+          its.time('begun_at'),
           its.time('rotated_at'),
           its.time('ended_at', NULLABLE),
           its.time('expires_at'),

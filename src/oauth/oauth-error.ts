@@ -1,5 +1,5 @@
 /** The texts of the specification, section 7. */
-const MALFORMED =
+export const MALFORMED =
   'The request is missing a required parameter, includes an invalid parameter value, includes a parameter more than once, or is otherwise malformed.';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 

@@ -8,16 +8,27 @@ import { OAuthError } from './oauth-error.js';
 export class OAuthExceptionFilter implements ExceptionFilter {
   private readonly logger = new Logger('Error');
 
-  constructor(private readonly adapterHost: HttpAdapterHost) {}
+  constructor(protected readonly adapterHost: HttpAdapterHost) {}
 
   catch(exception: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
     const error = asOAuthError(exception);
-    if (error.status >= 500) this.logger.error(`${request.id} ${error.code}: ${traceOf(error.cause)}`);
+    this.note(request, error);
     if (response.headersSent) return void response.destroy();
     response.removeHeader('Set-Cookie'); // a refusal gives nothing, also where it came late
     for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
+    this.write(error, request, response);
+  }
+
+  /** The private side of an answer, under the id that the caller sees too: why, and of a fault of ours from where. */
+  private note({ id }: Request, { status, code, reason, hint, cause }: OAuthError): void {
+    if (status === 500) this.logger.error(`${id} ${code}: ${traceOf(cause)}`);
+    else if (status > 500) this.logger.warn(`${id} ${code}: ${cause instanceof Error ? cause.message : reason}`);
+    else this.logger.log(`${id} ${code}: ${reason ?? hint ?? status}`);
+  }
+
+  protected write(error: OAuthError, request: Request, response: Response): void {
     this.adapterHost.httpAdapter.reply(response, error.toBody(request.id), error.status);
   }
 }

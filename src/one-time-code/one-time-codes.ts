@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { Injectable, ServiceUnavailableException } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Denylist, type RevocableToken } from '../access-token/denylist.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
@@ -37,6 +36,8 @@ export interface RedeemedCode {
   subject: string;
   organizationId: string;
   scope: string | null;
+  /** When what it was made with was issued, in milliseconds since 1970; 0 where it was made with nothing. */
+  grantedAt: number;
   /** The `jti` of the token to be given for it, so that a replay can end that token. */
   attempt: string;
 }
@@ -64,11 +65,12 @@ const REDEEM = `
   UPDATE one_time_code SET consumed_at = COALESCE(consumed_at, ?), consumed_by = ?
   WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
 
-const DONE = 'UPDATE one_time_code SET consumed_at = ? WHERE hash = ? AND consumed_by = ?';
-/** Milliseconds that a redemption takes at the longest, repeated after lost answers. */
-const LONGEST = 3_000;
-/** Milliseconds in which requests that had come already are read from their sockets, also by a process under load. */
-const SETTLING = 20;
+/**
+ * Milliseconds until a redemption counts as done, and is answered. What comes until then raced it, and what comes later
+ * replays it; so this is as long as requests that were sent together may take to be read from their sockets, on every
+ * process: the longer, the longer the SELECT took, since that is how busy all of them are.
+ */
+const settling = (select: number) => Math.min(500, 20 + 3 * select);
 
 /** Codes that can be redeemed once: transfer tokens and authorization codes (contract, section 3). */
 @Injectable()
@@ -98,6 +100,7 @@ export class OneTimeCodes {
    * @throws OAuthError `invalid_grant`
    */
   async redeem(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
+    const begun = this.clock.now();
     const hash = sha256(code);
     const [row] = await this.database.select<CodeRow>(SELECT, [hash]);
     const fault = row ? this.faultOf(row, kind, proof) : 'unknown';
@@ -107,13 +110,14 @@ export class OneTimeCodes {
     await this.refuseVoid(row);
     const attempt = randomUUID();
     const now = this.clock.now();
-    const state = [new Date(now + LONGEST), attempt, hash, new Date(now), attempt];
+    const done = now + settling(now - begun);
+    const state = [new Date(done), attempt, hash, new Date(now), attempt];
     if ((await this.database.changeAgain(REDEEM, state)) !== 1) {
       throw OAuthError.invalidGrant('code: another attempt was faster');
     }
-    await this.markDone(hash, attempt);
-    await this.clock.pass(); // a replay comes after the answer, and so after consumed_at
-    return { subject: row.subject, organizationId: row.organization_id, scope: row.scope, attempt };
+    await this.clock.reach(done); // a replay comes after the answer, and so after consumed_at
+    const { subject, organization_id: organizationId, scope, made_with } = row;
+    return { subject, organizationId, scope, attempt, grantedAt: made_with ? JSON.parse(made_with).iat * 1000 : 0 };
   }
 
   private faultOf(row: CodeRow, kind: CodeKind, proof: CodeProof): string | undefined {
@@ -127,17 +131,6 @@ export class OneTimeCodes {
   private async refuseVoid({ made_with }: CodeRow): Promise<void> {
     if (made_with === null || !(await this.denylist.revokes(JSON.parse(made_with)))) return;
     throw OAuthError.invalidGrant('code: the bearer it was made with is revoked');
-  }
-
-  /** Tells what was under way when this attempt won from what comes now, and is a replay. */
-  private async markDone(hash: string, attempt: string): Promise<void> {
-    await sleep(SETTLING);
-    try {
-      await this.database.change(DONE, [new Date(this.clock.now()), hash, attempt]);
-    } catch (error) {
-      // the code is redeemed all the same; what replays it is told from LONGEST on
-      if (!(error instanceof ServiceUnavailableException)) throw error;
-    }
   }
 
   /** Whoever came when the code was already used may be a thief, or the owner after a thief: what it gave ends. */

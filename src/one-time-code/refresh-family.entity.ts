@@ -30,6 +30,10 @@ export class RefreshFamily {
   @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
   previousHash: string | null;
 
+  /** When its agent granted access: a revocation of the agent or client since then ends the chain. */
+  @Column('datetime', { name: 'begun_at', precision: 3 })
+  begunAt: Date;
+
   @Column('datetime', { name: 'rotated_at', precision: 3 })
   rotatedAt: Date;
 

@@ -32,7 +32,7 @@ interface FamilyRow {
   rotated_at: Date | string;
   ended_at: Date | string | null;
   expires_at: Date | string;
-  /** Whether it has ended, or its agent or client since its last rotation: 0 or 1. */
+  /** Whether it has ended, or its agent or client since it began: 0 or 1. */
   revoked: number;
 }
 
@@ -41,15 +41,15 @@ const GRACE = 10_000;
 
 const INSERT_FAMILY = `
   INSERT INTO refresh_family
-    (id, client_id, agent_id, organization_id, scope, current_hash, previous_hash, rotated_at, ended_at, expires_at)
-  VALUES (?, ?, ?, ?, ?, ?, NULL, ?, NULL, ?)`;
+    (id, client_id, agent_id, organization_id, scope, current_hash, previous_hash, begun_at, rotated_at, ended_at, expires_at)
+  VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, NULL, ?)`;
 
 const SELECT = `
   SELECT family.*, EXISTS (
     SELECT 1 FROM revocation
     WHERE (kind = 'family' AND value = family.id)
-      OR (kind = 'subject' AND value = family.agent_id AND issued_before >= family.rotated_at)
-      OR (kind = 'client' AND value = family.client_id AND issued_before >= family.rotated_at)
+      OR (kind = 'subject' AND value = family.agent_id AND issued_before >= family.begun_at)
+      OR (kind = 'client' AND value = family.client_id AND issued_before >= family.begun_at)
   ) AS revoked
   FROM refresh_token token
   JOIN refresh_family family ON family.id = token.family_id
@@ -72,11 +72,12 @@ export class RefreshTokens {
     private readonly configuration: Configuration,
   ) {}
 
-  /** Begins a chain; returns its first refresh token. */
-  async begin(family: string, { clientId, agentId, organizationId, scope }: RefreshContent): Promise<string> {
+  /** Begins a chain that an agent granted at a time (milliseconds since 1970); returns its first refresh token. */
+  async begin(family: string, content: RefreshContent, grantedAt: number): Promise<string> {
+    const { clientId, agentId, organizationId, scope } = content;
     const { token, hash } = await this.remember(family);
     const now = new Date(this.clock.now());
-    const row = [family, clientId, agentId, organizationId, scope, hash, now, this.expiry()];
+    const row = [family, clientId, agentId, organizationId, scope, hash, new Date(grantedAt), now, this.expiry()];
     await this.database.change(INSERT_FAMILY, row);
     return token;
   }
@@ -103,7 +104,7 @@ export class RefreshTokens {
     if ((await this.database.changeAgain(ROTATE, state)) !== 1) {
       throw OAuthError.invalidGrant('refresh token: another attempt was faster');
     }
-    await this.clock.pass(); // a retry or reuse comes after the answer, and so after rotated_at
+    await this.clock.reach(now.getTime()); // a retry or reuse comes after the answer, and so after rotated_at
     return {
       family: row.id,
       refreshToken: next.token,

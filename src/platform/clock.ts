@@ -17,9 +17,10 @@ export class Clock {
     return Math.floor(this.now() / 1000);
   }
 
-  /** Lets the present millisecond pass: whoever answers to what was done in it then comes later by this clock too. */
-  async pass(): Promise<void> {
-    const end = performance.now() + TICK;
-    while (performance.now() < end) await sleep(1); // a timer may end early
+  /** Waits until a time is past, so that whoever answers to it comes later by this clock too. */
+  async reach(time: number): Promise<void> {
+    // measured apart from the clock: one that is set back must not hold anybody up
+    const end = performance.now() + time - this.now() + TICK;
+    while (performance.now() < end) await sleep(end - performance.now()); // a timer may end early
   }
 }

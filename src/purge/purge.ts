@@ -51,8 +51,9 @@ export class Purge implements OnApplicationBootstrap, OnApplicationShutdown {
   async run(): Promise<Purged | undefined> {
     if (!(await this.hold())) return undefined;
     try {
-      const purged = { customer_identity: await this.deleteIdle() } as Purged;
+      const purged = {} as Purged;
       for (const table of EXPIRING) purged[table] = await this.deleteExpired(table);
+      purged.customer_identity = await this.deleteIdle();
       return purged;
     } finally {
       await giveUpLease(this.dataSource, this.lease);

@@ -1,31 +1,59 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import type { Repository } from 'typeorm';
-import { Agent } from './agent.entity.js';
+import { Database } from '../platform/database/database.js';
+import type { Agent } from './agent.entity.js';
 
-/** Told before agents' new passwords are committed, so that nothing the old ones opened outlives them. */
-type PasswordListener = (agentIds: string[]) => Promise<void>;
+/** Told of agents whose password, organization or scopes change, so that nothing opened before outlives the change. */
+type ChangeListener = (agentIds: string[]) => Promise<void>;
 
-/** The agents of all organizations, read when they sign in. */
+interface AgentRow {
+  id: string;
+  email: string;
+  name: string;
+  password_hash: string;
+  organization_id: string;
+  scopes: string;
+  owned_by_file: number | boolean;
+}
+
+const SELECT = 'SELECT id, email, name, password_hash, organization_id, scopes, owned_by_file FROM agent WHERE';
+
+/** The agents of all organizations, read at each use: a password that was changed is changed at once. */
 @Injectable()
 export class Agents {
-  private readonly listeners: PasswordListener[] = [];
+  private readonly listeners: ChangeListener[] = [];
 
-  constructor(@InjectRepository(Agent) private readonly agents: Repository<Agent>) {}
+  constructor(private readonly database: Database) {}
 
-  async byEmail(email: string): Promise<Agent | undefined> {
-    return (await this.agents.findOneBy({ email: email.toLowerCase() })) ?? undefined;
+  /** The agent who signs in with an email, in whatever case. */
+  byEmail(email: string): Promise<Agent | undefined> {
+    return this.find(`${SELECT} email = ?`, email.toLowerCase());
   }
 
-  async byId(id: string): Promise<Agent | undefined> {
-    return (await this.agents.findOneBy({ id })) ?? undefined;
+  byId(id: string): Promise<Agent | undefined> {
+    return this.find(`${SELECT} id = ?`, id);
   }
 
-  onPasswordChange(listener: PasswordListener): void {
+  onChange(listener: ChangeListener): void {
     this.listeners.push(listener);
   }
 
-  async passwordsChange(agentIds: string[]): Promise<void> {
+  /** Tells the listeners; whoever changes agents says so before the change is committed, and again after. */
+  async changed(agentIds: string[]): Promise<void> {
     for (const listener of this.listeners) await listener(agentIds);
+  }
+
+  private async find(sql: string, key: string): Promise<Agent | undefined> {
+    const [row] = await this.database.select<AgentRow>(sql, [key]);
+    if (!row) return undefined;
+    const { id, email, name, scopes } = row;
+    return {
+      id,
+      email,
+      name,
+      passwordHash: row.password_hash,
+      organizationId: row.organization_id,
+      scopes: JSON.parse(scopes),
+      ownedByFile: Boolean(row.owned_by_file),
+    };
   }
 }

@@ -22,6 +22,10 @@ export class ClientAuthentication {
    */
   authenticate(authorization: string | undefined, parameters: Record<string, unknown>): ClientApplication {
     const { client_id: id, client_secret: secret } = parameters;
+    for (const [name, value] of Object.entries({ client_id: id, client_secret: secret })) {
+      if (value !== undefined && typeof value !== 'string')
+        throw OAuthError.invalidRequest(`${name}: must be a string`);
+    }
     if (authorization === undefined) return this.client(id, secret);
     const basic = readBasicCredentials(authorization);
     if (!basic) throw OAuthError.invalidClient('Authorization is no Basic credentials');

@@ -16,7 +16,7 @@ export const DEMO = {
 export function demoRegistry(folder: string, authUrl: string): string {
   const path = join(folder, 'demo-registry.yaml');
   if (existsSync(path)) return path;
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const redirect_uris = [...new Set(['http://localhost:3000/', `${authUrl}/`])];
   const registry = {
     organizations: [{ id: DEMO.organizationId, name: 'Acme', license: { chat_between_groups: false } }],
@@ -50,6 +50,6 @@ export function demoRegistry(folder: string, authUrl: string): string {
       },
     ],
   };
-  writeFileSync(path, stringify(registry), { mode: 0o600, flag: 'wx' });
+  writeFileSync(path, stringify(registry, { aliasDuplicateObjects: false }), { mode: 0o600, flag: 'wx' });
   return path;
 }

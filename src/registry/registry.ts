@@ -1,6 +1,4 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import type { DataSource } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
 import { ClientApplication } from './client-application.entity.js';
@@ -32,10 +30,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> | undefined;
 
-  constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly database: Database,
-  ) {}
+  constructor(private readonly database: Database) {}
 
   async onApplicationBootstrap(): Promise<void> {
     await this.renew();
@@ -83,9 +78,9 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     const [row] = await this.database.select<{ revision: number }>('SELECT revision FROM registry_revision', []);
     const revision = row?.revision ?? 0;
     if (revision === this.snapshot.revision) return;
-    const organizations = await this.dataSource.getRepository(Organization).find();
-    const clients = await this.dataSource.getRepository(ClientApplication).find();
-    const servers = await this.dataSource.getRepository(ResourceServer).find();
+    const organizations = await this.database.read(Organization);
+    const clients = await this.database.read(ClientApplication);
+    const servers = await this.database.read(ResourceServer);
     this.snapshot = snapshotOf(revision, organizations, clients, servers);
   }
 

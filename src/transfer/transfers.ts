@@ -38,6 +38,9 @@ export class Transfers {
   /** @throws OAuthError `invalid_request` */
   async create(principal: Principal, body: TransferBody, origin: string | undefined): Promise<TransferResponse> {
     const { organizationId } = principal;
+    if (body.code_challenge_method !== undefined && body.code_challenge === undefined) {
+      throw OAuthError.invalidRequest('code_challenge: required with code_challenge_method');
+    }
     const client = this.registry.clientCalling(body.client_id, origin);
     if (!client.usableIn(organizationId)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
     const { clientId } = client;

@@ -55,7 +55,8 @@ export class ForeignTokens {
     }
     if (typeof claims.sub !== 'string') throw OAuthError.invalidToken('no subject');
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
-    const jti = `${issuer.issuer} ${claims.jti ?? sha256(token)}`;
+    // hashed, since an issuer may write longer ones than the denylist has room for
+    const jti = sha256(`${issuer.issuer} ${claims.jti ?? token}`);
     const mark = { jti, sub: claims.sub, client_id: clientId, iat: claims.iat ?? 0, exp: claims.exp as number };
     if (await this.denylist.revokes(mark)) throw OAuthError.invalidToken('revoked');
     const scopes = scopesOf(claims[issuer.scope_claim]);

@@ -1,3 +1,4 @@
+import { MALFORMED } from '../../oauth/oauth-error.js';
 import type { AuthorizationFault, AuthorizationRequest } from './authorization-request.js';
 
 /** The parameters of an answer to the application, in the order in which they are written. */
@@ -8,8 +9,7 @@ const DESCRIPTIONS: Record<string, string> = {
   invalid_scope: 'The application, the agent and the request have no scope in common',
   login_required: 'The agent is not signed in',
   consent_required: 'The agent has not consented to this application yet',
-  invalid_request:
-    'The request is missing a required parameter, includes an invalid parameter value, includes a parameter more than once, or is otherwise malformed.',
+  invalid_request: MALFORMED,
 };
 
 /** An error as an answer (RFC 6749 sections 4.1.2.1 and 4.2.2.1). */

@@ -30,23 +30,22 @@ export class AuthorizeController {
     if (asked.fault) return this.answers.fault(request, asked, asked.fault);
     const agent = await this.sessions.agentOf(request);
     if (!agent || asked.prompt.includes('login')) return this.answers.askToSignIn(request, asked);
-    const decision = await this.authorizer.decide(asked, agent);
-    if ('answer' in decision) return this.answers.send(request, asked, decision.answer);
-    return this.answers.askForConsent(request, asked, agent, decision.consentTo);
+    return this.answers.carryOut(request, asked, agent, await this.authorizer.decide(asked, agent));
   }
 
   @Post('consent')
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {
-    const { csrf, request: query = '', decision } = parseForm(await readBody(request));
+    const { csrf, request: query = '', scope = '', decision } = parseForm(await readBody(request));
     this.forms.check(request, csrf);
     const asked = readAuthorizationRequest(query, this.registry);
     if (asked.fault) return this.answers.fault(request, asked, asked.fault);
     const agent = await this.sessions.agentOf(request);
-    if (!agent) return this.answers.askToSignIn(request, asked);
+    if (!agent || asked.prompt.includes('login')) return this.answers.askToSignIn(request, asked);
     if (decision === 'deny') return this.answers.send(request, asked, this.authorizer.deny());
     if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
-    return this.answers.send(request, asked, await this.authorizer.allow(asked, agent));
+    const allowed = await this.authorizer.allow(asked, agent, scope.split(' '));
+    return this.answers.carryOut(request, asked, agent, allowed);
   }
 }
 

@@ -38,12 +38,12 @@ export class Authorizer {
     return { consentTo: scope };
   }
 
-  /** The agent has said yes; what it said yes to is decided again, since everything may have changed since. */
-  async allow(request: AuthorizationRequest, agent: Agent): Promise<ResponseParameters> {
+  /** The agent has said yes to what it was shown; where more than that is to be decided by now, it is asked again. */
+  async allow(request: AuthorizationRequest, agent: Agent, shown: string[]): Promise<Decision> {
     const decision = await this.decide(request, agent);
-    if ('answer' in decision) return decision.answer;
-    await this.consents.give(agent.id, request.client.clientId, decision.consentTo);
-    return this.grant(request, agent, decision.consentTo);
+    if ('answer' in decision || !decision.consentTo.split(' ').every((scope) => shown.includes(scope))) return decision;
+    await this.consents.give(agent.id, request.client, decision.consentTo);
+    return { answer: await this.grant(request, agent, decision.consentTo) };
   }
 
   deny(): ResponseParameters {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
+import type { ClientApplication } from '../../registry/client-application.entity.js';
 
 /** Remembers what agents have consented to. */
 @Injectable()
@@ -16,9 +17,10 @@ export class Consents {
     return scope.split(' ').every((each) => given.includes(each));
   }
 
-  /** Adds to what the agent has consented to before. */
-  async give(agentId: string, clientId: string, more: string): Promise<void> {
-    const scope = [...new Set([...(await this.given(agentId, clientId)), ...more.split(' ')])].join(' ');
+  /** Adds to what the agent has consented to before, as far as the client is still registered for it. */
+  async give(agentId: string, { clientId, scopes }: ClientApplication, more: string): Promise<void> {
+    const before = (await this.given(agentId, clientId)).filter((each) => scopes.includes(each));
+    const scope = [...new Set([...before, ...more.split(' ')])].join(' ');
     const now = new Date(this.clock.now());
     const update = 'UPDATE consent SET scope = ?, given_at = ? WHERE agent_id = ? AND client_id = ?';
     if ((await this.database.change(update, [scope, now, agentId, clientId])) > 0) return;

@@ -5,6 +5,7 @@ import type { Agent } from '../../registry/agent.entity.js';
 import { FormTokens } from '../session/form-tokens.js';
 import type { AuthorizationFault, AuthorizationRequest } from './authorization-request.js';
 import { completed, faultParameters, type ResponseParameters, redirectTarget } from './authorization-response.js';
+import type { Decision } from './authorizer.js';
 import { renderPage } from './page-view.js';
 
 /** What scopes mean to a person. */
@@ -46,10 +47,17 @@ export class PageAnswers {
     return renderPage(request.res as Response, 'sign-in', values, asked);
   }
 
-  askForConsent(request: Request, asked: AuthorizationRequest, agent: Agent, scope: string): string {
+  /** Answers what was decided, or asks the agent first. */
+  carryOut(request: Request, asked: AuthorizationRequest, agent: Agent, decision: Decision): string {
+    if ('answer' in decision) return this.send(request, asked, decision.answer);
+    return this.askForConsent(request, asked, agent, decision.consentTo);
+  }
+
+  private askForConsent(request: Request, asked: AuthorizationRequest, agent: Agent, scope: string): string {
     const { client, query } = asked;
     const scopes = scope.split(' ').map((name) => ({ name, description: SCOPES[name] ?? name }));
-    const values = { clientName: client.name, csrf: this.forms.issue(request), query, email: agent.email, scopes };
+    const about = { clientName: client.name, isPublic: client.organizationId === null, scopes };
+    const values = { ...about, csrf: this.forms.issue(request), query, scope, email: agent.email };
     return renderPage(request.res as Response, 'consent', values, asked);
   }
 

@@ -20,10 +20,10 @@ export function renderPage(
   response: Response,
   view: View,
   values: Record<string, unknown>,
-  request?: Pick<AuthorizationRequest, 'redirectUri' | 'toOpener'>,
+  request?: AuthorizationRequest,
 ): string {
   response.setHeader('Content-Type', 'text/html; charset=utf-8');
-  response.setHeader('Content-Security-Policy', contentSecurityPolicy(view, request?.redirectUri));
+  response.setHeader('Content-Security-Policy', contentSecurityPolicy(view, request));
   response.setHeader('X-Frame-Options', 'DENY');
   response.setHeader('Referrer-Policy', 'same-origin');
   // with this policy a page that was opened by the application's could not reach it
@@ -31,14 +31,16 @@ export function renderPage(
   return eta.render(view, { ...values, script: OPENER_SCRIPT });
 }
 
-/** Browsers also hold the redirect after a posted form against `form-action`: the application's address stands there. */
-function contentSecurityPolicy(view: View, redirectUri: string | undefined): string {
+/** Browsers also hold the redirects after a posted form against `form-action`: where they go stands there. */
+function contentSecurityPolicy(view: View, request: AuthorizationRequest | undefined): string {
   const script = view === 'opener' ? `; script-src 'sha256-${OPENER_SCRIPT_HASH}'` : '';
-  const target = redirectUri === undefined ? '' : ` ${sourceOf(redirectUri)}`;
+  const target = request === undefined ? '' : ` ${redirectSources(request)}`;
   return `default-src 'none'; style-src 'self'${script}; form-action 'self'${target}; frame-ancestors 'none'; base-uri 'none'`;
 }
 
-function sourceOf(redirectUri: string): string {
+/** A server's callback is no page: it sends the browser on, often to another origin, which counts as well. */
+function redirectSources({ redirectUri, responseType }: AuthorizationRequest): string {
   const { origin, protocol } = new URL(redirectUri);
-  return origin === 'null' ? protocol : origin;
+  if (origin === 'null') return protocol;
+  return responseType === 'code' ? `${origin} ${protocol}` : origin;
 }

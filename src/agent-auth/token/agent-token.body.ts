@@ -16,9 +16,14 @@ export class CodeExchangeBody {
   code_verifier?: string;
 }
 
-/** RFC 6749 section 6; the scope stays what was granted. */
+/** RFC 6749 section 6. */
 export class RefreshBody {
   @IsString()
   @MaxLength(1024)
   refresh_token: string;
+
+  @Optional()
+  @IsString()
+  @MaxLength(1000)
+  scope?: string;
 }

@@ -35,6 +35,7 @@ export class AgentTokenController {
       case undefined:
         throw OAuthError.invalidRequest('grant_type: required');
       default:
+        if (typeof sent.grant_type !== 'string') throw OAuthError.invalidRequest('grant_type: must be a string');
         throw OAuthError.unsupportedGrantType();
     }
   }

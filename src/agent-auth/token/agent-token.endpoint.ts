@@ -5,8 +5,10 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { RefreshTokens } from '../../one-time-code/refresh-tokens.js';
+import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { type AgentGrant, type AgentTokenResponse, AgentTokens } from '../agent-tokens.js';
+import { grantedScope } from '../granted-scope.js';
 import type { AgentPrincipal } from '../principal.js';
 import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
 
@@ -23,6 +25,7 @@ export class AgentTokenEndpoint {
   constructor(
     private readonly codes: OneTimeCodes,
     private readonly refreshTokens: RefreshTokens,
+    private readonly agents: Agents,
     private readonly tokens: AgentTokens,
     private readonly denylist: Denylist,
   ) {}
@@ -40,15 +43,12 @@ export class AgentTokenEndpoint {
     const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, sent);
     const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier, arrivedAt };
     const redeemed = await this.codes.redeem('authorization', code, proof);
-    const grant = {
-      agentId: redeemed.subject,
-      organizationId: redeemed.organizationId,
-      clientId: client.clientId,
-      scope: redeemed.scope ?? '',
-    };
+    const { subject: agentId, organizationId, scope, attempt, grantedAt } = redeemed;
+    const granted = { agentId, organizationId, clientId: client.clientId, scope: scope ?? '' };
+    const grant = await this.stillGranted(client, granted);
     // the attempt that redeemed the code begins the chain: whoever replays the code ends all of it
-    const refreshToken = await this.refreshTokens.begin(redeemed.attempt, grant);
-    return this.answer(grant, redeemed.attempt, refreshToken);
+    const refreshToken = await this.refreshTokens.begin(attempt, granted, grantedAt);
+    return this.answer(grant, attempt, refreshToken);
   }
 
   /**
@@ -61,15 +61,28 @@ export class AgentTokenEndpoint {
     sent: Record<string, unknown>,
     arrivedAt: number,
   ): Promise<TokenPairResponse> {
-    const { refresh_token } = readParameters(RefreshBody, sent);
+    const { refresh_token, scope } = readParameters(RefreshBody, sent);
     const refreshed = await this.refreshTokens.rotate(refresh_token, client.clientId, arrivedAt);
-    return this.answer(refreshed, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
+    const grant = narrowed(await this.stillGranted(client, refreshed), scope);
+    return this.answer(grant, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
   }
 
   /** Ends a bearer, and the chain of refreshes that it belongs to. */
   async end({ token, foreign }: AgentPrincipal): Promise<void> {
     if (foreign) await this.denylist.revokeToken(token);
     else await this.refreshTokens.end(familyOf(token.jti));
+  }
+
+  /** What the agent may grant the client now: since it did, the agent or the client may have lost something. */
+  private async stillGranted(client: ClientApplication, granted: AgentGrant): Promise<AgentGrant> {
+    const { agentId, organizationId, clientId } = granted;
+    const agent = await this.agents.byId(agentId);
+    if (agent?.organizationId !== organizationId || !client.usableIn(organizationId)) {
+      throw OAuthError.invalidGrant('the agent or the client belongs elsewhere now');
+    }
+    const scope = grantedScope(granted.scope, client.scopes, agent.scopes);
+    if (scope === '') throw OAuthError.invalidGrant('nothing is left of what was granted');
+    return { agentId, organizationId, clientId, scope };
   }
 
   private answer(grant: AgentGrant, jti: string, refreshToken: string): TokenPairResponse {
@@ -80,6 +93,16 @@ export class AgentTokenEndpoint {
       organization_id: grant.organizationId,
     };
   }
+}
+
+/** A refreshed token may ask for less than was granted, never for more (RFC 6749 section 6). */
+function narrowed(grant: AgentGrant, asked: string | undefined): AgentGrant {
+  if (asked === undefined) return grant;
+  const granted = grant.scope.split(' ');
+  const scopes = asked.split(' ');
+  if (!scopes.every((scope) => granted.includes(scope)))
+    throw OAuthError.invalidRequest('scope: more than was granted');
+  return { ...grant, scope: scopes.join(' ') };
 }
 
 /** The client of a code exchange is one that is given codes at the page. */

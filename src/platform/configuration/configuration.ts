@@ -21,8 +21,8 @@ export class Configuration {
   @IsDatabaseUrl()
   DATABASE_URL: string;
 
-  /** Connections to the database that one process may hold. */
-  @Whole(1, 1_000)
+  /** Connections to the database that one process may hold; one more than a transaction needs for itself. */
+  @Whole(2, 1_000)
   DB_POOL_SIZE = 10;
 
   /** The folder of the embedded database and what a first run generates. */

@@ -5,7 +5,11 @@ function isDatabaseUrl(text: unknown): boolean {
   if (typeof text !== 'string') return false;
   if (/^sqlite:.+$/.test(text)) return true;
   if (!/^(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?$/.test(text) || !URL.canParse(text)) return false;
-  const { username, password, pathname } = new URL(text);
+  const { username, password, pathname, searchParams } = new URL(text);
+  // one that is not understood, such as sslmode, would be taken for kept
+  const isKnown = ([name, value]: [string, string]) =>
+    name === 'ssl' ? /^(true|false)$/.test(value) : name === 'ssl_ca';
+  if (![...searchParams].every(isKnown)) return false;
   try {
     for (const part of [username, password, pathname]) decodeURIComponent(part);
     return true;
@@ -20,6 +24,6 @@ export const IsDatabaseUrl = (): PropertyDecorator =>
     validator: {
       validate: isDatabaseUrl,
       defaultMessage: () =>
-        'must be sqlite:PATH, mysql://user:password@host:port/database or mariadb://…, with special characters percent-encoded',
+        'must be sqlite:PATH, mysql://user:password@host:port/database or mariadb://…, with special characters percent-encoded and no options but ssl and ssl_ca',
     },
   });

@@ -59,14 +59,24 @@ function urlOf(text: string): URL {
   return new URL(URL.canParse(text) ? text : 'http://localhost');
 }
 
+/** Whether nobody on the way reads along: TLS, or an address of this machine. */
+function isConfidential(url: string): boolean {
+  const { protocol, hostname } = urlOf(url);
+  return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
 function contradictions(configuration: Configuration): string[] {
-  const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE } = configuration;
-  const { protocol, hostname } = urlOf(AUTH_URL);
-  const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+  const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE, TRUSTED_AGENT_ISSUERS } =
+    configuration;
+  const production = NODE_ENV === 'production';
+  const issuers = Array.isArray(TRUSTED_AGENT_ISSUERS) ? TRUSTED_AGENT_ISSUERS : [];
   const shared = /^(mysql|mariadb):/.test(DATABASE_URL);
   const authority = shared ? urlOf(DATABASE_URL).searchParams.get('ssl_ca') : null;
   return [
-    NODE_ENV === 'production' && protocol !== 'https:' && !loopback && 'AUTH_URL: must be https in production',
+    production && !isConfidential(AUTH_URL) && 'AUTH_URL: must be https in production',
+    production &&
+      !issuers.every(({ jwks_uri }) => isConfidential(jwks_uri)) &&
+      'TRUSTED_AGENT_ISSUERS: each jwks_uri must be https in production',
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must not be PORT',
     authority !== null && !existsSync(authority) && 'DATABASE_URL: the file of ssl_ca cannot be read',
     shared &&

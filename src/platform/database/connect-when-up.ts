@@ -8,10 +8,13 @@ import { hasPendingMigrations, migrate } from './migrate.js';
 const RETRY = 1_000;
 const logger = new Logger('Database');
 
-/** Opens the connections; while the server is away, tries again until `patience` (milliseconds) is over. */
+/**
+ * Opens the connections; while the server is away, tries again until `patience` (milliseconds) is over. A file that cannot
+ * be opened will not mend itself.
+ */
 export async function connectWhenUp(options: DataSourceOptions, patience: number): Promise<DataSource> {
   const dataSource = new DataSource(options);
-  await until(patience, async () => {
+  await until(options.type === 'better-sqlite3' ? 0 : patience, async () => {
     await dataSource.initialize();
     return undefined;
   });
@@ -39,12 +42,15 @@ export async function awaitCurrentSchema(
 }
 
 async function until(patience: number, attempt: () => Promise<void>): Promise<void> {
+  let told = '';
   for (let waited = 0; ; waited += RETRY) {
     try {
       return await attempt();
     } catch (error) {
       if (waited >= patience) throw error;
-      logger.warn(`not usable yet, trying again: ${(error as Error).message}`);
+      const { message } = error as Error;
+      if (message !== told) logger.warn(`DATABASE_URL: not usable yet, trying again each second: ${message}`);
+      told = message;
       await sleep(RETRY);
     }
   }

@@ -43,7 +43,7 @@ export function isUnavailable(error: unknown): boolean {
   if (error instanceof DeadlineExceededError || fatal) return true;
   if (REPEATABLE.has(errno) || REFUSING.has(errno) || REFUSING_SQLITE.test(code)) return true;
   return (
-    /^(E(?!R_)[A-Z_]+|PROTOCOL_.*)$/.test(code) ||
+    /^(E(?!RR?_)[A-Z_]+|PROTOCOL_.*)$/.test(code) ||
     /^(Queue limit reached|Pool is closed|No connections)/.test(String((error as Error).message))
   );
 }

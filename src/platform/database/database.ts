@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
-import type { DataSource, EntityManager } from 'typeorm';
-import { isRepeatable, isUnavailable } from './database-errors.js';
+import type { DataSource, EntityManager, EntityTarget, ObjectLiteral } from 'typeorm';
+import { DeadlineExceededError, isRepeatable, isUnavailable } from './database-errors.js';
 import { MysqlClient } from './mysql-client.js';
 import type { SqlClient, SqlValue } from './sql-client.js';
 import { SqliteClient, type SqliteConnection } from './sqlite-client.js';
 
 /** Milliseconds after which a statement is given up and its connection destroyed. */
 const DEADLINE = 1_000;
+/** Milliseconds for a whole table. */
+const READ_DEADLINE = 5_000;
 const ATTEMPTS = 5;
 /** With the deadline, at most 2.5 s in all: a caller waits no longer than 3 s. */
 const RESENDS = 2;
@@ -66,6 +68,16 @@ export class Database {
     }
   }
 
+  /**
+   * All rows of a small table as entities, bounded like any statement. A read that hangs may keep its connection; it keeps
+   * nobody waiting.
+   *
+   * @throws ServiceUnavailableException
+   */
+  read<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Promise<Entity[]> {
+    return this.attempt(() => withDeadline(this.dataSource.getRepository(entity).find(), READ_DEADLINE));
+  }
+
   /** Several writes as one. Not for request paths; one at a time, since SQLite has one connection. */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
     const result = this.lastTransaction.then(() => this.dataSource.transaction(work));
@@ -80,7 +92,8 @@ export class Database {
         return await send();
       } catch (error) {
         if (isRepeatable(error) && attempt < ATTEMPTS) await sleep(Math.random() * 20 * attempt);
-        else if (isUnavailable(error)) throw new ServiceUnavailableException('database', { cause: error });
+        else if (isUnavailable(error))
+          throw new ServiceUnavailableException(`the database is away: ${(error as Error).message}`, { cause: error });
         else throw error;
       }
     }
@@ -92,4 +105,12 @@ function clientOf({ driver, options }: DataSource): SqlClient {
     return new SqliteClient((driver as unknown as { databaseConnection: SqliteConnection }).databaseConnection);
   }
   return new MysqlClient((driver as unknown as { pool: ConstructorParameters<typeof MysqlClient>[0] }).pool, DEADLINE);
+}
+
+function withDeadline<Result>(work: Promise<Result>, milliseconds: number): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DeadlineExceededError(milliseconds)), milliseconds);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

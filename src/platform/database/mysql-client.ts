@@ -1,5 +1,5 @@
 import type { Pool, PoolConnection, QueryError, ResultSetHeader } from 'mysql2';
-import { DeadlineExceededError } from './database-errors.js';
+import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import type { SqlClient, SqlValue } from './sql-client.js';
 
 /**
@@ -45,7 +45,9 @@ export class MysqlClient implements SqlClient {
         connection.execute(sql, parameters, (failed: QueryError | null, result: unknown) => {
           if (late) return;
           clearTimeout(timer);
-          acquired.release();
+          // a server that refuses now, as a primary that was demoted, is not asked again on this connection
+          if (failed && isUnavailable(failed)) acquired.destroy();
+          else acquired.release();
           if (failed) reject(failed);
           else resolve(result);
         });

@@ -15,7 +15,9 @@ const LIMITS: ServerOptions = {
 };
 const MAX_CONNECTIONS = 10_000;
 const DRAIN_INTERVAL = 50;
-const LONGEST_DRAIN = 8_000;
+const LONGEST_DRAIN = 5_000;
+/** Milliseconds in which the first bytes of a connection should be here. */
+const LONGEST_SILENCE = 1_000;
 
 /** The JSON body for bytes that never became a request, and so have no controller to answer them. */
 export type BrokenRequestBody = (status: number, requestId: string) => string;
@@ -26,7 +28,9 @@ type HttpSocket = Socket & { _httpMessage?: { _headerSent?: boolean } };
 /** One of the two addresses of the service. Until the application serves, it answers with `starting`. */
 export class Listener {
   private readonly server: Server;
-  private readonly connections = new Set<Socket>();
+  /** When each connection was opened. */
+  private readonly connections = new Map<Socket, number>();
+  private closing = false;
   private handle: RequestListener;
 
   constructor(surface: Surface, starting: RequestListener, brokenRequest: BrokenRequestBody) {
@@ -36,6 +40,7 @@ export class Listener {
         return refuseBrokenRequest(new Error('no Host'), request.socket, brokenRequest); // RFC 9112 section 3.2
       }
       noteArrival(request);
+      if (this.closing) response.setHeader('Connection', 'close');
       request.url = targetOn(surface, request.url ?? '/');
       this.handle(request, response);
     };
@@ -44,7 +49,7 @@ export class Listener {
     this.server.maxConnections = MAX_CONNECTIONS;
     this.server.on('connection', (socket) => {
       noteConnection(socket);
-      this.connections.add(socket);
+      this.connections.set(socket, performance.now());
       socket.once('close', () => this.connections.delete(socket));
     });
     this.server.on('clientError', (error: NodeJS.ErrnoException, socket: HttpSocket) =>
@@ -69,9 +74,15 @@ export class Listener {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** Accepts nothing more, lets what has begun be answered, and cuts what is left after 8 s. */
+  /** From now on each answer asks its caller to come by another connection. */
+  announceClose(): void {
+    this.closing = true;
+  }
+
+  /** Accepts nothing more, lets what has begun be answered, and cuts what is left after 5 s. */
   async close(): Promise<void> {
     if (!this.server.listening) return;
+    this.announceClose();
     const closed = new Promise((resolve) => this.server.close(resolve));
     // a connection that is kept alive turns idle when its answer is done, which close() saw only once
     const idle = setInterval(() => this.closeIdle(), DRAIN_INTERVAL);
@@ -84,7 +95,8 @@ export class Listener {
   /** Those too that were opened in advance, as browsers and load balancers do: node takes them for requests. */
   private closeIdle(): void {
     this.server.closeIdleConnections();
-    for (const socket of this.connections) if (socket.bytesRead === 0) socket.destroy();
+    const silent = performance.now() - LONGEST_SILENCE;
+    for (const [socket, opened] of this.connections) if (socket.bytesRead === 0 && opened < silent) socket.destroy();
   }
 }
 

@@ -3,7 +3,15 @@ import type { Configuration } from '../configuration/configuration.js';
 
 const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
 /** Nest's account of its own start: of no use to whoever runs the service. */
-const FRAMEWORK = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication']);
+const FRAMEWORK = new Set([
+  'ExceptionHandler',
+  'TypeOrmModule',
+  'NestFactory',
+  'InstanceLoader',
+  'RoutesResolver',
+  'RouterExplorer',
+  'NestApplication',
+]);
 
 /** Lines on stderr, as JSON in production; stdout is for what a command was asked for. */
 export class ServiceLogger extends ConsoleLogger {
@@ -13,6 +21,11 @@ export class ServiceLogger extends ConsoleLogger {
 
   override log(message: unknown, ...rest: unknown[]): void {
     if (!FRAMEWORK.has(String(rest.at(-1)))) super.log(message, ...rest);
+  }
+
+  /** A start that fails is told once, by whoever started it. */
+  override error(message: unknown, ...rest: unknown[]): void {
+    if (!FRAMEWORK.has(String(rest.at(-1)))) super.error(message, ...rest);
   }
 
   protected override printMessages(messages: unknown[], context?: string, level?: LogLevel): void {

@@ -45,6 +45,8 @@ export class RegistryFile {
         // passwords take long to hash: before the transaction, not in it
         const tables = await tablesOf(document, await this.all(Agent));
         const applied = await this.database.transaction((manager) => this.write(manager, tables));
+        // again: what was issued between the first telling and the commit was issued to the old agent
+        await this.agents.changed(changedAgents(applied));
         await this.registry.renew();
         return applied;
       } catch (error) {
@@ -84,10 +86,18 @@ export class RegistryFile {
       changed ||= anyChange;
     }
     if (changed) await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
-    const newPasswords = all.filter(
-      ({ outcome, changes }) => outcome === 'changed' && changes.includes('passwordHash'),
-    );
-    await this.agents.passwordsChange(newPasswords.map(({ row }) => row.id));
+    await this.agents.changed(changedAgents(all));
     return all;
   }
+}
+
+/** The agents whose tokens must end: with a new password, in another organization, with other scopes. */
+function changedAgents(applied: AppliedEntry[]): string[] {
+  const ending = ['passwordHash', 'organizationId', 'scopes'];
+  return applied
+    .filter(
+      ({ kind, outcome, changes }) =>
+        kind === 'agent' && outcome === 'changed' && changes.some((column) => ending.includes(column)),
+    )
+    .map(({ row }) => row.id);
 }
