@@ -6,6 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 
+/** The address that README.md writes; the test's service has another port. */
+const AUTH_URL = 'http://localhost:3000';
+
 const hasCurl = (() => {
   try {
     return execFileSync('curl', ['--version']).length > 0;
@@ -22,7 +25,7 @@ describe.runIf(hasCurl && !onMariadb)('README.md', () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     dataFolder = join(database.folder, 'var');
-    service = await startServiceProcess({ DATA_DIR: dataFolder });
+    service = await startServiceProcess({ DATA_DIR: dataFolder, AUTH_URL });
   });
   afterAll(async () => {
     await service?.terminate();
@@ -33,9 +36,9 @@ describe.runIf(hasCurl && !onMariadb)('README.md', () => {
     const blocks = readFileSync('README.md', 'utf8').matchAll(/^```sh\n(.*?)^```$/gms);
     const script = Array.from(blocks, ([, lines]) => lines)
       .join('')
-      .replaceAll('http://localhost:3000', service.url)
+      .replaceAll(AUTH_URL, service.url.replace('127.0.0.1', 'localhost'))
       .replaceAll('cookies.txt', join(database.folder, 'cookies.txt'));
-    const env = { ...process.env, DATA_DIR: dataFolder };
+    const env = { ...process.env, DATA_DIR: dataFolder, AUTH_URL };
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env });
     const [first, returning, inGroup, info, ended, refused] = stdout.trim().split(/\n|(?<=\})(?=\{)|(?<=\})(?=[A-Z])/);
     expect(returning).toBe(first);

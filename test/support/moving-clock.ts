@@ -12,4 +12,9 @@ export class MovingClock extends Clock {
   move(seconds: number): void {
     this.offset += seconds * 1000;
   }
+
+  /** Goes back to the real time. */
+  reset(): void {
+    this.offset = 0;
+  }
 }

@@ -12,7 +12,7 @@ export interface TestDatabase {
   remove(): Promise<void>;
 }
 
-export const onMariadb = process.env['TEST_DATABASE'] === 'mariadb';
+export const onMariadb = process.env.TEST_DATABASE === 'mariadb';
 
 export async function createTestDatabase(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
@@ -20,7 +20,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   if (!onMariadb) {
     return { url: `sqlite:${join(folder, 'test.sqlite')}`, folder, remove: async () => removeFolder() };
   }
-  const server = new URL(process.env['TEST_DATABASE_URL'] as string);
+  const server = new URL(process.env.TEST_DATABASE_URL as string);
   const name = `test_${randomBytes(8).toString('hex')}`;
   await onServer(server, `CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
   const remove = async () => {

@@ -1,0 +1,299 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  AgentBrowser,
+  agentTokenBody,
+  bearer,
+  changePassword,
+  claimsOf,
+  implicitToken,
+  mintAgentToken,
+} from '../support/agents.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { expectNobodyMade, identitiesOf } from '../support/identities.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_NATIVE,
+  ACME_NO_COOKIES,
+  ACME_ORIGIN,
+  ACME_PAGE,
+  ACME_PREFIX,
+  ACME_SITE,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_AGENT,
+  RIVAL_ORIGIN,
+  RIVAL_SITE,
+  testRegistry,
+} from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const NOBODY = '01890000-0000-7000-8000-000000000000';
+/** May use `agent_token` and nothing else. */
+const IMPORT = 'acme-import';
+
+const registry = testRegistry();
+registry.clients.push({
+  client_id: IMPORT,
+  name: 'Acme import',
+  client_type: 'server',
+  organization_id: ACME,
+  grant_types: ['agent_token'],
+});
+
+/** The two doors to the grant: specification 4.3, and 4.6 with and without slash, which names no `grant_type`. */
+const DOORS: [string, object][] = [
+  [TOKEN, { grant_type: 'agent_token' }],
+  ['/customer/', { grant_type: undefined }],
+  ['/customer', { grant_type: undefined }],
+];
+
+let service: TestService;
+let ofAcme: string;
+let ofRival: string;
+beforeAll(async () => {
+  service = await startTestService({ registry });
+});
+beforeEach(async () => {
+  ofAcme = await mintAgentToken(service);
+  ofRival = await mintAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
+});
+afterAll(() => service?.stop());
+
+describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
+  const ask = (body: object = {}, headers: Record<string, string> = bearer(ofAcme)) =>
+    service.post(path, agentTokenBody({ ...fixed, ...body }), headers);
+  const refused = async (body: object, parameter: string, error?: string, description?: string) => {
+    await expectNobodyMade(service, () => ask(body), parameter, error, description);
+  };
+
+  it('creates a customer when no entity_id is given, and answers with exactly the fields of 4.3', async () => {
+    const { status, body, cookies } = await ask();
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      access_token: expect.stringMatching(/^dev:[\w-]+\.[\w-]+\.[\w-]+$/),
+      client_id: ACME_SITE,
+      entity_id: expect.stringMatching(UUID_V7),
+      expires_in: 28_800,
+      token_type: 'Bearer',
+      organization_id: ACME,
+    });
+    expect(cookies).toEqual([]);
+    expect(await rowOf(body.entity_id)).toMatchObject({ browserId: null, secretHash: null, organizationId: ACME });
+  });
+
+  it('gives a customer token, in which nothing of the agent is left', async () => {
+    const { body } = await ask();
+    const { sub, aud, client_id, organization_id, ...more } = claimsOf(body.access_token);
+    expect({ sub, aud, client_id, organization_id }).toEqual({
+      sub: body.entity_id,
+      aud: 'customer-api',
+      client_id: ACME_SITE,
+      organization_id: ACME,
+    });
+    expect(Object.keys(more).sort()).toEqual(['exp', 'iat', 'iss', 'jti']);
+  });
+
+  it('gives an existing customer a new token, and changes nothing of it', async () => {
+    const first = await ask();
+    const { entity_id } = first.body;
+    const row = await rowOf(entity_id);
+    const before = await identitiesOf(service).count();
+    service.clock.move(90_000);
+    const again = await ask({ entity_id }, bearer(await mintAgentToken(service)));
+    expect(again).toMatchObject({ status: 200, body: { entity_id, client_id: ACME_SITE, organization_id: ACME } });
+    expect(again.body.access_token).not.toBe(first.body.access_token);
+    expect(await rowOf(entity_id)).toEqual(row);
+    expect(await identitiesOf(service).count()).toBe(before);
+  });
+
+  it('creates a new customer at each call without entity_id, in parallel too', async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => ask()));
+    expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(10);
+  });
+
+  it('reaches a customer that a browser of the same organization has made', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    expect(await ask({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
+    expect((await browser.visit()).body.entity_id).toBe(entity_id);
+  });
+
+  it('reaches a customer of a separated group of the same organization', async () => {
+    const { entity_id } = (await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`)).body;
+    expect(await ask({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
+  });
+
+  it("answers for another organization's customer, byte for byte, what it answers for an unknown one", async () => {
+    const byBrowser = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
+    const byAgent = await service.post(path, agentTokenBody({ ...fixed, client_id: RIVAL_SITE }), bearer(ofRival));
+    const named = { ...bearer(ofAcme), 'x-request-id': 'the-very-same' };
+    const [unknown, ...others] = await Promise.all(
+      [NOBODY, byBrowser.body.entity_id, byAgent.body.entity_id].map((entity_id) => ask({ entity_id }, named)),
+    );
+    for (const other of others) {
+      expect(other.text).toBe(unknown?.text);
+      expect(headersOf(other)).toEqual(headersOf(unknown as Answer));
+    }
+    expectError(others[0] as Answer, { status: 400, error: 'invalid_request', hint: 'entity_id: unknown' });
+    await refused({ entity_id: byAgent.body.entity_id, client_id: PUBLIC_SITE }, 'entity_id');
+  });
+
+  it('takes an organization_id that is the agent’s, and no other', async () => {
+    expect(await ask({ organization_id: ACME })).toMatchObject({ status: 200, body: { organization_id: ACME } });
+    const rivals = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
+    const { entity_id } = rivals.body;
+    for (const more of [
+      {},
+      { client_id: PUBLIC_SITE },
+      { client_id: RIVAL_SITE },
+      { client_id: RIVAL_SITE, entity_id },
+    ])
+      await refused({ organization_id: RIVAL, ...more }, 'organization_id');
+    await refused({ organization_id: NOBODY }, 'organization_id');
+  });
+
+  it.each([0, '', null, [ACME], `${ACME} `, ACME.toUpperCase()])('refuses %j as organization_id', (organization_id) =>
+    refused({ organization_id }, 'organization_id'),
+  );
+
+  it.each([0, '', null, true, [NOBODY], { $ne: '' }, 'x', `${NOBODY} `, NOBODY.toUpperCase(), `{${NOBODY}}`])(
+    'refuses %j as entity_id',
+    (entity_id) => refused({ entity_id }, 'entity_id'),
+  );
+
+  it.each([undefined, null, '', 'code', 'Token', 'token ', ['token']])('refuses %j as response_type', (response_type) =>
+    refused({ response_type }, 'response_type'),
+  );
+
+  it.each([undefined, '', 0, 'nobody', 'ACME-SITE', 'acme-site ', '__proto__', ['acme-site']])(
+    'refuses %j as client_id',
+    (client_id) => refused({ client_id }, 'client_id'),
+  );
+
+  it('issues for any application that the organization may use, not only the bearer’s', async () => {
+    for (const client_id of [PUBLIC_SITE, ACME_NATIVE, IMPORT])
+      expect(await ask({ client_id })).toMatchObject({ status: 200, body: { client_id, organization_id: ACME } });
+  });
+
+  it('does not issue for an application of another organization', () =>
+    refused({ client_id: RIVAL_SITE }, 'client_id'));
+
+  it('does not issue for an application that may not use the grant', async () => {
+    const text = 'The client is not authorized to request a token using this method';
+    await refused({ client_id: ACME_NO_COOKIES }, 'grant_type', 'unauthorized_client', text);
+  });
+
+  it('wants a present Origin to be one of that very client’s', async () => {
+    for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, ''])
+      await expectNobodyMade(service, () => ask({}, { ...bearer(ofAcme), origin }), 'Origin');
+    const answer = await ask({}, { ...bearer(ofAcme), origin: ACME_ORIGIN });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+  });
+
+  it('wants a given redirect_uri to be one of the client’s', async () => {
+    expect((await ask({ redirect_uri: ACME_PAGE })).status).toBe(200);
+    expect((await ask({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/x` })).status).toBe(200);
+    const wrong = ['', 0, null, 'https://acme.example/chat', `${ACME_PAGE}x`, 'https://evil.example/', [ACME_PAGE]];
+    for (const redirect_uri of wrong) await refused({ redirect_uri }, 'redirect_uri');
+    await refused({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/../x` }, 'redirect_uri');
+  });
+
+  it('is not open to a customer token, nor without a bearer', async () => {
+    const { access_token, entity_id } = (await ask()).body;
+    const before = await identitiesOf(service).count();
+    for (const headers of [bearer(access_token), {}, bearer('')])
+      for (const body of [{}, { entity_id }, { organization_id: ACME }]) {
+        const answer = await ask(body, headers);
+        const expected = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
+        expectError(answer, expected);
+      }
+    expect(await identitiesOf(service).count()).toBe(before);
+  });
+
+  it('neither reads nor sets identity cookies', async () => {
+    const visit = await service.post(TOKEN, cookieBody());
+    const { status, body, cookies } = await ask({}, { ...bearer(ofAcme), cookie: cookieHeader(visit) });
+    expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
+    expect(body.entity_id).not.toBe(visit.body.entity_id);
+  });
+});
+
+describe('4.6 the older address', () => {
+  it('is the agent token grant, whatever grant_type the body names', async () => {
+    for (const grant_type of ['cookie', 'agent_token', 'nonsense', 0]) {
+      expect((await service.post('/customer/', agentTokenBody({ grant_type }))).status).toBe(401);
+      const answer = await service.post('/customer/', agentTokenBody({ grant_type }), bearer(ofAcme));
+      expect(answer).toMatchObject({ status: 200, cookies: [] });
+    }
+  });
+
+  it('refreshes the expired token of a customer without creating it again', async () => {
+    const body = { client_id: ACME_SITE, response_type: 'token', redirect_uri: ACME_PAGE };
+    const first = await service.post('/customer/', body, bearer(ofAcme));
+    service.clock.move(28_801);
+    const asCustomer = bearer(first.body.access_token);
+    expect((await service.send('GET', '/v2/customer/info', asCustomer)).status).toBe(401);
+    const { entity_id } = first.body;
+    const again = await service.post('/customer/', { ...body, entity_id }, bearer(await mintAgentToken(service)));
+    expect(again).toMatchObject({ status: 200, body: { entity_id } });
+    const info = await service.send('GET', '/v2/customer/info', bearer(again.body.access_token));
+    expect(info).toMatchObject({ status: 200, body: { entity_id } });
+  });
+
+  it.each(['GET', 'DELETE', 'PUT'])('does not know %s', async (method) => {
+    const answer = await service.send(method, '/customer/', bearer(ofAcme));
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get('allow')).toBe('POST');
+  });
+});
+
+it('the agent token grant is none for the address of a group', async () => {
+  const send = () => service.post(`/v2/customer/${ACME}/sales/token`, agentTokenBody(), bearer(ofAcme));
+  await expectNobodyMade(service, send, 'grant_type');
+});
+
+describe('an agent token', () => {
+  it('of the page makes customers, within the organization of its agent', async () => {
+    const token = await implicitToken(service);
+    expect(claimsOf(token)).toMatchObject({ aud: 'agent-api', organization_id: ACME, scope: 'customers:own' });
+    const { status, body } = await service.post(TOKEN, agentTokenBody(), bearer(token));
+    expect(status).toBe(200);
+    const other = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(ofRival));
+    expect(other.body.organization_id).toBe(RIVAL);
+    expect(other.body.entity_id).not.toBe(body.entity_id);
+  });
+
+  it('ends when its agent gets a new password; those of other agents go on', async () => {
+    const tokens = [await implicitToken(service), await mintAgentToken(service, { clientId: PUBLIC_SITE })];
+    const password = await changePassword(service, registry, ACME_AGENT.email);
+    for (const token of tokens)
+      for (const [path, fixed] of DOORS)
+        expect((await service.post(path, agentTokenBody(fixed), bearer(token))).status).toBe(401);
+    const answer = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
+    expect(answer.status).toBe(200);
+    service.clock.move(1);
+    const page = await new AgentBrowser(service).signIn({ ...ACME_AGENT, password });
+    expect(page.status).toBe(303);
+    expect((await service.post(TOKEN, agentTokenBody(), bearer(await mintAgentToken(service)))).status).toBe(200);
+  });
+
+  it('stays when the registry is applied again without a new password', async () => {
+    const token = await mintAgentToken(service, { email: RIVAL_AGENT.email });
+    await changePassword(service, registry, 'nobody@acme.example');
+    const answer = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(token));
+    expect(answer.status).toBe(200);
+  });
+});
+
+function rowOf(entityId: string) {
+  return identitiesOf(service).findOneBy({ entityId });
+}
+
+function headersOf({ headers }: Answer): object {
+  return Object.fromEntries([...headers].filter(([name]) => name !== 'date'));
+}

@@ -1,0 +1,527 @@
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
+import { sha256 } from '../../src/platform/secret.js';
+import {
+  AgentBrowser,
+  AS_BACKEND,
+  agentTokenBody,
+  askToken,
+  BACKEND_CALLBACK,
+  bearer,
+  changePassword,
+  claimsOf,
+  codeOf,
+  exchangeCode,
+  FOR_NATIVE,
+  FORM,
+  NATIVE_CALLBACK,
+  pkce,
+  queryOf,
+  refresh,
+} from '../support/agents.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_BACKEND,
+  ACME_NATIVE,
+  ACME_ORIGIN,
+  ACME_SITE,
+  BACKEND_SECRET,
+  testRegistry,
+} from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
+const NOBODY = '01890000-0000-7000-8000-000000000000';
+const ENDPOINT = '/v2/token';
+const THIRTY_DAYS = 2_592_000;
+/** Another application of the same organization, with a secret that has to be encoded in Basic credentials. */
+const OTHER = { client_id: 'acme-other~1', client_secret: 'a+b%c:d e/ü"' };
+const OTHER_CALLBACK = 'https://other.acme.example/callback';
+const AS_NATIVE = { client_id: ACME_NATIVE, client_secret: undefined, redirect_uri: NATIVE_CALLBACK };
+
+const registry = testRegistry();
+registry.clients.push({
+  ...OTHER,
+  ...{ name: 'Other', client_type: 'server', organization_id: ACME, scopes: ['customers:own'] },
+  redirect_uris: [OTHER_CALLBACK, BACKEND_CALLBACK],
+});
+
+let service: TestService;
+let browser: AgentBrowser;
+beforeAll(async () => {
+  service = await startTestService({ registry });
+  browser = new AgentBrowser(service);
+});
+afterAll(() => service?.stop());
+afterEach(() => vi.restoreAllMocks());
+
+describe('the exchange of a code', () => {
+  it('answers with a pair of tokens and exactly the fields of the contract', async () => {
+    const answer = await exchangeCode(service, await codeOf(browser));
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual({
+      access_token: expect.stringMatching(/^dev:[\w-]+\.[\w-]+\.[\w-]+$/),
+      token_type: 'Bearer',
+      expires_in: 28_800,
+      scope: 'customers:own',
+      refresh_token: expect.stringMatching(/^dev:[\w-]{43}$/),
+      account_id: claimsOf(answer.body.access_token).sub,
+      organization_id: ACME,
+    });
+    expect(claimsOf(answer.body.access_token)).toMatchObject({
+      ...{ aud: 'agent-api', client_id: ACME_BACKEND, organization_id: ACME, scope: 'customers:own' },
+    });
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.cookies).toEqual([]);
+    expect(await isGood(answer.body.access_token)).toBe(true);
+  });
+
+  it.each<[string, (fields: Record<string, string>) => [string, Record<string, string>]]>([
+    ['client_secret_basic and a form', (fields) => [form(fields), { ...basic(), 'content-type': FORM }]],
+    [
+      'client_secret_basic and JSON',
+      (fields) => [JSON.stringify(fields), { ...basic(), 'content-type': 'text/plain' }],
+    ],
+    [
+      'client_secret_basic and the same client_id',
+      (fields) => [form({ ...fields, client_id: ACME_BACKEND }), basic(FORM)],
+    ],
+    ['client_secret_post and a form', (fields) => [form({ ...fields, ...AS_BACKEND }), { 'content-type': FORM }]],
+    ['client_secret_post and JSON', (fields) => [JSON.stringify({ ...fields, ...AS_BACKEND }), {}]],
+    [
+      'a form whose type names a charset',
+      (fields) => [form({ ...fields, ...AS_BACKEND }), { 'content-type': `${FORM}; charset=UTF-8` }],
+    ],
+  ])('takes %s', async (_, request) => {
+    const code = await codeOf(browser);
+    const fields = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK };
+    expect((await service.post(ENDPOINT, ...request(fields))).status).toBe(200);
+  });
+
+  it('takes a secret with any characters, encoded as RFC 6749 section 2.3.1 says', async () => {
+    const code = await codeOf(browser, { client_id: OTHER.client_id, redirect_uri: OTHER_CALLBACK });
+    const fields = form({ grant_type: 'authorization_code', code, redirect_uri: OTHER_CALLBACK });
+    expect((await service.post(ENDPOINT, fields, basic(FORM, OTHER))).status).toBe(200);
+  });
+
+  it('takes a native application without a secret, which proves itself by PKCE', async () => {
+    const { verifier, asked } = pkce();
+    const code = await codeOf(browser, { ...FOR_NATIVE, ...asked });
+    const answer = await exchangeCode(service, code, { ...AS_NATIVE, code_verifier: verifier });
+    expect(answer).toMatchObject({ status: 200, body: { organization_id: ACME } });
+    const again = await refresh(service, answer.body.refresh_token, AS_NATIVE);
+    expect(again.status).toBe(200);
+  });
+
+  it('takes PKCE from a server application too', async () => {
+    const { verifier, asked } = pkce();
+    const answer = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
+    expect(answer.status).toBe(200);
+  });
+});
+
+describe('a client that does not prove who it is', () => {
+  const encoded = (text: string | Buffer) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` });
+  it.each<[string, Record<string, string>, Record<string, string>]>([
+    ['no client at all', {}, {}],
+    ['no secret', { client_id: ACME_BACKEND }, {}],
+    ['an empty secret', { client_id: ACME_BACKEND, client_secret: '' }, {}],
+    ['a wrong secret', { client_id: ACME_BACKEND, client_secret: 'wrong' }, {}],
+    ['the secret in upper case', { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET.toUpperCase() }, {}],
+    ['the hash of the secret', { client_id: ACME_BACKEND, client_secret: sha256(BACKEND_SECRET) }, {}],
+    ['an unknown client', { client_id: 'nobody', client_secret: BACKEND_SECRET }, {}],
+    ['a client called __proto__', { client_id: '__proto__', client_secret: '' }, {}],
+    ['a secret of a native application', { client_id: ACME_NATIVE, client_secret: 'x' }, {}],
+    ['a wrong secret by Basic', {}, encoded(`${ACME_BACKEND}:wrong`)],
+    ['no secret by Basic', {}, encoded(`${ACME_BACKEND}:`)],
+    ['no colon by Basic', {}, encoded(ACME_BACKEND)],
+    ['a broken percent-encoding by Basic', {}, encoded(`${ACME_BACKEND}:%zz`)],
+    ['bytes that are no UTF-8 by Basic', {}, encoded(Buffer.from([0xff, 0x3a, 0xff]))],
+    ['a zero byte by Basic', {}, encoded(`${ACME_BACKEND}\0:${BACKEND_SECRET}`)],
+    ['no base64 by Basic', {}, { authorization: 'Basic %%%' }],
+    ['junk after the base64', {}, { authorization: `${encoded(`${ACME_BACKEND}:${BACKEND_SECRET}`).authorization}!` }],
+    ['nothing by Basic', {}, { authorization: 'Basic' }],
+    ['a bearer', { ...AS_BACKEND }, { authorization: 'Bearer x' }],
+  ])('is refused, whatever it asks for: %s', async (_, fields, headers) => {
+    const code = await codeOf(browser);
+    for (const grant of [{ grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK }, {}]) {
+      const answer = await service.post(ENDPOINT, form({ ...grant, ...fields }), { 'content-type': FORM, ...headers });
+      expectError(answer, { status: 401, error: 'invalid_client', hint: undefined });
+      expect(answer.headers.get('www-authenticate')).toMatch(/^Basic realm="[^"]+"$/);
+    }
+    expect((await exchangeCode(service, code)).status).toBe(200);
+  });
+
+  it('is told so when it proves it in two ways, or as two', async () => {
+    const both = await service.post(ENDPOINT, form({ client_secret: BACKEND_SECRET }), basic(FORM));
+    expectInvalidRequest(both, /^client_secret: given twice/);
+    expectInvalidRequest(await service.post(ENDPOINT, form({ client_id: ACME_NATIVE }), basic(FORM)), /^client_id: /);
+  });
+
+  it('is none that gets its token at the page', async () => {
+    const answer = await askToken(service, {
+      client_id: ACME_SITE,
+      client_secret: undefined,
+      grant_type: 'refresh_token',
+    });
+    const expected = { status: 400, error: 'unauthorized_client', description: NOT_AUTHORIZED, hint: /^client_id: / };
+    expectError(answer, expected);
+  });
+});
+
+describe('what does not belong to a code', () => {
+  it.each<[string, (code: string) => Promise<Answer>]>([
+    ['another client', (code) => exchangeCode(service, code, { ...OTHER })],
+    ['another redirect_uri', (code) => exchangeCode(service, code, { redirect_uri: `${BACKEND_CALLBACK}/` })],
+    ['a redirect_uri of another client', (code) => exchangeCode(service, code, { redirect_uri: OTHER_CALLBACK })],
+    ['a verifier nobody asked for', (code) => exchangeCode(service, code, { code_verifier: pkce().verifier })],
+  ])('is refused and burns nothing: %s', async (_, send) => {
+    const code = await codeOf(browser);
+    const wrong = await send(code);
+    expectInvalidGrant(wrong);
+    const right = await exchangeCode(service, code);
+    expect(right.status).toBe(200);
+    expectInvalidGrant(await send(code));
+    expect(await isGood(right.body.access_token), 'nothing is revoked either').toBe(true);
+  });
+
+  it.each<[string, string | undefined, string?]>([
+    ['none', undefined],
+    ['another', pkce().verifier],
+    ['the challenge', 'the challenge'],
+    ['one of 42 characters, which fits', 'x'.repeat(42), 'x'.repeat(42)],
+    ['one of 129 characters, which fits', 'x'.repeat(129), 'x'.repeat(129)],
+    ['one with other characters, which fits', 'ä'.repeat(43), 'ä'.repeat(43)],
+    ['an empty one', ''],
+  ])('is refused as a verifier, and burns nothing: %s', async (_, shown, asked) => {
+    const { verifier, asked: challenge } = pkce(asked);
+    const code = await codeOf(browser, challenge);
+    const code_verifier = shown === 'the challenge' ? challenge.code_challenge : shown;
+    const fields = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...AS_BACKEND };
+    const body = { ...fields, ...(code_verifier !== undefined && { code_verifier }) };
+    for (let n = 0; n < 3; n++) expectInvalidGrant(await service.post(ENDPOINT, form(body), { 'content-type': FORM }));
+    const right = await exchangeCode(service, code, { code_verifier: verifier });
+    expect(right.status).toBe(asked === undefined ? 200 : 400);
+  });
+
+  it.each([43, 128])('is no verifier of %i characters that fits', async (length) => {
+    const { verifier, asked } = pkce('-._~x'.repeat(30).slice(0, length));
+    const answer = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
+    expect(answer.status).toBe(200);
+  });
+
+  it('is a parameter that is missing or of another shape', async () => {
+    const code = await codeOf(browser);
+    expectInvalidRequest(await exchangeCode(service, code, { redirect_uri: undefined }), /^redirect_uri: /);
+    expectInvalidRequest(await askToken(service, { grant_type: 'authorization_code' }), /^code: /);
+    expectInvalidRequest(await askToken(service, { grant_type: 'refresh_token' }), /^refresh_token: /);
+    for (const value of [0, null, [code], { $ne: '' }]) {
+      const body = { grant_type: 'authorization_code', code: value, redirect_uri: BACKEND_CALLBACK, ...AS_BACKEND };
+      expectInvalidRequest(await service.post(ENDPOINT, body), /^code: /);
+    }
+    const twice = `${form({ ...AS_BACKEND, grant_type: 'authorization_code', code })}&code=x`;
+    expectInvalidRequest(await service.post(ENDPOINT, twice, { 'content-type': FORM }), /^body: /);
+  });
+});
+
+describe('the life of a code', () => {
+  it('ends after five minutes', async () => {
+    const [early, late] = [await codeOf(browser), await codeOf(browser)];
+    service.clock.move(298);
+    expect((await exchangeCode(service, early)).status).toBe(200);
+    service.clock.move(3);
+    expectInvalidGrant(await exchangeCode(service, late));
+  });
+
+  it('does not begin for what never was a code', async () => {
+    const { access_token, refresh_token } = (await exchangeCode(service, await codeOf(browser))).body;
+    const code = await codeOf(browser);
+    const body = { bearer_type: 'agent', client_id: ACME_BACKEND, customer_id: await newCustomer(access_token) };
+    const transfer = await service.post('/v2/customer/identity_transfer', body, bearer(access_token));
+    const others = [transfer.body.identity_transfer_token, access_token, refresh_token];
+    for (const other of [...others, 'x', code.replace('dev:', ''), code.toLowerCase(), `${code} `, ` ${code}`])
+      expectInvalidGrant(await exchangeCode(service, other));
+    expect((await exchangeCode(service, code)).status).toBe(200);
+  });
+
+  it('is one exchange: of 30 parallel ones one wins, and its tokens go on working', async () => {
+    for (let round = 0; round < 3; round++) {
+      const code = await codeOf(browser);
+      const answers = await Promise.all(Array.from({ length: 30 }, () => exchangeCode(service, code)));
+      const [winner, ...more] = answers.filter(({ status }) => status === 200);
+      expect(more).toEqual([]);
+      for (const loser of answers.filter((answer) => answer !== winner)) expectInvalidGrant(loser);
+      expect(await isGood(winner?.body.access_token)).toBe(true);
+      expect((await refresh(service, winner?.body.refresh_token)).status).toBe(200);
+    }
+  });
+
+  it('is over after the exchange: a replay is refused, and ends the tokens that it gave', async () => {
+    const { verifier, asked } = pkce();
+    const code = await codeOf(browser, asked);
+    const exchange = (more = {}) => exchangeCode(service, code, { code_verifier: verifier, ...more });
+    const first = await exchange();
+    const refreshed = await refresh(service, first.body.refresh_token);
+    const bystander = (await exchangeCode(service, await codeOf(browser))).body;
+    for (const wrong of [{ ...OTHER }, { code_verifier: pkce().verifier }]) expectInvalidGrant(await exchange(wrong));
+    expect(await isGood(first.body.access_token)).toBe(true);
+    expectInvalidGrant(await exchange());
+    expect(await isGood(first.body.access_token)).toBe(false);
+    expect(await isGood(refreshed.body.access_token)).toBe(false);
+    expectInvalidGrant(await refresh(service, refreshed.body.refresh_token));
+    expect(await isGood(bystander.access_token)).toBe(true);
+    expect((await refresh(service, bystander.refresh_token)).status).toBe(200);
+  });
+});
+
+describe('a refresh', () => {
+  it('may ask for what was granted, and is refused what was not', async () => {
+    const first = (await exchangeCode(service, await codeOf(browser))).body;
+    expectInvalidRequest(
+      await refresh(service, first.refresh_token, { scope: 'agents:read' }),
+      'scope: more than was granted',
+    );
+    const again = (await exchangeCode(service, await codeOf(browser))).body;
+    expect((await refresh(service, again.refresh_token, { scope: 'customers:own' })).body.scope).toBe('customers:own');
+  });
+
+  it('gives the next pair for the same agent, organization and scope', async () => {
+    const first = (await exchangeCode(service, await codeOf(browser))).body;
+    const answer = await refresh(service, first.refresh_token);
+    expect(answer.status).toBe(200);
+    expect(Object.keys(answer.body)).toEqual(Object.keys(first));
+    const { access_token, refresh_token, ...same } = answer.body;
+    expect(first).toMatchObject(same);
+    expect(access_token).not.toBe(first.access_token);
+    expect(refresh_token).not.toBe(first.refresh_token);
+    expect(await isGood(access_token)).toBe(true);
+    expect(await isGood(first.access_token)).toBe(true);
+  });
+
+  it('goes on for ever, as long as no pause is longer than 30 days', async () => {
+    let token = await firstRefreshToken();
+    for (let n = 0; n < 3; n++) {
+      service.clock.move(THIRTY_DAYS - 10);
+      token = (await refresh(service, token)).body.refresh_token;
+    }
+    service.clock.move(THIRTY_DAYS + 1);
+    expectInvalidGrant(await refresh(service, token));
+  });
+
+  it.each([0, 9])('sent again after %i s replaces the successor, of which only the last lives', async (seconds) => {
+    const token = await firstRefreshToken();
+    const lost = await refresh(service, token);
+    const again = await afterSeconds(seconds, () => refresh(service, token));
+    expect(again.status).toBe(200);
+    expect(again.body.refresh_token).not.toBe(lost.body.refresh_token);
+    const next = await refresh(service, again.body.refresh_token);
+    expect(next.status).toBe(200);
+    expectInvalidGrant(await refresh(service, lost.body.refresh_token));
+    expectInvalidGrant(await refresh(service, next.body.refresh_token));
+  });
+
+  it('with a successor that was replaced ends the chain with its access tokens', async () => {
+    const token = await firstRefreshToken();
+    const lost = await refresh(service, token);
+    const again = await afterSeconds(1, () => refresh(service, token));
+    await afterSeconds(1, async () => expectInvalidGrant(await refresh(service, lost.body.refresh_token)));
+    expectInvalidGrant(await refresh(service, again.body.refresh_token));
+    for (const { body } of [lost, again]) expect(await isGood(body.access_token)).toBe(false);
+  });
+
+  it('sent again after 10 s ends the chain with its access tokens', async () => {
+    const first = (await exchangeCode(service, await codeOf(browser))).body;
+    const next = await refresh(service, first.refresh_token);
+    expectInvalidGrant(await afterSeconds(11, () => refresh(service, first.refresh_token)));
+    expectInvalidGrant(await refresh(service, next.body.refresh_token));
+    expect(await isGood(first.access_token)).toBe(false);
+    expect(await isGood(next.body.access_token)).toBe(false);
+  });
+
+  it('sent again once the successor was used ends the chain, also within 10 s', async () => {
+    const token = await firstRefreshToken();
+    const next = await refresh(service, token);
+    const third = await refresh(service, next.body.refresh_token);
+    expect(third.status).toBe(200);
+    expectInvalidGrant(await refresh(service, token));
+    expectInvalidGrant(await refresh(service, third.body.refresh_token));
+    expect(await isGood(third.body.access_token)).toBe(false);
+  });
+
+  it('ten times at the very same moment has one winner, and the chain lives', async () => {
+    const token = await firstRefreshToken();
+    vi.spyOn(service.clock, 'now').mockReturnValue(service.clock.now());
+    const answers = await Promise.all(Array.from({ length: 10 }, () => refresh(service, token)));
+    const winners = answers.filter(({ status }) => status === 200);
+    expect(winners).toHaveLength(1);
+    for (const answer of answers) if (answer.status !== 200) expectInvalidGrant(answer);
+    vi.restoreAllMocks();
+    expect((await refresh(service, winners[0]?.body.refresh_token)).status).toBe(200);
+  });
+
+  it('twenty times in parallel leaves one live chain, that of one of the answers', async () => {
+    const token = await firstRefreshToken();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => refresh(service, token)));
+    const given = answers.filter(({ status }) => status === 200).map(({ body }) => body);
+    expect(given.length).toBeGreaterThan(0);
+    const family = await familyOf(given[0].access_token);
+    expect(family).toMatchObject({ endedAt: null });
+    const [live, ...more] = given.filter(({ refresh_token }) => sha256(refresh_token) === family?.currentHash);
+    expect(more).toEqual([]);
+    const next = await refresh(service, live.refresh_token);
+    expect(next.status).toBe(200);
+    expect(await isGood(next.body.access_token)).toBe(true);
+  });
+
+  it('by another client is refused, and ends nothing', async () => {
+    const token = await firstRefreshToken();
+    expectInvalidGrant(await refresh(service, token, { ...OTHER }));
+    expectInvalidGrant(await refresh(service, token, { client_id: ACME_NATIVE, client_secret: undefined }));
+    const next = await refresh(service, token);
+    expect(next.status).toBe(200);
+    await afterSeconds(11, async () => expectInvalidGrant(await refresh(service, token, { ...OTHER })));
+    expect((await refresh(service, next.body.refresh_token)).status).toBe(200);
+  });
+
+  it('with what never was a refresh token is refused', async () => {
+    const { access_token, refresh_token } = (await exchangeCode(service, await codeOf(browser))).body;
+    const others = [access_token, await codeOf(browser), 'x', refresh_token.replace('dev:', ''), `${refresh_token} `];
+    for (const other of others) expectInvalidGrant(await refresh(service, other));
+    expect((await refresh(service, refresh_token)).status).toBe(200);
+  });
+
+  it('ends with the agent’s password, as the access tokens do', async () => {
+    const first = (await exchangeCode(service, await codeOf(browser))).body;
+    const next = (await refresh(service, first.refresh_token)).body;
+    const unused = await codeOf(browser);
+    await changePassword(service, registry, ACME_AGENT.email);
+    expectInvalidGrant(await refresh(service, next.refresh_token));
+    for (const { access_token } of [first, next]) expect(await isGood(access_token)).toBe(false);
+    expectInvalidGrant(await exchangeCode(service, unused));
+    await changePassword(service, registry, 'nobody');
+    service.clock.move(1);
+    const after = (await exchangeCode(service, await codeOf(new AgentBrowser(service)))).body;
+    expect((await refresh(service, after.refresh_token)).status).toBe(200);
+  });
+});
+
+describe('DELETE /v2/token', () => {
+  it('ends the bearer, and the chain it belongs to', async () => {
+    const first = (await exchangeCode(service, await codeOf(browser))).body;
+    const next = (await refresh(service, first.refresh_token)).body;
+    const bystander = (await exchangeCode(service, await codeOf(browser))).body;
+    const answer = await service.send('DELETE', ENDPOINT, bearer(next.access_token));
+    expect(answer).toMatchObject({ status: 200, body: {} });
+    for (const { access_token } of [first, next]) expect(await isGood(access_token)).toBe(false);
+    expectInvalidGrant(await refresh(service, next.refresh_token));
+    expect(await isGood(bystander.access_token)).toBe(true);
+    expect((await refresh(service, bystander.refresh_token)).status).toBe(200);
+  });
+
+  it('ends nothing for the client’s credentials', async () => {
+    const answer = await service.send('DELETE', ENDPOINT, basic());
+    expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
+  });
+});
+
+describe('POST /v2/token', () => {
+  it.each([undefined, ''])('wants a grant_type, and not %j', async (grant_type) => {
+    expect((await service.post(ENDPOINT, { ...AS_BACKEND, grant_type })).body).toMatchObject({
+      error: grant_type === undefined ? 'invalid_request' : 'unsupported_grant_type',
+    });
+  });
+
+  it.each(['password', 'client_credentials', 'cookie', 'agent_token', 'constructor', '__proto__', 'Refresh_token'])(
+    'does not know the grant_type %s',
+    async (grant_type) => {
+      const answer = await askToken(service, { grant_type });
+      expectError(answer, { status: 400, error: 'unsupported_grant_type', hint: /^grant_type: / });
+    },
+  );
+
+  it('says what is wrong with a body that is neither a form nor JSON', async () => {
+    const answer = await service.post(ENDPOINT, 'grant_type=refresh_token', basic());
+    const hint = 'body: not JSON';
+    expectError(answer, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint });
+  });
+
+  it('knows no other method than POST and DELETE', async () => {
+    const answer = await service.send('GET', ENDPOINT, basic());
+    expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
+    expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
+  });
+});
+
+it('no page of another origin reads what the page, sign-in or /v2/token answers (no CORS)', async () => {
+  const origin = { origin: ACME_ORIGIN };
+  const preflight = { ...origin, 'access-control-request-method': 'POST' };
+  const paths = [`/?${queryOf({ client_id: ACME_SITE })}`, '/sign-in', '/consent', '/sign-out', ENDPOINT];
+  for (const path of paths)
+    for (const answer of [
+      await service.send('OPTIONS', path, preflight),
+      await service.send('GET', path, origin),
+      await service.post(path, '', { ...origin, 'content-type': FORM }),
+    ])
+      expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
+});
+
+it('the times to live can be set', async () => {
+  const environment = { AGENT_TOKEN_TTL: '61', AUTHORIZATION_CODE_TTL: '20', REFRESH_TOKEN_TTL: '30' };
+  const other = await startTestService({ environment });
+  try {
+    const visitor = new AgentBrowser(other);
+    const [code, late] = [await codeOf(visitor), await codeOf(visitor)];
+    const { body } = await exchangeCode(other, code);
+    const { iat, exp } = claimsOf(body.access_token) as { iat: number; exp: number };
+    expect([body.expires_in, exp - iat]).toEqual([61, 61]);
+    other.clock.move(21);
+    expectInvalidGrant(await exchangeCode(other, late));
+    other.clock.move(10);
+    expectInvalidGrant(await refresh(other, body.refresh_token));
+  } finally {
+    await other.stop();
+  }
+});
+
+function form(fields: Record<string, string>): string {
+  return new URLSearchParams(fields).toString();
+}
+
+function basic(type?: string, client = AS_BACKEND): Record<string, string> {
+  const [id, secret] = [client.client_id, client.client_secret].map((part) => form({ '': part }).slice(1));
+  const authorization = `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
+  return { authorization, ...(type !== undefined && { 'content-type': type }) };
+}
+
+function expectInvalidGrant(answer: Answer): void {
+  expectError(answer, { status: 400, error: 'invalid_grant', description: NOT_AUTHORIZED, hint: undefined });
+}
+
+/** Whether a bearer gets in as an agent; it gets an answer about an unknown customer then. */
+async function isGood(token: string): Promise<boolean> {
+  const { status } = await service.post(TOKEN, agentTokenBody({ entity_id: NOBODY }), bearer(token));
+  expect([400, 401]).toContain(status);
+  return status === 400;
+}
+
+async function newCustomer(token: string): Promise<string> {
+  return (await service.post(TOKEN, agentTokenBody(), bearer(token))).body.entity_id;
+}
+
+async function firstRefreshToken(): Promise<string> {
+  return (await exchangeCode(service, await codeOf(browser))).body.refresh_token;
+}
+
+function afterSeconds<Result>(seconds: number, act: () => Promise<Result>): Promise<Result> {
+  service.clock.move(seconds);
+  return act();
+}
+
+function familyOf(token: string): Promise<RefreshFamily | null> {
+  const [id = ''] = (claimsOf(token).jti as string).split('.', 1);
+  return service.application.get(DataSource).getRepository(RefreshFamily).findOneBy({ id });
+}

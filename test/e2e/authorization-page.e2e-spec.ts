@@ -1,0 +1,1050 @@
+import { createHash } from 'node:crypto';
+import { ServiceUnavailableException } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Agent } from '../../src/registry/agent.entity.js';
+import { Agents } from '../../src/registry/agents.js';
+import {
+  AgentBrowser,
+  BACKEND_CALLBACK,
+  changePassword,
+  claimsOf,
+  exchangeCode,
+  FOR_CODE,
+  FOR_NATIVE,
+  FOR_PUBLIC,
+  FOR_TOKEN,
+  FORM,
+  formOf,
+  NATIVE_CALLBACK,
+  pkce,
+  type Query,
+  queryOf,
+  redirected,
+} from '../support/agents.js';
+import { expectError, expectInvalidRequest, MALFORMED } from '../support/expect-error.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_PAGE,
+  ACME_PREFIX,
+  ACME_SITE,
+  PUBLIC_SITE,
+  RIVAL_AGENT,
+  RIVAL_SITE,
+  testRegistry,
+} from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+const ISS = 'https://auth.example';
+const EIGHT_HOURS = 28_800;
+/** An agent and an application that have some scopes in common, and some not; and names that are markup. */
+const MARKUP = '<script>alert("1")</script>';
+const MARKUP_SCOPE = "<img/src=x/onerror='x'>";
+const SECOND_AGENT = { email: 'second@acme.example', password: 'the second pass phrase' };
+const POWERLESS_AGENT = { email: 'powerless@acme.example', password: 'a third pass phrase' };
+
+const registry = testRegistry();
+registry.clients.push(
+  {
+    ...{ client_id: 'scoped', name: 'Scoped', client_type: 'web', organization_id: ACME },
+    ...{ redirect_uris: [ACME_PAGE], scopes: ['customers:own', 'agents:read', 'reports:read'] },
+  },
+  {
+    ...{ client_id: 'public-scoped', name: `The ${MARKUP} app`, client_type: 'web' },
+    ...{ redirect_uris: ['https://markup.example/'], scopes: ['customers:own', 'agents:read', MARKUP_SCOPE] },
+  },
+  {
+    ...{ client_id: 'with-query', name: 'With a query', client_type: 'server', organization_id: ACME },
+    ...{
+      client_secret: 'x'.repeat(32),
+      redirect_uris: ['https://acme.example/cb?tenant=1'],
+      scopes: ['customers:own'],
+    },
+  },
+  {
+    ...{ client_id: 'beyond-ascii', name: 'Bücher', client_type: 'web', organization_id: ACME },
+    ...{ redirect_uris: ['https://bücher.example/本'], scopes: ['customers:own'] },
+  },
+);
+const ofAcme = { name: 'Agent', organization_id: ACME };
+registry.agents[0] = { ...ACME_AGENT, ...ofAcme, scopes: ['customers:own', 'agents:read', MARKUP_SCOPE, 'other'] };
+registry.agents.push({ ...SECOND_AGENT, ...ofAcme, scopes: ['customers:own'] }, { ...POWERLESS_AGENT, ...ofAcme });
+
+const FOR_SCOPED: Query = { ...FOR_TOKEN, client_id: 'scoped' };
+const FOR_PUBLIC_SCOPED: Query = {
+  response_type: 'token',
+  client_id: 'public-scoped',
+  redirect_uri: 'https://markup.example/',
+};
+
+let service: TestService;
+let signedIn: AgentBrowser;
+let addresses = 0;
+beforeAll(async () => {
+  service = await startTestService({ registry, environment: { TRUST_PROXY: '1' } });
+  signedIn = newBrowser();
+  await signedIn.signIn();
+});
+afterAll(() => service?.stop());
+afterEach(() => vi.restoreAllMocks());
+
+/** A browser at an address of its own, so that no test spends another's attempts. */
+function newBrowser(address = `198.51.100.${++addresses}`): AgentBrowser {
+  return new AgentBrowser(service, { 'x-forwarded-for': address });
+}
+
+describe('a request whose client or redirect URI is not certain', () => {
+  const variants: [string, string | string[] | undefined][] = [
+    ['no redirect_uri', undefined],
+    ['an empty one', ''],
+    ['the same one twice', [ACME_PAGE, ACME_PAGE]],
+    ['a second one', [ACME_PAGE, 'https://evil.example/']],
+    ['another host', 'https://evil.example/chat/'],
+    ['userinfo', 'https://acme.example@evil.example/chat/'],
+    ['userinfo before the right host', 'https://evil@acme.example/chat/'],
+    ['a backslash before an @', 'https://evil.example\\@acme.example/chat/'],
+    ['a backslash for a slash', 'https://acme.example\\chat/'],
+    ['a host in upper case', 'https://ACME.example/chat/'],
+    ['a path in upper case', 'https://acme.example/Chat/'],
+    ['a scheme in upper case', 'HTTPS://acme.example/chat/'],
+    ['another scheme', 'http://acme.example/chat/'],
+    ['another port', 'https://acme.example:8443/chat/'],
+    ['the default port, written out', 'https://acme.example:443/chat/'],
+    ['a fragment', `${ACME_PAGE}#x`],
+    ['an empty fragment', `${ACME_PAGE}#`],
+    ['an encoded slash', 'https://acme.example/chat%2f'],
+    ['dot segments', 'https://acme.example/chat/../chat/'],
+    ['encoded dot segments', 'https://acme.example/chat/%2e%2e/chat/'],
+    ['an extra query', `${ACME_PAGE}?next=https://evil.example/`],
+    ['a code in its query', `${ACME_PAGE}?code=stolen`],
+    ['an empty query', `${ACME_PAGE}?`],
+    ['no slash at its end', 'https://acme.example/chat'],
+    ['two slashes at its end', `${ACME_PAGE}/`],
+    ['a path below', `${ACME_PAGE}x`],
+    ['a subdomain', 'https://evil.acme.example/chat/'],
+    ['a host that ends like it', 'https://evilacme.example/chat/'],
+    ['a host that begins like it', 'https://acme.example.evil.example/chat/'],
+    ['a host with a dot at its end', 'https://acme.example./chat/'],
+    ['a letter of another script', 'https://аcme.example/chat/'],
+    ['a space before it', ` ${ACME_PAGE}`],
+    ['a line break after it', `${ACME_PAGE}\n`],
+    ['a zero byte after it', `${ACME_PAGE}\0`],
+    ['no scheme', '//acme.example/chat/'],
+    ['a path alone', '/chat/'],
+    ['javascript:', 'javascript:alert(1)//https://acme.example/chat/'],
+    ['data:', 'data:text/html,https://acme.example/chat/'],
+    ["another client's", 'https://rival.example/'],
+  ];
+
+  it.each(variants)('gets an error page, and never a redirect: %s', async (_, redirect_uri) => {
+    expectErrorPage(await signedIn.open({ ...FOR_TOKEN, redirect_uri, state: 's' }), 'redirect_uri: ');
+    expectErrorPage(await newBrowser().open({ ...FOR_TOKEN, redirect_uri, response_type: 'code' }), 'redirect_uri: ');
+  });
+
+  it('gets it also where the client admits paths below for the cookie grant', async () => {
+    const prefix = { ...FOR_TOKEN, client_id: ACME_PREFIX };
+    expectErrorPage(await signedIn.open({ ...prefix, redirect_uri: 'https://acme.example/app/x' }), 'redirect_uri: ');
+    expect((await signedIn.open({ ...prefix, redirect_uri: 'https://acme.example/app' })).status).toBe(302);
+  });
+
+  it.each([
+    ['none', undefined],
+    ['an empty one', ''],
+    ['an unknown one', 'nobody'],
+    ['another case', 'ACME-SITE'],
+    ['a space after it', 'acme-site '],
+    ['the same one twice', [ACME_SITE, ACME_SITE]],
+    ['a second one', [ACME_SITE, RIVAL_SITE]],
+    ['a name that objects have', '__proto__'],
+    ["another client's", RIVAL_SITE],
+  ])('gets an error page: %s for client_id', async (_, client_id) => {
+    expectErrorPage(await signedIn.open({ ...FOR_TOKEN, client_id }), /(client_id|redirect_uri): /);
+  });
+
+  it('gets an error page without any query at all', async () => {
+    expectErrorPage(await signedIn.send('GET', '/'), 'client_id: ');
+    expectErrorPage(await signedIn.open(''), 'client_id: ');
+  });
+
+  it('gets the one error shape when it wants JSON', async () => {
+    const accept = { accept: 'application/json' };
+    expectInvalidRequest(await signedIn.open({ ...FOR_TOKEN, client_id: 'nobody' }, accept), 'client_id: unknown');
+    const wrong = { ...FOR_TOKEN, redirect_uri: 'https://evil.example/' };
+    expectInvalidRequest(await signedIn.open(wrong, accept), /^redirect_uri: .* trailing slash$/);
+  });
+
+  it('gets it too where the address comes back with a form', async () => {
+    const doctored = queryOf({ ...FOR_TOKEN, redirect_uri: 'https://evil.example/' });
+    const browser = newBrowser();
+    const page = await browser.open(FOR_TOKEN);
+    expectErrorPage(await browser.submit(page, { ...ACME_AGENT, request: doctored }), 'redirect_uri: ');
+    expect([...browser.cookies.keys()]).toEqual(['__Host-form']);
+    const consent = await signedIn.open({ ...FOR_TOKEN, prompt: 'consent' });
+    expectErrorPage(await signedIn.submit(consent, { request: doctored, decision: 'allow' }), 'redirect_uri: ');
+  });
+});
+
+describe('any other fault of a request', () => {
+  const { asked } = pkce();
+  const native = { ...FOR_NATIVE, ...asked };
+  const long = 'x'.repeat(1001);
+  it.each<[string, Query, '?' | '#', string]>([
+    ['code for a web application', { ...FOR_TOKEN, response_type: 'code' }, '?', 'response_type: must be token'],
+    ['token for a server application', { ...FOR_CODE, response_type: 'token' }, '#', 'response_type: must be code'],
+    ['token for a native application', { ...native, response_type: 'token' }, '#', 'response_type: must be code'],
+    ['no response_type', { ...FOR_TOKEN, response_type: undefined }, '#', 'response_type: required'],
+    ['an empty response_type', { ...FOR_CODE, response_type: '' }, '?', 'response_type: required'],
+    ['another response_type', { ...FOR_TOKEN, response_type: 'id_token' }, '#', 'response_type: must be token'],
+    ['two response_types', { ...FOR_CODE, response_type: 'code token' }, '?', 'response_type: must be code'],
+    ['Code', { ...FOR_CODE, response_type: 'Code' }, '?', 'response_type: must be code'],
+    ['a repeated response_type', { ...FOR_CODE, response_type: ['code', 'code'] }, '?', 'response_type: given more'],
+    ['a repeated state', { ...FOR_CODE, state: ['s', 't'] }, '?', 'state: given more'],
+    ['a repeated scope', { ...FOR_TOKEN, scope: ['customers:own', 'x'] }, '#', 'scope: given more'],
+    ['a repeated prompt', { ...FOR_TOKEN, prompt: ['none', 'none'] }, '#', 'prompt: given more'],
+    ['a repeated flow', { ...FOR_TOKEN, flow: ['redirect', 'button'] }, '#', 'flow: given more'],
+    ['a repeated code_challenge', { ...native, code_challenge: ['x', 'y'] }, '?', 'code_challenge: given more'],
+    [
+      'a challenge without a method',
+      { ...native, code_challenge_method: undefined },
+      '?',
+      'code_challenge_method: must',
+    ],
+    ['the same of a server', { ...FOR_CODE, code_challenge: asked.code_challenge }, '?', 'code_challenge_method: must'],
+    ['the method plain', { ...native, code_challenge_method: 'plain' }, '?', 'code_challenge_method: must'],
+    ['the method s256', { ...native, code_challenge_method: 's256' }, '?', 'code_challenge_method: must'],
+    ['a method without a challenge', { ...FOR_CODE, code_challenge_method: 'S256' }, '?', 'code_challenge: required'],
+    ['a challenge of 42 characters', { ...native, code_challenge: 'x'.repeat(42) }, '?', 'code_challenge: must be 43'],
+    ['a challenge of 44 characters', { ...native, code_challenge: 'x'.repeat(44) }, '?', 'code_challenge: must be 43'],
+    ['a challenge that is no base64url', { ...native, code_challenge: '+'.repeat(43) }, '?', 'code_challenge: must be'],
+    ['a native application without PKCE', FOR_NATIVE, '?', 'code_challenge: required for a native'],
+    ['an empty challenge of it', { ...native, code_challenge: '' }, '?', 'code_challenge: required'],
+    ['PKCE for a token', { ...FOR_TOKEN, ...asked }, '#', 'code_challenge: only with'],
+    ['another prompt', { ...FOR_TOKEN, prompt: 'select_account' }, '#', 'prompt: must be'],
+    ['prompt none with another', { ...FOR_TOKEN, prompt: 'none login' }, '#', 'prompt: none stands alone'],
+    ['another flow', { ...FOR_TOKEN, flow: 'popup' }, '#', 'flow: must be'],
+    ['flow button for a private scheme', { ...native, flow: 'button' }, '?', 'flow: button needs'],
+    ['a state that is too long', { ...FOR_CODE, state: long }, '?', 'state: must be at most'],
+    ['a state with a line break', { ...FOR_CODE, state: 'a\r\nX-Evil: 1' }, '?', 'state: must be at most'],
+    ['a state beyond ASCII', { ...FOR_CODE, state: 'ä' }, '?', 'state: must be at most'],
+  ])('goes back to the application, before anybody signs in: %s', async (_, parameters, mode, hint) => {
+    const query: Query = { state: 's +&#?=%', ...parameters };
+    for (const browser of [newBrowser(), signedIn]) {
+      const answer = await browser.open(query);
+      expect(answer).toMatchObject({ status: 302, text: '', cookies: [] });
+      expect(redirected(answer)).toEqual({
+        target: query.redirect_uri,
+        mode,
+        parameters: {
+          error: 'invalid_request',
+          error_description: MALFORMED,
+          error_hint: expect.stringMatching(new RegExp(`^${hint}`)),
+          state: [query.state].flat()[0],
+          iss: ISS,
+        },
+      });
+    }
+  });
+
+  it('is not a parameter without a value, which counts as left out (RFC 6749 section 3.1)', async () => {
+    const answer = await signedIn.open({ ...FOR_TOKEN, state: '', scope: '', prompt: '', flow: '' });
+    const { parameters } = redirected(answer);
+    expect(parameters).toMatchObject({ scope: 'customers:own' });
+    expect(parameters).not.toHaveProperty('state');
+  });
+
+  it('is not a parameter that nobody knows', async () => {
+    const answer = await signedIn.open({ ...FOR_TOKEN, nonce: ['a', 'b'], claims: '{}', __proto__: 'x' });
+    expect(redirected(answer).parameters).toHaveProperty('access_token');
+  });
+});
+
+describe('the answer to a web application', () => {
+  it('stands in the fragment, percent-encoded, in the order of the contract', async () => {
+    const answer = await newBrowser().authorize({ ...FOR_TOKEN, state: 'a b&c' });
+    expect(answer.status).toBe(302);
+    expect(answer.headers.get('location')).toMatch(
+      /^https:\/\/acme\.example\/chat\/#access_token=dev%3A[\w-]+\.[\w-]+\.[\w-]+&token_type=Bearer&expires_in=28800&scope=customers%3Aown&state=a%20b%26c&iss=https%3A%2F%2Fauth\.example$/,
+    );
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+  });
+
+  it('carries a token of the agent, for the application and the agent’s organization', async () => {
+    const { parameters } = redirected(await signedIn.open(FOR_TOKEN));
+    const claims = { aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME, scope: 'customers:own' };
+    expect(claimsOf(parameters.access_token as string)).toMatchObject(claims);
+  });
+
+  it('gives the state back character for character', async () => {
+    for (const state of ['a?b=c&d#e', '%2F%', '"<>\'`', '+', 'https://evil.example/?x=y'])
+      expect(redirected(await signedIn.open({ ...FOR_TOKEN, state })).parameters.state).toBe(state);
+  });
+
+  it('reads a query with a question mark in it to its end', async () => {
+    const answer = await signedIn.open(`${queryOf(FOR_CODE)}&state=a?b&${queryOf(pkce().asked)}&prompt=nonsense`);
+    expect(redirected(answer).parameters).toMatchObject({ state: 'a?b', error: 'invalid_request' });
+  });
+
+  it('is written in ASCII where the registered address is not', async () => {
+    const answer = await signedIn.open({
+      ...FOR_TOKEN,
+      client_id: 'beyond-ascii',
+      redirect_uri: 'https://bücher.example/本',
+    });
+    expect(answer.headers.get('location')).toMatch(/^https:\/\/b%C3%BCcher\.example\/%E6%9C%AC#access_token=/);
+  });
+});
+
+describe('the answer to a server or native application', () => {
+  it('is a code in the query, with state and iss and nothing else', async () => {
+    const answer = await signedIn.open({ ...FOR_CODE, state: 's' });
+    expect(redirected(answer)).toEqual({
+      target: BACKEND_CALLBACK,
+      mode: '?',
+      parameters: { code: expect.stringMatching(/^dev:[\w-]{43}$/), state: 's', iss: ISS },
+    });
+    expect(redirected(await signedIn.open(FOR_CODE)).parameters).toEqual({ code: expect.anything(), iss: ISS });
+  });
+
+  it('goes to a private-use scheme where that is registered', async () => {
+    const { target, parameters } = redirected(await signedIn.open({ ...FOR_NATIVE, ...pkce().asked }));
+    expect(target).toBe(NATIVE_CALLBACK);
+    expect(parameters).toHaveProperty('code');
+  });
+
+  it('joins the query that the registered address has', async () => {
+    const redirect_uri = 'https://acme.example/cb?tenant=1';
+    const answer = await signedIn.open({ ...FOR_CODE, client_id: 'with-query', redirect_uri });
+    expect(answer.headers.get('location')).toMatch(/^https:\/\/acme\.example\/cb\?tenant=1&code=dev%3A[\w-]{43}&iss=/);
+  });
+
+  it('is void as a code once the agent has a new password', async () => {
+    const code = redirected(await signedIn.open(FOR_CODE)).parameters.code as string;
+    await withNewPassword(ACME_AGENT, async () => {
+      expect((await exchangeCode(service, code)).body).toMatchObject({ error: 'invalid_grant' });
+    });
+  });
+});
+
+describe('prompt', () => {
+  it('none shows no page: login_required, consent_required, or the answer', async () => {
+    const ask = async (browser: AgentBrowser, parameters: Query) =>
+      redirected(await browser.open({ ...parameters, prompt: 'none' })).parameters;
+    expect(await ask(newBrowser(), FOR_TOKEN)).toMatchObject({ error: 'login_required', iss: ISS });
+    expect(await ask(newBrowser(), FOR_CODE)).toMatchObject({ error: 'login_required', iss: ISS });
+    expect(await ask(signedIn, FOR_PUBLIC)).toMatchObject({ error: 'consent_required', iss: ISS });
+    expect(await ask(signedIn, FOR_TOKEN)).toHaveProperty('access_token');
+  });
+
+  it('login asks to sign in again, once', async () => {
+    const browser = newBrowser();
+    await browser.signIn();
+    const page = await browser.open({ ...FOR_TOKEN, prompt: 'login' });
+    expect(titleOf(page)).toBe('Sign in');
+    const answer = await browser.submit(page, ACME_AGENT);
+    const next = await browser.send('GET', answer.headers.get('location') as string);
+    expect(redirected(next).parameters).toHaveProperty('access_token');
+  });
+
+  it('login lets another agent take over', async () => {
+    const browser = newBrowser();
+    const before = await browser.authorize();
+    const after = await browser.authorize({ ...FOR_TOKEN, prompt: 'login' }, SECOND_AGENT);
+    const subject = (answer: Answer) => claimsOf(redirected(answer).parameters.access_token as string).sub;
+    expect(subject(after)).not.toBe(subject(before));
+  });
+
+  it('consent asks for consent also where none is needed', async () => {
+    const page = await signedIn.open({ ...FOR_TOKEN, prompt: 'consent' });
+    expect(titleOf(page)).toBe('Allow access');
+    expect(page.text, 'an application of its own').not.toContain('for every organization');
+    const answer = await signedIn.submit(page, { decision: 'allow' });
+    expect(answer.status).toBe(303);
+    expect(redirected(answer).parameters).toHaveProperty('access_token');
+    expect(titleOf(await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'login consent' }))).toBe('Allow access');
+  });
+});
+
+describe('whom an application may ask', () => {
+  it('is, for a private one, the agents of its own organization, without a question', async () => {
+    const answer = await newBrowser().authorize(FOR_CODE);
+    expect(redirected(answer).parameters).toHaveProperty('code');
+  });
+
+  it('is no agent of another organization', async () => {
+    const answer = await newBrowser().authorize({ ...FOR_TOKEN, state: 's' }, RIVAL_AGENT);
+    const refusal = { error: 'access_denied', error_description: expect.any(String), state: 's', iss: ISS };
+    expect(redirected(answer).parameters).toMatchObject(refusal);
+    expect(redirected(answer).parameters).not.toHaveProperty('access_token');
+    const page = await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'consent' }, RIVAL_AGENT);
+    expect(redirected(page).parameters).toMatchObject({ error: 'access_denied' });
+  });
+
+  it('is every agent for a public one, each of which is asked once', async () => {
+    const browser = newBrowser();
+    const page = await browser.authorize(FOR_PUBLIC, SECOND_AGENT);
+    expect(page.status).toBe(200);
+    expect(page.text).toContain('Widget for everybody');
+    expect(page.text).toContain('create customers, and act in the name of each of your customers');
+    expect(page.text).toContain(SECOND_AGENT.email);
+    expect(page.text).toContain('It is an application for every organization, not one of your own.');
+    const allowed = await browser.submit(page, { decision: 'allow' });
+    expect(allowed.status).toBe(303);
+    expect(redirected(allowed)).toMatchObject({ mode: '#', parameters: { scope: 'customers:own', iss: ISS } });
+    const again = redirected(await browser.open(FOR_PUBLIC));
+    expect(claimsOf(again.parameters.access_token as string)).toMatchObject({ client_id: PUBLIC_SITE });
+    expect(titleOf(await newBrowser().authorize(FOR_PUBLIC, RIVAL_AGENT))).toBe('Allow access');
+  });
+
+  it('is asked again by a public one that wants more, and not for what it has', async () => {
+    const ask = (scope: string) => signedIn.open({ ...FOR_PUBLIC_SCOPED, scope });
+    const allow = async (scope: string) => signedIn.submit(await ask(scope), { decision: 'allow' });
+    expect(redirected(await allow('agents:read')).parameters).toMatchObject({ scope: 'agents:read' });
+    expect(titleOf(await ask('agents:read customers:own'))).toBe('Allow access');
+    expect(redirected(await allow('customers:own')).parameters).toMatchObject({ scope: 'customers:own' });
+    for (const scope of ['agents:read', 'customers:own', 'customers:own agents:read'])
+      expect(redirected(await ask(scope)).parameters).toMatchObject({ scope });
+  });
+
+  it('may say no, and is asked again the next time', async () => {
+    const page = await signedIn.open({ ...FOR_PUBLIC, state: 's' });
+    const answer = await signedIn.submit(page, { decision: 'deny' });
+    expect(answer.status).toBe(303);
+    expect(redirected(answer).parameters).toMatchObject({ error: 'access_denied', state: 's', iss: ISS });
+    expect(titleOf(await signedIn.open(FOR_PUBLIC))).toBe('Allow access');
+  });
+
+  it.each(['', 'ALLOW', 'yes'])('has said nothing with the decision %j', async (decision) => {
+    const page = await signedIn.open(FOR_PUBLIC);
+    expectErrorPage(await signedIn.submit(page, { decision }), 'decision: ');
+    expect(titleOf(await signedIn.open(FOR_PUBLIC))).toBe('Allow access');
+  });
+
+  it('is asked to sign in when the session has ended before the answer', async () => {
+    const browser = newBrowser();
+    const page = await browser.authorize(FOR_PUBLIC);
+    browser.cookies.delete('__Host-agent_session');
+    expect(titleOf(await browser.submit(page, { decision: 'allow' }))).toBe('Sign in');
+  });
+});
+
+describe('the granted scope', () => {
+  it.each([
+    ['all that both have when the request leaves it out', undefined, 'customers:own agents:read'],
+    ['what was asked for', 'agents:read', 'agents:read'],
+    ['in the order of the request', 'agents:read customers:own', 'agents:read customers:own'],
+    ['once', 'agents:read agents:read', 'agents:read'],
+    ['without what the client lacks', 'agents:read other', 'agents:read'],
+    ['without what the agent lacks', 'reports:read agents:read', 'agents:read'],
+    ['whatever spaces stand between', '  agents:read   customers:own ', 'agents:read customers:own'],
+  ])('is %s', async (_, scope, granted) => {
+    const { parameters } = redirected(await signedIn.open({ ...FOR_SCOPED, scope }));
+    expect(parameters.scope).toBe(granted);
+    expect(claimsOf(parameters.access_token as string).scope).toBe(granted);
+  });
+
+  it.each(['reports:read', 'other', 'nothing', 'CUSTOMERS:OWN', 'customers', ' ', MARKUP])(
+    'is nothing, and the answer invalid_scope, for %j',
+    async (scope) => {
+      const { parameters } = redirected(await signedIn.open({ ...FOR_SCOPED, scope, state: 's' }));
+      expect(parameters).toMatchObject({ error: 'invalid_scope', state: 's', iss: ISS });
+      expect(parameters).not.toHaveProperty('access_token');
+    },
+  );
+
+  it('is nothing for an agent that has none', async () => {
+    const answer = await newBrowser().authorize(FOR_CODE, POWERLESS_AGENT);
+    expect(redirected(answer).parameters).toMatchObject({ error: 'invalid_scope' });
+  });
+});
+
+describe('flow=button', () => {
+  const forOpener = { ...FOR_TOKEN, flow: 'button', state: 's"</script>' };
+
+  it('gives the answer to the opener, under the origin of the redirect URI and no other', async () => {
+    const page = await signedIn.open(forOpener);
+    expect(page.status).toBe(200);
+    expect(page.headers.get('location')).toBeNull();
+    const { message, origin } = openerData(page);
+    expect(origin).toBe('https://acme.example');
+    expect(message).toEqual({
+      access_token: expect.stringMatching(/^dev:/),
+      ...{ token_type: 'Bearer', expires_in: '28800', scope: 'customers:own', state: 's"</script>', iss: ISS },
+    });
+  });
+
+  it('gives a code, and errors, the same way', async () => {
+    const code = await signedIn.open({ ...FOR_CODE, flow: 'button' });
+    expect(openerData(code)).toMatchObject({ origin: 'https://backend.acme.example', message: { iss: ISS } });
+    expect(openerData(code).message).toHaveProperty('code');
+    for (const [more, error] of [
+      [{ prompt: 'none' }, 'login_required'],
+      [{ response_type: 'code' }, 'invalid_request'],
+    ] as const)
+      expect(openerData(await newBrowser().open({ ...forOpener, ...more }))).toMatchObject({ message: { error } });
+    const denied = await signedIn.submit(await signedIn.open({ ...FOR_PUBLIC, flow: 'button' }), { decision: 'deny' });
+    expect(openerData(denied)).toMatchObject({
+      origin: 'https://widget.example',
+      message: { error: 'access_denied', iss: ISS },
+    });
+  });
+
+  it('lets the page run one script, by its hash, and keeps the way to the opener on every page of it', async () => {
+    const browser = newBrowser();
+    const pages = [await browser.open(forOpener), await browser.signIn({ ...ACME_AGENT, password: 'x' }, forOpener)];
+    await browser.signIn(ACME_AGENT, forOpener);
+    pages.push(await browser.open({ ...forOpener, prompt: 'consent' }), await browser.open(forOpener));
+    for (const page of pages) expect(page.headers.get('cross-origin-opener-policy')).toBeNull();
+    const script = /<script>(.*?)<\/script>/s.exec(pages[3]?.text ?? '')?.[1] as string;
+    const hash = createHash('sha256').update(script).digest('base64');
+    expect(pages[3]?.headers.get('content-security-policy')).toBe(policy('https://acme.example', hash));
+  });
+});
+
+describe('signing in', () => {
+  it('leads back to the request', async () => {
+    const browser = newBrowser();
+    const answer = await browser.signIn(ACME_AGENT, { ...FOR_TOKEN, state: 'a b', scope: 'customers:own' });
+    expect(answer.status).toBe(303);
+    const location = answer.headers.get('location') as string;
+    expect(location).toMatch(/^\/\?/);
+    expect(Object.fromEntries(new URLSearchParams(location.slice(2)))).toMatchObject({ ...FOR_TOKEN, state: 'a b' });
+  });
+
+  it.each(['AGENT@Acme.Example', ' agent@acme.example '])('takes the email %j as it is meant', async (email) => {
+    expect((await newBrowser().signIn({ ...ACME_AGENT, email })).status).toBe(303);
+  });
+
+  it.each(['', 'Correct horse battery staple', `${ACME_AGENT.password} `, 'x'.repeat(2000)])(
+    'is refused with the password %j',
+    async (password) => {
+      const browser = newBrowser();
+      const page = await browser.signIn({ ...ACME_AGENT, password });
+      expect(page.status).toBe(400);
+      expect(titleOf(page)).toBe('Problem: Sign in');
+      expect([...browser.cookies.keys()]).toEqual(['__Host-form']);
+    },
+  );
+
+  it('answers an unknown email byte for byte what it answers a wrong password', async () => {
+    const unknown = { email: ACME_AGENT.email.replace('agent', 'nobdy'), password: 'wrong' };
+    const wrong = { ...ACME_AGENT, password: 'wrong' };
+    const tries = async (agent: typeof wrong) => {
+      const browser = newBrowser();
+      const answers: Answer[] = [];
+      for (let n = 0; n < 6; n++) answers.push(await browser.signIn(agent));
+      return answers.map((answer) => ({
+        status: answer.status,
+        headers: headersOf(answer),
+        text: bare(answer, agent.email),
+      }));
+    };
+    const ofWrong = await tries(wrong);
+    expect(ofWrong.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 429]);
+    expect(await tries(unknown)).toEqual(ofWrong);
+  });
+});
+
+describe('the number of attempts', () => {
+  const wrong = { ...ACME_AGENT, password: 'wrong' };
+  const failing = async (browser: AgentBrowser, times: number, agent = wrong) => {
+    for (let n = 0; n < times; n++) expect((await browser.signIn(agent)).status).toBe(400);
+  };
+
+  it('is limited for an account at an address, and the delay doubles up to a quarter of an hour', async () => {
+    const browser = newBrowser();
+    await failing(browser, 5);
+    const waits: number[] = [];
+    for (let n = 0; n < 11; n++) {
+      const held = await browser.signIn();
+      expect(held.status).toBe(429);
+      expect(held.cookies.join()).not.toContain('agent_session');
+      const wait = Number(held.headers.get('retry-after'));
+      waits.push(wait);
+      service.clock.move(wait - 1);
+      expect((await browser.signIn()).status).toBe(429);
+      service.clock.move(1);
+      await failing(browser, 1);
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
+  });
+
+  it('says how long to wait, in words, and in a header', async () => {
+    const browser = newBrowser();
+    await failing(browser, 5);
+    const page = await browser.signIn();
+    expect(page.text).toContain('Too many attempts. Try again in 1 second.');
+    expect(page.headers.get('retry-after')).toBe('1');
+  });
+
+  it('begins anew with the right password', async () => {
+    const browser = newBrowser();
+    await failing(browser, 4);
+    expect((await browser.signIn()).status).toBe(303);
+    browser.cookies.clear();
+    await failing(browser, 5);
+    expect((await browser.signIn()).status).toBe(429);
+  });
+
+  it('is not the number of another address, nor of another account', async () => {
+    const browser = newBrowser();
+    await failing(browser, 5);
+    expect((await browser.signIn()).status).toBe(429);
+    expect((await newBrowser().signIn()).status).toBe(303);
+    expect((await browser.signIn(SECOND_AGENT)).status).toBe(303);
+  });
+
+  it('is not spent by strangers for a device on which the agent has signed in before', async () => {
+    const address = '203.0.113.7';
+    const device = newBrowser(address);
+    await device.signIn(SECOND_AGENT);
+    const stranger = newBrowser(address);
+    await failing(stranger, 5, { ...SECOND_AGENT, password: 'wrong' });
+    expect((await stranger.signIn(SECOND_AGENT)).status).toBe(429);
+    expect((await device.signIn(SECOND_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(303);
+    const otherDevice = newBrowser(address);
+    await otherDevice.signIn();
+    expect((await otherDevice.signIn(SECOND_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(429);
+  });
+
+  it('is limited on a known device too', async () => {
+    const device = newBrowser();
+    await device.signIn();
+    const tries: number[] = [];
+    for (let n = 0; n < 12; n++) tries.push((await device.signIn(wrong, { ...FOR_TOKEN, prompt: 'login' })).status);
+    expect(tries).toEqual([...Array(10).fill(400), 429, 429]);
+  });
+
+  it('counts attempts that are made at the same moment', async () => {
+    const browser = newBrowser();
+    const page = await browser.open(FOR_TOKEN);
+    const guesses = Array.from({ length: 20 }, (_, n) => browser.submit(page, { ...wrong, password: `guess ${n}` }));
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 400)).toHaveLength(5);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(15);
+  });
+
+  it('is not evaded by another spelling of the email or the address', async () => {
+    const spellings = ['agent@acme.example ', 'AGENT@acme.example', ' agent@acme.example', 'agent@acme.example   '];
+    const addresses = [
+      '::ffff:203.0.113.8',
+      '203.0.113.8',
+      '0:0:0:0:0:FFFF:203.0.113.8',
+      '::ffff:cb00:7108',
+      '203.0.113.8',
+    ];
+    for (const [n, address] of addresses.entries())
+      await failing(newBrowser(address), 1, { ...wrong, email: spellings[n] ?? ACME_AGENT.email });
+    expect((await newBrowser('203.0.113.8').signIn()).status).toBe(429);
+  });
+});
+
+describe('the session', () => {
+  it('is a cookie of this host alone, of 8 h, that scripts and other sites’ forms do not have', async () => {
+    const { cookies } = await newBrowser().signIn();
+    const [session = '', ...attributes] = attributesOf(
+      cookies.find((line) => line.startsWith('__Host-agent_session=')),
+    );
+    expect(session).toMatch(/^__Host-agent_session=s%3A/);
+    expect(attributes.filter((each) => !each.startsWith('Expires='))).toEqual(
+      expect.arrayContaining([`Max-Age=${EIGHT_HOURS}`, 'Path=/', 'HttpOnly', 'Secure', 'SameSite=Lax']),
+    );
+    expect(attributes).toHaveLength(6);
+    for (const line of cookies)
+      expect(attributesOf(line)).toEqual(expect.arrayContaining(['HttpOnly', 'SameSite=Lax']));
+  });
+
+  it('has a plain name and is not Secure where AUTH_URL has no TLS, which browsers would not accept', async () => {
+    const other = await startTestService({ environment: { AUTH_URL: 'http://localhost:3000' } });
+    try {
+      const browser = new AgentBrowser(other);
+      const page = await browser.open(FOR_TOKEN);
+      const answer = await browser.submit(page, ACME_AGENT, undefined, { origin: 'http://localhost:3000' });
+      expect([...browser.cookies.keys()].sort()).toEqual(['agent_device', 'agent_session', 'form']);
+      for (const line of answer.cookies) expect(attributesOf(line)).not.toContain('Secure');
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('ends after 8 h', async () => {
+    const browser = newBrowser();
+    await browser.signIn();
+    service.clock.move(EIGHT_HOURS - 5);
+    expect(await isSignedIn(browser)).toBe(true);
+    service.clock.move(6);
+    expect(await isSignedIn(browser)).toBe(false);
+    await signedIn.signIn();
+  });
+
+  it('ends when the agent signs out, also for whoever has a copy of the cookie', async () => {
+    const browser = newBrowser();
+    const page = await browser.authorize(FOR_PUBLIC);
+    const copy = new Map(browser.cookies);
+    const answer = await browser.submit(page, {}, '/sign-out');
+    expect(answer.status).toBe(200);
+    expect(titleOf(answer)).toBe('Signed out');
+    expect(browser.cookies.has('__Host-agent_session')).toBe(false);
+    expect(await isSignedIn(browser)).toBe(false);
+    for (const [name, value] of copy) browser.cookies.set(name, value);
+    expect(await isSignedIn(browser)).toBe(false);
+    expect(await isSignedIn(signedIn)).toBe(true);
+    expect((await browser.signIn()).status).toBe(303);
+    expect(await isSignedIn(browser)).toBe(true);
+  });
+
+  it('ends with the agent’s password, in every browser', async () => {
+    const browsers = [newBrowser(), newBrowser()];
+    for (const browser of browsers) await browser.signIn(SECOND_AGENT);
+    await withNewPassword(SECOND_AGENT, async (password) => {
+      for (const browser of browsers) expect(await isSignedIn(browser)).toBe(false);
+      expect((await newBrowser().signIn(SECOND_AGENT)).status).toBe(400);
+      expect(await isSignedIn(signedIn)).toBe(true);
+      const browser = newBrowser();
+      await browser.signIn({ ...SECOND_AGENT, password });
+      expect(await isSignedIn(browser)).toBe(true);
+    });
+  });
+
+  it('ends also when only the database says that the password is another', async () => {
+    const browser = newBrowser();
+    await browser.signIn(SECOND_AGENT);
+    const agents = service.application.get(DataSource).getRepository(Agent);
+    const { id, passwordHash } = await agents.findOneByOrFail({ email: SECOND_AGENT.email });
+    await agents.update({ id }, { passwordHash: `${passwordHash}x` });
+    expect(await isSignedIn(browser)).toBe(false);
+    await agents.update({ id }, { passwordHash });
+    expect(await isSignedIn(browser)).toBe(true);
+  });
+
+  it('ends when the agent is removed', async () => {
+    const browser = newBrowser();
+    await browser.signIn(POWERLESS_AGENT);
+    expect(titleOf(await browser.open(FOR_TOKEN))).not.toBe('Sign in');
+    await service.application.get(DataSource).getRepository(Agent).delete({ email: POWERLESS_AGENT.email });
+    expect(titleOf(await browser.open(FOR_TOKEN))).toBe('Sign in');
+    expect((await browser.signIn(POWERLESS_AGENT)).status).toBe(400);
+  });
+
+  it.each<[string, (cookies: Map<string, string>) => string | undefined]>([
+    ['nothing', () => ''],
+    ['nonsense', () => 'x'],
+    ['JSON', () => 'j%3A%7B%7D'],
+    [
+      'its value without the signature',
+      (cookies) =>
+        decoded(cookies)
+          .replace(/^s:/, '')
+          .replace(/\.[^.]*$/, ''),
+    ],
+    ['another signature', (cookies) => `${decoded(cookies).slice(0, -2)}AA`],
+    ['a later end', (cookies) => decoded(cookies).replace(/\.(\d{13})\./, (_, end) => `.${Number(end) + 1}.`)],
+    ['another agent', (cookies) => decoded(cookies).replace(/agent_session\../, 'agent_session.0')],
+    ['the value of the form’s cookie', (cookies) => cookies.get('__Host-form')],
+    ['the value of the device’s cookie', (cookies) => cookies.get('__Host-agent_device')],
+  ])('is nobody’s with %s in its cookie', async (_, forged) => {
+    const browser = newBrowser();
+    await browser.signIn();
+    browser.cookies.set('__Host-agent_session', encodeURIComponent(decodeURIComponent(forged(browser.cookies) ?? '')));
+    expect(await isSignedIn(browser)).toBe(false);
+  });
+
+  it('is not read from a cookie that a neighbouring subdomain could have planted', async () => {
+    const browser = newBrowser();
+    await browser.signIn();
+    browser.cookies.set('agent_session', browser.cookies.get('__Host-agent_session') as string);
+    browser.cookies.delete('__Host-agent_session');
+    expect(await isSignedIn(browser)).toBe(false);
+  });
+
+  it('is a new one at each sign-in, so that a planted one never becomes the victim’s (fixation)', async () => {
+    const attacker = newBrowser();
+    await attacker.signIn();
+    const victim = newBrowser();
+    for (const [name, value] of attacker.cookies) victim.cookies.set(name, value);
+    const planted = victim.cookies.get('__Host-agent_session');
+    await victim.signIn(SECOND_AGENT, { ...FOR_TOKEN, prompt: 'login' });
+    expect(victim.cookies.get('__Host-agent_session')).not.toBe(planted);
+    const subject = async (browser: AgentBrowser) =>
+      claimsOf(redirected(await browser.open(FOR_TOKEN)).parameters.access_token as string).sub;
+    expect(await subject(victim)).not.toBe(await subject(attacker));
+  });
+});
+
+describe.each([
+  ['/sign-in', FOR_TOKEN, ACME_AGENT],
+  ['/consent', { ...FOR_PUBLIC, prompt: 'consent' }, { decision: 'allow' }],
+  ['/sign-out', { ...FOR_PUBLIC, prompt: 'consent' }, {}],
+])('the form of %s', (action, parameters, fields: Record<string, string>) => {
+  const ready = async (): Promise<[AgentBrowser, Answer]> => {
+    const browser = newBrowser();
+    const page = action === '/sign-in' ? await browser.open(parameters) : await browser.authorize(parameters);
+    return [browser, page];
+  };
+  /** Whatever the form would have done has not happened. */
+  const expectNothingDone = async (browser: AgentBrowser, answer: Answer, hint: string | RegExp) => {
+    expectErrorPage(answer, hint);
+    expect(await isSignedIn(browser)).toBe(action !== '/sign-in');
+    if (action !== '/consent') return;
+    const { parameters: next } = redirected(await browser.open({ ...FOR_PUBLIC, prompt: 'none' }));
+    expect(next).toMatchObject({ error: 'consent_required' });
+  };
+
+  it.each([
+    ['no', undefined],
+    ['an empty', ''],
+    ['a wrong', 'x'.repeat(43)],
+  ])('is refused with %s token', async (_, csrf) => {
+    const [browser, page] = await ready();
+    const { csrf: _right, ...hidden } = formOf(page, action).hidden;
+    const answer = await browser.post(action, { ...hidden, ...fields, ...(csrf !== undefined && { csrf }) });
+    await expectNothingDone(browser, answer, 'csrf: ');
+  });
+
+  it('is refused with the token of another browser', async () => {
+    const [browser, page] = await ready();
+    const { csrf = '' } = formOf(await newBrowser().open(FOR_TOKEN)).hidden;
+    await expectNothingDone(browser, await browser.submit(page, { ...fields, csrf }, action), 'csrf: ');
+  });
+
+  it('is refused without the cookie that its token belongs to', async () => {
+    const [browser, page] = await ready();
+    const nonce = browser.cookies.get('__Host-form') as string;
+    browser.cookies.delete('__Host-form');
+    await expectNothingDone(browser, await browser.submit(page, fields, action), 'csrf: ');
+    browser.cookies.set('__Host-form', `${nonce.slice(0, -2)}AA`);
+    await expectNothingDone(browser, await browser.submit(page, fields, action), 'csrf: ');
+  });
+
+  it.each([
+    'https://evil.example',
+    'null',
+    'http://auth.example',
+    'https://auth.example:8443',
+    'https://auth.example.',
+  ])('is refused from the Origin %s', async (origin) => {
+    const [browser, page] = await ready();
+    await expectNothingDone(browser, await browser.submit(page, fields, action, { origin }), 'Origin: ');
+  });
+
+  it('is refused with a field given twice', async () => {
+    const [browser, page] = await ready();
+    const once = new URLSearchParams({ ...formOf(page, action).hidden, ...fields }).toString();
+    for (const name of ['csrf', 'request', ...Object.keys(fields)])
+      await expectNothingDone(browser, await browser.post(action, `${name}=x&${once}&${name}=x`), 'body: ');
+  });
+
+  it('is refused as JSON, and when it is too large', async () => {
+    const [browser, page] = await ready();
+    const { hidden } = formOf(page, action);
+    const json = JSON.stringify({ ...hidden, ...fields });
+    await expectNothingDone(
+      browser,
+      await browser.post(action, json, { 'content-type': 'application/json' }),
+      'csrf: ',
+    );
+    for (const size of [20_000, 1_000_000, 1_100_000]) {
+      const answer = await browser.submit(page, { ...fields, password: 'x'.repeat(size) }, action);
+      expect(answer.status).toBe(413);
+      expect(answer.headers.get('connection')).toBe('close');
+    }
+  });
+
+  it('works once everything is right', async () => {
+    const [browser, page] = await ready();
+    const answer = await browser.submit(page, fields, action);
+    expect(answer.status).toBe(action === '/sign-out' ? 200 : 303);
+  });
+
+  it('knows POST alone', async () => {
+    for (const method of ['GET', 'PUT', 'DELETE']) {
+      const answer = await service.send(method, action);
+      expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
+      expect(answer.headers.get('allow')).toBe('POST');
+    }
+  });
+});
+
+describe('every page', () => {
+  const pages = async (): Promise<[string, Answer, string | undefined][]> => {
+    const browser = newBrowser();
+    const acme = 'https://acme.example';
+    const signIn = await browser.open(FOR_TOKEN);
+    const problem = await browser.submit(signIn, { ...ACME_AGENT, password: 'x' });
+    const native = await browser.open({ ...FOR_NATIVE, ...pkce().asked });
+    const server = await browser.open(FOR_CODE);
+    const consent = await browser.authorize({ ...FOR_TOKEN, prompt: 'consent' });
+    const error = await browser.open({});
+    const signedOut = await browser.submit(consent, {}, '/sign-out');
+    return [
+      ['sign-in', signIn, acme],
+      ['sign-in with a problem', problem, acme],
+      ['sign-in of a native application', native, 'example.acme:'],
+      ['sign-in of a server application', server, 'https://backend.acme.example https:'],
+      ['consent', consent, acme],
+      ['error', error, undefined],
+      ['signed out', signedOut, undefined],
+    ];
+  };
+
+  it('may do nothing but what it is for, be framed by nobody, and be kept nowhere', async () => {
+    for (const [name, page, target] of await pages()) {
+      expect({ name, ...headersOf(page) }).toMatchObject({
+        name,
+        'cache-control': 'no-store',
+        'content-security-policy': policy(target),
+        'content-type': 'text/html; charset=utf-8',
+        'cross-origin-opener-policy': 'same-origin',
+        'referrer-policy': 'same-origin',
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+      });
+    }
+  });
+
+  it('has no script, no inline style, and nothing of another origin', async () => {
+    for (const [, { text }] of await pages()) {
+      expect(text).not.toMatch(/<script|\sstyle=|\son\w+=|javascript:/i);
+      expect([...text.matchAll(/(?:src|href|action)="([^"]*)"/g)].map(([, target]) => target)).toEqual(
+        expect.arrayContaining(['/page.css']),
+      );
+      expect(text).not.toMatch(/(?:src|href|action)="(?!\/[a-z])/);
+    }
+  });
+
+  it('writes what comes from outside as text', async () => {
+    const browser = newBrowser();
+    const attack = `"'><script>alert(1)</script>`;
+    const query = { ...FOR_PUBLIC_SCOPED, state: attack, scope: MARKUP_SCOPE };
+    const signIn = await browser.open(query);
+    const problem = await browser.submit(signIn, { email: attack, password: attack });
+    const consent = await browser.authorize(query);
+    const error = await browser.open({ ...query, redirect_uri: attack, client_id: attack });
+    for (const page of [signIn, problem, consent, error]) expect(page.text).not.toMatch(/<script|<img/);
+    for (const page of [signIn, problem, consent])
+      expect(page.text).toContain('The &lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; app');
+    expect(problem.text).toContain(`value="&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"`);
+    expect(consent.text).toContain('&lt;img/src=x/onerror=&#39;x&#39;&gt;');
+    expect(redirected(await browser.submit(consent, { decision: 'deny' })).parameters.state).toBe(attack);
+  });
+
+  it('is a page also when something of ours is broken or away, and does not say what', async () => {
+    const agents = service.application.get(Agents);
+    const failures: [Error, number][] = [
+      [new Error('a secret cause'), 500],
+      [new ServiceUnavailableException('database'), 503],
+    ];
+    for (const [failure, status] of failures) {
+      vi.spyOn(agents, 'byEmail').mockRejectedValue(failure);
+      const browser = newBrowser();
+      const page = await browser.signIn();
+      expect(page.status).toBe(status);
+      expect(titleOf(page)).toBe('This does not work');
+      expect(page.text).not.toContain(failure.message);
+      const form = formOf(await browser.open(FOR_TOKEN)).hidden;
+      const json = await browser.post('/sign-in', { ...form, ...ACME_AGENT }, { accept: 'application/json' });
+      expect(json.body).toMatchObject({ error: status === 500 ? 'server_error' : 'temporarily_unavailable' });
+    }
+  });
+
+  it('never shows the password again', async () => {
+    const page = await newBrowser().signIn({ ...ACME_AGENT, password: 'my-secret-guess' });
+    expect(page.text).not.toContain('my-secret-guess');
+    expect(JSON.stringify(headersOf(page))).not.toContain('my-secret-guess');
+  });
+
+  it('shares a stylesheet, which may be kept', async () => {
+    const { status, headers, text } = await service.send('GET', '/page.css');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('text/css; charset=utf-8');
+    expect(headers.get('cache-control')).toMatch(/^public, max-age=\d+$/);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(text).not.toMatch(/@import|url\(/);
+  });
+});
+
+it('the authorization address knows GET alone', async () => {
+  const answer = await service.post('/', {}, { 'content-type': FORM });
+  expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
+  expect(answer.headers.get('allow')).toBe('GET');
+});
+
+it('SESSION_SECRET may be rotated: the first signs, the others are still believed', async () => {
+  const [old, next] = ['o'.repeat(32), 'n'.repeat(32)];
+  const cookieOf = async (environment: Record<string, string>, cookies?: Map<string, string>) => {
+    const other = await startTestService({ environment, database: service.database, registry });
+    const browser = new AgentBrowser(other);
+    for (const [name, value] of cookies ?? []) browser.cookies.set(name, value);
+    const wasSignedIn = await isSignedIn(browser);
+    if (!cookies) await browser.signIn(RIVAL_AGENT);
+    await other.stop();
+    return { wasSignedIn, cookies: browser.cookies };
+  };
+  const { cookies } = await cookieOf({ SESSION_SECRET: old });
+  expect(await cookieOf({ SESSION_SECRET: `${next},${old}` }, cookies)).toMatchObject({ wasSignedIn: true });
+  expect(await cookieOf({ SESSION_SECRET: next }, cookies)).toMatchObject({ wasSignedIn: false });
+});
+
+function expectErrorPage(page: Answer, hint: string | RegExp): void {
+  expect(page.status).toBe(400);
+  expect(page.headers.get('location')).toBeNull();
+  expect(titleOf(page)).toBe('This does not work');
+  expect(page.text).toContain(MALFORMED);
+  expect(page.text).toContain(page.headers.get('x-request-id'));
+  const shown = /<code>(.*?)<\/code>/.exec(page.text)?.[1] ?? '';
+  if (typeof hint === 'string') expect(shown.startsWith(hint), shown).toBe(true);
+  else expect(shown).toMatch(hint);
+}
+
+function titleOf({ text }: Answer): string | undefined {
+  return /<title>(.*?)<\/title>/.exec(text)?.[1];
+}
+
+async function isSignedIn(browser: AgentBrowser): Promise<boolean> {
+  const { parameters } = redirected(await browser.open({ ...FOR_TOKEN, prompt: 'none' }));
+  return parameters.error !== 'login_required';
+}
+
+function openerData({ text }: Answer): { message: unknown; origin: string | undefined } {
+  const [, message = '', origin] = /data-message="([^"]*)" data-origin="([^"]*)"/.exec(text) ?? [];
+  return {
+    message: JSON.parse(message.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>')),
+    origin,
+  };
+}
+
+function policy(target: string | undefined, scriptHash?: string): string {
+  const script = scriptHash === undefined ? '' : `; script-src 'sha256-${scriptHash}'`;
+  const formAction = target === undefined ? "'self'" : `'self' ${target}`;
+  return `default-src 'none'; style-src 'self'${script}; form-action ${formAction}; frame-ancestors 'none'; base-uri 'none'`;
+}
+
+function attributesOf(line = ''): string[] {
+  return line.split('; ');
+}
+
+function headersOf({ headers }: Answer): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => !['date', 'x-request-id', 'set-cookie'].includes(name)));
+}
+
+/** A page without what differs from one request to the next. */
+function bare(page: Answer, email: string): string {
+  return page.text.replaceAll(email, '').replaceAll(formOf(page).hidden.csrf as string, '');
+}
+
+function decoded(cookies: Map<string, string>): string {
+  return decodeURIComponent(cookies.get('__Host-agent_session') as string);
+}
+
+/** Gives an agent a new password for a while. */
+async function withNewPassword(agent: typeof ACME_AGENT, act: (password: string) => Promise<void>): Promise<void> {
+  const password = await changePassword(service, registry, agent.email);
+  try {
+    await act(password);
+  } finally {
+    await changePassword(service, registry, 'nobody');
+    service.clock.move(1);
+    if (agent === ACME_AGENT) await signedIn.signIn();
+  }
+}

@@ -1,0 +1,314 @@
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { SigningKeys } from '../../src/access-token/signing-keys.js';
+import { agentTokenBody, bearer, claimsOf, mintAgentToken } from '../support/agents.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { exchange, rawRequest } from '../support/raw-http.js';
+import { ACME, ACME_SITE, RIVAL } from '../support/registry.js';
+import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+
+const INFO = '/v2/customer/info';
+const TTL = 28_800;
+
+let service: TestService;
+let agentToken: string;
+let customerToken: string;
+beforeAll(async () => {
+  service = await startTestService();
+  agentToken = await mintAgentToken(service);
+  customerToken = (await service.post(TOKEN, cookieBody())).body.access_token;
+});
+afterAll(() => service?.stop());
+
+describe('5.1 the two kinds of token', () => {
+  it('lets an agent token create a customer, and a customer token ask about itself', async () => {
+    expect(await asAgent(agentToken)).toMatchObject({ status: 200 });
+    expect(await asCustomer(customerToken)).toMatchObject({ status: 200, body: { access_token: customerToken } });
+  });
+
+  it('are not accepted in the place of each other', async () => {
+    expectInvalidToken(await asAgent(customerToken));
+    expectInvalidToken(await asCustomer(agentToken));
+    expectInvalidToken(await service.send('DELETE', '/v2/token', bearer(customerToken)));
+  });
+
+  it.each([
+    ['a scope does not make a customer an agent', { aud: 'customer-api' }],
+    ['a list of audiences is no audience of ours', { aud: ['agent-api'] }],
+    ['the audience of another service', { aud: 'admin-api' }],
+  ])('are told apart by the audience alone: %s', async (_, claims) => {
+    expectInvalidToken(await asAgent(issue(claims)));
+  });
+
+  it.each(['agent-api', 'admin-api', ['customer-api'], undefined])(
+    'are told apart by the audience alone: no customer is who names one without it, but %j',
+    async (aud) => {
+      const { sub } = claimsOf(customerToken);
+      expect((await asCustomer(issue({ sub, scope: undefined, aud: 'customer-api' }))).status).toBe(200);
+      expectInvalidToken(await asCustomer(issue({ sub, scope: undefined, aud })));
+    },
+  );
+});
+
+describe('5.2 a token is sent as a bearer', () => {
+  it.each(['Bearer', 'bearer', 'BEARER'])('whose scheme may be written %s (RFC 9110 section 11.1)', async (scheme) => {
+    const answer = await service.post(TOKEN, agentTokenBody(), { authorization: `${scheme} ${agentToken}` });
+    expect(answer.status).toBe(200);
+  });
+
+  it.each([
+    ['no header', () => ({})],
+    ['an empty header', () => ({ authorization: '' })],
+    ['no token', () => ({ authorization: 'Bearer' })],
+    ['no scheme', () => ({ authorization: agentToken })],
+    ['another scheme', () => ({ authorization: `Token ${agentToken}` })],
+    ['two tokens', () => ({ authorization: `Bearer ${agentToken} ${agentToken}` })],
+    ['a list of tokens', () => ({ authorization: `Bearer ${agentToken},${agentToken}` })],
+    ['another header', () => ({ 'x-access-token': agentToken, cookie: `access_token=${agentToken}` })],
+  ])('is refused with %s', async (_, headers: () => Record<string, string>) => {
+    expectInvalidToken(await service.post(TOKEN, agentTokenBody(), headers()));
+  });
+
+  it('is refused with two Authorization headers, good ones too', async () => {
+    const header = `Authorization: Bearer ${agentToken}`;
+    const send = (headers: string[]) =>
+      exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(agentTokenBody()), headers));
+    expect((await send([header])).status).toBe(200);
+    expectInvalidToken(await send([header, header]));
+    expectInvalidToken(await send([header, 'Authorization: Basic eDp5']));
+    expectInvalidToken(await send(['Authorization: Basic eDp5', header]));
+  });
+
+  it('is not taken from the body or the query', async () => {
+    expectInvalidToken(await service.post(TOKEN, agentTokenBody({ access_token: agentToken })));
+    expectInvalidToken(await service.post(`${TOKEN}?access_token=${agentToken}`, agentTokenBody()));
+    expectInvalidToken(await service.send('GET', `${INFO}?access_token=${customerToken}`));
+  });
+
+  it('is not disturbed by an access_token in the body or the query, which means nothing', async () => {
+    const body = agentTokenBody({ access_token: 'damaged' });
+    const answer = await service.post(`${TOKEN}?access_token=damaged`, body, bearer(agentToken));
+    expect(answer.status).toBe(200);
+  });
+});
+
+describe('5.4 an agent token without the scope', () => {
+  it.each([undefined, '', 'agents:read', 'customers:own:all', 'CUSTOMERS:OWN'])(
+    'gets 403 and is told the scope: %j',
+    async (scope) => {
+      const before = await identitiesOf(service).count();
+      const answer = await asAgent(issue({ scope }));
+      expectError(answer, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="customers:own"');
+      expect(await identitiesOf(service).count()).toBe(before);
+    },
+  );
+
+  it('gets in with the scope among others', async () => {
+    expect((await asAgent(issue({ scope: 'agents:read customers:own' }))).status).toBe(200);
+  });
+});
+
+describe('5.6 a Personal Access Token', () => {
+  const basic = () => ({ authorization: `Basic ${Buffer.from(`agent:${agentToken}`).toString('base64')}` });
+
+  it('is never let in as Basic, whatever else the request carries', async () => {
+    const cookie = `__svc_cid=x; __svc_cst=y; access_token=${agentToken}`;
+    const body = agentTokenBody({ access_token: agentToken, bearer_type: 'agent' });
+    expectInvalidToken(await service.post(TOKEN, body, basic()));
+    expectInvalidToken(await service.post(`${TOKEN}?access_token=${agentToken}`, body, { ...basic(), cookie }));
+    expectInvalidToken(await service.post('/customer/', body, basic()));
+    expectInvalidToken(await service.send('GET', INFO, basic()));
+    expectInvalidToken(await service.send('DELETE', '/v2/token', basic()));
+  });
+
+  it.each(['dev:3f2c9a', 'pat_0123456789abcdef0123456789abcdef'])('is never let in as a bearer: %s', async (token) => {
+    expectInvalidToken(await asAgent(token));
+  });
+});
+
+describe('5.7 a damaged token', () => {
+  it('with %3A in it is refused until it is replaced by a colon', async () => {
+    const written = agentToken.replace(':', '%3A');
+    expectInvalidToken(await asAgent(written));
+    expectInvalidToken(await asAgent(written.replace('%3A', '%3a')));
+    expect((await asAgent(decodeURIComponent(written))).status).toBe(200);
+  });
+
+  it.each<[string, (token: string) => string]>([
+    ['without its region', (token) => token.replace('dev:', '')],
+    ['of another region', (token) => token.replace('dev:', 'eu:')],
+    ['whose region is in upper case', (token) => token.replace('dev:', 'DEV:')],
+    ['truncated by a character', (token) => token.slice(0, -1)],
+    ['truncated by a segment', (token) => token.slice(0, token.lastIndexOf('.'))],
+    ['without a signature', (token) => token.slice(0, token.lastIndexOf('.') + 1)],
+    ['extended by a character', (token) => `${token}A`],
+    ['extended by a segment', (token) => `${token}.e30`],
+    ['with padding', (token) => `${token}==`],
+    ['with another organization', (token) => withClaims(token, { organization_id: RIVAL })],
+    ['with the other audience', (token) => withClaims(token, { aud: otherAudience(token) })],
+    ['in lower case', (token) => token.toLowerCase()],
+    ['whose signature is spelt otherwise', respeltSignature],
+    ['whose payload is spelt otherwise', (token) => rewritten(token, 1, (text) => `${text} `)],
+    ['whose header is spelt otherwise', (token) => rewritten(token, 0, (text) => `${text} `)],
+    ['with alg none', (token) => unsigned(token, 'none')],
+    ['with alg None', (token) => unsigned(token, 'None')],
+  ])('is refused: %s', async (_, damage) => {
+    const damaged = damage(agentToken);
+    expect(damaged).not.toBe(agentToken);
+    expectInvalidToken(await asAgent(damaged));
+    expectInvalidToken(await asCustomer(damage(customerToken)));
+  });
+
+  it.each<[string, object, object]>([
+    ['of another type', { typ: 'JWT' }, {}],
+    ['without a type', { typ: undefined }, {}],
+    ['with an embedded key', { jwk: { kty: 'EC' } }, {}],
+    ['with a critical extension', { crit: ['b64'], b64: false }, {}],
+    ['of a key that nobody has', { kid: 'nobody' }, {}],
+    ['of a key that is a path', { kid: '../../../dev/null' }, {}],
+    ['of another issuer', {}, { iss: 'https://auth.example/' }],
+    ['without an issuer', {}, { iss: undefined }],
+    ['without an expiry', {}, { exp: undefined }],
+    ['whose expiry is a text', {}, { exp: '9999999999x' }],
+  ])('is refused though our key has signed it: %s', async (_, header, claims) => {
+    expect((await asAgent(forge({}, {}))).status).toBe(200);
+    expectInvalidToken(await asAgent(forge(header, claims)));
+  });
+
+  it('is refused when another key has signed it', async () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    expectInvalidToken(await asAgent(forge({}, {}, privateKey)));
+  });
+});
+
+describe('the time of a token', () => {
+  it('ends with its last second, without any tolerance', async () => {
+    const token = issue();
+    const expires = claimsOf(token).exp as number;
+    await at(expires - 1, async () => expect((await asAgent(token)).status).toBe(200));
+    await at(expires, async () => expectInvalidToken(await asAgent(token)));
+  });
+
+  it('may begin up to 30 s in our future, since the clock that issued it may be ahead', async () => {
+    const token = issue();
+    const issued = claimsOf(token).iat as number;
+    await at(issued - 30, async () => expect((await asAgent(token)).status).toBe(200));
+    await at(issued - 31, async () => expectInvalidToken(await asAgent(token)));
+  });
+});
+
+describe('a revoked token', () => {
+  it.each([
+    ['it alone', 'jti', 'jti'],
+    ['its chain of refreshes', 'family', 'jti'],
+    ['all of its agent', 'subject', 'sub'],
+    ['all of its client', 'client', 'client_id'],
+  ] as const)('is refused at once: %s', async (_, kind, claim) => {
+    const token = issue({ sub: `agent whose ${kind}`, client_id: 'some-client' });
+    expect((await asAgent(token)).status).toBe(200);
+    await revoke(kind, claimsOf(token)[claim]);
+    expectInvalidToken(await asAgent(token));
+    expect((await asAgent(agentToken)).status).toBe(200);
+  });
+
+  it('leaves the tokens that its agent gets later', async () => {
+    await revoke('subject', 'moved-on');
+    expectInvalidToken(await asAgent(issue({ sub: 'moved-on' })));
+    service.clock.move(1);
+    expect((await asAgent(issue({ sub: 'moved-on' }))).status).toBe(200);
+  });
+
+  it('is what DELETE /v2/token makes of an agent token, at once and for all of its uses', async () => {
+    const token = await mintAgentToken(service);
+    const answer = await service.send('DELETE', '/v2/token', bearer(token));
+    expect(answer).toMatchObject({ status: 200, body: {} });
+    expectInvalidToken(await asAgent(token));
+    expectInvalidToken(await service.send('DELETE', '/v2/token', bearer(token)));
+    expect((await asAgent(agentToken)).status).toBe(200);
+  });
+});
+
+function asAgent(token: string): Promise<Answer> {
+  return service.post(TOKEN, agentTokenBody(), bearer(token));
+}
+
+function asCustomer(token: string): Promise<Answer> {
+  return request(service.url + INFO, { headers: bearer(token) });
+}
+
+function expectInvalidToken(answer: Answer): void {
+  expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
+  expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+}
+
+function agentId(): string {
+  return claimsOf(agentToken).sub as string;
+}
+
+/** A token of ours with whatever claims; one that is `undefined` is left out. */
+function issue(more: Record<string, unknown> = {}): string {
+  const claims = { sub: agentId(), aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME };
+  const all = { scope: 'customers:own', ...claims, ...more };
+  return service.application.get(AccessTokens).issue(all as unknown as IssuableClaims, TTL);
+}
+
+/** The same by hand, so that the header can be wrong too. */
+function forge(header: object, claims: object, key?: KeyObject): string {
+  const { privateKey, publicJwk } = service.application.get(SigningKeys).current();
+  const head = { typ: 'at+jwt', alg: 'ES256', kid: publicJwk.kid, ...header };
+  const signed = [head, { ...claimsOf(agentToken), ...claims }].map(segment).join('.');
+  const signature = sign('sha256', Buffer.from(signed), { key: key ?? privateKey, dsaEncoding: 'ieee-p1363' });
+  return `dev:${signed}.${signature.toString('base64url')}`;
+}
+
+function segment(value: object | string): string {
+  return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+}
+
+/** The token with one of its segments written anew, under the old signature. */
+function rewritten(token: string, index: 0 | 1, write: (text: string) => string): string {
+  const segments = token.slice('dev:'.length).split('.');
+  segments[index] = segment(write(Buffer.from(segments[index] as string, 'base64url').toString()));
+  return `dev:${segments.join('.')}`;
+}
+
+function withClaims(token: string, claims: object): string {
+  return rewritten(token, 1, (text) => JSON.stringify({ ...JSON.parse(text), ...claims }));
+}
+
+function otherAudience(token: string): string {
+  return claimsOf(token).aud === 'agent-api' ? 'customer-api' : 'agent-api';
+}
+
+function unsigned(token: string, alg: string): string {
+  const rewrite = rewritten(token, 0, (text) => JSON.stringify({ ...JSON.parse(text), alg }));
+  return rewrite.slice(0, rewrite.lastIndexOf('.') + 1);
+}
+
+/** Other last characters for the very same bytes: base64url has bits to spare at the end of 64 bytes. */
+function respeltSignature(token: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return token.slice(0, -1) + alphabet[alphabet.indexOf(token.slice(-1)) + 1];
+}
+
+/** Does something at a moment, in seconds since 1970. */
+async function at(seconds: number, act: () => Promise<void>): Promise<void> {
+  vi.spyOn(service.clock, 'now').mockReturnValue(seconds * 1000);
+  try {
+    await act();
+  } finally {
+    vi.restoreAllMocks();
+  }
+}
+
+async function revoke(kind: Revocation['kind'], value: unknown): Promise<void> {
+  const issuedBefore = new Date(service.clock.now());
+  const row = { kind, value: String(value), issuedBefore, expiresAt: new Date(service.clock.now() + TTL * 1000) };
+  await service.application.get(DataSource).getRepository(Revocation).insert(row);
+}

@@ -1,0 +1,130 @@
+import * as oauth from 'oauth4webapi';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AgentBrowser, agentTokenBody, BACKEND_CALLBACK, NATIVE_CALLBACK, type Query } from '../support/agents.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { freePort } from '../support/free-port.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET, RIVAL_AGENT } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+/** The tests' service has no TLS; nothing else of the library is turned off. */
+const insecure = { [oauth.allowInsecureRequests]: true };
+const backend: oauth.Client = { client_id: ACME_BACKEND };
+const native: oauth.Client = { client_id: ACME_NATIVE };
+const byBasic = oauth.ClientSecretBasic(BACKEND_SECRET);
+
+let service: TestService;
+let server: oauth.AuthorizationServer;
+beforeAll(async () => {
+  const port = await freePort();
+  const environment = { PORT: String(port), AUTH_URL: `http://127.0.0.1:${port}` };
+  service = await startTestService({ environment });
+  const issuer = new URL(environment.AUTH_URL);
+  const response = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
+  server = await oauth.processDiscoveryResponse(issuer, response);
+});
+afterAll(() => service?.stop());
+
+interface Authorized {
+  /** Where the browser was sent in the end. */
+  callback: URL;
+  state: string;
+  verifier: string;
+}
+
+/** Sends an agent to the page that the metadata names, as the library's manual does. */
+async function authorize(client: oauth.Client, redirectUri: string, agent = ACME_AGENT, more: Query = {}) {
+  const verifier = oauth.generateRandomCodeVerifier();
+  const state = oauth.generateRandomState();
+  const address = new URL(server.authorization_endpoint as string);
+  const parameters = {
+    ...{ client_id: client.client_id, redirect_uri: redirectUri, response_type: 'code', scope: 'customers:own', state },
+    ...{ code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256', ...more },
+  };
+  for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, String(value));
+  const browser = new AgentBrowser(service);
+  const page = await browser.send('GET', address.href.slice(service.url.length));
+  const signedIn = await browser.submit(page, agent, undefined, { origin: service.url });
+  const answer = await browser.send('GET', signedIn.headers.get('location') as string);
+  return { callback: new URL(answer.headers.get('location') as string), state, verifier } satisfies Authorized;
+}
+
+async function exchange(client: oauth.Client, proof: oauth.ClientAuth, redirectUri: string, authorized: Authorized) {
+  const { callback, state, verifier } = authorized;
+  const parameters = oauth.validateAuthResponse(server, client, callback, state);
+  const response = await oauth.authorizationCodeGrantRequest(
+    ...([server, client, proof, parameters, redirectUri, verifier, insecure] as const),
+  );
+  return oauth.processAuthorizationCodeResponse(server, client, response);
+}
+
+async function refresh(client: oauth.Client, proof: oauth.ClientAuth, token = '') {
+  const response = await oauth.refreshTokenGrantRequest(server, client, proof, token, insecure);
+  return oauth.processRefreshTokenResponse(server, client, response);
+}
+
+describe('an OAuth client library that knows nothing but our metadata', () => {
+  it('finds there all that it needs', () => {
+    expect(server).toMatchObject({
+      issuer: service.url,
+      authorization_endpoint: `${service.url}/`,
+      token_endpoint: `${service.url}/v2/token`,
+      code_challenge_methods_supported: ['S256'],
+      authorization_response_iss_parameter_supported: true,
+    });
+  });
+
+  it.each<[string, oauth.Client, oauth.ClientAuth, string]>([
+    ['a server application, by client_secret_basic', backend, byBasic, BACKEND_CALLBACK],
+    ['a server application, by client_secret_post', backend, oauth.ClientSecretPost(BACKEND_SECRET), BACKEND_CALLBACK],
+    ['a native application, without a secret', native, oauth.None(), NATIVE_CALLBACK],
+  ])('gets tokens by the code flow with PKCE, refreshes and uses them: %s', async (_, client, proof, redirectUri) => {
+    const authorized = await authorize(client, redirectUri);
+    expect(authorized.callback.searchParams.get('iss')).toBe(service.url);
+    const first = await exchange(client, proof, redirectUri, authorized);
+    expect(first).toMatchObject({ token_type: 'bearer', expires_in: 28_800, organization_id: ACME });
+    const next = await refresh(client, proof, first.refresh_token);
+    expect(next.access_token).not.toBe(first.access_token);
+    const url = new URL(service.url + TOKEN);
+    const body = JSON.stringify(agentTokenBody({ client_id: client.client_id }));
+    const headers = new Headers({ 'content-type': 'application/json' });
+    const answer = await oauth.protectedResourceRequest(next.access_token, 'POST', url, headers, body, insecure);
+    expect(await answer.json()).toMatchObject({ organization_id: ACME, client_id: client.client_id });
+  });
+
+  it('understands an answer of the page that is an error', async () => {
+    const { callback, state } = await authorize(backend, BACKEND_CALLBACK, RIVAL_AGENT);
+    const validate = () => oauth.validateAuthResponse(server, backend, callback, state);
+    expect(validate).toThrow(
+      expect.objectContaining({ error: 'access_denied', error_description: expect.any(String) }),
+    );
+  });
+
+  it('refuses an answer that another issuer has slipped in (RFC 9207)', async () => {
+    const { callback, state } = await authorize(backend, BACKEND_CALLBACK);
+    callback.searchParams.set('iss', 'https://evil.example');
+    expect(() => oauth.validateAuthResponse(server, backend, callback, state)).toThrow(/iss/);
+  });
+
+  it('understands that a code was used before, and a refresh token that has ended', async () => {
+    const authorized = await authorize(backend, BACKEND_CALLBACK);
+    const first = await exchange(backend, byBasic, BACKEND_CALLBACK, authorized);
+    const refusal = expect.objectContaining({ error: 'invalid_grant', status: 400 });
+    await expect(exchange(backend, byBasic, BACKEND_CALLBACK, authorized)).rejects.toEqual(refusal);
+    await expect(refresh(backend, byBasic, first.refresh_token)).rejects.toEqual(refusal);
+  });
+
+  it('understands the challenge to a client with a wrong secret', async () => {
+    const refusal = expect.objectContaining({ status: 401, cause: [expect.objectContaining({ scheme: 'basic' })] });
+    await expect(refresh(backend, oauth.ClientSecretBasic('wrong'), 'x')).rejects.toEqual(refusal);
+  });
+
+  it('understands the challenge to a bearer that is damaged', async () => {
+    const headers = new Headers();
+    const url = new URL(service.url + TOKEN);
+    const body = JSON.stringify(agentTokenBody());
+    const challenge = { scheme: 'bearer', parameters: { error: 'invalid_token' } };
+    await expect(oauth.protectedResourceRequest('x', 'POST', url, headers, body, insecure)).rejects.toEqual(
+      expect.objectContaining({ status: 401, cause: [expect.objectContaining(challenge)] }),
+    );
+  });
+});

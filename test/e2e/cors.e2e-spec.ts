@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
+import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, RIVAL_ORIGIN } from '../support/registry.js';
+import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+
+const GROUP = `/v2/customer/${ACME}/support/token`;
+const WITH_COOKIES = [TOKEN, `${TOKEN}/`, GROUP, `${GROUP}/`];
+const WITHOUT_COOKIES = ['/v2/customer/identity_transfer', '/v2/customer/info', '/customer/'];
+const KNOWN = [ACME_ORIGIN, RIVAL_ORIGIN, PUBLIC_ORIGIN, 'capacitor://localhost'];
+const UNKNOWN = [
+  'null',
+  'https://evil.example',
+  'http://acme.example',
+  'https://acme.example:8443',
+  'https://acme.example:443',
+  'https://acme.example/',
+  'https://acme.example.evil.example',
+  'https://evilacme.example',
+  'https://www.acme.example',
+  'https://ACME.example',
+  'https://acme.example, https://evil.example',
+  '*',
+  'example.acme:',
+  '__proto__',
+];
+
+describe('contract 5: CORS', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService();
+  });
+  afterAll(() => service?.stop());
+
+  const preflight = (path: string, origin: string, method = 'POST') =>
+    service.send('OPTIONS', path, {
+      origin,
+      'access-control-request-method': method,
+      'access-control-request-headers': 'content-type,authorization',
+    });
+  const corsOf = ({ headers }: Answer) =>
+    Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
+  const readable = (origin: string, credentials: boolean) => ({
+    'access-control-allow-origin': origin,
+    ...(credentials && { 'access-control-allow-credentials': 'true' }),
+  });
+
+  it.each(WITH_COOKIES)('the client reads its answer, with credentials, at %s', async (path) => {
+    const answer = await service.post(path, cookieBody(), { origin: ACME_ORIGIN });
+    expect(answer.status).toBe(200);
+    expect(corsOf(answer)).toEqual(readable(ACME_ORIGIN, true));
+    expect(answer.headers.get('vary')).toBe('Origin');
+  });
+
+  it.each(KNOWN)('an origin of some client reads refusals, as exactly itself: %s', async (origin) => {
+    for (const [path, credentials] of [
+      [TOKEN, true],
+      [GROUP, true],
+      ['/v2/customer/nowhere', false],
+    ] as const) {
+      const answer = await service.post(path, { grant_type: 'unknown' }, { origin });
+      expect(answer.status).toBeGreaterThanOrEqual(400);
+      expect(corsOf(answer)).toEqual(readable(origin, credentials));
+      expect(answer.headers.get('vary')).toBe('Origin');
+    }
+  });
+
+  it.each<[number, (headers: Record<string, string>) => Promise<Answer>]>([
+    [400, (headers) => service.post(TOKEN, 'no JSON', headers)],
+    [400, (headers) => service.post(`/v2/customer/${ACME}/%zz/token`, {}, headers)],
+    [404, (headers) => service.post('/v2/customer/nowhere', {}, headers)],
+    [405, (headers) => service.send('PUT', TOKEN, headers)],
+    [413, (headers) => service.post(TOKEN, 'x'.repeat(20_000), headers)],
+    [415, (headers) => service.post(TOKEN, '{}', { ...headers, 'content-encoding': 'gzip' })],
+  ])('an error %i of any layer is readable', async (status, send) => {
+    const answer = await send({ origin: ACME_ORIGIN });
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+    expect(answer.headers.get('vary')).toBe('Origin');
+  });
+
+  it('the origin of another client reads why it is refused, and gets no token', async () => {
+    const answer = await service.post(TOKEN, cookieBody(), { origin: RIVAL_ORIGIN });
+    expectInvalidRequest(answer, /^Origin: /);
+    expect(corsOf(answer)).toEqual(readable(RIVAL_ORIGIN, true));
+  });
+
+  it.each(UNKNOWN)('any other origin reads nothing: %s', async (origin) => {
+    for (const answer of [
+      await service.post(TOKEN, cookieBody(), { origin }),
+      await service.post(TOKEN, 'no JSON', { origin }),
+      await service.post('/v2/customer/identity_transfer', {}, { origin }),
+      await preflight(TOKEN, origin),
+      await preflight('/v2/customer/identity_transfer', origin),
+    ]) {
+      expect(corsOf(answer)).toEqual({});
+      expect(answer.headers.get('vary')).toBe('Origin');
+      expect(answer.cookies).toEqual([]);
+    }
+  });
+
+  it('a request without Origin gets none of it, but may not be cached for one that has', async () => {
+    const answer = await service.post(TOKEN, cookieBody());
+    expect(answer.status).toBe(200);
+    expect(corsOf(answer)).toEqual({});
+    expect(answer.headers.get('vary')).toBe('Origin');
+  });
+
+  it.each([
+    ...WITH_COOKIES.map((path) => [path, true] as const),
+    ...WITHOUT_COOKIES.map((path) => [path, false] as const),
+  ])('a preflight at %s allows the methods and headers; credentials: %s', async (path, credentials) => {
+    for (const method of ['POST', 'GET', 'DELETE']) {
+      const answer = await preflight(path, ACME_ORIGIN, method);
+      expect(answer.status).toBe(204);
+      expect(corsOf(answer)).toMatchObject(readable(ACME_ORIGIN, credentials));
+      expect(answer.headers.has('access-control-allow-credentials')).toBe(credentials);
+      const list = (name: string) => answer.headers.get(name)?.split(/, */).sort();
+      expect(list('access-control-allow-methods')).toEqual(['DELETE', 'GET', 'POST']);
+      expect(list('access-control-allow-headers')).toEqual(['authorization', 'content-type']);
+      expect(answer.headers.get('vary')).toBe('Origin');
+    }
+  });
+
+  it.each(['/.well-known/jwks.json', '/.well-known/oauth-authorization-server'])(
+    'anybody reads %s, without credentials',
+    async (path) => {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await service.send(method, path, { origin: 'https://anybody.example' });
+        expect(answer.status).toBe(200);
+        expect(corsOf(answer)).toEqual({ 'access-control-allow-origin': '*' });
+      }
+    },
+  );
+
+  it.each(['/', '/sign-in', '/consent', '/sign-out', '/v2/token', '/nowhere'])(
+    'a page and what is no customer address allow no origin: %s',
+    async (path) => {
+      for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE']) {
+        expect(corsOf(await service.send(method, path, { origin: ACME_ORIGIN }))).toEqual({});
+      }
+    },
+  );
+
+  it.each(['/health/live', '/health/ready'])('the management port allows no origin: %s', async (path) => {
+    const answer = await request(service.managementUrl + path, { headers: { origin: ACME_ORIGIN } });
+    expect(answer.status).toBe(200);
+    expect(corsOf(answer)).toEqual({});
+  });
+});

@@ -1,0 +1,658 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { agentTokenBody, bearer, claimsOf, FORM, mintAgentToken, refresh } from '../support/agents.js';
+import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf, secretOf } from '../support/identities.js';
+import { basic, manage } from '../support/management.js';
+import { startPod } from '../support/pods.js';
+import type { ServiceProcess } from '../support/processes.js';
+import {
+  ACME,
+  ACME_BACKEND,
+  ACME_NATIVE,
+  ACME_NO_COOKIES,
+  ACME_ORIGIN,
+  ACME_SITE,
+  BACKEND_SECRET,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_ORIGIN,
+  RIVAL_SITE,
+  testRegistry,
+} from '../support/registry.js';
+import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
+import {
+  agentTokenPair,
+  authorizationCode,
+  everythingIn,
+  expectInvalidGrant,
+  expectInvalidToken,
+  INFO,
+  infoStatus,
+  newCustomer,
+  redeem,
+  TRANSFER,
+  transferBody,
+  transferToken,
+} from '../support/transfers.js';
+
+const INTROSPECT = '/oauth2/introspect';
+const REVOKE = '/oauth2/revoke';
+const TTL = 28_800;
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const NOBODY = '01890000-0000-7000-8000-000000000000';
+const OLD_ADMIN_TOKEN = 'admin-token-before-rotation';
+const ADMIN_TOKEN = 'admin-token-after-rotation';
+const SERVER_SECRET = 'a secret: with + and % and ä';
+const CHAT_API = basic('customer-chat-api', SERVER_SECRET);
+const AGENT_API = basic('agent-chat-api', SERVER_SECRET);
+const BACKEND = basic(ACME_BACKEND, BACKEND_SECRET);
+const OPERATOR = bearer(ADMIN_TOKEN);
+
+const registry = testRegistry();
+registry.resource_servers.push(
+  { id: 'customer-chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] },
+  { id: 'agent-chat-api', secret: SERVER_SECRET, audiences: ['agent-api'] },
+  { id: 'gateway', secret: SERVER_SECRET, audiences: ['agent-api', 'customer-api'] },
+  { id: 'other-api', secret: SERVER_SECRET, audiences: ['other-api'] },
+  { id: 'deaf-api', secret: SERVER_SECRET, audiences: [] },
+);
+
+let service: TestService;
+/** Another process on the same database, without an operator. */
+let pod: ServiceProcess;
+let customer: { entity_id: string; access_token: string };
+let agentToken: string;
+beforeAll(async () => {
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN: `${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}` } });
+  pod = await startPod(service);
+});
+beforeEach(async () => {
+  customer = await newCustomer(service);
+  agentToken = await mintAgentToken(service);
+});
+afterEach(() => service.clock.reset());
+afterAll(async () => {
+  await pod?.terminate();
+  await service?.stop();
+});
+
+const info = (token: string, headers: Record<string, string> = {}) =>
+  service.send('GET', INFO, { ...bearer(token), ...headers });
+const end = (token: string, headers: Record<string, string> = {}) =>
+  service.send('DELETE', TOKEN, { ...bearer(token), ...headers });
+const introspect = (token: unknown, as: Record<string, string> = CHAT_API) =>
+  manage(service, 'POST', INTROSPECT, as, { token });
+const revoke = (token: unknown, as: Record<string, string> = BACKEND) => manage(service, 'POST', REVOKE, as, { token });
+const podInfo = (token: string) => request(pod.url + INFO, { headers: bearer(token) });
+
+function expectInactive(answer: Answer): void {
+  expect({ status: answer.status, text: answer.text }).toEqual({ status: 200, text: '{"active":false}' });
+}
+
+function expectInvalidClient(answer: Answer): void {
+  expectError(answer, { status: 401, error: 'invalid_client', hint: undefined });
+  expect(answer.headers.get('www-authenticate')).toMatch(/^Basic /);
+}
+
+describe('GET /v2/customer/info', () => {
+  it('tells a customer exactly the fields of contract 9, whichever grant gave the token', async () => {
+    const byAgent = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(agentToken));
+    const moved = await redeem(service, await transferToken(service, customer.access_token));
+    for (const [token, client_id, entity_id] of [
+      [customer.access_token, ACME_SITE, customer.entity_id],
+      [byAgent.body.access_token, PUBLIC_SITE, byAgent.body.entity_id],
+      [moved.body.access_token, ACME_SITE, customer.entity_id],
+    ]) {
+      const { status, body, cookies } = await info(token);
+      expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
+      expect(body).toEqual({
+        access_token: token,
+        client_id,
+        entity_id,
+        expires_in: expect.any(Number),
+        organization_id: ACME,
+        token_type: 'Bearer',
+      });
+    }
+  });
+
+  it('tells the whole seconds that are left, to the end', async () => {
+    for (const [move, left] of [
+      [0, TTL],
+      [1_000, TTL - 1_000],
+      [TTL - 1_000 - 10, 10],
+    ] as const) {
+      service.clock.move(move);
+      const { expires_in } = (await info(customer.access_token)).body;
+      expect(Number.isInteger(expires_in)).toBe(true);
+      expect(expires_in).toBeLessThanOrEqual(left);
+      expect(expires_in).toBeGreaterThan(left - 5);
+    }
+    service.clock.move(10);
+    expectInvalidToken(await info(customer.access_token));
+  });
+
+  it('is 401 for an agent token, a transfer token, a damaged or no token', async () => {
+    const code = await transferToken(service, customer.access_token);
+    const damaged = [customer.access_token.slice(0, -1), customer.access_token.replace(':', '%3A'), 'dev:x', ''];
+    for (const wrong of [agentToken, code, ...damaged]) expectInvalidToken(await info(wrong));
+    expectInvalidToken(await service.send('GET', INFO));
+  });
+
+  it('wants a present Origin to be one of the token’s own client', async () => {
+    for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, '']) {
+      expectInvalidRequest(await info(customer.access_token, { origin }), /^Origin: /);
+    }
+    const { status, headers } = await info(customer.access_token, { origin: ACME_ORIGIN });
+    expect({ status, origin: headers.get('access-control-allow-origin') }).toEqual({
+      status: 200,
+      origin: ACME_ORIGIN,
+    });
+    expect(headers.get('access-control-allow-credentials')).toBeNull();
+  });
+
+  it.each(['POST', 'PUT', 'DELETE'])('does not know %s', async (method) => {
+    const answer = await service.send(method, INFO, bearer(customer.access_token));
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get('allow')).toBe('GET');
+  });
+});
+
+describe('DELETE /v2/customer/token', () => {
+  it('ends the bearer at once, for every use, and no other token of the customer', async () => {
+    const other = (await redeem(service, await transferToken(service, customer.access_token))).body.access_token;
+    const { status, text, cookies } = await end(customer.access_token);
+    expect({ status, text, cookies }).toEqual({ status: 200, text: '{}', cookies: [] });
+    expectInvalidToken(await info(customer.access_token));
+    expectInvalidToken(await end(customer.access_token));
+    expectInvalidToken(await service.post(TRANSFER, transferBody(), bearer(customer.access_token)));
+    expectInactive(await introspect(customer.access_token));
+    expect((await info(other)).status).toBe(200);
+  });
+
+  it('is honoured at once in another process, in both directions', async () => {
+    const other = await newCustomer(service);
+    for (const token of [customer.access_token, other.access_token]) expect((await podInfo(token)).status).toBe(200);
+    await end(customer.access_token);
+    expectInvalidToken(await podInfo(customer.access_token));
+    const ended = await request(pod.url + TOKEN, { method: 'DELETE', headers: bearer(other.access_token) });
+    expect(ended.status).toBe(200);
+    expectInvalidToken(await info(other.access_token));
+  });
+
+  it('leaves the browser its identity', async () => {
+    const browser = new TestBrowser(service);
+    const { access_token, entity_id } = (await browser.visit()).body;
+    await end(access_token);
+    const again = (await browser.visit()).body;
+    expect(again.entity_id).toBe(entity_id);
+    expect(await infoStatus(service, again.access_token)).toBe(200);
+  });
+
+  it('keeps no token in the database', async () => {
+    await end(customer.access_token);
+    const all = await everythingIn(service);
+    expect(all).toContain(claimsOf(customer.access_token).jti);
+    expect(all).not.toContain(customer.access_token.split('.')[2]);
+  });
+
+  it('is 401 for an agent token and without a token, 400 from a foreign Origin, and ends nothing then', async () => {
+    expectInvalidToken(await end(agentToken));
+    expectInvalidToken(await service.send('DELETE', TOKEN));
+    expectInvalidRequest(await end(customer.access_token, { origin: 'https://evil.example' }), /^Origin: /);
+    expect((await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).status).toBe(200);
+    expect((await info(customer.access_token)).status).toBe(200);
+  });
+
+  it.each(['GET', 'PUT', 'PATCH'])('shares its address with POST alone, and not with %s', async (method) => {
+    const answer = await service.send(method, TOKEN, bearer(customer.access_token));
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
+  });
+});
+
+describe('POST /oauth2/introspect', () => {
+  it('shows a resource server the claims of a token of its audience', async () => {
+    const { status, body, headers } = await introspect(customer.access_token);
+    expect(status).toBe(200);
+    expect(headers.get('cache-control')).toBe('no-store');
+    const claims = claimsOf(customer.access_token);
+    expect(body).toEqual({ active: true, token_type: 'Bearer', ...claims });
+    expect(body).toMatchObject({ sub: customer.entity_id, aud: 'customer-api', organization_id: ACME });
+
+    const ofAgent = await introspect(agentToken, AGENT_API);
+    expect(ofAgent.body).toEqual({ active: true, token_type: 'Bearer', ...claimsOf(agentToken) });
+    expect(ofAgent.body).toMatchObject({ aud: 'agent-api', scope: 'customers:own' });
+  });
+
+  it('shows each resource server the tokens of its audiences, and the operator all', async () => {
+    const of = (id: string) => basic(id, SERVER_SECRET);
+    for (const [as, sees] of [
+      [CHAT_API, ['customer']],
+      [AGENT_API, ['agent']],
+      [of('gateway'), ['customer', 'agent']],
+      [of('other-api'), []],
+      [of('deaf-api'), []],
+      [OPERATOR, ['customer', 'agent']],
+      [bearer(OLD_ADMIN_TOKEN), ['customer', 'agent']],
+    ] as const) {
+      for (const [kind, token] of [
+        ['customer', customer.access_token],
+        ['agent', agentToken],
+      ] as const) {
+        const answer = await introspect(token, as);
+        if ((sees as readonly string[]).includes(kind)) expect(answer.body.active).toBe(true);
+        else expectInactive(answer);
+      }
+    }
+  });
+
+  it('says of whatever is no valid access token that it is inactive, and nothing more', async () => {
+    const { access_token, refresh_token } = await agentTokenPair(service);
+    const code = await transferToken(service, customer.access_token);
+    const [region, jws = ''] = customer.access_token.split(':');
+    const [header = '', claims = '', signature = ''] = jws.split('.');
+    const forged = Buffer.from(JSON.stringify({ ...claimsOf(customer.access_token), sub: NOBODY })).toString(
+      'base64url',
+    );
+    const wrong = [
+      ...[access_token, refresh_token, code, await authorizationCode(service)],
+      ...['', 'x', 'dev:', '\u0000', customer.entity_id, customer.access_token.replace(':', '%3A'), jws],
+      `eu:${jws}`,
+      ...[`${header}.${forged}.${signature}`, `${header}.${claims}.`, `${header}.${claims}`].map(
+        (t) => `${region}:${t}`,
+      ),
+    ];
+    for (const token of wrong) expectInactive(await introspect(token));
+  });
+
+  it('says so of a token that has ended: revoked, expired, of an erased customer', async () => {
+    const { access_token } = await newCustomer(service);
+    await end(access_token);
+    expectInactive(await introspect(access_token));
+    expectInactive(await introspect(access_token, OPERATOR));
+    const erased = await newCustomer(service);
+    await erase(erased.entity_id);
+    expectInactive(await introspect(erased.access_token));
+    service.clock.move(TTL - 60);
+    expect((await introspect(customer.access_token)).body.active).toBe(true);
+    service.clock.move(60);
+    expectInactive(await introspect(customer.access_token));
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['none', {}],
+    ['a wrong secret', basic('customer-chat-api', 'wrong')],
+    ['an empty secret', basic('customer-chat-api', '')],
+    ['an unknown id', basic('nobody', SERVER_SECRET)],
+    ['an id of Object’s', basic('__proto__', '')],
+    ['a client application’s', BACKEND],
+    ['a secret that is not form-encoded', { authorization: `Basic ${btoa('customer-chat-api:%')}` }],
+    ['garbage', { authorization: 'Basic !!!' }],
+    ['a wrong operator’s', bearer('wrong-admin-token')],
+    ['both of the operator’s at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
+    ['the operator’s as Basic', basic('admin', ADMIN_TOKEN)],
+  ])('is 401 with credentials that are %s', async (_, headers) => {
+    expectInvalidClient(await introspect(customer.access_token, headers));
+    expectInvalidClient(await manage(service, 'POST', INTROSPECT, headers, 'no JSON'));
+  });
+
+  it('is 401 with a token for credentials', async () => {
+    expectInvalidClient(await introspect(customer.access_token, bearer(customer.access_token)));
+  });
+});
+
+describe('POST /oauth2/revoke', () => {
+  const customerOfBackend = async () =>
+    (await service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), bearer(agentToken))).body.access_token;
+  const expectRevoked = (answer: Answer) =>
+    expect({ status: answer.status, text: answer.text }).toEqual({ status: 200, text: '{}' });
+
+  it('ends a client’s own access tokens, of customers and agents', async () => {
+    const token = await customerOfBackend();
+    expectRevoked(await revoke(token));
+    expect(await infoStatus(service, token)).toBe(401);
+    expectInvalidToken(await podInfo(token));
+    const ofAgent = await mintAgentToken(service, { clientId: ACME_BACKEND });
+    expectRevoked(await revoke(ofAgent));
+    expectInvalidToken(await service.post(TOKEN, agentTokenBody(), bearer(ofAgent)));
+    expectRevoked(await revoke(token));
+  });
+
+  it.each(['access_token', 'refresh_token'] as const)(
+    'ends with the %s of an agent the whole chain that it belongs to',
+    async (which) => {
+      const first = await agentTokenPair(service);
+      const second = (await refresh(service, first.refresh_token)).body;
+      expectRevoked(await revoke(second[which]));
+      expectInvalidGrant(await refresh(service, second.refresh_token));
+      for (const { access_token } of [first, second])
+        expectInvalidToken(await service.post(TOKEN, agentTokenBody(), bearer(access_token)));
+    },
+  );
+
+  it('leaves what is another client’s, and says the same', async () => {
+    const pair = await agentTokenPair(service);
+    const token = await customerOfBackend();
+    const other = basic(ACME_NO_COOKIES, BACKEND_SECRET);
+    for (const each of [token, pair.access_token, pair.refresh_token]) expectRevoked(await revoke(each, other));
+    expectRevoked(await revoke(customer.access_token));
+    expect(await infoStatus(service, token)).toBe(200);
+    expect(await infoStatus(service, customer.access_token)).toBe(200);
+    expect((await service.post(TOKEN, agentTokenBody(), bearer(pair.access_token))).status).toBe(200);
+    expect((await refresh(service, pair.refresh_token)).status).toBe(200);
+  });
+
+  it('says the same of what is no token, or none any more', async () => {
+    const code = await transferToken(service, customer.access_token, { client_id: ACME_BACKEND });
+    for (const token of ['x', '', code, NOBODY, `${await customerOfBackend()}x`]) expectRevoked(await revoke(token));
+    expect((await redeem(service, code, { client_id: ACME_BACKEND })).status).toBe(200);
+    const token = await customerOfBackend();
+    service.clock.move(TTL);
+    expectRevoked(await revoke(token));
+  });
+
+  it('ends for the operator whatever it is shown', async () => {
+    const pair = await agentTokenPair(service);
+    for (const token of [customer.access_token, pair.refresh_token]) expectRevoked(await revoke(token, OPERATOR));
+    expect(await infoStatus(service, customer.access_token)).toBe(401);
+    expectInvalidGrant(await refresh(service, pair.refresh_token));
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['none', {}],
+    ['a wrong secret', basic(ACME_BACKEND, 'wrong')],
+    ['an empty secret', basic(ACME_BACKEND, '')],
+    ['an unknown id', basic('nobody', BACKEND_SECRET)],
+    ['of a web application, which has no secret', basic(ACME_SITE, '')],
+    ['of a native application, which has no secret', basic(ACME_NATIVE, '')],
+    ['a resource server’s', CHAT_API],
+    ['garbage', { authorization: 'Basic !!!' }],
+    ['a wrong operator’s', bearer('wrong-admin-token')],
+  ])('is 401 with credentials that are %s, and ends nothing', async (_, headers) => {
+    const token = await customerOfBackend();
+    expectInvalidClient(await revoke(token, headers));
+    expectInvalidClient(await manage(service, 'POST', REVOKE, headers, { token, client_id: ACME_BACKEND }));
+    expect(await infoStatus(service, token)).toBe(200);
+  });
+
+  it('does not take the secret from the body', async () => {
+    const token = await customerOfBackend();
+    const body = { token, client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
+    expectInvalidClient(await manage(service, 'POST', REVOKE, {}, body));
+    expect(await infoStatus(service, token)).toBe(200);
+  });
+});
+
+describe.each([
+  [INTROSPECT, CHAT_API],
+  [REVOKE, BACKEND],
+])('%s', (path, as) => {
+  it('reads a form and JSON, and ignores what it does not know', async () => {
+    const form = new URLSearchParams({ token: customer.access_token, token_type_hint: 'refresh_token' }).toString();
+    for (const [body, type] of [
+      [form, FORM],
+      [JSON.stringify({ token: customer.access_token, token_type_hint: 0 }), 'application/json'],
+      [JSON.stringify({ token: customer.access_token }), FORM],
+    ] as const) {
+      const answer = await manage(service, 'POST', path, { ...as, 'content-type': type }, body);
+      expect(answer.status).toBe(200);
+      expect(answer.text).toMatch(path === INTROSPECT ? /^\{"active":true,/ : /^\{\}$/);
+    }
+  });
+
+  it.each([{}, { token: null }, { token: 0 }, { token: ['x'] }, { token: {} }, { token: 'x'.repeat(8_193) }])(
+    'is 400 without a token that is a text of up to 8192 characters',
+    async (body) => {
+      expectInvalidRequest(await manage(service, 'POST', path, as, body), /^token: /);
+    },
+  );
+
+  it('is 400 for a token given twice', async () => {
+    expect((await manage(service, 'POST', path, as, '{"token":"x","token":"y"}')).status).toBe(400);
+    const answer = await manage(service, 'POST', path, { ...as, 'content-type': FORM }, 'token=x&token=y');
+    expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+  });
+
+  it('is not on the public port, and knows POST alone', async () => {
+    expect((await service.post(path, { token: 'x' }, as)).status).toBe(404);
+    const answer = await manage(service, 'GET', path, as);
+    expect({ status: answer.status, allow: answer.headers.get('allow') }).toEqual({ status: 405, allow: 'POST' });
+  });
+});
+
+async function erase(entityId: string, as: Record<string, string> = OPERATOR): Promise<Answer> {
+  return manage(service, 'DELETE', `/admin/identities/${entityId}`, as);
+}
+const lookUp = (entityId: string, as: Record<string, string> = OPERATOR) =>
+  manage(service, 'GET', `/admin/identities/${entityId}`, as);
+
+describe('/admin/identities/:entity_id', () => {
+  it('shows the operator a customer', async () => {
+    const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
+    const byAgent = await service.post(TOKEN, agentTokenBody(), bearer(agentToken));
+    for (const [{ entity_id }, more] of [
+      [customer, { browser: true }],
+      [inGroup.body, { browser: true, group_id: 'sales' }],
+      [byAgent.body, { browser: false }],
+    ]) {
+      const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+      expect((await lookUp(entity_id)).body).toEqual({ entity_id, organization_id: ACME, created_at, ...more });
+    }
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['no token', {}],
+    ['a wrong token', bearer('wrong-admin-token')],
+    ['a part of the token', bearer(ADMIN_TOKEN.slice(0, -1))],
+    ['both tokens at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
+    ['the token as Basic', basic('admin', ADMIN_TOKEN)],
+    ['the secret of a resource server', CHAT_API],
+  ])('is 401 with %s', async (_, headers) => {
+    expectInvalidToken(await lookUp(customer.entity_id, headers));
+    expectInvalidToken(await erase(customer.entity_id, headers));
+    expectInvalidToken(await erase(NOBODY, headers));
+    expectInvalidToken(await erase(customer.entity_id, bearer(customer.access_token)));
+    expect((await info(customer.access_token)).status).toBe(200);
+  });
+
+  it('takes each of several ADMIN_TOKENs', async () => {
+    for (const token of [OLD_ADMIN_TOKEN, ADMIN_TOKEN])
+      expect((await lookUp(customer.entity_id, bearer(token))).status).toBe(200);
+  });
+
+  it('does not exist where no ADMIN_TOKEN is set, whatever is shown', async () => {
+    for (const headers of [OPERATOR, {}, bearer(''), bearer('undefined')])
+      for (const method of ['GET', 'DELETE']) {
+        const answer = await manage(pod, method, `/admin/identities/${customer.entity_id}`, headers);
+        expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+      }
+    expect((await info(customer.access_token)).status).toBe(200);
+  });
+
+  it('is not on the public port', async () => {
+    expect((await service.send('DELETE', `/admin/identities/${customer.entity_id}`, OPERATOR)).status).toBe(404);
+  });
+
+  it.each([NOBODY, 'x', '%00', NOBODY.toUpperCase(), `${NOBODY}%20`, '__proto__'])('is 404 for %s', async (id) => {
+    for (const answer of [await lookUp(id), await erase(id)])
+      expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+  });
+});
+
+describe('erasing a customer', () => {
+  it('ends its tokens at once, whoever gave them and in every process, and makes its id unknown', async () => {
+    const moved = (await redeem(service, await transferToken(service, customer.access_token))).body;
+    const { entity_id } = customer;
+    const byAgent = (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken))).body;
+    const { status, text } = await erase(entity_id);
+    expect({ status, text }).toEqual({ status: 200, text: '{}' });
+    for (const { access_token } of [customer, moved, byAgent]) {
+      expectInvalidToken(await info(access_token));
+      expectInvalidToken(await podInfo(access_token));
+      expectInactive(await introspect(access_token));
+    }
+    const named = await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken));
+    expectInvalidRequest(named, 'entity_id: unknown');
+    const body = transferBody({ bearer_type: 'agent', customer_id: entity_id });
+    expectInvalidRequest(await service.post(TRANSFER, body, bearer(agentToken)), 'customer_id: unknown');
+    for (const answer of [await lookUp(entity_id), await erase(entity_id)]) expect(answer.status).toBe(404);
+  });
+
+  it('leaves nothing of it but its id and its browser', async () => {
+    const browser = new TestBrowser(service);
+    const first = (await browser.visit()).body.entity_id;
+    const inGroup = (await browser.visit({}, `/v2/customer/${ACME}/sales/token`)).body.entity_id;
+    for (const entityId of [first, inGroup]) {
+      await erase(entityId);
+      const row = await identitiesOf(service).findOneBy({ entityId });
+      expect(row).toMatchObject({ entityId, browserId: first, organizationId: null, groupId: null });
+    }
+  });
+
+  type Place = 'first' | 'inGroup' | 'elsewhere';
+  const PLACES: Record<Place, [object, string]> = {
+    first: [{}, TOKEN],
+    inGroup: [{}, `/v2/customer/${ACME}/sales/token`],
+    elsewhere: [{ client_id: RIVAL_SITE, organization_id: RIVAL }, TOKEN],
+  };
+  const NAMES = Object.keys(PLACES) as Place[];
+
+  it.each(NAMES)(
+    'which is the browser’s %s identity: the others go on, and the same browser gets a new one in that place',
+    async (erased) => {
+      const browser = new TestBrowser(service);
+      const visitAll = async () => {
+        const answers = {} as Record<Place, Answer>;
+        for (const name of NAMES) answers[name] = await browser.visit(...PLACES[name]);
+        return answers;
+      };
+      const before = await visitAll();
+      await browser.visit(...PLACES[erased]); // so that the cookies name the one to be erased
+      expect((await erase(before[erased].body.entity_id)).status).toBe(200);
+      const after = await visitAll();
+      const again = await visitAll();
+      for (const name of NAMES) {
+        const { entity_id, access_token } = before[name].body;
+        expect(await infoStatus(service, access_token)).toBe(name === erased ? 401 : 200);
+        if (name === erased) expect(after[name].body.entity_id).not.toBe(entity_id);
+        else expect(after[name].body.entity_id).toBe(entity_id);
+        expect(after[name].body.entity_id).toMatch(UUID_V7);
+        expect(await infoStatus(service, after[name].body.access_token)).toBe(200);
+        expect(again[name].body.entity_id).toBe(after[name].body.entity_id);
+        expect(secretOf(after[name])).toBe(secretOf(before[name]));
+      }
+    },
+  );
+
+  it('while it comes back: what it is given for the old id has ended, and the new one works', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    const visits = Array.from({ length: 12 }, () => browser.visit());
+    expect((await erase(entity_id)).status).toBe(200);
+    const late = Array.from({ length: 4 }, () => browser.visit());
+    for (const { status, body } of await Promise.all([...visits, ...late])) {
+      expect(status).toBe(200);
+      expect(await infoStatus(service, body.access_token)).toBe(body.entity_id === entity_id ? 401 : 200);
+    }
+    const ids = new Set((await Promise.all(late)).map(({ body }) => body.entity_id));
+    expect(ids.size).toBe(1);
+    expect(ids).not.toContain(entity_id);
+  });
+
+  it('also one that an agent made', async () => {
+    const { entity_id, access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).body;
+    expect((await erase(entity_id)).status).toBe(200);
+    expect(await infoStatus(service, access_token)).toBe(401);
+    expectInvalidRequest(await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken)), /^entity_id: /);
+  });
+});
+
+describe('GET /.well-known/oauth-authorization-server', () => {
+  it('says what a client library needs (RFC 8414), and offers S256 alone', async () => {
+    const { status, body, headers } = await service.send('GET', '/.well-known/oauth-authorization-server');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      issuer: claimsOf(customer.access_token).iss,
+      authorization_endpoint: 'https://auth.example/',
+      token_endpoint: 'https://auth.example/v2/token',
+      jwks_uri: 'https://auth.example/.well-known/jwks.json',
+      response_types_supported: ['code', 'token'],
+      code_challenge_methods_supported: ['S256'],
+      authorization_response_iss_parameter_supported: true,
+    });
+    expect(headers.get('access-control-allow-origin')).toBe('*');
+    const [, seconds] = /\bmax-age=(\d+)/.exec(headers.get('cache-control') ?? '') ?? [];
+    expect(Number(seconds)).toBeGreaterThanOrEqual(60);
+    expect(Number(seconds)).toBeLessThan(3_600);
+  });
+
+  it('knows GET alone, and is not on the management port', async () => {
+    const answer = await service.post('/.well-known/oauth-authorization-server', {});
+    expect({ status: answer.status, allow: answer.headers.get('allow') }).toEqual({ status: 405, allow: 'GET' });
+    expect((await manage(service, 'GET', '/.well-known/oauth-authorization-server')).status).toBe(404);
+  });
+});
+
+// last: whichever service was started last in a process checks the bearers of all
+describe.runIf(onMariadb)('while the database is away', () => {
+  let database: TestDatabase;
+  let proxy: TcpProxy;
+  let cutOff: TestService;
+  let token: string;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await startTcpProxy(database.url);
+    const environment = { ADMIN_TOKEN, DATABASE_URL: proxy.through(database.url) };
+    cutOff = await startTestService({ registry, database, environment });
+    const body = cookieBody({ client_id: ACME_BACKEND });
+    token = (await cutOff.post(TOKEN, body)).body.access_token;
+  });
+  afterAll(async () => {
+    await cutOff?.stop();
+    await proxy?.close();
+    await database?.remove();
+  });
+
+  it.each<['cut' | 'freeze']>([['cut'], ['freeze']])(
+    'nothing is revoked, erased, valid or invalid, but 503: %s',
+    async (away) => {
+      const { sub } = claimsOf(token) as { sub: string };
+      await proxy[away]();
+      const answers = await Promise.all([
+        manage(cutOff, 'POST', REVOKE, BACKEND, { token }),
+        manage(cutOff, 'POST', REVOKE, BACKEND, { token: 'dev:unknown' }),
+        manage(cutOff, 'POST', REVOKE, OPERATOR, { token }),
+        manage(cutOff, 'POST', INTROSPECT, CHAT_API, { token }),
+        manage(cutOff, 'DELETE', `/admin/identities/${sub}`, OPERATOR),
+        cutOff.send('DELETE', TOKEN, bearer(token)),
+        cutOff.send('GET', INFO, bearer(token)),
+        cutOff.post(TRANSFER, transferBody(), bearer(token)),
+        redeem(cutOff, 'dev:x'),
+      ]);
+      await proxy.restore();
+      for (const answer of answers) {
+        expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+        expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+      }
+      await expect.poll(() => infoStatus(cutOff, token), { timeout: 10_000 }).toBe(200);
+    },
+  );
+
+  it('while wrong credentials are 401 all the same', async () => {
+    await proxy.cut();
+    const answer = await manage(cutOff, 'POST', REVOKE, basic(ACME_BACKEND, 'wrong'), { token });
+    await proxy.restore();
+    expectInvalidClient(answer);
+  });
+
+  it('and a revocation works again when it is back', async () => {
+    await expect.poll(() => infoStatus(cutOff, token), { timeout: 10_000 }).toBe(200);
+    expect((await manage(cutOff, 'POST', REVOKE, BACKEND, { token })).status).toBe(200);
+    expect(await infoStatus(cutOff, token)).toBe(401);
+  });
+});

@@ -1,0 +1,391 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ForbiddenException, Get, ImATeapotException, Module, Post, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { PublicController } from '../../src/platform/http/surfaces.js';
+import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest, INVALID_MESSAGE, MALFORMED } from '../support/expect-error.js';
+import { exchange, RawConnection, rawRequest } from '../support/raw-http.js';
+import { ACME, ACME_NO_COOKIES, ACME_ORIGIN, SHARED, SHARED_SITE } from '../support/registry.js';
+import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
+
+const SECRET = 'MARKED-secret-of-the-cause';
+const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
+
+/** Fails in every way that nobody foresaw. */
+@PublicController('failing')
+class FailingController {
+  @Get('error')
+  error(): never {
+    throw new Error(SECRET, { cause: new Error(SECRET) });
+  }
+
+  @Get('text')
+  text(): never {
+    throw SECRET;
+  }
+
+  @Get('nothing')
+  nothing(): never {
+    throw undefined;
+  }
+
+  @Get('rejection')
+  rejection(): Promise<never> {
+    return Promise.reject(new TypeError(SECRET));
+  }
+
+  @Get('framework')
+  framework(): never {
+    throw new ImATeapotException({ [SECRET]: SECRET });
+  }
+
+  @Get('forbidden')
+  forbidden(): never {
+    throw new ForbiddenException(SECRET);
+  }
+
+  @Get('circular')
+  circular(): object {
+    const answer: Record<string, unknown> = { secret: SECRET };
+    return Object.assign(answer, { answer });
+  }
+
+  @Post('late')
+  late(@Res({ passthrough: true }) response: Response): never {
+    response.setHeader('Set-Cookie', [`one=${SECRET}`, `two=${SECRET}`]);
+    throw new Error(SECRET);
+  }
+}
+
+@Module({ controllers: [FailingController] })
+class FailingModule {}
+
+describe('contract 6: answers and errors', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ modules: [FailingModule] });
+  });
+  afterAll(() => service?.stop());
+
+  const token = (more: object) => service.post(TOKEN, cookieBody(more));
+  const raw = (bytes: string) => exchange(service.url, bytes);
+
+  describe('every error has the one shape, in both vocabularies, with the request id of its header', () => {
+    it.each<[string, () => Promise<Answer>, Parameters<typeof expectError>[1]]>([
+      [
+        'a missing parameter',
+        () => token({ response_type: undefined }),
+        { status: 400, error: 'invalid_request', description: MALFORMED, hint: 'response_type: required' },
+      ],
+      [
+        'an unknown client',
+        () => token({ client_id: 'nobody' }),
+        { status: 400, error: 'invalid_request', description: MALFORMED, hint: /^client_id: / },
+      ],
+      [
+        'an unknown organization',
+        () => token({ organization_id: '00000000-0000-4000-8000-000000000000' }),
+        { status: 400, error: 'invalid_request', description: MALFORMED, hint: /^organization_id: / },
+      ],
+      [
+        'a wrong redirect_uri',
+        () => token({ redirect_uri: 'https://acme.example/chat' }),
+        { status: 400, error: 'invalid_request', description: MALFORMED, hint: /^redirect_uri: .*trailing slash/ },
+      ],
+      [
+        'no JSON',
+        () => service.post(TOKEN, 'grant_type=cookie'),
+        { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: 'body: not JSON' },
+      ],
+      [
+        'a client that may not use the grant',
+        () => token({ client_id: ACME_NO_COOKIES }),
+        { status: 400, error: 'unauthorized_client', description: NOT_AUTHORIZED, hint: /^grant_type: / },
+      ],
+      [
+        'an organization that may not use the grant',
+        () =>
+          service.post(
+            `/v2/customer/${SHARED}/a/token`,
+            cookieBody({ client_id: SHARED_SITE, organization_id: SHARED }),
+          ),
+        { status: 400, error: 'unauthorized_client', description: NOT_AUTHORIZED, hint: /^group_id: / },
+      ],
+      [
+        'an unknown grant',
+        () => token({ grant_type: 'password' }),
+        { status: 400, error: 'unsupported_grant_type', hint: /^grant_type: / },
+      ],
+      [
+        'an unknown address',
+        () => service.send('GET', '/nowhere'),
+        { status: 404, error: 'not_found', hint: undefined },
+      ],
+      [
+        'a wrong method',
+        () => service.send('GET', TOKEN),
+        { status: 405, error: 'method_not_allowed', hint: undefined },
+      ],
+      [
+        'too large a body',
+        () => token({ more: 'x'.repeat(20_000) }),
+        { status: 413, error: 'payload_too_large', hint: /^body: / },
+      ],
+      [
+        'a compressed body',
+        () => service.post(TOKEN, '{}', { 'content-encoding': 'gzip' }),
+        { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / },
+      ],
+      [
+        'an unforeseen condition',
+        () => service.send('GET', '/failing/error'),
+        { status: 500, error: 'server_error', hint: undefined },
+      ],
+      ['no HTTP', () => raw('MARKED garbage\r\n\r\n'), { status: 400, error: 'invalid_request', hint: /^HTTP: / }],
+      [
+        'an unknown version of HTTP',
+        () => raw('GET / HTTP/9.9\r\nHost: auth.example\r\n\r\n'),
+        { status: 400, error: 'invalid_request', hint: /^HTTP: / },
+      ],
+      [
+        'a request without Host',
+        () => raw(`POST ${TOKEN} HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}`),
+        { status: 400, error: 'invalid_request', hint: /^HTTP: / },
+      ],
+      [
+        'a header that is none',
+        () => raw('GET / HTTP/1.1\r\nHost: auth.example\r\nno colon\r\n\r\n'),
+        { status: 400, error: 'invalid_request', hint: /^HTTP: / },
+      ],
+      [
+        'TLS to the port that has none',
+        () => raw('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'),
+        { status: 400, error: 'invalid_request', hint: /^HTTP: / },
+      ],
+      [
+        'headers beyond 16 KiB',
+        () => raw(rawRequest('GET /', '', [`X-Large: ${'x'.repeat(17_000)}`])),
+        { status: 431, error: 'invalid_request', hint: /^HTTP: / },
+      ],
+      [
+        'an address beyond 16 KiB',
+        () => raw(rawRequest(`GET /${'x'.repeat(17_000)}`)),
+        { status: 431, error: 'invalid_request', hint: /^HTTP: / },
+      ],
+    ])('%s', async (_what, send, expected) => expectError(await send(), expected));
+
+    it('also on the management port', async () => {
+      const nowhere = await request(`${service.managementUrl}/nowhere`, {});
+      expectError(nowhere, { status: 404, error: 'not_found', hint: undefined });
+      const method = await request(`${service.managementUrl}/health/live`, { method: 'DELETE' });
+      expectError(method, { status: 405, error: 'method_not_allowed', hint: undefined });
+      expectError(await exchange(service.managementUrl, 'garbage\r\n\r\n'), {
+        status: 400,
+        error: 'invalid_request',
+        hint: /^HTTP: /,
+      });
+    });
+  });
+
+  it('a request that expects what we do not know is answered all the same', async () => {
+    const answer = await raw(rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), ['Expect: the-unexpected']));
+    expect(answer.status).toBe(200);
+  });
+
+  it('an error of the caller is never answered with a hint of more than the parameter and the rule', async () => {
+    const marked = { client_id: SECRET, organization_id: SECRET, redirect_uri: SECRET, response_type: SECRET };
+    for (const [parameter, value] of Object.entries(marked)) {
+      const { status, text } = await token({ [parameter]: value });
+      expect({ parameter, status }).toEqual({ parameter, status: 400 });
+      expect(text).not.toContain('MARKED');
+    }
+    expect((await raw(rawRequest('GET /MARKED', '', ['MARKED : x']))).text).not.toContain('MARKED');
+  });
+
+  it.each(['error', 'text', 'nothing', 'rejection', 'framework', 'forbidden', 'circular'])(
+    'what nobody foresaw (%s) answers server_error, and no word of its cause',
+    async (how) => {
+      const answer = await service.send('GET', `/failing/${how}`);
+      expectError(answer, { status: 500, error: 'server_error', hint: undefined });
+      expect(answer.text + JSON.stringify([...answer.headers])).not.toContain('MARKED');
+    },
+  );
+
+  it.each([
+    [TOKEN, ['DELETE', 'POST']],
+    [`/v2/customer/${ACME}/support/token`, ['POST']],
+    ['/v2/customer/identity_transfer', ['POST']],
+    ['/v2/customer/info', ['GET']],
+    ['/customer/', ['POST']],
+    ['/v2/token', ['DELETE', 'POST']],
+    ['/.well-known/jwks.json', ['GET']],
+    ['/.well-known/oauth-authorization-server', ['GET']],
+    ['/', ['GET']],
+    ['/sign-in', ['POST']],
+    ['/consent', ['POST']],
+    ['/sign-out', ['POST']],
+  ])('%s answers any method but its own with 405 and Allow: %j', async (path, allowed) => {
+    for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'POST', 'PROPFIND'].filter(
+      (each) => !allowed.includes(each),
+    )) {
+      const answer = await service.send(method, path);
+      expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
+      expect({ method, allow: answer.headers.get('allow')?.split(', ').sort() }).toEqual({ method, allow: allowed });
+    }
+  });
+
+  it('HEAD is answered like GET, without the body', async () => {
+    const { status, text, headers } = await service.send('HEAD', '/.well-known/jwks.json');
+    expect({ status, text }).toEqual({ status: 200, text: '' });
+    expect(Number(headers.get('content-length'))).toBeGreaterThan(100);
+    expect((await service.send('HEAD', TOKEN)).status).toBe(405);
+  });
+
+  it.each<[string, () => Promise<Answer>]>([
+    ['a token', () => token({})],
+    ['an error', () => token({ client_id: 'nobody' })],
+    ['an unforeseen error', () => service.send('GET', '/failing/error')],
+    ['an unknown address', () => service.send('GET', '/nowhere')],
+    ['a preflight', () => service.send('OPTIONS', TOKEN, { origin: ACME_ORIGIN })],
+    ['a health check', () => request(`${service.managementUrl}/health/live`, {})],
+    ['a broken request', () => raw('garbage\r\n\r\n')],
+  ])('%s is not stored, not sniffed, has an id, and tells nothing of the server', async (_what, send) => {
+    const { headers } = await send();
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'x-request-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    for (const name of ['x-powered-by', 'server', 'etag', 'last-modified']) expect(headers.get(name)).toBeNull();
+  });
+
+  it('the keys may be stored for minutes, and are not sniffed either', async () => {
+    const { headers } = await service.send('GET', '/.well-known/jwks.json');
+    expect(headers.get('cache-control')).toMatch(/max-age=\d{3}$/);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('etag')).toBeNull();
+  });
+
+  it.each(['12345678', 'a.b-c_D9', '4bf92f3577b34da6a3ce929d0e0e4736', 'x'.repeat(64)])(
+    'a well-formed X-Request-Id is taken over: %s',
+    async (id) => {
+      for (const body of [{}, { client_id: 'nobody' }]) {
+        const answer = await service.post(TOKEN, cookieBody(body), { 'x-request-id': id });
+        expect(answer.headers.get('x-request-id')).toBe(id);
+        if (answer.status !== 200) expect(answer.body.request_id).toBe(id);
+      }
+    },
+  );
+
+  it.each([
+    '',
+    '1234567',
+    'x'.repeat(65),
+    'with space',
+    '<script>',
+    'quote"quote',
+    'semi;colon',
+    'percent%0a',
+    'uml\u00e4ut-x',
+  ])('a malformed X-Request-Id is replaced: %j', async (id) => {
+    const answer = await service.post(TOKEN, {}, { 'x-request-id': id });
+    expectInvalidRequest(answer, 'grant_type: required');
+    expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('no two requests have the same id', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => token({ client_id: 'nobody' })));
+    expect(new Set(answers.map(({ body }) => body.request_id)).size).toBe(20);
+  });
+
+  it('a refusal sets no cookie, however late it comes', async () => {
+    const answer = await service.post('/failing/late', {});
+    expectError(answer, { status: 500, error: 'server_error', hint: undefined });
+    expect(answer.cookies).toEqual([]);
+  });
+
+  it('a refusal sets no cookie and takes none away, whoever is refused', async () => {
+    const browser = new TestBrowser(service);
+    await browser.visit();
+    const bodies = [{ grant_type: 'x' }, { client_id: 'x' }, { redirect_uri: 'x' }, { organization_id: 'x' }];
+    for (const body of bodies) expect((await browser.visit(body)).cookies).toEqual([]);
+    expect((await browser.visit({}, TOKEN, { origin: 'https://evil.example' })).cookies).toEqual([]);
+  });
+});
+
+describe.runIf(onMariadb)('contract 6: the database is away', () => {
+  let database: TestDatabase;
+  let proxy: TcpProxy;
+  let service: TestService;
+  let slow: Promise<{ answer: Answer; waited: number }>;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await startTcpProxy(database.url);
+    service = await startTestService({
+      database,
+      environment: { DATABASE_URL: proxy.through(database.url), DB_POOL_SIZE: '2' },
+    });
+    const start = Date.now();
+    const connection = await RawConnection.open(service.url);
+    connection.send(`POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nX-Slow: `);
+    slow = connection.answer().then((answer) => ({ answer, waited: Date.now() - start }));
+  });
+  afterEach(() => proxy.restore());
+  afterAll(async () => {
+    await proxy.restore();
+    await service?.stop();
+    await proxy.close();
+    await database.remove();
+  });
+
+  const newCustomer = (more: object = {}) => service.post(TOKEN, cookieBody(more), { origin: ACME_ORIGIN });
+  const health = (path: string) => request(`${service.managementUrl}/health/${path}`, {});
+
+  const expectUnavailable = async (send: () => Promise<Answer>) => {
+    const start = Date.now();
+    const answer = await send();
+    expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+    expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d?$/);
+    expect(Date.now() - start).toBeLessThan(3_000);
+    return answer;
+  };
+
+  const everythingServes = () =>
+    expect
+      .poll(async () => [(await newCustomer()).status, (await health('ready')).status], { timeout: 10_000 })
+      .toEqual([200, 200]);
+
+  it.each<[string, () => unknown, () => unknown]>([
+    ['gone', () => proxy.cut(), () => proxy.restore()],
+    ['frozen', () => proxy.freeze(), () => proxy.failOver()],
+  ])(
+    '%s: temporarily_unavailable within 3 s, not ready, alive, the registry stays; then all recovers',
+    async (_how, take, giveBack) => {
+      await everythingServes();
+      await Promise.all(Array.from({ length: 10 }, () => newCustomer())); // by every connection of the pool
+      await take();
+      const answers = await Promise.all(Array.from({ length: 20 }, () => expectUnavailable(newCustomer)));
+      for (const { headers } of answers) expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+      await expectUnavailable(() => health('ready'));
+      expect((await health('live')).status).toBe(200);
+
+      await sleep(2_500); // the registry has tried to renew itself
+      expectInvalidRequest(await newCustomer({ client_id: 'nobody' }), /^client_id: unknown/);
+      expectInvalidRequest(await newCustomer({ redirect_uri: 'https://acme.example/' }), /^redirect_uri: /);
+      expect((await service.send('GET', '/.well-known/jwks.json')).body.keys).toHaveLength(1);
+      await expectUnavailable(newCustomer);
+
+      await giveBack();
+      await everythingServes();
+    },
+  );
+
+  it('meanwhile, headers that do not come within 10 s are given up with 408', async () => {
+    const { answer, waited } = await slow;
+    expectError(answer, { status: 408, error: 'invalid_request', hint: /^HTTP: / });
+    expect(waited).toBeLessThan(13_000);
+  });
+});

@@ -1,0 +1,431 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Purge } from '../../src/purge/purge.js';
+import {
+  agentTokenBody,
+  bearer,
+  changePassword,
+  claimsOf,
+  exchangeCode,
+  FORM,
+  mintAgentToken,
+  pkce,
+  refresh,
+} from '../support/agents.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { startPod } from '../support/pods.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_BACKEND,
+  ACME_NATIVE,
+  ACME_NO_COOKIES,
+  ACME_ORIGIN,
+  ACME_SITE,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL_ORIGIN,
+  testRegistry,
+} from '../support/registry.js';
+import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+import {
+  agentTokenPair,
+  authorizationCode,
+  codesOf,
+  expectInvalidGrant,
+  expectInvalidToken,
+  INFO,
+  infoStatus,
+  newCustomer,
+  redeem,
+  redeemBody,
+  TRANSFER,
+  transferBody,
+  transferToken,
+} from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const registry = testRegistry();
+
+let service: TestService;
+let customer: { entity_id: string; access_token: string };
+beforeAll(async () => {
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+});
+beforeEach(async () => {
+  customer = await newCustomer(service);
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const transfer = (more: object = {}) => transferToken(service, customer.access_token, more);
+const transferByAgent = async (token: string) =>
+  transferToken(service, token, { bearer_type: 'agent', customer_id: customer.entity_id });
+const exchange = (code: unknown, more: object = {}, headers: Record<string, string> = {}) =>
+  redeem(service, code, more, headers);
+/** Insists that a refusal has burned nothing: the code still works, once. */
+const expectNotBurned = async (code: string, more: object = {}) => {
+  expect(await exchange(code, more)).toMatchObject({ status: 200, body: { entity_id: customer.entity_id } });
+};
+const erase = (entityId: string) =>
+  request(`${service.managementUrl}/admin/identities/${entityId}`, { method: 'DELETE', headers: bearer(ADMIN_TOKEN) });
+
+describe('4.5 the exchange of a transfer token', () => {
+  it('answers with exactly the fields of 4.5, for the customer it was made for, and sets no cookie', async () => {
+    const before = await identitiesOf(service).find({ where: { entityId: customer.entity_id } });
+    const { status, body, cookies } = await exchange(await transfer());
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      access_token: expect.stringMatching(/^dev:[\w-]+\.[\w-]+\.[\w-]+$/),
+      client_id: ACME_SITE,
+      entity_id: customer.entity_id,
+      expires_in: 28_800,
+      token_type: 'Bearer',
+    });
+    expect(cookies).toEqual([]);
+    expect(await identitiesOf(service).find({ where: { entityId: customer.entity_id } })).toEqual(before);
+  });
+
+  it('gives a customer token of the customer’s organization, also when an agent made the transfer token', async () => {
+    for (const code of [await transfer(), await transferByAgent(await mintAgentToken(service))]) {
+      const { access_token } = (await exchange(code)).body;
+      const { sub, aud, client_id, organization_id, ...more } = claimsOf(access_token);
+      expect({ sub, aud, client_id, organization_id }).toEqual({
+        sub: customer.entity_id,
+        aud: 'customer-api',
+        client_id: ACME_SITE,
+        organization_id: ACME,
+      });
+      expect(Object.keys(more).sort()).toEqual(['exp', 'iat', 'iss', 'jti']);
+      const info = await service.send('GET', INFO, bearer(access_token));
+      expect(info).toMatchObject({ status: 200, body: { entity_id: customer.entity_id } });
+    }
+  });
+
+  it('leaves the customer’s other tokens as they are', async () => {
+    const other = (await exchange(await transfer())).body.access_token;
+    await exchange(await transfer());
+    expect(await infoStatus(service, customer.access_token)).toBe(200);
+    expect(await infoStatus(service, other)).toBe(200);
+  });
+
+  it('works with a token that itself came from a transfer', async () => {
+    const first = (await exchange(await transfer())).body;
+    const second = await exchange(await transferToken(service, first.access_token));
+    expect(second).toMatchObject({ status: 200, body: { entity_id: customer.entity_id } });
+    expect(await infoStatus(service, second.body.access_token)).toBe(200);
+  });
+
+  it('is for the very client that the transfer named, private or public', async () => {
+    for (const client_id of [ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE]) {
+      const code = await transfer({ client_id });
+      expect(await exchange(code, { client_id })).toMatchObject({ status: 200, body: { client_id } });
+    }
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['none', {}],
+    ['a damaged bearer', { authorization: 'Bearer dev:x' }],
+    ['Basic', { authorization: 'Basic eDp5' }],
+    ['garbage', { authorization: 'x' }],
+    ['identity cookies that nobody has', { cookie: '__svc_cid=x; __svc_cst=y' }],
+  ])('needs no Authorization header and no cookies, and reads none: %s', async (_, headers) => {
+    const { status, cookies } = await exchange(await transfer(), {}, headers);
+    expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
+  });
+
+  it('is not swayed by the cookies or the token of another customer', async () => {
+    const other = await service.post(TOKEN, cookieBody());
+    const headers = { cookie: cookieHeader(other), ...bearer(other.body.access_token) };
+    const answer = await exchange(await transfer(), { entity_id: other.body.entity_id }, headers);
+    expect(answer).toMatchObject({ status: 200, cookies: [], body: { entity_id: customer.entity_id } });
+  });
+
+  it.each([
+    ...[undefined, null, '', 0, true, ['x'], {}, 'nobody', 'ACME-SITE', '__proto__'].map((value) => [
+      { client_id: value },
+      /^client_id: /,
+    ]),
+    ...[undefined, null, 0, true, ['x'], {}, 'x'.repeat(1_025)].map((value) => [{ code: value }, /^code: /]),
+    ...[null, 0, true, ['x'], {}].map((value) => [{ code_verifier: value }, /^code_verifier: /]),
+  ] as [object, RegExp][])('is refused for %j, and burns nothing', async (more, hint) => {
+    const code = await transfer();
+    expectInvalidRequest(await exchange(code, more), hint);
+    await expectNotBurned(code);
+  });
+
+  it.each(['', 'x', 'dev:', 'dev:x', `dev:${'A'.repeat(43)}`, '__proto__', "' OR 1=1 --", 'ä', '\u0000', '😀'])(
+    'is refused for a code that nobody was given: %j',
+    async (code) => expectInvalidGrant(await exchange(code)),
+  );
+
+  it('is refused for a code in another spelling, and burns nothing', async () => {
+    const code = await transfer();
+    const spellings = [code.replace(':', '%3A'), code.slice(4), ` ${code}`, `${code} `, `${code}=`, code.slice(0, -1)];
+    for (const spelling of [...spellings, code.replace('dev', 'DEV'), code.replace('dev', 'eu')])
+      expectInvalidGrant(await exchange(spelling));
+    await expectNotBurned(code);
+  });
+
+  it('reads JSON alone: a form is no message, also when it says that it is one', async () => {
+    const code = await transfer();
+    const form = new URLSearchParams({ grant_type: 'identity_token', client_id: ACME_SITE, code }).toString();
+    for (const headers of [{}, { 'content-type': FORM }])
+      expect((await service.post(TOKEN, form, headers)).body.error_description).toBe('Invalid message');
+    const json = JSON.stringify(redeemBody(code));
+    expect((await service.post(TOKEN, json, { 'content-type': FORM })).status).toBe(200);
+  });
+
+  it('wants a present Origin to be one of that very client’s, and burns nothing otherwise', async () => {
+    const code = await transfer();
+    for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, '']) {
+      expectInvalidRequest(await exchange(code, {}, { origin }), /^Origin: /);
+    }
+    expect((await exchange(code, {}, { origin: ACME_ORIGIN })).status).toBe(200);
+  });
+
+  it('is none for a client that may not use the grant, nor for the address of a group', async () => {
+    const code = await transfer({ client_id: ACME_NO_COOKIES });
+    expectError(await exchange(code, { client_id: ACME_NO_COOKIES }), {
+      status: 400,
+      error: 'unauthorized_client',
+      hint: /^grant_type: /,
+    });
+    const answer = await service.post(`/v2/customer/${ACME}/sales/token`, redeemBody(await transfer()));
+    expectInvalidRequest(answer, /^grant_type: /);
+  });
+});
+
+describe('contract 3: only the right one redeems a code, and whoever else tries burns nothing', () => {
+  it('another client is refused', async () => {
+    const code = await transfer();
+    for (const client_id of [PUBLIC_SITE, ACME_NATIVE, ACME_BACKEND])
+      expectInvalidGrant(await exchange(code, { client_id }));
+    await expectNotBurned(code);
+  });
+
+  const { verifier, asked } = pkce();
+  it.each([
+    ['missing', {}],
+    ['empty', { code_verifier: '' }],
+    ['another', { code_verifier: pkce().verifier }],
+    ['the challenge itself', { code_verifier: asked.code_challenge }],
+    ['in another case', { code_verifier: verifier.toLowerCase() + verifier.toUpperCase() }],
+    ['a character short', { code_verifier: verifier.slice(1) }],
+    ['a character long', { code_verifier: `${verifier}A` }],
+  ])('the verifier of a challenge is %s', async (_, wrong) => {
+    const code = await transfer(asked);
+    expectInvalidGrant(await exchange(code, wrong));
+    await expectNotBurned(code, { code_verifier: verifier });
+  });
+
+  it.each([
+    ['42 characters', 'v'.repeat(42)],
+    ['129 characters', 'v'.repeat(129)],
+    ['a character that is reserved', `${'v'.repeat(43)}+`],
+    ['a character outside of ASCII', `${'v'.repeat(43)}ä`],
+    ['a line feed at its end', `${'v'.repeat(43)}\n`],
+  ])('the verifier has the challenge’s hash, and %s', async (_, code_verifier) => {
+    const code = await transfer({ code_challenge: pkce(code_verifier).asked.code_challenge });
+    expectInvalidGrant(await exchange(code, { code_verifier }));
+    expect((await codesOf(service).findOneByOrFail({ subject: customer.entity_id })).consumedAt).toBeNull();
+  });
+
+  it.each(['v'.repeat(43), 'v'.repeat(128), `${'A-z.0_9~'.repeat(6)}`])('the verifier may be %s', async (verifier) => {
+    await expectNotBurned(await transfer(pkce(verifier).asked), { code_verifier: verifier });
+  });
+
+  it.each([pkce().verifier, '', 'x'])('a verifier that nobody asked for is refused: %j', async (code_verifier) => {
+    const code = await transfer();
+    expectInvalidGrant(await exchange(code, { code_verifier }));
+    await expectNotBurned(code);
+  });
+
+  it('many wrong verifiers do not lock the right one out', async () => {
+    const code = await transfer(asked);
+    const wrong = Array.from({ length: 30 }, () => exchange(code, { code_verifier: pkce().verifier }));
+    for (const answer of await Promise.all(wrong)) expectInvalidGrant(answer);
+    await expectNotBurned(code, { code_verifier: verifier });
+  });
+
+  it('an authorization code, a refresh token, an access token are no transfer tokens, and stay what they are', async () => {
+    const pair = await agentTokenPair(service);
+    const code = await authorizationCode(service);
+    for (const wrong of [code, pair.refresh_token, pair.access_token, customer.access_token])
+      expectInvalidGrant(await exchange(wrong, { client_id: ACME_BACKEND }));
+    expect((await exchangeCode(service, code)).status).toBe(200);
+    expect((await refresh(service, pair.refresh_token)).status).toBe(200);
+  });
+
+  it('a transfer token is no authorization code, no refresh token and no bearer', async () => {
+    const code = await transfer({ client_id: ACME_BACKEND });
+    expectInvalidGrant(await exchangeCode(service, code));
+    expectInvalidGrant(await refresh(service, code));
+    for (const method of ['GET', 'DELETE'])
+      expectInvalidToken(await service.send(method, method === 'GET' ? INFO : TOKEN, bearer(code)));
+    expectInvalidToken(await service.post(TOKEN, agentTokenBody(), bearer(code)));
+    expectInvalidToken(await service.post(TRANSFER, transferBody(), bearer(code)));
+    await expectNotBurned(code, { client_id: ACME_BACKEND });
+  });
+});
+
+describe('contract 3: a code is redeemed once', () => {
+  it('a replay is refused, and ends the token that the first one gave, and nothing else of the customer', async () => {
+    const code = await transfer();
+    const { access_token } = (await exchange(code)).body;
+    expect(await infoStatus(service, access_token)).toBe(200);
+    expectInvalidGrant(await exchange(code));
+    expect(await infoStatus(service, access_token)).toBe(401);
+    expect(await infoStatus(service, customer.access_token)).toBe(200);
+    expectInvalidGrant(await exchange(code));
+    expect((await exchange(await transfer())).status).toBe(200);
+  });
+
+  it('also when the challenge was met both times', async () => {
+    const { verifier, asked } = pkce();
+    const code = await transfer(asked);
+    const { access_token } = (await exchange(code, { code_verifier: verifier })).body;
+    expectInvalidGrant(await exchange(code, { code_verifier: verifier }));
+    expect(await infoStatus(service, access_token)).toBe(401);
+  });
+
+  it('a used code ends nothing for whoever cannot show what fits it', async () => {
+    const { verifier, asked } = pkce();
+    const code = await transfer(asked);
+    const { access_token } = (await exchange(code, { code_verifier: verifier })).body;
+    expectInvalidGrant(await exchange(code));
+    expectInvalidGrant(await exchange(code, { code_verifier: pkce().verifier }));
+    expectInvalidGrant(await exchange(code, { code_verifier: verifier, client_id: PUBLIC_SITE }));
+    expect(await infoStatus(service, access_token)).toBe(200);
+  });
+
+  it('a replay ends the token also in another process, as after a restart', async () => {
+    const pod = await startPod(service);
+    try {
+      const code = await transfer();
+      const { access_token } = (await exchange(code)).body;
+      const replay = () => request(pod.url + TOKEN, { method: 'POST', body: JSON.stringify(redeemBody(code)) });
+      expectInvalidGrant(await replay());
+      expect(await infoStatus(service, access_token)).toBe(401);
+      expectInvalidGrant(await replay());
+    } finally {
+      expect(await pod.terminate()).toBe(0);
+    }
+  });
+
+  it('a replay ends the token also when the code would have expired by then', async () => {
+    const code = await transfer();
+    const { access_token } = (await exchange(code)).body;
+    service.clock.move(3_601);
+    expectInvalidGrant(await exchange(code));
+    expect(await infoStatus(service, access_token)).toBe(401);
+  });
+
+  it('a replay voids the transfer tokens that were made with the first one’s token', async () => {
+    const code = await transfer();
+    const { access_token } = (await exchange(code)).body;
+    const onward = await transferToken(service, access_token);
+    expectInvalidGrant(await exchange(code));
+    expectInvalidGrant(await exchange(onward));
+  });
+});
+
+describe('a code is good for 3600 seconds by default', () => {
+  it('a second before its end it can be exchanged, from its end on it cannot', async () => {
+    const [early, late, later] = [await transfer(), await transfer(), await transfer()];
+    service.clock.move(3_598);
+    expect((await exchange(early)).status).toBe(200);
+    service.clock.move(2);
+    expectInvalidGrant(await exchange(late));
+    service.clock.move(1_000_000);
+    expectInvalidGrant(await exchange(later));
+  });
+});
+
+describe('a code is void', () => {
+  const CASES: [string, () => Promise<string>, (code: string) => Promise<unknown>][] = [
+    ['its customer was erased', () => transfer(), () => erase(customer.entity_id)],
+    [
+      'the customer was erased whom an agent hands on',
+      async () => transferByAgent(await mintAgentToken(service)),
+      () => erase(customer.entity_id),
+    ],
+    [
+      'the customer’s token was ended that it was made with',
+      () => transfer(),
+      () => service.send('DELETE', TOKEN, bearer(customer.access_token)),
+    ],
+  ];
+
+  it.each(CASES)('when %s', async (_, make, end) => {
+    const code = await make();
+    expect(await end(code)).toMatchObject({ status: 200 });
+    expectInvalidGrant(await exchange(code));
+    expectInvalidGrant(await exchange(code));
+  });
+
+  it.each<[string, (pair: { access_token: string; refresh_token: string }) => Promise<Answer>]>([
+    ['the agent’s token was ended', (pair) => service.send('DELETE', '/v2/token', bearer(pair.access_token))],
+    [
+      'the chain of the agent’s token was ended by a token refreshed from it',
+      async ({ refresh_token }) => {
+        const next = (await refresh(service, refresh_token)).body;
+        return service.send('DELETE', '/v2/token', bearer(next.access_token));
+      },
+    ],
+  ])('when %s that it was made with', async (_, end) => {
+    const pair = await agentTokenPair(service);
+    const code = await transferByAgent(pair.access_token);
+    expect((await end(pair)).status).toBe(200);
+    expectInvalidGrant(await exchange(code));
+  });
+
+  it('when the chain of the agent’s token was ended by reuse', async () => {
+    const pair = await agentTokenPair(service);
+    const code = await transferByAgent(pair.access_token);
+    const next = (await refresh(service, pair.refresh_token)).body;
+    expect((await refresh(service, next.refresh_token)).status).toBe(200);
+    expectInvalidGrant(await refresh(service, pair.refresh_token));
+    expectInvalidGrant(await exchange(code));
+  });
+
+  it('but not when another token of the same customer was ended, or the agent’s was refreshed', async () => {
+    const { access_token } = (await exchange(await transfer())).body;
+    const code = await transfer();
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+    await expectNotBurned(code);
+    const pair = await agentTokenPair(service);
+    const byAgent = await transferByAgent(pair.access_token);
+    expect((await refresh(service, pair.refresh_token)).status).toBe(200);
+    await expectNotBurned(byAgent);
+  });
+
+  it('but not when the token it was made with has only expired', async () => {
+    const later = await newCustomer(service);
+    service.clock.move(28_800 - 60);
+    const code = await transferToken(service, later.access_token);
+    service.clock.move(600);
+    expect(await infoStatus(service, later.access_token)).toBe(401);
+    expect(await exchange(code)).toMatchObject({ status: 200, body: { entity_id: later.entity_id } });
+  });
+
+  it('for as long as it lives, also after the denylist has forgotten the token that ended with its time', async () => {
+    const later = await newCustomer(service);
+    service.clock.move(28_800 - 60);
+    const code = await transferToken(service, later.access_token);
+    expect((await service.send('DELETE', TOKEN, bearer(later.access_token))).status).toBe(200);
+    service.clock.move(120);
+    await service.application.get(Purge).run();
+    expectInvalidGrant(await exchange(code));
+  });
+
+  // last: the agent's tokens of this second have ended
+  it('when the agent that made it has a new password', async () => {
+    const code = await transferByAgent(await mintAgentToken(service));
+    await changePassword(service, registry, ACME_AGENT.email);
+    expectInvalidGrant(await exchange(code));
+    service.clock.move(1);
+    expect((await exchange(await transferByAgent(await mintAgentToken(service)))).status).toBe(200);
+  });
+});

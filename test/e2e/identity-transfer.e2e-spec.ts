@@ -1,0 +1,288 @@
+import { createHash } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { bearer, mintAgentToken, pkce } from '../support/agents.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
+import {
+  ACME,
+  ACME_BACKEND,
+  ACME_NATIVE,
+  ACME_ORIGIN,
+  ACME_SITE,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_AGENT,
+  RIVAL_ORIGIN,
+  RIVAL_SITE,
+} from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import {
+  codesOf,
+  everythingIn,
+  expectInvalidToken,
+  expectSameAnswer,
+  newCustomer,
+  TRANSFER,
+  transferBody,
+  transferToken,
+} from '../support/transfers.js';
+
+const NOBODY = '01890000-0000-7000-8000-000000000000';
+const CHALLENGE = pkce().asked.code_challenge;
+
+let service: TestService;
+let customer: { entity_id: string; access_token: string };
+let agentToken: string;
+beforeAll(async () => {
+  service = await startTestService();
+});
+beforeEach(async () => {
+  customer = await newCustomer(service);
+  agentToken = await mintAgentToken(service);
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const asCustomer = (body: object = {}, headers: Record<string, string> = {}) =>
+  service.post(TRANSFER, transferBody(body), { ...bearer(customer.access_token), ...headers });
+const asAgent = (body: object = {}, headers: Record<string, string> = {}) =>
+  service.post(TRANSFER, transferBody({ bearer_type: 'agent', customer_id: customer.entity_id, ...body }), {
+    ...bearer(agentToken),
+    ...headers,
+  });
+const KINDS = { customer: asCustomer, agent: asAgent };
+
+/** Insists that a request is refused with a hint that names the parameter, and that nothing is stored. */
+async function expectRefused(send: () => Promise<Answer>, hint: RegExp): Promise<void> {
+  const before = await codesOf(service).count();
+  expectInvalidRequest(await send(), hint);
+  expect(await codesOf(service).count()).toBe(before);
+}
+
+describe.each(['customer', 'agent'] as const)('4.4 a transfer token, for the bearer of a token of kind %s', (kind) => {
+  const ask = (body: object = {}, headers: Record<string, string> = {}) => KINDS[kind](body, headers);
+
+  it('is answered with exactly the fields of 2.3', async () => {
+    const { status, body, cookies } = await ask();
+    expect(status).toBe(200);
+    expect(body).toEqual({ identity_transfer_token: expect.stringMatching(/^dev:[\w-]{43}$/), expires_in: 3_600 });
+    expect(cookies).toEqual([]);
+  });
+
+  it('is another one at each call', async () => {
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    expect(new Set(answers.map(({ body }) => body.identity_transfer_token)).size).toBe(3);
+  });
+
+  it('is for the customer, its organization and the named client, and stored only as its SHA-256', async () => {
+    const before = new Set((await codesOf(service).find()).map(({ hash }) => hash));
+    const { body } = await ask({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
+    const token: string = body.identity_transfer_token;
+    const [row, ...others] = (await codesOf(service).find()).filter(({ hash }) => !before.has(hash));
+    expect(others).toEqual([]);
+    expect(row).toMatchObject({
+      hash: createHash('sha256').update(token).digest('hex'),
+      kind: 'transfer',
+      clientId: PUBLIC_SITE,
+      subject: customer.entity_id,
+      organizationId: ACME,
+      codeChallenge: CHALLENGE,
+      consumedAt: null,
+      consumedBy: null,
+    });
+    const all = await everythingIn(service);
+    expect(all).toContain(row?.hash);
+    for (const secret of [token, token.slice('dev:'.length), customer.access_token, agentToken])
+      expect(all).not.toContain(secret);
+  });
+
+  it.each([
+    [{ bearer_type: undefined }, /^bearer_type: required$/],
+    ...[null, '', 0, true, ['customer'], 'Customer', 'agent ', 'admin'].map((value) => [
+      { bearer_type: value },
+      /^bearer_type: must be agent or customer$/,
+    ]),
+    [{ client_id: undefined }, /^client_id: required$/],
+    ...[null, '', 0, true, [ACME_SITE], {}, 'nobody', 'ACME-SITE', 'acme-site ', '__proto__'].map((value) => [
+      { client_id: value },
+      /^client_id: /,
+    ]),
+    ...[null, '', 0, true, [NOBODY], { $ne: '' }, 'x', `${NOBODY} `, '0'].map((value) => [
+      { customer_id: value },
+      /^customer_id: /,
+    ]),
+    ...[
+      ...[null, '', 0, true, [CHALLENGE], {}],
+      ...[CHALLENGE.slice(1), `${CHALLENGE}A`, `${CHALLENGE}=`, `${CHALLENGE.slice(1)}=`],
+      ...['+', '/', '.', '~', ' ', 'ä', '\n'].map((character) => CHALLENGE.slice(1) + character),
+    ].map((value) => [{ code_challenge: value }, /^code_challenge: /]),
+    ...[null, '', 0, 'plain', 's256', 'S512', ['S256']].map((value) => [
+      { code_challenge: CHALLENGE, code_challenge_method: value },
+      /^code_challenge_method: must be S256$/,
+    ]),
+    [{ code_challenge_method: 'S256' }, /^code_challenge: required/],
+  ] as [object, RegExp][])('is refused for %j', async (body, hint) => {
+    await expectRefused(() => ask(body), hint);
+  });
+
+  it('takes a challenge with the method S256 or without a method, which means S256 here', async () => {
+    for (const method of [{ code_challenge_method: 'S256' }, {}])
+      expect(await ask({ code_challenge: CHALLENGE, ...method })).toMatchObject({ status: 200 });
+  });
+
+  it('is for any client that the organization may use, not only the bearer’s', async () => {
+    for (const client_id of [ACME_SITE, ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE])
+      expect((await ask({ client_id })).status).toBe(200);
+    await expectRefused(() => ask({ client_id: RIVAL_SITE }), /^client_id: not usable in this organization$/);
+  });
+
+  it('wants a present Origin to be one of that very client’s', async () => {
+    for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, '']) {
+      await expectRefused(() => ask({}, { origin }), /^Origin: /);
+    }
+    await expectRefused(() => ask({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }), /^Origin: /);
+    const { status, headers } = await ask({}, { origin: ACME_ORIGIN });
+    expect(status).toBe(200);
+    expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+    expect(headers.get('access-control-allow-credentials')).toBeNull();
+  });
+
+  it('ignores fields that it does not know, cookies, and the Content-Type', async () => {
+    const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
+    const body = { grant_type: 'cookie', organization_id: RIVAL, entity_id: NOBODY, scope: 0, toString: 1 };
+    const { status, cookies } = await ask(body, { cookie, 'content-type': 'text/plain' });
+    expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
+  });
+
+  it('is refused with 401 for a bearer_type that is not the token’s kind', async () => {
+    const before = await codesOf(service).count();
+    const bearer_type = kind === 'agent' ? 'customer' : 'agent';
+    for (const body of [{}, { customer_id: customer.entity_id }, { client_id: 'nobody' }])
+      expectInvalidToken(await ask({ ...body, bearer_type }));
+    expect(await codesOf(service).count()).toBe(before);
+  });
+});
+
+describe('4.4 authorized with an agent token', () => {
+  it('needs the customer_id', () =>
+    expectRefused(() => asAgent({ customer_id: undefined }), /^customer_id: required$/));
+
+  it('reaches the customers of browsers, groups and backends of the own organization', async () => {
+    const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
+    const ofBackend = await service.post(
+      TOKEN,
+      { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token' },
+      bearer(agentToken),
+    );
+    for (const { body } of [inGroup, ofBackend])
+      expect((await asAgent({ customer_id: body.entity_id })).status).toBe(200);
+  });
+
+  it("answers for another organization's customer what it answers for an unknown one", async () => {
+    const rivals = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
+    const before = await codesOf(service).count();
+    const name = (customer_id: string) => (headers: object) => asAgent({ customer_id }, headers as never);
+    await expectSameAnswer(name(NOBODY), name(rivals.body.entity_id));
+    expectInvalidRequest(await asAgent({ customer_id: rivals.body.entity_id }), 'customer_id: unknown');
+    expectInvalidRequest(
+      await asAgent({ customer_id: rivals.body.entity_id, client_id: PUBLIC_SITE }),
+      'customer_id: unknown',
+    );
+    expect(await codesOf(service).count()).toBe(before);
+  });
+
+  it('does not reach this organization’s customers as the agent of another', async () => {
+    const token = await mintAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
+    const body = transferBody({ bearer_type: 'agent', customer_id: customer.entity_id, client_id: RIVAL_SITE });
+    expectInvalidRequest(await service.post(TRANSFER, body, bearer(token)), 'customer_id: unknown');
+  });
+
+  it.each(['', 'agents:read', 'customers:own:all', 'CUSTOMERS:OWN'])(
+    'gets 403 without the scope customers:own: %j',
+    async (scope) => {
+      const before = await codesOf(service).count();
+      const answer = await asAgent({}, bearer(await mintAgentToken(service, { scope })));
+      expectError(answer, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="customers:own"');
+      expect(await codesOf(service).count()).toBe(before);
+    },
+  );
+});
+
+describe('4.4 authorized with a customer token', () => {
+  it('may name the customer itself, and nobody else', async () => {
+    expect((await asCustomer({ customer_id: customer.entity_id })).status).toBe(200);
+    const other = await newCustomer(service);
+    const rivals = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
+    for (const customer_id of [other.entity_id, rivals.body.entity_id, NOBODY]) {
+      await expectRefused(() => asCustomer({ customer_id }), /^customer_id: must be the bearer's own$/);
+    }
+  });
+});
+
+describe('4.4 without a valid bearer', () => {
+  const BODIES = ['', 'no JSON', '[]', '{}', '{"client_id":1,"client_id":2}', JSON.stringify(transferBody())];
+
+  it.each(BODIES)('is 401, whatever the body: %j', async (body) => {
+    const basic = Buffer.from('agent:secret').toString('base64');
+    for (const authorization of [undefined, '', 'Bearer', 'Bearer ', 'Bearer dev:x', `Basic ${basic}`])
+      expectInvalidToken(await service.post(TRANSFER, body, authorization === undefined ? {} : { authorization }));
+  });
+
+  it('is 401 for a token that is damaged, spelt with %3A, revoked or expired', async () => {
+    const token = customer.access_token;
+    for (const wrong of [token.slice(0, -1), token.slice('dev:'.length), token.replace(':', '%3A')])
+      expectInvalidToken(await service.post(TRANSFER, transferBody(), bearer(wrong)));
+    expect((await service.send('DELETE', TOKEN, bearer(token))).status).toBe(200);
+    expectInvalidToken(await asCustomer());
+    customer = await newCustomer(service);
+    service.clock.move(28_800);
+    expectInvalidToken(await asCustomer());
+    expectInvalidToken(await asAgent());
+  });
+
+  it('is 401 for a transfer token', async () => {
+    const code = await transferToken(service, customer.access_token);
+    for (const bearer_type of ['customer', 'agent'])
+      expectInvalidToken(await service.post(TRANSFER, transferBody({ bearer_type }), bearer(code)));
+  });
+
+  it.each([
+    ['{"bearer_type":"customer",', INVALID_MESSAGE],
+    ['bearer_type=customer&client_id=acme-site', INVALID_MESSAGE],
+  ])('while a valid one is told that %s is no JSON', async (body, description) => {
+    const answer = await service.post(TRANSFER, body, bearer(customer.access_token));
+    expectError(answer, { status: 400, error: 'invalid_request', description, hint: 'body: not JSON' });
+  });
+
+  it('and a valid one is refused for a parameter given twice', async () => {
+    const body = '{"bearer_type":"customer","client_id":"acme-site","client\\u005fid":"public-site"}';
+    expectInvalidRequest(await service.post(TRANSFER, body, bearer(customer.access_token)), /./);
+  });
+});
+
+it.each(['GET', 'PUT', 'DELETE'])('the address of 4.4 does not know %s', async (method) => {
+  const answer = await service.send(method, TRANSFER, bearer(customer.access_token));
+  expect(answer.status).toBe(405);
+  expect(answer.headers.get('allow')).toBe('POST');
+});
+
+describe('TRANSFER_TOKEN_TTL', () => {
+  it('is how long transfer tokens are valid, and what their answer says', async () => {
+    const environment = { TRANSFER_TOKEN_TTL: '90' };
+    const other = await startTestService({ environment });
+    try {
+      const { access_token } = await newCustomer(other);
+      const before = other.clock.now();
+      const answer = await other.post(TRANSFER, transferBody(), bearer(access_token));
+      expect(answer).toMatchObject({ status: 200, body: { expires_in: 90 } });
+      const [row] = await codesOf(other).find();
+      const expires = row?.expiresAt.getTime() ?? 0;
+      expect(expires).toBeGreaterThanOrEqual(before + 90_000);
+      expect(expires).toBeLessThanOrEqual(other.clock.now() + 90_000);
+    } finally {
+      await other.stop();
+    }
+  });
+});

@@ -1,0 +1,208 @@
+import { networkInterfaces } from 'node:os';
+import { All, Controller, Get, Module } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ManagementController, PublicController } from '../../src/platform/http/surfaces.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { freePort } from '../support/free-port.js';
+import { exchange, rawRequest } from '../support/raw-http.js';
+import { ACME } from '../support/registry.js';
+import { request, startTestService, type TestService } from '../support/service.js';
+import { startTcpProxy } from '../support/tcp-proxy.js';
+import { createTestDatabase, onMariadb } from '../support/test-database.js';
+
+const answer = () => ({ reached: true });
+
+@PublicController('open')
+class OpenController {
+  @Get()
+  get() {
+    return answer();
+  }
+}
+
+@ManagementController('operated')
+class OperatedController {
+  @Get()
+  get() {
+    return answer();
+  }
+}
+
+@Controller('naked')
+class NakedController {
+  @Get()
+  get() {
+    return answer();
+  }
+}
+
+@Controller()
+class RootController {
+  @Get()
+  root() {
+    return answer();
+  }
+
+  @Get('bare')
+  bare() {
+    return answer();
+  }
+
+  @Get(':one')
+  one() {
+    return answer();
+  }
+
+  @All(':one/:two')
+  two() {
+    return answer();
+  }
+
+  @All('*rest')
+  rest() {
+    return answer();
+  }
+}
+
+@Module({ controllers: [OpenController, OperatedController, NakedController, RootController] })
+class SurfacesModule {}
+
+describe('contract 1: two ports', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ modules: [SurfacesModule] });
+  });
+  afterAll(() => service?.stop());
+
+  const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
+  const MANAGEMENT = ['/health/live', '/health/ready', '/operated'];
+  const PUBLIC = [TOKEN, `/v2/customer/${ACME}/support/token`, '/.well-known/jwks.json', '/open'];
+  const FOREIGN_ADDRESSES = [
+    '/metrics',
+    '/oauth2/introspect',
+    '/oauth2/revoke',
+    '/admin/clients',
+    '/docs',
+    '/openapi.json',
+  ];
+
+  it.each([...MANAGEMENT, ...FOREIGN_ADDRESSES])(
+    'the public port answers 404 for the management address %s',
+    async (path) => {
+      for (const method of ['GET', 'POST']) expectError(await request(service.url + path, { method }), NOT_FOUND);
+    },
+  );
+
+  it.each(PUBLIC)('the management port answers 404 for the public address %s', async (path) => {
+    for (const method of ['GET', 'POST'])
+      expectError(await request(service.managementUrl + path, { method }), NOT_FOUND);
+  });
+
+  it.each(['/open', '/.well-known/jwks.json'])('the public port serves %s', async (path) => {
+    expect((await request(service.url + path, {})).status).toBe(200);
+  });
+
+  it.each(MANAGEMENT)('the management port serves %s', async (path) => {
+    expect((await request(service.managementUrl + path, {})).status).toBe(200);
+  });
+
+  it.each(['public', 'management'])('no port knows the name of a surface: /%s/…', async (surface) => {
+    for (const path of [...PUBLIC, ...MANAGEMENT, '/', '']) {
+      for (const url of [service.url, service.managementUrl]) {
+        expectError(await request(`${url}/${surface}${path}`, {}), NOT_FOUND);
+      }
+    }
+  });
+
+  it.each([
+    '/../management/health/live',
+    '/..%2fmanagement/health/live',
+    '/%2e%2e/management/health/live',
+    '/x/../../management/health/live',
+    '//management/health/live',
+    '/\\management/health/live',
+    'http://auth.example/../management/health/live',
+    'http://auth.example/%2e%2e/management/health/live',
+    'http://auth.example\\..\\management\\health\\live',
+    'management://health/live',
+  ])('no spelling of an address leaves the surface: %s', async (target) => {
+    const { status, text } = await exchange(service.url, rawRequest(`GET ${target}`));
+    expect([400, 404]).toContain(status);
+    expect(text).not.toContain('"live"');
+  });
+
+  it.each(['/naked', '/bare', '/one', '/one/two', '/one/two/three', '/public', '/management', '/public/bare'])(
+    'a controller that declares no surface is reachable nowhere: %s',
+    async (path) => {
+      for (const url of [service.url, service.managementUrl]) expectError(await request(url + path, {}), NOT_FOUND);
+      expectError(await request(`${service.managementUrl}/`, {}), NOT_FOUND);
+    },
+  );
+
+  it('health: the process lives and is ready', async () => {
+    const live = await request(`${service.managementUrl}/health/live`, {});
+    const ready = await request(`${service.managementUrl}/health/ready`, {});
+    expect([live.body, ready.body]).toEqual([{ status: 'live' }, { status: 'ready' }]);
+  });
+});
+
+const hasIpv6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'));
+
+describe.runIf(hasIpv6)('contract 7: HOST', () => {
+  it.each([
+    ['::1', [false, true]],
+    ['127.0.0.1', [true, false]],
+    ['', [true, true]],
+  ])('%j binds the right addresses', async (HOST, [ipv4, ipv6]) => {
+    const service = await startTestService({ environment: { HOST } });
+    try {
+      const reaches = async (host: string, port: number, path: string) =>
+        (await request(`http://${host}:${port}${path}`, {}).catch(() => undefined))?.status === 200;
+      for (const [port, path] of [
+        [service.port, '/.well-known/jwks.json'],
+        [service.managementPort, '/health/live'],
+      ] as const) {
+        expect(await reaches('127.0.0.1', port, path)).toBe(ipv4);
+        expect(await reaches('[::1]', port, path)).toBe(ipv6);
+      }
+    } finally {
+      await service.stop();
+    }
+  });
+});
+
+describe.runIf(onMariadb)('contract 1: a start while the database is away', () => {
+  it('lives, is not ready, has no public port; and serves once the database is there', async () => {
+    const database = await createTestDatabase();
+    const proxy = await startTcpProxy(database.url);
+    await proxy.cut();
+    const MANAGEMENT_PORT = String(await freePort());
+    const PORT = String(await freePort());
+    const starting = startTestService({
+      database,
+      environment: { DATABASE_URL: proxy.through(database.url), MANAGEMENT_PORT, PORT },
+    });
+    const health = (path: string) => request(`http://127.0.0.1:${MANAGEMENT_PORT}/health/${path}`, {});
+    try {
+      const live = () => health('live').then(({ status }) => status);
+      await expect.poll(() => live().catch(() => 'not yet'), { timeout: 10_000 }).toBe(200);
+      for (const path of ['ready', 'nowhere']) {
+        const refusal = await health(path);
+        expectError(refusal, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+        expect(refusal.headers.get('retry-after')).toMatch(/^\d+$/);
+      }
+      expect((await health('live')).headers.get('cache-control')).toBe('no-store');
+      await expect(request(`http://127.0.0.1:${PORT}/`, {})).rejects.toThrow();
+
+      await proxy.restore();
+      expect((await (await starting).post(TOKEN, cookieBody())).status).toBe(200);
+      expect((await health('ready')).status).toBe(200);
+    } finally {
+      await proxy.restore();
+      await (await starting).stop();
+      await proxy.close();
+      await database.remove();
+    }
+  });
+});

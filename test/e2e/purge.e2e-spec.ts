@@ -1,0 +1,349 @@
+import { randomBytes } from 'node:crypto';
+import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
+import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
+import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
+import { RefreshToken } from '../../src/one-time-code/refresh-token.entity.js';
+import { Database } from '../../src/platform/database/database.js';
+import { giveUpLease, type Lease, takeLease } from '../../src/platform/database/lease.js';
+import { uuidv7 } from '../../src/platform/uuid.js';
+import { Purge, type Purged } from '../../src/purge/purge.js';
+import { agentTokenBody, bearer, claimsOf, mintAgentToken, refresh } from '../support/agents.js';
+import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { identitiesOf } from '../support/identities.js';
+import { manage } from '../support/management.js';
+import { environmentOf, runCli } from '../support/processes.js';
+import { ACME } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const DAY = 86_400;
+const GROUP = `/v2/customer/${ACME}/sales/token`;
+const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const NOTHING: Purged = { one_time_code: 0, refresh_token: 0, refresh_family: 0, revocation: 0, customer_identity: 0 };
+const EXPIRING = [OneTimeCode, RefreshToken, RefreshFamily, Revocation] as const;
+
+let service: TestService;
+let dataSource: DataSource;
+let database: Database;
+beforeAll(async () => {
+  service = await startTestService({ environment: { ADMIN_TOKEN } });
+  dataSource = service.application.get(DataSource);
+  database = service.application.get(Database);
+});
+beforeEach(async () => {
+  for (const entity of [...EXPIRING, CustomerIdentity]) await dataSource.getRepository(entity).clear();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  service.clock.reset();
+});
+afterAll(() => service?.stop());
+
+const purge = () => service.application.get(Purge).run();
+
+describe('what has expired', () => {
+  it('goes, in every table, and what is not expired stays', async () => {
+    const now = service.clock.now();
+    for (const entity of EXPIRING) {
+      await insertRows(entity, 3, new Date(now - 1_000));
+      await insertRows(entity, 2, new Date(now + 60_000));
+    }
+    const three = { one_time_code: 3, refresh_token: 3, refresh_family: 3, revocation: 3, customer_identity: 0 };
+    expect(await purge()).toEqual(three);
+    expect(await purge()).toEqual(NOTHING);
+    for (const entity of EXPIRING) expect(await dataSource.getRepository(entity).count()).toBe(2);
+    service.clock.move(61);
+    expect(Object.values((await purge()) as Purged)).toEqual([2, 2, 2, 2, 0]);
+  });
+
+  it('goes in batches of 1000', async () => {
+    const sizes: Record<string, number[]> = {};
+    for (const entity of EXPIRING) await insertRows(entity, 2_500, new Date(service.clock.now() - 1_000));
+    onChange(/^\s*DELETE FROM (\w+)/, (deleted, [, table = '']) => {
+      sizes[table] ??= [];
+      sizes[table].push(deleted);
+    });
+    expect(Object.values((await purge()) as Purged)).toEqual([2_500, 2_500, 2_500, 2_500, 0]);
+    for (const table of ['one_time_code', 'refresh_token', 'refresh_family', 'revocation'])
+      expect(sizes[table]).toEqual([1_000, 1_000, 500]);
+  });
+
+  it('was a transfer token: whether used or not, it goes with its time, and not before', async () => {
+    const { access_token } = await newCustomer(service);
+    const [used, unused] = [await transferToken(service, access_token), await transferToken(service, access_token)];
+    expect((await redeem(service, used)).status).toBe(200);
+    expect(await purge()).toEqual(NOTHING);
+    expect((await redeem(service, unused)).status).toBe(200);
+    service.clock.move(3_601);
+    expect(await purge()).toEqual({ ...NOTHING, one_time_code: 2 });
+    expect((await redeem(service, used)).status).toBe(400);
+  });
+
+  it('was a chain of refreshes: it goes when it has not been used for its time', async () => {
+    const first = await agentTokenPair(service);
+    service.clock.move(29 * DAY);
+    const second = (await refresh(service, first.refresh_token)).body;
+    service.clock.move(2 * DAY);
+    await purge();
+    expect(await dataSource.getRepository(RefreshFamily).count()).toBe(1);
+    expect((await refresh(service, second.refresh_token)).status).toBe(200);
+    service.clock.move(31 * DAY);
+    await purge();
+    for (const entity of [RefreshFamily, RefreshToken]) expect(await dataSource.getRepository(entity).count()).toBe(0);
+  });
+
+  it('was a revocation: the token stays revoked until it has expired, and only then it goes', async () => {
+    const { access_token } = await newCustomer(service);
+    const { exp } = claimsOf(access_token) as { exp: number };
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+    for (const left of [28_000, 60, 5]) {
+      service.clock.move(exp - left - service.clock.seconds());
+      expect(await purge()).toEqual(NOTHING);
+      expect(await infoStatus(service, access_token)).toBe(401);
+    }
+    // by then no transfer token is left either that was made with it
+    service.clock.move(5 + 3_600 + 1);
+    expect(await purge()).toEqual({ ...NOTHING, revocation: 1 });
+    expect(await infoStatus(service, access_token)).toBe(401);
+  });
+});
+
+describe('idle browsers', () => {
+  it('go with all their customers when their cookies have expired; who came since, and backends’ customers, stay', async () => {
+    const idle = new TestBrowser(service);
+    const erased = new TestBrowser(service);
+    const active = new TestBrowser(service);
+    const agent = await mintAgentToken(service);
+    const { entity_id: ofBackend } = (await service.post(TOKEN, agentTokenBody(), bearer(agent))).body;
+    const gone = [(await idle.visit()).body.entity_id, (await idle.visit({}, GROUP)).body.entity_id];
+    const stay = [(await active.visit()).body.entity_id, (await active.visit({}, GROUP)).body.entity_id];
+    const { entity_id } = (await erased.visit()).body;
+    await manage(service, 'DELETE', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
+    await dataSource.getRepository(Revocation).clear();
+
+    service.clock.move(730 * DAY);
+    expect((await active.visit()).body.entity_id).toBe(stay[0]);
+    expect((await purge())?.customer_identity).toBe(0);
+    service.clock.move(2 * DAY);
+    expect((await purge())?.customer_identity).toBe(3);
+    expect(await idsOf()).toEqual([ofBackend, ...stay].sort());
+    expect((await active.visit({}, GROUP)).body.entity_id).toBe(stay[1]);
+    const again = await service.post(
+      TOKEN,
+      agentTokenBody({ entity_id: ofBackend }),
+      bearer(await mintAgentToken(service)),
+    );
+    expect(again.status).toBe(200);
+
+    const returning = await idle.visit();
+    expect(returning.status).toBe(200);
+    expect(gone).not.toContain(returning.body.entity_id);
+  });
+
+  it('stay to the last day of their cookies, and are known on it', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    service.clock.move(730 * DAY - 60);
+    expect((await purge())?.customer_identity).toBe(0);
+    expect((await browser.visit()).body.entity_id).toBe(entity_id);
+  });
+
+  it('go in batches, however many of those between them are not idle', async () => {
+    const today = Math.floor(service.clock.now() / 1000 / DAY);
+    const old = service.clock.now() - 800 * DAY * 1000;
+    const rows = Array.from({ length: 2_500 }, (_, index) => {
+      const entityId = uuidv7(old + index);
+      const kind = index % 5;
+      const row = { entityId, organizationId: ACME, groupId: '', createdAt: new Date(old) };
+      if (kind === 0) return { ...row, browserId: null, secretHash: null, lastSeenDay: null };
+      const lastSeenDay = kind === 1 ? today - 1 : today - 800;
+      return { ...row, browserId: entityId, secretHash: randomBytes(32).toString('hex'), lastSeenDay };
+    });
+    for (let at = 0; at < rows.length; at += 500) await identitiesOf(service).insert(rows.slice(at, at + 500));
+    const sizes: number[] = [];
+    onChange(/^\s*DELETE FROM customer_identity/, (deleted) => sizes.push(deleted));
+    expect(await purge()).toEqual({ ...NOTHING, customer_identity: 1_500 });
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000);
+    expect(await identitiesOf(service).count()).toBe(1_000);
+    expect(await purge()).toEqual(NOTHING);
+  });
+
+  it.each([
+    ['before', 'it is kept'],
+    ['after', 'it is made anew'],
+  ] as const)('that come back in the very moment %s they are given up: %s', async (moment, _then) => {
+    const browser = new TestBrowser(service);
+    const first = (await browser.visit()).body.entity_id;
+    const inGroup = (await browser.visit({}, GROUP)).body.entity_id;
+    service.clock.move(740 * DAY);
+    let visited = '';
+    const visit = async () => {
+      visited = (await browser.visit()).body.entity_id;
+    };
+    around(/SET secret_hash = /, moment === 'before' ? { before: visit } : { after: visit });
+    const purged = (await purge())?.customer_identity;
+    vi.restoreAllMocks();
+    expect(purged).toBe(moment === 'before' ? 0 : 2);
+    if (moment === 'before') expect(visited).toBe(first);
+    else expect([first, inGroup]).not.toContain(visited);
+    await expectWhole();
+    expect((await browser.visit()).body.entity_id).toBe(visited);
+  });
+
+  it('that are given up while they come back are made anew', async () => {
+    const browser = new TestBrowser(service);
+    const first = (await browser.visit()).body.entity_id;
+    service.clock.move(740 * DAY);
+    around(/SET last_seen_day = /, { before: async () => void (await purge()) });
+    const { status, body } = await browser.visit({}, GROUP);
+    vi.restoreAllMocks();
+    expect(status).toBe(200);
+    expect(await idsOf()).toEqual([body.entity_id]);
+    expect(body.entity_id).not.toBe(first);
+    await expectWhole();
+    expect((await browser.visit({}, GROUP)).body.entity_id).toBe(body.entity_id);
+  });
+
+  it('that come back in a crowd during a purge are never half there', async () => {
+    const browsers = Array.from({ length: 40 }, () => new TestBrowser(service));
+    for (const browser of browsers) {
+      await browser.visit();
+      await browser.visit({}, GROUP);
+    }
+    service.clock.move(740 * DAY);
+    const purging = purge();
+    const visits = await Promise.all(browsers.map((browser) => browser.visit()));
+    await purging;
+    for (const [index, { status, body }] of visits.entries()) {
+      expect(status).toBe(200);
+      expect((await browsers[index]?.visit())?.body.entity_id).toBe(body.entity_id);
+      expect(await infoStatus(service, body.access_token)).toBe(200);
+    }
+    await expectWhole();
+  });
+});
+
+describe('of several processes one purges at a time', () => {
+  // from here on no bearers: whichever service was started last in a process checks those of all
+  it('of two at once one does, and the other is told', async () => {
+    await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
+    const other = await startTestService({ database: service.database });
+    try {
+      const done = await Promise.all([purge(), other.application.get(Purge).run()]);
+      expect(done.filter((purged) => purged === undefined)).toHaveLength(1);
+      expect(done.find((purged) => purged !== undefined)?.one_time_code).toBe(2_500);
+      expect(await other.application.get(Purge).run()).toEqual(NOTHING);
+      expect(await purge()).toEqual(NOTHING);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('one that has died holds the others up for a minute', async () => {
+    const dead: Lease = { name: 'purge', owner: 'a process that has died' };
+    await takeLease(dataSource, dead, service.clock.now(), 60_000);
+    await insertRows(OneTimeCode, 1, new Date(service.clock.now() - 1_000));
+    expect(await purge()).toBeUndefined();
+    expect(await codesOf(service).count()).toBe(1);
+    service.clock.move(61);
+    expect(await purge()).toEqual({ ...NOTHING, one_time_code: 1 });
+  });
+
+  it('one whose lease was taken stops after its batch', async () => {
+    await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
+    const thief: Lease = { name: 'purge', owner: 'another process' };
+    around(/^\s*DELETE FROM one_time_code/, {
+      after: async () => {
+        await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
+        await takeLease(dataSource, thief, service.clock.now(), 60_000);
+      },
+    });
+    expect((await purge())?.one_time_code).toBe(1_000);
+    expect(await purge()).toBeUndefined();
+    await giveUpLease(dataSource, thief);
+  });
+
+  it('dist/cli.js purge tells what it deleted, and exits with 1 when another process is at it', async () => {
+    await insertRows(OneTimeCode, 1_200, new Date(service.clock.now() - 1_000));
+    await insertRows(Revocation, 2, new Date(service.clock.now() + 600_000));
+    const environment = { ...environmentOf(service.database), LOG_LEVEL: 'error' };
+    const first = await runCli(['purge'], environment);
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    const printed = Object.entries({ ...NOTHING, one_time_code: 1_200 }).map(([table, rows]) => `${table}: ${rows}`);
+    expect(first.stdout.trimEnd().split('\n').sort()).toEqual(printed.sort());
+
+    const other: Lease = { name: 'purge', owner: 'another process' };
+    await takeLease(dataSource, other, Date.now(), 60_000);
+    const held = await runCli(['purge'], environment);
+    expect(held).toMatchObject({ code: 1, stdout: '', stderr: 'another process is purging\n' });
+    await giveUpLease(dataSource, other);
+    expect(await runCli(['purge', 'more'], environment)).toMatchObject({ code: 2, stdout: '' });
+  });
+});
+
+/** Inserts rows that have nothing of interest but when they expire. */
+async function insertRows(entity: EntityTarget<ObjectLiteral>, count: number, expires: Date): Promise<void> {
+  const { metadata } = dataSource.getRepository(entity);
+  for (let at = 0; at < count; at += 500) {
+    const rows = Array.from({ length: Math.min(500, count - at) }, () => rowOf(metadata, expires));
+    await dataSource.getRepository(entity).insert(rows);
+  }
+}
+
+function rowOf({ columns }: EntityMetadata, expires: Date): ObjectLiteral {
+  const values = columns
+    .filter(({ isNullable }) => !isNullable)
+    .map(({ propertyName, type, length }) => {
+      if (propertyName === 'expiresAt') return [propertyName, expires];
+      if (type === 'datetime') return [propertyName, new Date(0)];
+      return [
+        propertyName,
+        randomBytes(32)
+          .toString('hex')
+          .slice(0, Number(length || 64)),
+      ];
+    });
+  return Object.fromEntries(values);
+}
+
+async function idsOf(): Promise<string[]> {
+  return (await identitiesOf(service).find()).map(({ entityId }) => entityId).sort();
+}
+
+/** Insists that every customer of a browser has its browser, and that no browser is being given up. */
+async function expectWhole(): Promise<void> {
+  const rows = await identitiesOf(service).find();
+  const browsers = new Set(rows.filter(({ secretHash }) => secretHash).map(({ entityId }) => entityId));
+  for (const { browserId, secretHash } of rows) {
+    expect(secretHash).not.toBe('');
+    if (browserId !== null) expect(browsers).toContain(browserId);
+  }
+}
+
+/** Tells how many rows each statement that matches has changed. */
+function onChange(pattern: RegExp, tell: (changed: number, match: RegExpExecArray) => void): void {
+  const change = database.change.bind(database);
+  vi.spyOn(database, 'change').mockImplementation(async (sql, parameters) => {
+    const changed = await change(sql, parameters);
+    const match = pattern.exec(sql);
+    if (match) tell(changed, match);
+    return changed;
+  });
+}
+
+/** Does something before or after the first statement that matches. */
+function around(pattern: RegExp, { before, after }: Partial<Record<'before' | 'after', () => Promise<void>>>): void {
+  const change = database.change.bind(database);
+  let done = false;
+  vi.spyOn(database, 'change').mockImplementation(async (sql, parameters) => {
+    if (done || !pattern.test(sql)) return change(sql, parameters);
+    done = true;
+    await before?.();
+    const changed = await change(sql, parameters);
+    await after?.();
+    return changed;
+  });
+}

@@ -1,0 +1,216 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AS_BACKEND, agentTokenBody, BACKEND_CALLBACK, bearer, refresh } from '../support/agents.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
+import { startPod } from '../support/pods.js';
+import type { ServiceProcess } from '../support/processes.js';
+import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
+import {
+  authorizationCode,
+  expectInvalidGrant,
+  INFO,
+  infoStatus,
+  newCustomer,
+  redeem,
+  redeemBody,
+  transferToken,
+} from '../support/transfers.js';
+
+const CODES = 200;
+const WAYS = 20;
+/** Codes that are raced for at the same time. */
+const AT_ONCE = 10;
+/** Milliseconds in which a service has read the headers of all requests of a race. */
+const OPENING = 300;
+
+const times = <Result>(count: number, make: (index: number) => Promise<Result>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => make(index)));
+const winnersOf = (answers: Answer[]) => answers.filter(({ status }) => status === 200);
+
+/** Insists that of the answers to one code one is a token, and the others are refusals as the contract writes them. */
+function winnerOf(answers: Answer[]): Answer {
+  const [winner, ...more] = winnersOf(answers);
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(answers.length - 1).fill(400)]);
+  for (const answer of answers) if (answer !== winner) expectInvalidGrant(answer);
+  expect(more).toEqual([]);
+  return winner as Answer;
+}
+
+let service: TestService;
+let customerToken: string;
+beforeAll(async () => {
+  service = await startTestService();
+  customerToken = (await newCustomer(service)).access_token;
+});
+afterAll(() => service?.stop());
+
+describe('contract 3, in one process', () => {
+  it(`of ${CODES} transfer tokens, raced ${WAYS} ways, each has one winner, whose token goes on working`, () =>
+    raceForAll([service]));
+
+  it('of 5 authorization codes, raced 30 ways, each has one winner, whose tokens go on working', async () => {
+    for (let done = 0; done < 5; done++) {
+      const code = await authorizationCode(service);
+      const form = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...AS_BACKEND };
+      const { body } = winnerOf(await race([service], '/v2/token', JSON.stringify(form), 30));
+      expect((await service.post(TOKEN, agentTokenBody(), bearer(body.access_token))).status).toBe(200);
+      expect((await refresh(service, body.refresh_token)).status).toBe(200);
+    }
+  });
+
+  it('whoever cannot win does not keep the right one from winning', async () => {
+    await times(20, async () => {
+      const code = await transferToken(service, customerToken);
+      const wrong = times(WAYS, () => redeem(service, code, { code_verifier: 'v'.repeat(43) }));
+      expect((await redeem(service, code)).status).toBe(200);
+      for (const answer of await wrong) expectInvalidGrant(answer);
+    });
+  });
+
+  it('an erasure or a revocation that races an exchange leaves no working token', async () => {
+    await times(20, async (index) => {
+      const { access_token } = await newCustomer(service);
+      const code = await transferToken(service, access_token);
+      const ended = service.send('DELETE', TOKEN, bearer(access_token));
+      await sleep(index % 5);
+      const { status } = await redeem(service, code);
+      expect((await ended).status).toBe(200);
+      expect([200, 400]).toContain(status);
+      expectInvalidGrant(await redeem(service, code));
+    });
+  });
+});
+
+describe.runIf(onMariadb)('contract 3, in two processes on one database', () => {
+  let pods: ServiceProcess[];
+  beforeAll(async () => {
+    pods = await Promise.all([startPod(service), startPod(service)]);
+  });
+  afterAll(async () => {
+    expect(await Promise.all(pods?.map((pod) => pod.terminate()))).toEqual([0, 0]);
+  });
+
+  it(`of ${CODES} transfer tokens, raced ${WAYS} ways, each has one winner, whose token goes on working`, () =>
+    raceForAll(pods));
+});
+
+describe.runIf(onMariadb)('contract 3, while connections to the database are cut', () => {
+  let proxy: TcpProxy;
+  let pods: ServiceProcess[];
+  beforeAll(async () => {
+    proxy = await startTcpProxy(service.database.url);
+    const DATABASE_URL = proxy.through(service.database.url);
+    pods = await Promise.all([startPod(service, { DATABASE_URL }), startPod(service, { DATABASE_URL })]);
+  });
+  afterAll(async () => {
+    expect(await Promise.all(pods?.map((pod) => pod.terminate()))).toEqual([0, 0]);
+    await proxy?.close();
+  });
+
+  it('two processes never give two tokens for one code, and a code that gave none works or is refused', async () => {
+    const outcomes = { won: 0, again: 0, lost: 0, unavailable: 0 };
+    for (let round = 0; round < 12; round++) {
+      const codes = await times(8, () => transferToken(service, customerToken));
+      const races = codes.map((code) => race(pods, TOKEN, JSON.stringify(redeemBody(code))));
+      await sleep(OPENING + Math.random() * 60);
+      await proxy.cut();
+      await sleep(Math.random() * 250);
+      await proxy.restore();
+      for (const [index, race] of races.entries()) {
+        const answers = await race;
+        for (const answer of answers) {
+          expect([200, 400, 503]).toContain(answer.status);
+          if (answer.status === 400) expectInvalidGrant(answer);
+          if (answer.status === 503) outcomes.unavailable++;
+        }
+        const [winner, ...more] = winnersOf(answers);
+        expect(more).toEqual([]);
+        const token = winner?.body.access_token ?? (await tokenOfSecondTry(codes[index] as string, outcomes));
+        if (winner) outcomes.won++;
+        if (token) expect(await infoStatus(service, token)).toBe(200);
+      }
+    }
+    expect(outcomes.unavailable, 'the cuts must hit something').toBeGreaterThan(0);
+    expect(outcomes.won + outcomes.again + outcomes.lost).toBe(12 * 8);
+  });
+
+  async function tokenOfSecondTry(
+    code: string,
+    outcomes: { again: number; lost: number },
+  ): Promise<string | undefined> {
+    const answer = await redeem(service, code);
+    if (answer.status === 200) outcomes.again++;
+    else outcomes.lost++;
+    if (answer.status !== 200) expectInvalidGrant(answer);
+    return answer.body.access_token;
+  }
+});
+
+describe.runIf(onMariadb)('contract 3, when the database has done something and its answer is lost', () => {
+  let database: TestDatabase;
+  let proxy: LossyProxy;
+  let cutOff: TestService;
+  let token: string;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await startLossyProxy(database.url);
+    cutOff = await startTestService({ database, environment: { DATABASE_URL: proxy.through(database.url) } });
+    token = (await newCustomer(cutOff)).access_token;
+  });
+  afterAll(async () => {
+    await cutOff?.stop();
+    await proxy?.close();
+    await database?.remove();
+  });
+
+  // the statements that name a code's hash, in their order: what it stands for, its redemption, the end of that
+  it.each([
+    ['to what the code stands for: nothing has happened, and the code can be exchanged again', [1], 503, 200],
+    ['to the redemption: the same attempt says it again, and wins', [2], 200, 400],
+    ['to the redemption twice: the attempt gives up, and the code is refused from then on', [2, 3], 503, 400],
+    ['to the end of the redemption, which has won', [3], 200, 400],
+  ])('%s', async (_, lost, first, second) => {
+    const code = await transferToken(cutOff, token);
+    const before = proxy.lost;
+    proxy.loseAnswers(createHash('sha256').update(code).digest('hex'), lost);
+    const answer = await redeem(cutOff, code);
+    expect({ status: answer.status, lost: proxy.lost - before }).toEqual({ status: first, lost: lost.length });
+    if (answer.status === 200) expect((await info(cutOff, answer.body.access_token)).status).toBe(200);
+    expect((await redeem(cutOff, code)).status).toBe(second);
+  });
+});
+
+async function raceForAll(services: { url: string }[]): Promise<void> {
+  for (let done = 0; done < CODES; done += AT_ONCE) {
+    await times(AT_ONCE, async () => {
+      const code = await transferToken(service, customerToken);
+      const { body } = winnerOf(await race(services, TOKEN, JSON.stringify(redeemBody(code))));
+      for (const each of services) expect((await info(each, body.access_token)).status).toBe(200);
+    });
+  }
+}
+
+/** Sends the same to all services in turn, so that all of it has come before any of it can be answered. */
+function race(services: { url: string }[], path: string, text: string, ways = WAYS): Promise<Answer[]> {
+  const opened = sleep(OPENING);
+  return times(ways, (index) => {
+    const { url } = services[index % services.length] as { url: string };
+    const body = new ReadableStream({
+      async start(stream) {
+        stream.enqueue(Buffer.from(text.slice(0, 1)));
+        await opened;
+        stream.enqueue(Buffer.from(text.slice(1)));
+        stream.close();
+      },
+    });
+    return request(url + path, { method: 'POST', body, duplex: 'half' });
+  });
+}
+
+function info({ url }: { url: string }, token: string): Promise<Answer> {
+  return request(url + INFO, { headers: bearer(token) });
+}

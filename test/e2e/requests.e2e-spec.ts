@@ -1,0 +1,425 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { Injectable, Module } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AccessTokens } from '../../src/access-token/access-tokens.js';
+import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
+import { exchange, plainRequest, RawConnection, rawRequest } from '../support/raw-http.js';
+import { ACME, ACME_BACKEND, ACME_ORIGIN } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+/** A grant that wants a bearer. */
+@Injectable()
+@GrantType('probe', { body: GrantBody, agentScope: 'customers:own' })
+class ProbeGrant implements Grant<GrantBody, AgentPrincipal> {
+  async grant({ agent }: GrantRequest<GrantBody, AgentPrincipal>): Promise<Granted> {
+    return { entityId: 'probe', organizationId: agent.organizationId };
+  }
+}
+
+@Module({ providers: [ProbeGrant] })
+class ProbeModule {}
+
+const KIB_16 = 16 * 1024;
+const GOOD = JSON.stringify(cookieBody());
+/** A good body of so many bytes. */
+const padded = (bytes: number) => GOOD.padEnd(bytes, ' ');
+/** A good body with more members. */
+const withMembers = (members: string) => `${GOOD.slice(0, -1)},${members}}`;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ modules: [ProbeModule] });
+});
+afterAll(() => service?.stop());
+
+const stillServes = async () => expect((await service.post(TOKEN, GOOD)).status).toBe(200);
+
+/** Frees what nothing holds any more, without a flag for the whole run. */
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+}
+
+describe('contract 5: the body', () => {
+  it.each([
+    'application/json',
+    'application/json; charset=utf-16',
+    'text/plain',
+    'text/plain;charset=UTF-8',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/xml',
+    'no media type',
+  ])('is read as JSON also under Content-Type %s', async (type) => {
+    const { status } = await service.post(TOKEN, GOOD, { 'content-type': type });
+    expect(status).toBe(200);
+  });
+
+  it('is read as JSON without any Content-Type', async () => {
+    const { status } = await plainRequest(service.url + TOKEN, { method: 'POST' }, [GOOD]);
+    expect(status).toBe(200);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['blanks', ' \r\n'],
+    ['a form', 'grant_type=cookie&client_id=acme-site&response_type=token'],
+    ['a cut object', GOOD.slice(0, -1)],
+    ['a missing comma', '{"grant_type":"cookie" "client_id":"acme-site"}'],
+    ['single quotes', "{'grant_type':'cookie'}"],
+    ['a trailing comma', '{"grant_type":"cookie",}'],
+    ['a comment', `/* */${GOOD}`],
+    ['two objects', GOOD + GOOD],
+    ['NaN', '{"grant_type":NaN}'],
+    ['a raw control character', '{"grant_type":"\u0000"}'],
+    ['a byte order mark', `\ufeff${GOOD}`],
+    ['an undefined', 'undefined'],
+  ])('that is no JSON (%s) is refused with `Invalid message`', async (_what, body) => {
+    const answer = await service.post(TOKEN, body);
+    expectError(answer, {
+      status: 400,
+      error: 'invalid_request',
+      description: INVALID_MESSAGE,
+      hint: /^body: /,
+    });
+  });
+
+  it.each([
+    ['a lone continuation byte', [0x80]],
+    ['an overlong slash', [0xc0, 0xaf]],
+    ['a surrogate', [0xed, 0xa0, 0x80]],
+    ['a cut sequence', [0xe2, 0x82]],
+  ])('that is no UTF-8 (%s) is refused with `Invalid message`', async (_what, bytes) => {
+    const start = withMembers('"note":"').slice(0, -1);
+    const answer = await plainRequest(service.url + TOKEN, { method: 'POST' }, [start, Buffer.from(bytes), '"}']);
+    expectError(answer, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: /^body: / });
+  });
+
+  it('may hold any UTF-8, also cut between two packets', async () => {
+    const bytes = Buffer.from(withMembers('"note":"€ 漢字 😀 \\ud800"'));
+    const half = bytes.indexOf(0xf0) + 2;
+    const { status } = await plainRequest(service.url + TOKEN, { method: 'POST' }, [
+      bytes.subarray(0, half),
+      bytes.subarray(half),
+    ]);
+    expect(status).toBe(200);
+  });
+
+  it.each(['[]', `[${GOOD}]`, 'null', 'true', '7', '"text"', `"${encodeURIComponent(GOOD)}"`])(
+    'that is JSON but no object (%s) is an invalid request',
+    async (body) => expectInvalidRequest(await service.post(TOKEN, body), /^body: .*object/),
+  );
+
+  it.each([
+    ['twice', '"client_id":"acme-site"'],
+    ['a second time with another value', '"client_id":"rival-site"'],
+    ['a second time spelt with an escape', '"client_\\u0069d":"acme-site"'],
+    ['a second time spelt with escapes in upper case', '"\\u0063lient\\u005Fid":"acme-site"'],
+    ['a second time as null', '"client_id":null'],
+    ['of nobody twice', '"x":1,"x":1'],
+    ['__proto__ twice', '"__proto__":1,"__proto__":1'],
+    ['that is empty twice', '"":1,"":1'],
+  ])('with a name %s is an invalid request', async (_what, members) => {
+    expectInvalidRequest(await service.post(TOKEN, withMembers(members)), /^body: .*more than once/);
+  });
+
+  it.each([
+    '"x":"\\"client_id\\":1"',
+    '"x":{"client_id":1,"grant_type":2}',
+    '"x":[{"a":1},{"a":1}]',
+    '"client_id ":1',
+    '"Client_id":1',
+    '"x\\\\":1,"x":2',
+    '"unknown":"field","state":"s","nonce":[1,2,{"deep":null}]',
+    '"__proto__":{"organization_id":"polluted","polluted":true}',
+    '"constructor":{"prototype":{"polluted":true}},"toString":"x","hasOwnProperty":1,"valueOf":null',
+  ])('may hold unknown fields, which are ignored: %s', async (members) => {
+    const { status, body } = await service.post(TOKEN, withMembers(members));
+    expect(status).toBe(200);
+    expect(body.organization_id).toBe(ACME);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+    expect(Object.keys(Object.prototype)).toEqual([]);
+  });
+
+  it.each([
+    ['grant_type', 'unsupported_grant_type'],
+    ['client_id', 'invalid_request'],
+    ['organization_id', 'invalid_request'],
+    ['response_type', 'invalid_request'],
+  ])('with the name of a prototype as %s is refused like any other wrong value', async (parameter, error) => {
+    for (const value of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+      const { status, body } = await service.post(TOKEN, cookieBody({ [parameter]: value }));
+      expect({ value, status, error: body.error }).toEqual({ value, status: 400, error });
+    }
+  });
+
+  it('takes no parameter from a prototype', async () => {
+    const answer = await service.post(TOKEN, `{"__proto__":${GOOD}}`);
+    expectInvalidRequest(answer, 'grant_type: required');
+  });
+
+  it.each([
+    ['17 levels of objects', `${'{"a":'.repeat(16)}1${'}'.repeat(16)}`],
+    ['8,000 levels of arrays', '['.repeat(8_000) + ']'.repeat(8_000)],
+  ])('that is nested deeper than any parameter (%s) is an invalid request', async (_what, nested) => {
+    expectInvalidRequest(await service.post(TOKEN, withMembers(`"x":${nested}`)), /^body: nested/);
+  });
+
+  it('that is nested 20,000 levels deep is refused, and the service goes on', async () => {
+    const { status } = await service.post(TOKEN, '{"a":'.repeat(20_000) + '}'.repeat(20_000));
+    expect([400, 413]).toContain(status);
+    await stillServes();
+  });
+});
+
+describe('contract 5: at most 16 KiB', () => {
+  const sendChunked = (body: string) =>
+    plainRequest(service.url + TOKEN, { method: 'POST' }, [body.slice(0, 7_000), body.slice(7_000)]);
+  const withLength = (body: string) => service.post(TOKEN, body);
+  const transfers: [string, (body: string) => ReturnType<typeof withLength>][] = [
+    ['with Content-Length', withLength],
+    ['chunked', sendChunked],
+  ];
+
+  it.each(transfers)('exactly 16 KiB are accepted %s', async (_how, send) => {
+    expect((await send(padded(KIB_16))).status).toBe(200);
+  });
+
+  it.each(transfers)('one byte more is too large %s', async (_how, send) => {
+    expectError(await send(padded(KIB_16 + 1)), { status: 413, error: 'payload_too_large', hint: /16 KiB/ });
+  });
+
+  it('bytes are counted, not characters', async () => {
+    const body = withMembers(`"note":"${'€'.repeat(5_500)}"`);
+    expect(body.length).toBeLessThan(KIB_16);
+    expect((await service.post(TOKEN, body)).status).toBe(413);
+  });
+
+  it('1 MB is answered', async () => {
+    expectError(await service.post(TOKEN, padded(1_000_000)), {
+      status: 413,
+      error: 'payload_too_large',
+      hint: /16 KiB/,
+    });
+  });
+
+  it.each(transfers)(
+    '5 MB are answered or the connection is closed, and the service goes on, %s',
+    async (_how, send) => {
+      const status = await send(padded(5_000_000)).then(
+        (answer) => answer.status,
+        () => 'closed',
+      );
+      expect([413, 'closed']).toContain(status);
+      await stillServes();
+    },
+  );
+
+  it('what is too large is not kept in memory', async () => {
+    const before = process.memoryUsage().arrayBuffers;
+    const part = Buffer.alloc(900_000, ' ');
+    const start = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 1000000\r\n\r\n`;
+    const connections = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(service.url)));
+    for (const connection of connections) connection.send(start).send(part);
+    await stillServes();
+    await Promise.all(connections.map((connection) => connection.sent()));
+    await stillServes();
+    collectGarbage();
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(30_000_000);
+    for (const connection of connections) connection.abort();
+  });
+
+  it.each(['gzip', 'deflate', 'br', 'identity, gzip', 'x-unknown'])(
+    'a body in Content-Encoding %s is refused with 415, unread',
+    async (encoding) => {
+      const answer = await service.post(TOKEN, GOOD, { 'content-encoding': encoding });
+      expectError(answer, { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / });
+    },
+  );
+
+  it('a body in Content-Encoding identity is read', async () => {
+    expect((await service.post(TOKEN, GOOD, { 'content-encoding': 'identity' })).status).toBe(200);
+  });
+});
+
+describe('contract 5: bodies that end otherwise than they said', () => {
+  const start = (length: number) => `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n\r\n`;
+
+  it('a Content-Length that is too small cuts the body, and gets no token', async () => {
+    const text = await (await RawConnection.open(service.url)).send(start(10) + GOOD).received();
+    expect(new Set(text.match(/HTTP\/1\.1 \d+/g))).toEqual(new Set(['HTTP/1.1 400']));
+  });
+
+  it('a Content-Length that is too large waits, and the service goes on when the caller goes away', async () => {
+    const connection = (await RawConnection.open(service.url)).send(start(GOOD.length + 1) + GOOD);
+    await stillServes();
+    connection.abort();
+    await connection.received();
+    await stillServes();
+  });
+
+  it.each(['-1', '1e3', '0x10', '10, 11', '99999999999999999999'])(
+    'a Content-Length of %s is no request',
+    async (length) => {
+      const answer = await exchange(
+        service.url,
+        `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n\r\n{}`,
+      );
+      expectInvalidRequest(answer, /^HTTP: /);
+    },
+  );
+
+  it.each([
+    ['a chunk without a size', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n'],
+    ['both ways to tell the length', 'Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n'],
+    ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} '],
+    ['another transfer coding', 'Transfer-Encoding: gzip\r\n\r\n{}'],
+  ])('%s is no request, and gets one answer', async (_what, rest) => {
+    const bytes = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\n${rest}`;
+    const text = await (await RawConnection.open(service.url)).send(bytes).received();
+    expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+    expect(text).toMatch(/^HTTP\/1\.1 400 /);
+    expect(text).toContain('"oauth_exception":"invalid_request"');
+    await stillServes();
+  });
+
+  it('callers that hang up in the middle leave nothing behind', async () => {
+    const connections = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(service.url)));
+    for (const connection of connections) connection.send(start(10_000) + GOOD);
+    await stillServes();
+    for (const connection of connections) connection.abort();
+    await stillServes();
+  });
+});
+
+describe('contract 4: addresses', () => {
+  const GROUP = `/v2/customer/${ACME}/support/token`;
+
+  it.each([`${TOKEN}/`, `${GROUP}/`])('a trailing slash is the same address: %s', async (path) => {
+    const { status, cookies } = await service.post(path, GOOD);
+    expect({ status, cookies: cookies.length }).toEqual({ status: 200, cookies: 2 });
+  });
+
+  it.each([
+    '/V2/customer/token',
+    '/v2/Customer/token',
+    '/v2/customer/Token',
+    `/v2/customer/${ACME}/support/TOKEN`,
+    '/v2/customer/token//',
+    '//v2/customer/token',
+    '/v2//customer/token',
+    '/v2/customer/./token',
+    '/v2/x/../customer/token',
+    '/v2/customer/token;x=1',
+    '/v2/customer/token.json',
+    '/v2/customer',
+    '/customer/token',
+    '/v2/customer/a/b/c/token',
+    '/%zz',
+  ])('%s is no address', async (path) => {
+    const answer = await exchange(service.url, rawRequest(`POST ${path}`, GOOD));
+    expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+  });
+
+  it.each([`/v2/customer/${ACME}/%zz/token`, `/v2/customer/${ACME}/%/token`, `/v2/customer/%E0%A4%A/support/token`])(
+    'broken percent-encoding is an invalid request: %s',
+    async (path) => {
+      const answer = await exchange(service.url, rawRequest(`POST ${path}`, GOOD));
+      expectInvalidRequest(answer, /percent-encoding/);
+    },
+  );
+
+  it.each(['http://auth.example', 'https://AUTH.example:8443', 'http://user@elsewhere.example'])(
+    'an absolute target is the same address, whatever its authority: %s',
+    async (authority) => {
+      const answer = await exchange(service.url, rawRequest(`POST ${authority}${TOKEN}?x=1`, GOOD));
+      expect(answer.status).toBe(200);
+    },
+  );
+
+  it.each(['*', 'http://auth.example/nowhere', 'http://auth.example:99999999/'])('%s is no address', async (target) => {
+    const answer = await exchange(service.url, rawRequest(`OPTIONS ${target}`));
+    expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+  });
+
+  it.each(['?x=1', '?', '?%zz', '?__proto__[x]=1', '?grant_type=unknown&client_id=rival-site', '?a=1?b=2'])(
+    'a query string is ignored: %s',
+    async (query) => expect((await service.post(TOKEN + query, GOOD)).status).toBe(200),
+  );
+
+  it('a parameter is never taken from the query', async () => {
+    const answer = await service.post(`${TOKEN}?grant_type=cookie`, {});
+    expectInvalidRequest(answer, 'grant_type: required');
+  });
+});
+
+describe('contract 5: a bearer is taken from the Authorization header alone', () => {
+  const body = { grant_type: 'probe', client_id: ACME_BACKEND };
+  let token: string;
+  beforeAll(() => {
+    const claims = { sub: 'agent', client_id: ACME_BACKEND, organization_id: ACME, scope: 'customers:own' };
+    token = service.application.get(AccessTokens, { strict: false }).issue({ ...claims, aud: 'agent-api' }, 60);
+  });
+  const refused = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
+
+  it('which lets it in', async () => {
+    const { status } = await service.post(TOKEN, body, { authorization: `Bearer ${token}` });
+    expect(status).toBe(200);
+  });
+
+  it('never from the query', async () => {
+    expectError(await service.post(`${TOKEN}?access_token=${encodeURIComponent(token)}`, body), refused);
+  });
+
+  it('never from the body', async () => {
+    expectError(await service.post(TOKEN, { ...body, access_token: token, authorization: token }), refused);
+  });
+
+  it('never from a cookie', async () => {
+    expectError(await service.post(TOKEN, body, { cookie: `access_token=${token}` }), refused);
+  });
+
+  it.each([
+    ['Basic', (value: string) => `Basic ${value}`],
+    ['Basic credentials', (value: string) => `Basic ${Buffer.from(`agent:${value}`).toString('base64')}`],
+    ['no scheme', (value: string) => value],
+    ['another scheme', (value: string) => `Token ${value}`],
+    ['two tokens', (value: string) => `Bearer ${value} ${value}`],
+    ['two schemes', (value: string) => `Basic x, Bearer ${value}`],
+    ['a quoted token', (value: string) => `Bearer "${value}"`],
+    ['no token', () => 'Bearer '],
+  ])('never under %s', async (_what, header) => {
+    const answer = await service.post(TOKEN, body, { authorization: header(token) });
+    expectError(answer, refused);
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+  });
+
+  it('never from one of two Authorization headers', async () => {
+    const headers = [`Authorization: Bearer ${token}`, `Authorization: Bearer ${token}`];
+    expectError(await exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(body), headers)), refused);
+  });
+});
+
+describe('contract 5: doubled headers', () => {
+  it('two Origins are none of the client', async () => {
+    const headers = [`Origin: ${ACME_ORIGIN}`, `Origin: ${ACME_ORIGIN}`];
+    const answer = await exchange(service.url, rawRequest(`POST ${TOKEN}`, GOOD, headers));
+    expectInvalidRequest(answer, /^Origin: /);
+  });
+
+  it('two request ids are no request id', async () => {
+    const headers = ['X-Request-Id: request-one', 'X-Request-Id: request-two'];
+    const answer = await exchange(service.url, rawRequest(`POST ${TOKEN}`, GOOD, headers));
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('two Content-Types are as ignored as one', async () => {
+    const headers = ['Content-Type: text/plain', 'Content-Type: multipart/form-data'];
+    expect((await exchange(service.url, rawRequest(`POST ${TOKEN}`, GOOD, headers))).status).toBe(200);
+  });
+});

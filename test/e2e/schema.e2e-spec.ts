@@ -1,0 +1,92 @@
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Clock } from '../../src/platform/clock.js';
+import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
+import { hasPendingMigrations, migrate } from '../../src/platform/database/migrate.js';
+import { Registry } from '../../src/registry/registry.js';
+import { environmentOf } from '../support/processes.js';
+import { testRegistry } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
+
+async function tablesOf(dataSource: DataSource): Promise<string[]> {
+  const rows: { name: string }[] = await dataSource.query(
+    onMariadb
+      ? 'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()'
+      : "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+  );
+  return rows.map(({ name }) => name).sort();
+}
+
+describe('the schema', () => {
+  let service: TestService;
+  let dataSource: DataSource;
+  beforeAll(async () => {
+    const registry = testRegistry();
+    const client = (client_id: string) => ({ client_id, name: client_id, client_type: 'web' });
+    registry.clients.push(client('Same-Id'), client('same-id'));
+    service = await startTestService({ registry });
+    dataSource = service.application.get(DataSource);
+  });
+  afterAll(() => service?.stop());
+
+  const entityTables = () => dataSource.entityMetadatas.map(({ tableName }) => tableName);
+  const pendingChanges = async () => {
+    const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
+    return upQueries.map(({ query }) => query);
+  };
+
+  it('is what the entities say', async () => {
+    expect(dataSource.entityMetadatas.length).toBeGreaterThan(5);
+    expect(await pendingChanges()).toEqual([]);
+    expect(await tablesOf(dataSource)).toEqual(expect.arrayContaining(entityTables()));
+  });
+
+  it('compares ids by bytes: two that differ in case are two', async () => {
+    const registry = service.application.get(Registry, { strict: false });
+    expect([registry.client('Same-Id')?.name, registry.client('same-id')?.name]).toEqual(['Same-Id', 'same-id']);
+    const count = async (id: string) => {
+      const sql = 'SELECT COUNT(*) AS count FROM client_application WHERE client_id = ?';
+      return Number((await dataSource.query(sql, [id]))[0].count);
+    };
+    expect(await Promise.all(['Same-Id', 'same-id', 'SAME-ID', 's\u00e4me-id'].map(count))).toEqual([1, 1, 0, 0]);
+  });
+
+  it.runIf(onMariadb)('compares every short text by bytes', async () => {
+    const sql = `SELECT table_name, column_name, collation_name FROM information_schema.columns
+      WHERE table_schema = DATABASE() AND data_type IN ('varchar', 'char') AND table_name IN (?)
+      AND collation_name <> 'utf8mb4_bin'`;
+    expect(await dataSource.query(sql, [entityTables()])).toEqual([]);
+  });
+
+  it('goes down to nothing and up again', async () => {
+    const before = await tablesOf(dataSource);
+    for (const _step of dataSource.migrations) await dataSource.undoLastMigration();
+    expect((await tablesOf(dataSource)).filter((table) => entityTables().includes(table))).toEqual([]);
+    expect(await hasPendingMigrations(dataSource)).toBe(true);
+    expect(await migrate(dataSource, service.clock)).toHaveLength(dataSource.migrations.length);
+    expect(await tablesOf(dataSource)).toEqual(before);
+    expect(await pendingChanges()).toEqual([]);
+  });
+});
+
+describe('migrations at once', () => {
+  let database: TestDatabase;
+  const dataSources: DataSource[] = [];
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    const options = dataSourceOptions(loadConfiguration(environmentOf(database)));
+    for (let at = 0; at < 6; at++) dataSources.push(await new DataSource(options).initialize());
+  });
+  afterEach(async () => {
+    for (const dataSource of dataSources.splice(0)) await dataSource.destroy();
+    await database.remove();
+  });
+
+  it.each([1, 2, 3])('of six on an empty database one does each, and all wait for it (%i)', async () => {
+    const done = await Promise.all(dataSources.map((dataSource) => migrate(dataSource, new Clock())));
+    expect(done.flat().sort()).toEqual(dataSources[0]?.migrations.map(({ name }) => name).sort());
+    for (const dataSource of dataSources) expect(await hasPendingMigrations(dataSource)).toBe(false);
+  });
+});

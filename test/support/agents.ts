@@ -1,0 +1,197 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { AgentTokens } from '../../src/agent-auth/agent-tokens.js';
+import { Agents } from '../../src/registry/agents.js';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import {
+  ACME_AGENT,
+  ACME_BACKEND,
+  ACME_NATIVE,
+  ACME_PAGE,
+  ACME_SITE,
+  BACKEND_SECRET,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  type RegistryDocument,
+  writeRegistry,
+} from './registry.js';
+import { type Answer, request, type TestService } from './service.js';
+
+/** The origin of the forms of the authorization page, as browsers send it. */
+export const AUTH_ORIGIN = 'https://auth.example';
+export const BACKEND_CALLBACK = 'https://backend.acme.example/callback';
+export const NATIVE_CALLBACK = 'example.acme:/callback';
+export const FORM = 'application/x-www-form-urlencoded';
+
+/** What an application sends an agent to the page with; an array repeats a parameter, `undefined` leaves it out. */
+export type Query = Record<string, string | string[] | undefined>;
+
+export const FOR_TOKEN: Query = { response_type: 'token', client_id: ACME_SITE, redirect_uri: ACME_PAGE };
+export const FOR_PUBLIC: Query = { ...FOR_TOKEN, client_id: PUBLIC_SITE, redirect_uri: `${PUBLIC_ORIGIN}/` };
+export const FOR_CODE: Query = { response_type: 'code', client_id: ACME_BACKEND, redirect_uri: BACKEND_CALLBACK };
+export const FOR_NATIVE: Query = { response_type: 'code', client_id: ACME_NATIVE, redirect_uri: NATIVE_CALLBACK };
+
+/** Written by hand: `URLSearchParams` would hide what browsers send as it is. */
+export function queryOf(parameters: Query): string {
+  return Object.entries(parameters)
+    .flatMap(([name, value]) => [value ?? []].flat().map((each) => `${name}=${encodeURIComponent(each)}`))
+    .join('&');
+}
+
+/** A PKCE pair (RFC 7636). */
+export function pkce(verifier = randomBytes(32).toString('base64url')) {
+  const challenge = createHash('sha256').update(verifier).digest('base64url');
+  return { verifier, asked: { code_challenge: challenge, code_challenge_method: 'S256' } };
+}
+
+/** A browser at the authorization page: keeps cookies, follows no redirect, sends the forms it is shown. */
+export class AgentBrowser {
+  readonly cookies = new Map<string, string>();
+
+  constructor(
+    readonly service: TestService,
+    private readonly headers: Record<string, string> = {},
+  ) {}
+
+  get cookie(): string {
+    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  }
+
+  open(parameters: Query | string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.send('GET', `/?${typeof parameters === 'string' ? parameters : queryOf(parameters)}`, headers);
+  }
+
+  async send(method: string, path: string, headers: Record<string, string> = {}, body?: string): Promise<Answer> {
+    const shown = this.cookies.size === 0 ? {} : { cookie: this.cookie };
+    const init = { method, headers: { ...this.headers, ...shown, ...headers }, ...(body !== undefined && { body }) };
+    const answer = await request(this.service.url + path, init);
+    for (const line of answer.cookies) this.keep(line);
+    return answer;
+  }
+
+  /** Fills in the first form of a page, or the one that goes to `action`, and sends it as a browser does. */
+  submit(page: Answer, fields: Record<string, string>, action?: string, headers: Record<string, string> = {}) {
+    const form = formOf(page, action);
+    return this.post(form.action, { ...form.hidden, ...fields }, headers);
+  }
+
+  post(path: string, fields: Record<string, string> | string, headers: Record<string, string> = {}): Promise<Answer> {
+    const body = typeof fields === 'string' ? fields : new URLSearchParams(fields).toString();
+    return this.send('POST', path, { 'content-type': FORM, origin: AUTH_ORIGIN, ...headers }, body);
+  }
+
+  /** Opens the page and signs in; answers what the sign-in form was answered with. */
+  async signIn(agent = ACME_AGENT, parameters: Query = FOR_TOKEN): Promise<Answer> {
+    return this.submit(await this.open(parameters), agent);
+  }
+
+  /** Signs in, and follows the page to what it answers the application with, or asks the agent. */
+  async authorize(parameters: Query = FOR_TOKEN, agent = ACME_AGENT): Promise<Answer> {
+    const answer = await this.signIn(agent, parameters);
+    return this.send('GET', answer.headers.get('location') as string);
+  }
+
+  private keep(line: string): void {
+    const [pair = ''] = line.split(';');
+    const name = pair.slice(0, pair.indexOf('='));
+    const value = pair.slice(pair.indexOf('=') + 1);
+    if (value === '') this.cookies.delete(name);
+    else this.cookies.set(name, value);
+  }
+}
+
+/** Where a page's form goes, and its hidden fields. */
+export function formOf({ text }: Answer, action?: string): { action: string; hidden: Record<string, string> } {
+  for (const [, target = '', fields = ''] of text.matchAll(
+    /<form method="post" action="([^"]*)"[^>]*>(.*?)<\/form>/gs,
+  )) {
+    if (action !== undefined && action !== target) continue;
+    const hidden = fields.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g);
+    return {
+      action: target,
+      hidden: Object.fromEntries([...hidden].map(([, name, value]) => [name, unescaped(value)])),
+    };
+  }
+  throw new Error(`no such form on the page: ${text}`);
+}
+
+function unescaped(html = ''): string {
+  const entities = { '&quot;': '"', '&#39;': "'", '&lt;': '<', '&gt;': '>', '&amp;': '&' };
+  return html.replaceAll(/&(quot|#39|lt|gt|amp);/g, (entity) => entities[entity as keyof typeof entities]);
+}
+
+/** The answer to an application, wherever in the redirect it stands. */
+export function redirected({ headers }: Answer): { target: string; mode: string; parameters: Record<string, string> } {
+  const location = headers.get('location') ?? '';
+  const [target = ''] = location.split(/[?#]/, 1);
+  const parameters = new URLSearchParams(location.slice(target.length + 1));
+  return { target, mode: location[target.length] ?? '', parameters: Object.fromEntries(parameters) };
+}
+
+/** An agent's token by the page, as a web application gets it. */
+export async function implicitToken(service: TestService, parameters = FOR_TOKEN, agent = ACME_AGENT): Promise<string> {
+  const answer = await new AgentBrowser(service).authorize(parameters, agent);
+  return redirected(answer).parameters.access_token as string;
+}
+
+/** A code by the page, with which an application goes to `/v2/token`. The browser may be one that is signed in. */
+export async function codeOf(browser: AgentBrowser, more: Query = {}): Promise<string> {
+  let answer = await browser.open({ ...FOR_CODE, ...more });
+  if (answer.status === 200) {
+    answer = await browser.submit(answer, ACME_AGENT);
+    answer = await browser.send('GET', answer.headers.get('location') as string);
+  }
+  return redirected(answer).parameters.code as string;
+}
+
+export const AS_BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
+
+/** Asks `/v2/token`, as the backend by `client_secret_post` unless told otherwise. */
+export function askToken(service: TestService, fields: Record<string, string | undefined>): Promise<Answer> {
+  const given = Object.entries({ ...AS_BACKEND, ...fields }).filter((pair): pair is [string, string] => !!pair[1]);
+  return service.post('/v2/token', new URLSearchParams(given).toString(), { 'content-type': FORM });
+}
+
+export function exchangeCode(service: TestService, code: string, more: Record<string, string | undefined> = {}) {
+  return askToken(service, { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...more });
+}
+
+export function refresh(service: TestService, refreshToken: string, more: Record<string, string | undefined> = {}) {
+  return askToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
+}
+
+/** A token as the page would give it, without the page. */
+export async function mintAgentToken(
+  { application }: TestService,
+  { email = ACME_AGENT.email, clientId = ACME_SITE, scope = 'customers:own' } = {},
+): Promise<string> {
+  const agent = await application.get(Agents).byEmail(email);
+  if (!agent) throw new Error(`no agent ${email}`);
+  const { id: agentId, organizationId } = agent;
+  return application.get(AgentTokens).issue({ agentId, organizationId, clientId, scope }).access_token;
+}
+
+/** Applies a registry again, in which one agent has a new password. */
+export async function changePassword(service: TestService, registry: RegistryDocument, email: string): Promise<string> {
+  const password = randomBytes(16).toString('hex');
+  const agents = registry.agents?.map((agent) =>
+    (agent as typeof ACME_AGENT).email === email ? { ...agent, password } : agent,
+  );
+  const path = writeRegistry(join(service.database.folder, 'new-password.yaml'), { ...registry, agents: agents ?? [] });
+  await service.application.get(RegistryFile).apply(path);
+  return password;
+}
+
+/** The parameters of the agent token grant (specification 4.3). */
+export function agentTokenBody(more: object = {}): object {
+  return { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token', ...more };
+}
+
+export function bearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` };
+}
+
+/** The claims of a token of ours, unchecked. */
+export function claimsOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString());
+}

@@ -1,0 +1,81 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose';
+import { ACME } from './registry.js';
+
+interface Key {
+  kid: string;
+  alg: string;
+  privateKey: CryptoKey;
+  jwk: object;
+}
+
+/** Another authorization server: signs agents' tokens, and serves the keys to check them with over HTTP. */
+export class ForeignIssuer {
+  static readonly AUDIENCE = 'https://chat.example';
+  readonly issuer = 'https://idp.example';
+  /** How often somebody asked for the keys. */
+  requests = 0;
+  keys: Key[] = [];
+  /** What it answers in the place of its keys, when it is broken. */
+  broken: RequestListener | undefined;
+  private server: Server | undefined;
+  private port = 0;
+  private made = 0;
+
+  static async start(algorithm = 'ES256'): Promise<ForeignIssuer> {
+    const issuer = new ForeignIssuer();
+    await issuer.addKey(algorithm);
+    await issuer.comeBack();
+    return issuer;
+  }
+
+  /** Its entry in TRUSTED_AGENT_ISSUERS. */
+  trust(more: object = {}): Record<string, unknown> {
+    return {
+      ...{ issuer: this.issuer, jwks_uri: `http://127.0.0.1:${this.port}/keys`, audience: ForeignIssuer.AUDIENCE },
+      ...{ algorithms: ['ES256'], typ: 'at+jwt', organizations: [ACME], ...more },
+    };
+  }
+
+  /** A new key, which signs from now on; the older ones are still published. */
+  async addKey(alg = 'ES256'): Promise<Key> {
+    const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+    const kid = `key-${++this.made}`;
+    const key = { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+    this.keys.push(key);
+    return key;
+  }
+
+  /** A token as it issues them, with claims and header fields of the test's; what is `undefined` is left out. */
+  sign(now: number, claims: object = {}, header: object = {}, key = this.keys.at(-1) as Key): Promise<string> {
+    const seconds = Math.floor(now / 1000);
+    const all = {
+      ...{ iss: this.issuer, sub: 'agent-7', aud: ForeignIssuer.AUDIENCE, client_id: 'crm', jti: crypto.randomUUID() },
+      ...{ iat: seconds, exp: seconds + 3600, organization_id: ACME, scope: 'customers:own', ...claims },
+    };
+    const protectedHeader = { alg: key.alg, kid: key.kid, typ: 'at+jwt', ...header } as JWTHeaderParameters;
+    return new SignJWT(all).setProtectedHeader(protectedHeader).sign(key.privateKey, { crit: { x: true } });
+  }
+
+  async goAway(): Promise<void> {
+    this.server?.closeAllConnections();
+    this.server?.close();
+    if (this.server) await once(this.server, 'close');
+    this.server = undefined;
+  }
+
+  /** Serves again, at the same address as before. */
+  async comeBack(): Promise<void> {
+    this.server = createServer((request, response) => {
+      this.requests++;
+      if (this.broken) return this.broken(request, response);
+      response
+        .setHeader('Content-Type', 'application/json')
+        .end(JSON.stringify({ keys: this.keys.map(({ jwk }) => jwk) }));
+    }).listen(this.port, '127.0.0.1');
+    await once(this.server, 'listening');
+    this.port = (this.server.address() as AddressInfo).port;
+  }
+}

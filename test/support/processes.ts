@@ -1,0 +1,95 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { writeKeySet } from './keys.js';
+import type { TestDatabase } from './test-database.js';
+
+const DIST = join(import.meta.dirname, '../../dist');
+
+/** What a process said, and how it ended. */
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** A process of the built service, `dist/main.js` or `dist/cli.js`, with nothing in its environment but what is given. */
+export class TestProcess implements Ended {
+  stdout = '';
+  stderr = '';
+  readonly ended: Promise<Ended>;
+
+  private constructor(private readonly child: ChildProcessWithoutNullStreams) {
+    child.stdin.end();
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      this.stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      this.stderr += text;
+    });
+    this.ended = once(child, 'close').then(() => this);
+  }
+
+  static start(
+    file: 'main.js' | 'cli.js',
+    parameters: string[],
+    environment: NodeJS.ProcessEnv,
+    cwd = '/',
+  ): TestProcess {
+    const env = { PATH: process.env.PATH, ...environment };
+    return new TestProcess(spawn(process.execPath, [join(DIST, file), ...parameters], { env, cwd }));
+  }
+
+  get code(): number | null {
+    return this.child.exitCode;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.child.kill(name);
+  }
+
+  /** Waits until the process has said this on one of its two channels. */
+  async says(what: RegExp, channel: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = what.exec(this[channel]);
+      if (found) return found;
+      const more = once(this.child[channel], 'data');
+      if ((await Promise.race([more, this.ended])) === this)
+        throw new Error(`it ended, saying: ${this.stdout}${this.stderr}`);
+    }
+  }
+}
+
+/** A service in a process of its own, on ports that the kernel has chosen. */
+export interface ServiceProcess {
+  process: TestProcess;
+  url: string;
+  managementUrl: string;
+  /** Sends SIGTERM; resolves to the exit code. */
+  terminate(): Promise<number | null>;
+}
+
+export const PORTS = { HOST: '127.0.0.1', PORT: '0', MANAGEMENT_PORT: '0' };
+
+export async function startServiceProcess(environment: NodeJS.ProcessEnv, cwd?: string): Promise<ServiceProcess> {
+  const process = TestProcess.start('main.js', [], { ...PORTS, ...environment }, cwd);
+  const [, port, managementPort] = await process.says(/port (\d+) for callers .* port (\d+) for the cluster\n/);
+  return {
+    process,
+    url: `http://127.0.0.1:${port}`,
+    managementUrl: `http://127.0.0.1:${managementPort}`,
+    async terminate() {
+      process.signal('SIGTERM');
+      return (await process.ended).code;
+    },
+  };
+}
+
+export function runCli(parameters: string[], environment: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return TestProcess.start('cli.js', parameters, environment).ended;
+}
+
+/** The environment of a process on a test's database. */
+export function environmentOf({ url, folder }: TestDatabase): Record<string, string> {
+  return { DATABASE_URL: url, DATA_DIR: folder, SIGNING_KEYS_FILE: writeKeySet(join(folder, 'keys.json')) };
+}

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto';
+import { DataSource, type Repository } from 'typeorm';
+import { expect } from 'vitest';
+import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
+import { OneTimeCodes } from '../../src/one-time-code/one-time-codes.js';
+import { Agents } from '../../src/registry/agents.js';
+import { BACKEND_CALLBACK, bearer, exchangeCode } from './agents.js';
+import { cookieBody, TOKEN } from './cookie-grant.js';
+import { expectError } from './expect-error.js';
+import { ACME_AGENT, ACME_BACKEND, ACME_SITE } from './registry.js';
+import type { Answer, TestService } from './service.js';
+
+export const TRANSFER = '/v2/customer/identity_transfer';
+export const INFO = '/v2/customer/info';
+
+/** The parameters of specification 4.4, for a bearer that is a customer token. */
+export function transferBody(more: object = {}): object {
+  return { bearer_type: 'customer', client_id: ACME_SITE, ...more };
+}
+
+/** The parameters of specification 4.5. */
+export function redeemBody(code: unknown, more: object = {}): object {
+  return { grant_type: 'identity_token', client_id: ACME_SITE, code, ...more };
+}
+
+/** A customer that a browser has just made: `entity_id` and `access_token`. */
+export async function newCustomer(service: TestService): Promise<{ entity_id: string; access_token: string }> {
+  return (await service.post(TOKEN, cookieBody())).body;
+}
+
+/** A transfer token, made with a customer's token unless the body says otherwise. */
+export async function transferToken(service: TestService, token: string, more: object = {}): Promise<string> {
+  const { status, body } = await service.post(TRANSFER, transferBody(more), bearer(token));
+  expect(status).toBe(200);
+  return body.identity_transfer_token;
+}
+
+/** Exchanges a transfer token for an access token. */
+export function redeem(service: TestService, code: unknown, more: object = {}, headers = {}): Promise<Answer> {
+  return service.post(TOKEN, redeemBody(code, more), headers);
+}
+
+/** An authorization code as the page would give it to the backend, without the page. */
+export async function authorizationCode({ application }: TestService): Promise<string> {
+  const agent = await application.get(Agents).byEmail(ACME_AGENT.email);
+  if (!agent) throw new Error('no agent');
+  const { id: subject, organizationId } = agent;
+  const content = { clientId: ACME_BACKEND, subject, organizationId, scope: 'customers:own' };
+  return application.get(OneTimeCodes).issue('authorization', { ...content, redirectUri: BACKEND_CALLBACK }, 300);
+}
+
+/** An agent's token with the refresh token that goes with it. */
+export async function agentTokenPair(service: TestService): Promise<{ access_token: string; refresh_token: string }> {
+  return (await exchangeCode(service, await authorizationCode(service))).body;
+}
+
+export async function infoStatus(service: TestService, token: string): Promise<number> {
+  return (await service.send('GET', INFO, bearer(token))).status;
+}
+
+export function codesOf({ application }: TestService): Repository<OneTimeCode> {
+  return application.get(DataSource).getRepository(OneTimeCode);
+}
+
+/** The refusal of a code, which does not tell what is wrong with it. */
+export function expectInvalidGrant(answer: Answer): void {
+  const description = 'The client is not authorized to request a token using this method';
+  expectError(answer, { status: 400, error: 'invalid_grant', description, hint: undefined });
+}
+
+export function expectInvalidToken(answer: Answer): void {
+  expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
+  expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+}
+
+/** Every value in every table, as one text. */
+export async function everythingIn({ application }: TestService): Promise<string> {
+  const dataSource = application.get(DataSource);
+  const tables = dataSource.entityMetadatas.map(({ tableName }) => dataSource.query(`SELECT * FROM ${tableName}`));
+  return JSON.stringify(await Promise.all(tables));
+}
+
+/** Insists that two answers differ in nothing that a caller could tell them apart by. `send` gets the request's id. */
+export async function expectSameAnswer(...send: ((headers: { 'x-request-id': string }) => Promise<Answer>)[]) {
+  const named = { 'x-request-id': randomUUID() };
+  const [first, ...others] = (await Promise.all(send.map((each) => each(named)))).map(({ status, headers, text }) => ({
+    status,
+    headers: Object.fromEntries([...headers].filter(([name]) => name !== 'date')),
+    text,
+  }));
+  for (const other of others) expect(other).toEqual(first);
+}

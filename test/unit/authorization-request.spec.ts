@@ -1,0 +1,122 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readAuthorizationRequest } from '../../src/agent-auth/page/authorization-request.js';
+import { completed, faultParameters, redirectTarget } from '../../src/agent-auth/page/authorization-response.js';
+import { OAuthError } from '../../src/oauth/oauth-error.js';
+import { ClientApplication, type ClientType } from '../../src/registry/client-application.entity.js';
+import type { Registry } from '../../src/registry/registry.js';
+import { pkce, queryOf } from '../support/agents.js';
+
+const CALLBACK = 'https://app.example/callback?tenant=1';
+const clients = new Map(
+  (['web', 'server', 'native'] as const).map((clientType) => [clientType, clientOf(clientType)] as const),
+);
+const registry = { client: (id: string) => clients.get(id as ClientType) } as unknown as Registry;
+
+function clientOf(clientType: ClientType): ClientApplication {
+  const redirectUris = [CALLBACK, 'https://app.example/', 'com.example.app:/done'];
+  return Object.assign(new ClientApplication(), { clientId: clientType, clientType, redirectUris });
+}
+
+const read = (parameters: Record<string, string>) => readAuthorizationRequest(queryOf(parameters), registry);
+const forCode = { client_id: 'server', redirect_uri: CALLBACK, response_type: 'code' };
+
+describe('a request to the authorization page', () => {
+  it('without a fault is read as it is', () => {
+    const { asked } = pkce();
+    const all = { ...forCode, ...asked, state: 's', scope: 'a b', prompt: 'login consent', flow: 'button' };
+    expect(read(all)).toEqual({
+      client: clients.get('server'),
+      ...{ redirectUri: CALLBACK, responseType: 'code', state: 's', scope: 'a b', prompt: ['login', 'consent'] },
+      ...{ codeChallenge: asked.code_challenge, toOpener: true, fault: undefined, query: queryOf(all) },
+    });
+  });
+
+  it('names its client by one of its redirect URIs, character for character, or is thrown back', () => {
+    const registered = clients.get('server')?.redirectUris as string[];
+    const near = fc
+      .constantFrom(...registered)
+      .chain((uri) =>
+        fc
+          .record({ at: fc.nat(uri.length), text: fc.string({ unit: 'binary', maxLength: 3 }), cut: fc.nat(2) })
+          .map(({ at, text, cut }) => uri.slice(0, at) + text + uri.slice(at + cut)),
+      );
+    fc.assert(
+      fc.property(fc.oneof(near, fc.webUrl(), fc.string()), (redirect_uri) => {
+        const open = () => read({ ...forCode, redirect_uri });
+        // a lone surrogate does not survive the way into a query
+        if (registered.includes(redirect_uri)) expect(open().redirectUri).toBe(redirect_uri);
+        else expect(open).toThrow(OAuthError);
+      }),
+    );
+  });
+
+  it('never has another redirect URI than its client, whatever the query is', () => {
+    const name = fc.constantFrom('client_id', 'redirect_uri', 'response_type', 'state', 'prompt', 'flow', 'x');
+    const value = fc.oneof(fc.constantFrom('web', 'server', CALLBACK, 'code', 'token', 'none'), fc.string());
+    const pairs = fc.array(fc.tuple(name, value)).map((all) => new URLSearchParams(all).toString());
+    fc.assert(
+      fc.property(fc.oneof(pairs, fc.string()), (query) => {
+        try {
+          const { client, redirectUri } = readAuthorizationRequest(query, registry);
+          expect(client.redirectUris).toContain(redirectUri);
+        } catch (error) {
+          expect(error).toBeInstanceOf(OAuthError);
+        }
+      }),
+    );
+  });
+
+  it.each<[ClientType, string, string | undefined]>([
+    ['web', 'token', undefined],
+    ['web', 'code', 'response_type: must be token for this type of client'],
+    ['server', 'code', undefined],
+    ['server', 'token', 'response_type: must be code for this type of client'],
+    ['native', 'code', 'code_challenge: required for a native application'],
+    ['native', 'token', 'response_type: must be code for this type of client'],
+  ])('of a %s application with response_type=%s has the fault %j', (client_id, response_type, hint) => {
+    const { fault } = read({ client_id, redirect_uri: CALLBACK, response_type });
+    expect(fault).toEqual(hint === undefined ? undefined : { error: 'invalid_request', hint });
+  });
+
+  it('is answered to an opener only where its window can be named', () => {
+    const button = { ...forCode, flow: 'button' };
+    expect(read(button).toOpener).toBe(true);
+    const { toOpener, fault } = read({ ...button, redirect_uri: 'com.example.app:/done' });
+    expect(toOpener).toBe(false);
+    expect(fault?.hint).toMatch(/^flow: /);
+  });
+
+  it('may have any state of visible characters, which comes back as it was', () => {
+    const visible = fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 1000 });
+    fc.assert(
+      fc.property(visible, fc.constantFrom('server', 'web'), (state, client_id) => {
+        const response_type = client_id === 'web' ? 'token' : 'code';
+        const request = read({ ...forCode, client_id, response_type, state });
+        expect(request.fault).toBeUndefined();
+        const target = redirectTarget(request, completed({ code: 'a:b' }, request, 'https://auth.example'));
+        expect(target).toMatch(/^[\x21-\x7e]+$/);
+        const { search, hash } = new URL(target);
+        const answer = new URLSearchParams(client_id === 'web' ? hash.slice(1) : search);
+        expect(answer.get('state')).toBe(state);
+        expect(answer.get('code')).toBe('a:b');
+        expect(answer.get('iss')).toBe('https://auth.example');
+        expect(new URLSearchParams(search).get('tenant')).toBe('1');
+      }),
+    );
+  });
+
+  it.each(['ä', 'a\nb', '\u007f', '\0', 'x'.repeat(1001)])('has a fault with the state %j', (state) => {
+    expect(read({ ...forCode, state }).fault?.hint).toMatch(/^state: /);
+  });
+});
+
+describe('the answer to an application', () => {
+  it('describes an error in the characters that RFC 6749 allows', () => {
+    for (const error of ['access_denied', 'invalid_scope', 'login_required', 'consent_required', 'invalid_request']) {
+      const { error_description } = faultParameters({ error, hint: '' });
+      expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+      expect(error_description).not.toBe(error);
+    }
+  });
+});

@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readBasicCredentials } from '../../src/oauth/basic-credentials.js';
+
+const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('base64')}`;
+const form = (text: string) => new URLSearchParams({ '': text }).toString().slice(1);
+
+describe('Basic credentials of a client (RFC 6749 section 2.3.1)', () => {
+  it('are read back, whatever they are made of', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (id, secret) => {
+        expect(readBasicCredentials(basic(`${form(id)}:${form(secret)}`))).toEqual({ id, secret });
+      }),
+    );
+  });
+
+  it.each<[string, string, object]>([
+    ['the scheme in another case', basic('id:secret').replace('Basic', 'bAsIc'), { id: 'id', secret: 'secret' }],
+    ['no secret', basic('id:'), { id: 'id', secret: '' }],
+    ['no id', basic(':secret'), { id: '', secret: 'secret' }],
+    ['a colon in the secret', basic('id:a:b'), { id: 'id', secret: 'a:b' }],
+    ['an encoded colon in the id', basic('a%3Ab:secret'), { id: 'a:b', secret: 'secret' }],
+    ['a plus, which is a space', basic('id:a+b'), { id: 'id', secret: 'a b' }],
+    ['a line break in the secret', basic('id:a\nb'), { id: 'id', secret: 'a\nb' }],
+    ['base64 without padding', basic('id:secre').replaceAll('=', ''), { id: 'id', secret: 'secre' }],
+  ])('are read with %s', (_, header, credentials) => {
+    expect(readBasicCredentials(header)).toEqual(credentials);
+  });
+
+  it.each([
+    ['no header', undefined],
+    ['an empty header', ''],
+    ['the scheme alone', 'Basic'],
+    ['the scheme and a space', 'Basic '],
+    ['another scheme', basic('id:secret').replace('Basic', 'Bearer')],
+    ['no scheme', Buffer.from('id:secret').toString('base64')],
+    ['two spaces', basic('id:secret').replace(' ', '  ')],
+    ['something after it', `${basic('id:secret')} x`],
+    ['a second pair', `${basic('id:secret')}, ${basic('id:secret')}`],
+    ['a character outside base64', `${basic('id:secret')}!`],
+    ['base64url', basic('id:ÿÿ>?').replaceAll('+', '-').replaceAll('/', '_')],
+    ['padding in the middle', 'Basic aWQ=OnNlY3JldA=='],
+    ['a line break at its end', `${basic('id:secret')}\n`],
+    ['no colon', basic('id')],
+    ['a percent sign that encodes nothing', basic('id:100%')],
+    ['percent-encoded bytes that are no UTF-8', basic('id:%ff')],
+  ])('are none with %s', (_, header) => {
+    expect(readBasicCredentials(header)).toBeUndefined();
+  });
+
+  it('are read or refused, and never thrown at', () => {
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => void readBasicCredentials(`Basic ${text}`)));
+    const bytes = fc.uint8Array().map((each) => basic(Buffer.from(each)));
+    fc.assert(fc.property(bytes, (header) => void readBasicCredentials(header)));
+  });
+});

@@ -1,0 +1,227 @@
+import 'reflect-metadata';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ConfigurationError, loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'configuration-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const MYSQL = 'mysql://user:secret@db.example:3306/service';
+const fileOf = (name: string, content: string) => {
+  writeFileSync(join(folder, name), content);
+  return join(folder, name);
+};
+
+const faultsOf = (environment: Record<string, string>): string[] => {
+  try {
+    loadConfiguration(environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    const { faults, message } = error as ConfigurationError;
+    for (const fault of faults) expect(message).toContain(fault);
+    expect(message).not.toContain('MARKED');
+    return faults;
+  }
+  return [];
+};
+
+describe('contract 7: configuration', () => {
+  it('has a default for everything: a first run needs nothing', () => {
+    expect(loadConfiguration({})).toMatchObject({
+      NODE_ENV: 'development',
+      DATABASE_URL: 'sqlite:var/service.sqlite',
+      embedded: true,
+      DATA_DIR: './var',
+      PORT: 3000,
+      MANAGEMENT_PORT: 3001,
+      AUTH_URL: 'http://localhost:3000',
+      MIGRATE_ON_START: true,
+      TOKEN_REGION: 'dev',
+      CUSTOMER_TOKEN_TTL: 28_800,
+      COOKIE_PREFIX: '__svc_',
+      COOKIE_DOMAIN: 'localhost',
+      COOKIE_PARTITIONED: false,
+      LOG_LEVEL: 'log',
+    });
+    expect(loadConfiguration({}).HOST).toBeUndefined();
+    expect(loadConfiguration({}).REGISTRY_FILE).toBeUndefined();
+  });
+
+  it.each([
+    [{ PORT: '8080' }, { AUTH_URL: 'http://localhost:8080' }],
+    [{ PORT: '80' }, { AUTH_URL: 'http://localhost' }],
+    [{ AUTH_URL: 'https://auth.example' }, { COOKIE_DOMAIN: 'auth.example' }],
+    [{ AUTH_URL: 'https://auth.example:8443' }, { COOKIE_DOMAIN: 'auth.example' }],
+    [{ AUTH_URL: 'https://auth.example', COOKIE_DOMAIN: 'example' }, { COOKIE_DOMAIN: 'example' }],
+    [{ DATA_DIR: '/data' }, { DATABASE_URL: 'sqlite:/data/service.sqlite' }],
+    [
+      { DATABASE_URL: MYSQL, SIGNING_KEYS_FILE: 'keys.json' },
+      { MIGRATE_ON_START: false, embedded: false },
+    ],
+    [{ DATABASE_URL: MYSQL, SIGNING_KEYS_FILE: 'keys.json', MIGRATE_ON_START: 'true' }, { MIGRATE_ON_START: true }],
+    [{ MIGRATE_ON_START: 'false' }, { MIGRATE_ON_START: false }],
+    [{ COOKIE_PARTITIONED: 'true' }, { COOKIE_PARTITIONED: true }],
+  ])('of %j makes %j', (environment, expected) => {
+    expect(loadConfiguration(environment as unknown as Record<string, string>)).toMatchObject(expected);
+  });
+
+  it('takes an empty variable for one that is not set, and ignores what it does not know', () => {
+    expect(loadConfiguration({ PORT: '', HOST: '', REGISTRY_FILE: '', UNKNOWN: 'x' })).toEqual(loadConfiguration({}));
+  });
+
+  it.each([
+    ['DATABASE_URL', 'postgres://MARKED@db.example/service'],
+    ['DATABASE_URL', 'MARKED'],
+    ['DATABASE_URL', 'sqlite:'],
+    ['DATABASE_URL', 'sqlite'],
+    ['PORT', 'MARKED'],
+    ['PORT', '-1'],
+    ['PORT', '65536'],
+    ['PORT', '3000.5'],
+    ['MANAGEMENT_PORT', 'MARKED'],
+    ['MANAGEMENT_PORT', '3000'],
+    ['DB_POOL_SIZE', '0'],
+    ['DB_POOL_SIZE', 'MARKED'],
+    ['AUTH_URL', 'MARKED'],
+    ['AUTH_URL', 'auth.example'],
+    ['AUTH_URL', 'ftp://auth.example'],
+    ['AUTH_URL', 'https://auth.example/'],
+    ['AUTH_URL', 'https://auth.example/MARKED'],
+    ['AUTH_URL', 'https://auth.example?MARKED'],
+    ['AUTH_URL', 'https://user:MARKED@auth.example'],
+    ['AUTH_URL', 'https://AUTH.example'],
+    ['AUTH_URL', 'https://auth.example:443'],
+    ['MIGRATE_ON_START', 'yes'],
+    ['MIGRATE_ON_START', '1'],
+    ['TOKEN_REGION', 'with space'],
+    ['TOKEN_REGION', 'colon:'],
+    ['TOKEN_REGION', 'x'.repeat(17)],
+    ['CUSTOMER_TOKEN_TTL', '0'],
+    ['CUSTOMER_TOKEN_TTL', '-1'],
+    ['CUSTOMER_TOKEN_TTL', '1.5'],
+    ['CUSTOMER_TOKEN_TTL', 'MARKED'],
+    ['CUSTOMER_TOKEN_TTL', '99999999'],
+    ['COOKIE_PREFIX', 'with space'],
+    ['COOKIE_PREFIX', 'semi;colon'],
+    ['COOKIE_DOMAIN', 'auth.example; HttpOnly'],
+    ['COOKIE_DOMAIN', 'auth.example/path'],
+    ['COOKIE_PARTITIONED', 'MARKED'],
+    ['LOG_LEVEL', 'MARKED'],
+  ])('refuses %s=%s by its name and rule alone', (name, value) => {
+    const faults = faultsOf({ [name]: value });
+    expect(faults.length).toBeGreaterThan(0);
+    for (const fault of faults) expect(fault).toMatch(new RegExp(`^${name}: must .{5}`));
+  });
+
+  it.each(['mysql', 'mariadb'])('%s: refuses an address that cannot be opened', (protocol) => {
+    const SIGNING_KEYS_FILE = 'keys.json';
+    for (const rest of [
+      '',
+      '//',
+      '///service',
+      '//db.example',
+      '//db.example/',
+      '//db.example/one/two',
+      '//db.example:MARKED/service',
+      '//db.example:65536/service',
+      '//user:MARKED%@db.example/service',
+      '//user:%zz@db.example/service',
+    ]) {
+      const faults = faultsOf({ DATABASE_URL: `${protocol}:${rest}`, SIGNING_KEYS_FILE });
+      expect({ rest, faults }).toEqual({ rest, faults: [expect.stringMatching(/^DATABASE_URL: must be /)] });
+    }
+    for (const rest of ['//db/service', '//u:p@db.example:3306/service', '//u:%2F%40@[::1]:1/s?ssl=true']) {
+      expect(faultsOf({ DATABASE_URL: `${protocol}:${rest}`, SIGNING_KEYS_FILE })).toEqual([]);
+    }
+  });
+
+  it('refuses a certificate authority that is not there', () => {
+    const environment = { SIGNING_KEYS_FILE: 'keys.json', DATABASE_URL: `${MYSQL}?ssl_ca=` };
+    const with_ = (path: string) => faultsOf({ ...environment, DATABASE_URL: `${environment.DATABASE_URL}${path}` });
+    expect(with_('/MARKED.pem')).toEqual([expect.stringMatching(/^DATABASE_URL: .*ssl_ca/)]);
+    expect(with_(fileOf('ca.pem', 'x'))).toEqual([]);
+  });
+
+  it.each(['mysql', 'mariadb'])(
+    '%s needs keys that all processes share, and tells the command that makes them',
+    (protocol) => {
+      const faults = faultsOf({ DATABASE_URL: `${protocol}://user:MARKED@db.example/service` });
+      expect(faults).toEqual([expect.stringMatching(/^SIGNING_KEYS_FILE: .*node dist\/cli\.js keys generate/)]);
+    },
+  );
+
+  it.each([
+    ['http://auth.example', false],
+    ['http://auth.localhost.example', false],
+    ['http://127.0.0.1.example', false],
+    ['https://auth.example', true],
+    ['http://localhost:3000', true],
+    ['http://127.0.0.1:3000', true],
+    ['http://[::1]:3000', true],
+  ])('in production AUTH_URL is https unless it is a loopback host: %s', (AUTH_URL, accepted) => {
+    const faults = faultsOf({ NODE_ENV: 'production', AUTH_URL });
+    expect(faults).toEqual(accepted ? [] : ['AUTH_URL: must be https in production']);
+    expect(faultsOf({ AUTH_URL })).toEqual([]);
+  });
+
+  it('tells every fault at once, whatever its kind', () => {
+    const faults = faultsOf({
+      NODE_ENV: 'production',
+      AUTH_URL: 'http://auth.example',
+      DATABASE_URL: MYSQL,
+      LOG_LEVEL: 'MARKED',
+      PORT: '3001',
+      TOKEN_REGION: 'x',
+      TOKEN_REGION_FILE: '/MARKED',
+      COOKIE_PREFIX_FILE: '/MARKED',
+    });
+    expect(faults.map((fault) => fault.split(':')[0]).sort()).toEqual([
+      'AUTH_URL',
+      'COOKIE_PREFIX_FILE',
+      'LOG_LEVEL',
+      'MANAGEMENT_PORT',
+      'SIGNING_KEYS_FILE',
+      'TOKEN_REGION',
+    ]);
+  });
+
+  it('tells a fault once, not also of what follows from it', () => {
+    expect(faultsOf({ PORT: 'MARKED' }).filter((fault) => !fault.startsWith('PORT'))).toEqual([]);
+    expect(faultsOf({ AUTH_URL: 'MARKED' })).toHaveLength(1);
+    expect(faultsOf({ DATABASE_URL: 'MARKED' })).toHaveLength(1);
+  });
+
+  describe('NAME_FILE', () => {
+    it('is the path of a file that holds the value, without what surrounds it', () => {
+      const TOKEN_REGION_FILE = fileOf('region', ' eu-west \r\n');
+      const DATABASE_URL_FILE = fileOf('url', `${MYSQL}\n`);
+      const configuration = loadConfiguration({ TOKEN_REGION_FILE, DATABASE_URL_FILE, SIGNING_KEYS_FILE: 'keys.json' });
+      expect(configuration).toMatchObject({ TOKEN_REGION: 'eu-west', DATABASE_URL: MYSQL });
+    });
+
+    it('of an empty file is a value that is not set, and of an empty name none', () => {
+      expect(loadConfiguration({ TOKEN_REGION_FILE: fileOf('empty', '\n') }).TOKEN_REGION).toBe('dev');
+      expect(loadConfiguration({ TOKEN_REGION_FILE: '', TOKEN_REGION: 'eu' }).TOKEN_REGION).toBe('eu');
+      expect(loadConfiguration({ TOKEN_REGION_FILE: fileOf('region', 'eu'), TOKEN_REGION: '' }).TOKEN_REGION).toBe(
+        'eu',
+      );
+    });
+
+    it.each(['/MARKED/nothing', folder])('is refused when it cannot be read: %s', (LOG_LEVEL_FILE) => {
+      expect(faultsOf({ LOG_LEVEL_FILE })).toEqual(['LOG_LEVEL_FILE: the file cannot be read']);
+    });
+
+    it('is refused beside the value itself', () => {
+      const faults = faultsOf({ LOG_LEVEL: 'log', LOG_LEVEL_FILE: fileOf('level', 'MARKED') });
+      expect(faults).toEqual(['LOG_LEVEL: given twice, also as LOG_LEVEL_FILE']);
+    });
+
+    it('may hold the path of SIGNING_KEYS_FILE and REGISTRY_FILE, which are names of their own', () => {
+      const SIGNING_KEYS_FILE_FILE = fileOf('path', '/secrets/keys.json\n');
+      const configuration = loadConfiguration({ SIGNING_KEYS_FILE_FILE, REGISTRY_FILE: '/registry.yaml' });
+      expect(configuration).toMatchObject({ SIGNING_KEYS_FILE: '/secrets/keys.json', REGISTRY_FILE: '/registry.yaml' });
+    });
+  });
+});

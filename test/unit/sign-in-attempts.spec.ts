@@ -1,0 +1,209 @@
+import fc from 'fast-check';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { SignInAttempts } from '../../src/agent-auth/session/sign-in-attempts.js';
+import { Clock } from '../../src/platform/clock.js';
+
+const AGENT = 'agent@acme.example';
+const HOUR = 3_600;
+
+/** Stands still, but for what the test moves. */
+class StoppedClock extends Clock {
+  private time = Date.UTC(2097, 0, 2);
+
+  override now(): number {
+    return this.time;
+  }
+
+  move(seconds: number): void {
+    this.time += seconds * 1000;
+  }
+}
+
+let clock: StoppedClock;
+let attempts: SignInAttempts;
+beforeEach(() => {
+  clock = new StoppedClock();
+  attempts = new SignInAttempts(clock);
+});
+
+const pass = (seconds: number) => clock.move(seconds);
+
+/** Fails so many times; answers what the last attempt had to wait for. */
+function fail(
+  times: number,
+  { email = AGENT, address = '198.51.100.1', device = undefined as string | undefined } = {},
+) {
+  let wait = 0;
+  for (let n = 0; n < times; n++) wait = attempts.begin(email, address, device);
+  return wait;
+}
+
+describe('the attempts to sign in as somebody from somewhere', () => {
+  it('cost nothing at first, then a wait that doubles up to a quarter of an hour', () => {
+    expect(fail(5)).toBe(0);
+    const waits: number[] = [];
+    for (let n = 0; n < 12; n++) {
+      const wait = fail(1);
+      waits.push(wait);
+      pass(wait);
+      expect(fail(1)).toBe(0);
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
+  });
+
+  it('that are made while waiting are not looked at, and do not make the wait longer', () => {
+    fail(5);
+    expect(fail(1)).toBe(1);
+    expect(fail(50)).toBe(1);
+    pass(1);
+    expect(fail(1)).toBe(0);
+  });
+
+  it('are told the whole seconds that are left', () => {
+    fail(5);
+    pass(1);
+    fail(1);
+    pass(0.4);
+    expect(fail(1)).toBe(2);
+    pass(0.7);
+    expect(fail(1)).toBe(1);
+  });
+
+  it('are forgotten an hour after the last wait was over', () => {
+    fail(5);
+    pass(HOUR);
+    fail(1);
+    expect(fail(1)).toBe(2);
+    pass(HOUR + 2);
+    expect(fail(5)).toBe(0);
+  });
+
+  it('begin anew with the right password', () => {
+    fail(4);
+    attempts.succeed(AGENT, '198.51.100.1', undefined);
+    expect(fail(5)).toBe(0);
+    expect(fail(1)).toBe(1);
+  });
+
+  it('are counted for each account, in whatever case it is written', () => {
+    fail(5);
+    expect(fail(1, { email: 'AGENT@ACME.example' })).toBe(1);
+    expect(fail(1, { email: 'other@acme.example' })).toBe(0);
+  });
+});
+
+describe('the attempts from one address', () => {
+  const spray = (from: number, to: number) => {
+    let wait = 0;
+    for (let n = from; n < to; n++) wait = fail(1, { email: `agent${n}@acme.example` });
+    return wait;
+  };
+
+  it('are slowed down at 30, at whatever accounts', () => {
+    expect(spray(0, 30)).toBe(0);
+    expect(spray(30, 31)).toBe(1);
+    expect(fail(1, { email: 'new@acme.example', address: '198.51.100.2' })).toBe(0);
+  });
+
+  it('are not slowed down by agents who know their passwords, however many', () => {
+    for (let n = 0; n < 200; n++) {
+      expect(attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined)).toBe(0);
+      attempts.succeed(`agent${n}@acme.example`, '198.51.100.1', undefined);
+    }
+  });
+
+  it('are slowed down also when a guesser’s own account succeeds in between', () => {
+    let looked = 0;
+    for (let n = 0; n < 100; n++) {
+      if (attempts.begin('mine@acme.example', '198.51.100.1', undefined) === 0)
+        attempts.succeed('mine@acme.example', '198.51.100.1', undefined);
+      if (attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined) === 0) looked++;
+    }
+    expect(looked).toBeLessThanOrEqual(30);
+  });
+});
+
+describe('the attempts at one account from everywhere', () => {
+  const fromEverywhere = (times: number) => {
+    let wait = 0;
+    for (let n = 0; n < times; n++) wait = fail(1, { address: `10.${n >> 8}.${n & 255}.1` });
+    return wait;
+  };
+
+  it('are slowed down at 100, to one in half a minute at most', () => {
+    expect(fromEverywhere(100)).toBe(0);
+    expect(fail(1, { address: '203.0.113.1' })).toBe(1);
+    for (let n = 0; n < 20; n++) {
+      pass(30);
+      expect(fail(1, { address: `203.0.113.${n}` })).toBe(0);
+    }
+    expect(fail(1, { address: '203.0.113.100' })).toBe(30);
+  });
+
+  it('never hold a device on which the agent has signed in before', () => {
+    fromEverywhere(300);
+    expect(fail(1, { device: 'known' })).toBe(0);
+    expect(fail(1)).toBeGreaterThan(0);
+  });
+
+  it('hold a known device for its own failures alone', () => {
+    expect(fail(10, { device: 'known' })).toBe(0);
+    expect(fail(1, { device: 'known' })).toBe(1);
+    expect(fail(1, { device: 'another' })).toBe(0);
+    expect(fail(1, { device: 'known', email: 'other@acme.example' })).toBe(0);
+  });
+});
+
+describe('one holder of addresses is one, however they are spelt', () => {
+  const same = (one: string, other: string) => {
+    const both = new SignInAttempts(clock);
+    for (let n = 0; n < 5; n++) both.begin(AGENT, one, undefined);
+    return both.begin(AGENT, other, undefined) > 0;
+  };
+
+  it.each([
+    ['an IPv6 /64', '2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff'],
+    ['zeros written out', '2001:db8::1', '2001:0db8:0000:0000:0000:0000:0000:0001'],
+    ['upper case', '2001:DB8::ABCD', '2001:db8::abcd'],
+    ['zeros at the end', '2001:db8:1:2::', '2001:db8:1:2:0:0:0:9'],
+    ['zeros at the beginning', '::1', '0:0:0:0:0:0:0:1'],
+    ['a zone', 'fe80::1%eth0', 'fe80::1'],
+    ['an IPv4 address as IPv6', '198.51.100.7', '::ffff:198.51.100.7'],
+    ['the same in upper case', '::FFFF:198.51.100.7', '198.51.100.7'],
+    ['the same in hex', '::ffff:c633:6407', '198.51.100.7'],
+    ['the same written out', '0:0:0:0:0:ffff:198.51.100.7', '198.51.100.7'],
+  ])('%s', (_, one, other) => {
+    expect(same(one, other)).toBe(true);
+    expect(same(other, one)).toBe(true);
+  });
+
+  it.each([
+    ['two /64', '2001:db8:1:2::1', '2001:db8:1:3::1'],
+    ['two /64 whose zeros stand elsewhere', '2001:db8:1::1', '2001:db8:0:1::1'],
+    ['two IPv4 addresses', '198.51.100.7', '198.51.100.8'],
+    ['two IPv4 addresses as IPv6', '::ffff:198.51.100.7', '::ffff:198.51.100.8'],
+    ['the loopback addresses', '127.0.0.1', '::1'],
+  ])('%s are two', (_, one, other) => {
+    expect(same(one, other)).toBe(false);
+  });
+
+  it.each(['', 'unknown', '1:2:3:4:5:6:7:8::9', ':::', '1.2.3', '999.1.1.1', '%', '_hidden', '[::1]'])(
+    'what is no address, as a proxy may write it, is an address of its own: %j',
+    (address) => {
+      expect(same(address, address)).toBe(true);
+      expect(same(address, '198.51.100.7')).toBe(false);
+    },
+  );
+
+  it('holds for any IPv6 address and any other of its /64', () => {
+    const group = fc.integer({ min: 0, max: 0xffff });
+    const groups = (length: number) => fc.array(group, { minLength: length, maxLength: length });
+    const text = (all: number[]) => all.map((each) => each.toString(16)).join(':');
+    fc.assert(
+      fc.property(groups(4), groups(4), groups(4), (network, one, other) => {
+        fc.pre(network.some((each) => each !== 0)); // ::ffff:0:0/96 is IPv4
+        expect(same(text([...network, ...one]), text([...network, ...other]))).toBe(true);
+      }),
+    );
+  });
+});
