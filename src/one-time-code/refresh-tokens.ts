@@ -86,9 +86,15 @@ export class RefreshTokens {
    * Gives the next token of a chain for its current one. Asked again within 10 s while nobody has used the answer, it
    * replaces that answer; any other use of a token that is no longer current ends the chain with all its tokens.
    *
+   * @param decide what of the grant is given this time; where it refuses, the token stays as good as it was
    * @throws OAuthError `invalid_grant`
    */
-  async rotate(refreshToken: string, clientId: string, arrivedAt: number): Promise<Refreshed> {
+  async rotate(
+    refreshToken: string,
+    clientId: string,
+    arrivedAt: number,
+    decide: (granted: RefreshContent) => Promise<RefreshContent>,
+  ): Promise<Refreshed> {
     const used = sha256(refreshToken);
     const [row] = await this.database.select<FamilyRow>(SELECT, [used]);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
@@ -97,6 +103,8 @@ export class RefreshTokens {
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
     const isRetry = this.isRetry(row, used, arrivedAt);
     if (row.current_hash !== used && !isRetry) await this.refuseReuse(row, arrivedAt);
+    const { agent_id: agentId, organization_id: organizationId, scope } = row;
+    const given = await decide({ clientId, agentId, organizationId, scope });
     const next = await this.remember(row.id);
     const now = new Date(this.clock.now());
     const rotated = isRetry ? new Date(timeOf(row.rotated_at)) : now;
@@ -105,14 +113,7 @@ export class RefreshTokens {
       throw OAuthError.invalidGrant('refresh token: another attempt was faster');
     }
     await this.clock.reach(now.getTime()); // a retry or reuse comes after the answer, and so after rotated_at
-    return {
-      family: row.id,
-      refreshToken: next.token,
-      clientId,
-      agentId: row.agent_id,
-      organizationId: row.organization_id,
-      scope: row.scope,
-    };
+    return { ...given, family: row.id, refreshToken: next.token };
   }
 
   /** The chain that a refresh token belongs to, if it is this client's; `clientId` left out: anybody's. */

@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import {
   AgentBrowser,
   AS_BACKEND,
@@ -30,7 +32,10 @@ import {
   ACME_ORIGIN,
   ACME_SITE,
   BACKEND_SECRET,
+  type RegistryDocument,
+  RIVAL,
   testRegistry,
+  writeRegistry,
 } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 
@@ -40,6 +45,8 @@ const ENDPOINT = '/v2/token';
 const THIRTY_DAYS = 2_592_000;
 /** Another application of the same organization, with a secret that has to be encoded in Basic credentials. */
 const OTHER = { client_id: 'acme-other~1', client_secret: 'a+b%c:d e/ü"' };
+/** One with a scope more. */
+const SCOPED = { client_id: 'acme-scoped', client_secret: BACKEND_SECRET };
 const OTHER_CALLBACK = 'https://other.acme.example/callback';
 const AS_NATIVE = { client_id: ACME_NATIVE, client_secret: undefined, redirect_uri: NATIVE_CALLBACK };
 
@@ -49,6 +56,12 @@ registry.clients.push({
   ...{ name: 'Other', client_type: 'server', organization_id: ACME, scopes: ['customers:own'] },
   redirect_uris: [OTHER_CALLBACK, BACKEND_CALLBACK],
 });
+registry.clients.push({
+  ...SCOPED,
+  ...{ name: 'Scoped', client_type: 'server', organization_id: ACME, scopes: ['customers:own', 'agents:read'] },
+  redirect_uris: [OTHER_CALLBACK],
+});
+registry.agents[0] = { ...registry.agents[0], scopes: ['customers:own', 'agents:read', 'reports:read'] };
 
 let service: TestService;
 let browser: AgentBrowser;
@@ -279,14 +292,43 @@ describe('the life of a code', () => {
 });
 
 describe('a refresh', () => {
-  it('may ask for what was granted, and is refused what was not', async () => {
-    const first = (await exchangeCode(service, await codeOf(browser))).body;
-    expectInvalidRequest(
-      await refresh(service, first.refresh_token, { scope: 'agents:read' }),
-      'scope: more than was granted',
+  it('may ask for less than was granted, for that once, and never for more', async () => {
+    const fields = { ...SCOPED, redirect_uri: OTHER_CALLBACK };
+    const code = await codeOf(browser, { client_id: SCOPED.client_id, redirect_uri: OTHER_CALLBACK });
+    const first = (await exchangeCode(service, code, fields)).body;
+    expect(first.scope).toBe('customers:own agents:read');
+    const less = (await refresh(service, first.refresh_token, { ...SCOPED, scope: 'agents:read' })).body;
+    expect(less.scope).toBe('agents:read');
+    expect(claimsOf(less.access_token).scope).toBe('agents:read');
+    for (const scope of ['agents:read reports:read', 'nothing', ' '])
+      expectInvalidRequest(await refresh(service, less.refresh_token, { ...SCOPED, scope }), /^scope: /);
+    // a refusal costs nothing, however late the next attempt comes
+    const all = await afterSeconds(11, () => refresh(service, less.refresh_token, SCOPED));
+    expect(all.body.scope).toBe('customers:own agents:read');
+  });
+
+  it('gives no more than the application is registered for by then', async () => {
+    const code = await codeOf(browser, { client_id: SCOPED.client_id, redirect_uri: OTHER_CALLBACK });
+    const first = (await exchangeCode(service, code, { ...SCOPED, redirect_uri: OTHER_CALLBACK })).body;
+    await withRegistry(
+      { ...registry, clients: withScopes(registry.clients, SCOPED.client_id, ['agents:read']) },
+      async () => {
+        const next = await refresh(service, first.refresh_token, SCOPED);
+        expect(next.body.scope).toBe('agents:read');
+      },
     );
-    const again = (await exchangeCode(service, await codeOf(browser))).body;
-    expect((await refresh(service, again.refresh_token, { scope: 'customers:own' })).body.scope).toBe('customers:own');
+  });
+
+  it.each([
+    ['scopes', { scopes: ['agents:read'] }],
+    ['organization', { organization_id: RIVAL }],
+  ])('ends with the agent’s %s, as the access tokens do', async (_, change) => {
+    const first = (await exchangeCode(service, await codeOf(browser))).body;
+    const [agent, ...others] = registry.agents;
+    await withRegistry({ ...registry, agents: [{ ...agent, ...change }, ...others] }, async () => {
+      expectInvalidGrant(await refresh(service, first.refresh_token));
+      expect(await isGood(first.access_token)).toBe(false);
+    });
   });
 
   it('gives the next pair for the same agent, organization and scope', async () => {
@@ -514,6 +556,24 @@ async function newCustomer(token: string): Promise<string> {
 
 async function firstRefreshToken(): Promise<string> {
   return (await exchangeCode(service, await codeOf(browser))).body.refresh_token;
+}
+
+function withScopes(clients: object[], clientId: string, scopes: string[]): object[] {
+  return clients.map((client) => ((client as typeof OTHER).client_id === clientId ? { ...client, scopes } : client));
+}
+
+/** Applies a registry for a while. */
+async function withRegistry(changed: RegistryDocument, act: () => Promise<void>): Promise<void> {
+  const apply = (document: RegistryDocument) =>
+    service.application.get(RegistryFile).apply(writeRegistry(join(service.database.folder, 'changed.yaml'), document));
+  await apply(changed);
+  try {
+    await act();
+  } finally {
+    await apply(registry);
+    service.clock.move(1);
+    browser = new AgentBrowser(service);
+  }
 }
 
 function afterSeconds<Result>(seconds: number, act: () => Promise<Result>): Promise<Result> {

@@ -407,6 +407,18 @@ describe('whom an application may ask', () => {
       expect(redirected(await ask(scope)).parameters).toMatchObject({ scope });
   });
 
+  it('has said yes to what it was shown, and is asked again for anything more', async () => {
+    const browser = newBrowser();
+    const scoped = { ...FOR_PUBLIC_SCOPED, prompt: 'consent' };
+    const page = await browser.authorize({ ...scoped, scope: 'customers:own' });
+    const request = queryOf({ ...scoped, scope: 'customers:own agents:read' });
+    const again = await browser.submit(page, { request, decision: 'allow' });
+    expect(titleOf(again)).toBe('Allow access');
+    expect(again.text).toContain('agents:read');
+    const answer = await browser.submit(again, { decision: 'allow' });
+    expect(redirected(answer).parameters).toMatchObject({ scope: 'customers:own agents:read' });
+  });
+
   it('may say no, and is asked again the next time', async () => {
     const page = await signedIn.open({ ...FOR_PUBLIC, state: 's' });
     const answer = await signedIn.submit(page, { decision: 'deny' });
@@ -738,9 +750,9 @@ describe('the session', () => {
           .replace(/^s:/, '')
           .replace(/\.[^.]*$/, ''),
     ],
-    ['another signature', (cookies) => `${decoded(cookies).slice(0, -2)}AA`],
+    ['another signature', (cookies) => altered(decoded(cookies))],
     ['a later end', (cookies) => decoded(cookies).replace(/\.(\d{13})\./, (_, end) => `.${Number(end) + 1}.`)],
-    ['another agent', (cookies) => decoded(cookies).replace(/agent_session\../, 'agent_session.0')],
+    ['another agent', (cookies) => decoded(cookies).replace(/(?<=session\.).../, altered)],
     ['the value of the form’s cookie', (cookies) => cookies.get('__Host-form')],
     ['the value of the device’s cookie', (cookies) => cookies.get('__Host-agent_device')],
   ])('is nobody’s with %s in its cookie', async (_, forged) => {
@@ -813,7 +825,7 @@ describe.each([
     const nonce = browser.cookies.get('__Host-form') as string;
     browser.cookies.delete('__Host-form');
     await expectNothingDone(browser, await browser.submit(page, fields, action), 'csrf: ');
-    browser.cookies.set('__Host-form', `${nonce.slice(0, -2)}AA`);
+    browser.cookies.set('__Host-form', altered(nonce));
     await expectNothingDone(browser, await browser.submit(page, fields, action), 'csrf: ');
   });
 
@@ -1031,6 +1043,11 @@ function headersOf({ headers }: Answer): Record<string, string> {
 /** A page without what differs from one request to the next. */
 function bare(page: Answer, email: string): string {
   return page.text.replaceAll(email, '').replaceAll(formOf(page).hidden.csrf as string, '');
+}
+
+/** With another character, third from the end. */
+function altered(text: string): string {
+  return text.slice(0, -3) + (text.at(-3) === 'a' ? 'b' : 'a') + text.slice(-2);
 }
 
 function decoded(cookies: Map<string, string>): string {

@@ -167,12 +167,11 @@ describe.runIf(onMariadb)('contract 3, when the database has done something and 
     await database?.remove();
   });
 
-  // the statements that name a code's hash, in their order: what it stands for, its redemption, the end of that
+  // the statements that name a code's hash, in their order: what it stands for, its redemption
   it.each([
     ['to what the code stands for: nothing has happened, and the code can be exchanged again', [1], 503, 200],
     ['to the redemption: the same attempt says it again, and wins', [2], 200, 400],
     ['to the redemption twice: the attempt gives up, and the code is refused from then on', [2, 3], 503, 400],
-    ['to the end of the redemption, which has won', [3], 200, 400],
   ])('%s', async (_, lost, first, second) => {
     const code = await transferToken(cutOff, token);
     const before = proxy.lost;

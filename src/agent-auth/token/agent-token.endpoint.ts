@@ -62,9 +62,9 @@ export class AgentTokenEndpoint {
     arrivedAt: number,
   ): Promise<TokenPairResponse> {
     const { refresh_token, scope } = readParameters(RefreshBody, sent);
-    const refreshed = await this.refreshTokens.rotate(refresh_token, client.clientId, arrivedAt);
-    const grant = narrowed(await this.stillGranted(client, refreshed), scope);
-    return this.answer(grant, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
+    const decide = async (granted: AgentGrant) => narrowed(await this.stillGranted(client, granted), scope);
+    const refreshed = await this.refreshTokens.rotate(refresh_token, client.clientId, arrivedAt, decide);
+    return this.answer(refreshed, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
   }
 
   /** Ends a bearer, and the chain of refreshes that it belongs to. */
