@@ -4,7 +4,7 @@
  */
 const LEVELS = [
   ['platform', 'migrations'],
-  ['oauth'],
+  ['oauth', 'audit'],
   ['registry', 'access-token'],
   ['one-time-code', 'identity'],
   ['agent-auth'],

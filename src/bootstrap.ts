@@ -1,15 +1,23 @@
-import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { collectDefaultMetrics } from 'prom-client';
 import { AppModule } from './app.module.js';
-import { OAuthError } from './oauth/oauth-error.js';
+import { AuditModule } from './audit/audit.module.js';
+import type { AuditSink } from './audit/audit-event.js';
+import { AuditLog } from './audit/audit-log.js';
+import { brokenRequest, starting } from './oauth/early-answers.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/readiness.js';
-import { Listener } from './platform/http/listeners.js';
+import { Listener, type ListenerHooks } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
+import { type Log, serviceLog } from './platform/logging/log.js';
+import { logMetrics } from './platform/logging/log-metrics.js';
+import { RequestLog } from './platform/logging/request-log.js';
 import { ServiceLogger } from './platform/logging/service-logger.js';
+import { HttpMetrics } from './platform/metrics/http-metrics.js';
+import { MetricsRegistry } from './platform/metrics/metrics-registry.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { customerCors } from './registry/customer-cors.js';
 import { RegistryFile } from './registry/file/registry-file.js';
@@ -18,10 +26,17 @@ import { Registry } from './registry/registry.js';
 /** Milliseconds in which the database's connections are closed. */
 const LONGEST_CLOSE = 1_000;
 
-export interface ServiceOptions extends PlatformOptions {
+export interface ServiceOptions extends Omit<PlatformOptions, 'metrics'> {
   /** Modules beside ours: another team's grants. */
   modules?: Type[];
+  /** Where everything is told; stdout when left out. */
+  log?: Log;
+  /** Where audit events go; the log when left out. */
+  audit?: AuditSink;
 }
+
+/** What the application is made of once its log and metrics are there. */
+type ApplicationOptions = ServiceOptions & { log: Log; metrics: MetricsRegistry };
 
 /** A running service. */
 export interface Service {
@@ -38,13 +53,16 @@ export interface Service {
 /** Starts the service on its two ports; resolves when both serve. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { HOST, PORT, MANAGEMENT_PORT, REGISTRY_FILE } = options.configuration;
-  const publicListener = new Listener('public', starting, brokenRequest);
-  const managementListener = new Listener('management', starting, brokenRequest);
+  const log = options.log ?? serviceLog(options.configuration);
+  const metrics = processMetrics(log);
+  const hooks: ListenerHooks = { starting, brokenRequest, finished: accountOf(log, metrics) };
+  const publicListener = new Listener('public', hooks);
+  const managementListener = new Listener('management', hooks);
   // probes are answered from the first moment: a pod that waits for its database lives, and is not ready
   await managementListener.listen(MANAGEMENT_PORT, HOST);
   let running: INestApplication | undefined;
   try {
-    const application = await createApplication(options);
+    const application = await createApplication({ ...options, log, metrics });
     running = application;
     if (REGISTRY_FILE) await application.get(RegistryFile).apply(REGISTRY_FILE);
     const handler = application.getHttpAdapter().getInstance() as RequestListener;
@@ -60,14 +78,31 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-async function createApplication(options: ServiceOptions): Promise<INestApplication> {
+function processMetrics(log: Log): MetricsRegistry {
+  const metrics = new MetricsRegistry();
+  collectDefaultMetrics({ register: metrics });
+  logMetrics(log, metrics);
+  return metrics;
+}
+
+/** Tells and counts each request that is over. */
+function accountOf({ logger }: Log, metrics: MetricsRegistry): ListenerHooks['finished'] {
+  const requestLog = new RequestLog(logger);
+  const httpMetrics = new HttpMetrics(metrics);
+  return (request) => {
+    requestLog.write(request);
+    httpMetrics.count(request);
+  };
+}
+
+async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
   const application = await NestFactory.create(
     rootModule(options),
     new ServiceHttpAdapter(options.configuration.TRUST_PROXY),
     {
       bodyParser: false,
       abortOnError: false,
-      logger: new ServiceLogger(options.configuration),
+      logger: new ServiceLogger(options.log.logger),
     },
   );
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
@@ -81,8 +116,9 @@ async function createApplication(options: ServiceOptions): Promise<INestApplicat
 }
 
 /** The service on its platform, which differs between a process, a command and a test. */
-export function rootModule({ modules = [], ...platform }: ServiceOptions): DynamicModule {
-  return { module: AppModule, imports: [PlatformModule.forRoot(platform), ...modules] };
+export function rootModule({ modules = [], log, audit, ...platform }: ApplicationOptions): DynamicModule {
+  const sink = audit ?? new AuditLog(log.logger);
+  return { module: AppModule, imports: [PlatformModule.forRoot(platform), AuditModule.forRoot(sink), ...modules] };
 }
 
 async function stopService(
@@ -98,22 +134,4 @@ async function stopService(
   // a database that hangs must not keep the process
   await Promise.race([application.close(), sleep(LONGEST_CLOSE, undefined, { ref: false })]);
   await management.close();
-}
-
-const starting: RequestListener = (request, response) => {
-  const isLive = request.url?.split('?', 1)[0] === '/management/health/live';
-  const error = OAuthError.unavailable();
-  const requestId = randomUUID();
-  response.writeHead(isLive ? 200 : error.status, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-    'X-Request-Id': requestId,
-    ...(!isLive && error.headers),
-  });
-  response.end(JSON.stringify(isLive ? { status: 'live' } : error.toBody(requestId)));
-};
-
-function brokenRequest(status: number, requestId: string): string {
-  return JSON.stringify(OAuthError.brokenRequest(status).toBody(requestId));
 }

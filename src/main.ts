@@ -2,8 +2,9 @@ import { mkdirSync } from 'node:fs';
 import { type Service, startService } from './bootstrap.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { loadConfiguration } from './platform/configuration/load-configuration.js';
+import { serviceLog } from './platform/logging/log.js';
 import { demoRegistry } from './registry/demo-registry.js';
-import { welcome } from './welcome.js';
+import { welcome, whereabouts } from './welcome.js';
 
 const LONGEST_STOP = 9_500;
 /** Milliseconds in which the cluster learns that this process is not ready any more. */
@@ -25,8 +26,11 @@ async function main(configuration: Configuration): Promise<void> {
     mkdirSync(configuration.DATA_DIR, { recursive: true, mode: 0o700 });
     configuration.REGISTRY_FILE = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL);
   }
-  service = await startService({ configuration });
-  process.stdout.write(welcome(configuration, service, demo));
+  const log = serviceLog(configuration);
+  process.once('exit', () => log.flush());
+  service = await startService({ configuration, log });
+  if (demo) process.stdout.write(welcome(configuration, service));
+  else log.logger.info(whereabouts(configuration, service));
 }
 
 /** Nothing is set up: the embedded database gets something to try the service with. */

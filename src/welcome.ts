@@ -2,12 +2,16 @@ import type { Service } from './bootstrap.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { DEMO } from './registry/demo-registry.js';
 
-/** What a start prints: where the service listens and, at a first run, lines to paste. */
-export function welcome(configuration: Configuration, { port, managementPort }: Service, demo: boolean): string {
-  const { AUTH_URL, HOST = 'all addresses', DATA_DIR } = configuration;
-  const where = `listening on ${HOST}: port ${port} for callers (${AUTH_URL}), port ${managementPort} for the cluster\n`;
-  if (!demo) return where;
-  const address = `http://localhost:${port}/v2/customer`;
+/** Where the service listens. */
+export function whereabouts(configuration: Configuration, { port, managementPort }: Service): string {
+  const { AUTH_URL, HOST = 'all addresses' } = configuration;
+  return `listening on ${HOST}: port ${port} for callers (${AUTH_URL}), port ${managementPort} for the cluster`;
+}
+
+/** What a first run prints: where the service listens, and lines to paste. */
+export function welcome(configuration: Configuration, service: Service): string {
+  const { DATA_DIR } = configuration;
+  const address = `http://localhost:${service.port}/v2/customer`;
   const body = (groupless: boolean) =>
     JSON.stringify({
       grant_type: 'cookie',
@@ -15,7 +19,8 @@ export function welcome(configuration: Configuration, { port, managementPort }: 
       response_type: 'token',
       ...(groupless && { organization_id: DEMO.organizationId }),
     });
-  return `${where}
+  return `${whereabouts(configuration, service)}
+
 The demo registry is in ${DATA_DIR}/demo-registry.yaml. Paste these:
 
 # a new customer

@@ -4,6 +4,7 @@ import { loadConfiguration } from '../platform/configuration/load-configuration.
 import { connectWhenUp } from '../platform/database/connect-when-up.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
+import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
 import { UsageError } from './usage-error.js';
 
@@ -15,7 +16,7 @@ export async function migrateCommand(parameters: string[]): Promise<number> {
   if ((option !== undefined && option !== '--check') || more.length > 0)
     throw new UsageError(`migrate ${parameters.join(' ')}?`);
   const configuration = loadConfiguration();
-  Logger.overrideLogger(new ServiceLogger(configuration)); // Nest's own writes to stdout
+  Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // Nest's own writes to stdout
   const dataSource = await connectWhenUp(dataSourceOptions(configuration), option ? 0 : PATIENCE);
   try {
     if (option === '--check') {

@@ -8,19 +8,22 @@ import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
 import { HealthController } from './health/health.controller.js';
 import { Readiness } from './health/readiness.js';
+import { MetricsController } from './metrics/metrics.controller.js';
+import { MetricsRegistry } from './metrics/metrics-registry.js';
 
 export interface PlatformOptions {
   configuration: Configuration;
+  metrics: MetricsRegistry;
   /** The clock of everything; tests give one that they move. */
   clock?: Clock;
   /** Milliseconds to wait for a database that is not there yet; a service waits for ever, a command does not. */
   patience?: number;
 }
 
-/** What every module may use without naming it: configuration, clock, database. */
+/** What every module may use without naming it: configuration, clock, metrics, database. */
 @Module({})
 export class PlatformModule {
-  static forRoot({ configuration, clock = new Clock(), patience = Infinity }: PlatformOptions): DynamicModule {
+  static forRoot({ configuration, metrics, clock = new Clock(), patience = Infinity }: PlatformOptions): DynamicModule {
     return {
       module: PlatformModule,
       global: true,
@@ -30,21 +33,22 @@ export class PlatformModule {
           dataSourceFactory: (options) => connectWhenUp(options as DataSourceOptions, patience),
         }),
       ],
-      controllers: [HealthController],
+      controllers: [HealthController, MetricsController],
       providers: [
         { provide: Configuration, useValue: configuration },
         { provide: Clock, useValue: clock },
+        { provide: MetricsRegistry, useValue: metrics },
         {
           provide: Database,
           inject: [DataSource],
           useFactory: async (dataSource: DataSource) => {
             await awaitCurrentSchema(dataSource, configuration, clock, patience);
-            return new Database(dataSource);
+            return new Database(dataSource, metrics);
           },
         },
         Readiness,
       ],
-      exports: [Configuration, Clock, Database, Readiness],
+      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness],
     };
   }
 }

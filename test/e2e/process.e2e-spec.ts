@@ -128,7 +128,7 @@ describe
     it('also of a value in a file, of a file that cannot be read, and of a value given in both ways', async () => {
       const file = join(newFolder(), 'value');
       writeFileSync(file, `${MARK}:\n`);
-      const both = { LOG_LEVEL: 'log', LOG_LEVEL_FILE: file };
+      const both = { LOG_LEVEL: 'info', LOG_LEVEL_FILE: file };
       const message = await refused({ TOKEN_REGION_FILE: file, AUTH_URL_FILE: `/${MARK}`, ...both });
       expect(message).toMatch(/^ +TOKEN_REGION: must /m);
       expect(message).toMatch(/^ +AUTH_URL_FILE: the file cannot be read$/m);

@@ -73,7 +73,7 @@ export const PORTS = { HOST: '127.0.0.1', PORT: '0', MANAGEMENT_PORT: '0' };
 
 export async function startServiceProcess(environment: NodeJS.ProcessEnv, cwd?: string): Promise<ServiceProcess> {
   const process = TestProcess.start('main.js', [], { ...PORTS, ...environment }, cwd);
-  const [, port, managementPort] = await process.says(/port (\d+) for callers .* port (\d+) for the cluster\n/);
+  const [, port, managementPort] = await process.says(/port (\d+) for callers .* port (\d+) for the cluster/);
   return {
     process,
     url: `http://127.0.0.1:${port}`,

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Type } from '@nestjs/common';
+import type { AuditEntry } from '../../src/audit/audit-event.js';
 import { type Service, startService } from '../../src/bootstrap.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { writeKeySet } from './keys.js';
@@ -23,6 +24,8 @@ export interface TestService extends Service {
   managementUrl: string;
   clock: MovingClock;
   database: TestDatabase;
+  /** What the service has told its audit sink. */
+  audit: AuditEntry[];
   /** Sends a POST; an object as JSON, a text as it is. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   send(method: string, path: string, headers?: Record<string, string>): Promise<Answer>;
@@ -54,7 +57,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     LOG_LEVEL: 'fatal',
     ...options.environment,
   });
-  const service = await startService({ configuration, clock, modules: options.modules ?? [] });
+  const audit: AuditEntry[] = [];
+  const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
+  const service = await startService({ configuration, clock, modules: options.modules ?? [], audit: sink });
   const url = `http://127.0.0.1:${service.port}`;
   return {
     ...service,
@@ -62,6 +67,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     managementUrl: `http://127.0.0.1:${service.managementPort}`,
     clock,
     database,
+    audit,
     post: (path, body, headers = {}) =>
       request(url + path, { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) }),
     send: (method, path, headers = {}) => request(url + path, { method, headers }),

@@ -43,7 +43,7 @@ describe('contract 7: configuration', () => {
       COOKIE_PREFIX: '__svc_',
       COOKIE_DOMAIN: 'localhost',
       COOKIE_PARTITIONED: false,
-      LOG_LEVEL: 'log',
+      LOG_LEVEL: 'info',
     });
     expect(loadConfiguration({}).HOST).toBeUndefined();
     expect(loadConfiguration({}).REGISTRY_FILE).toBeUndefined();
@@ -214,7 +214,7 @@ describe('contract 7: configuration', () => {
     });
 
     it('is refused beside the value itself', () => {
-      const faults = faultsOf({ LOG_LEVEL: 'log', LOG_LEVEL_FILE: fileOf('level', 'MARKED') });
+      const faults = faultsOf({ LOG_LEVEL: 'info', LOG_LEVEL_FILE: fileOf('level', 'MARKED') });
       expect(faults).toEqual(['LOG_LEVEL: given twice, also as LOG_LEVEL_FILE']);
     });
 

@@ -2,7 +2,7 @@ import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
 import { IsDatabaseUrl } from './database-url.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
-import { Flag, IsHttpOrigin, Whole } from './variable-rules.js';
+import { Flag, IsHttpOrigin, IsHttpUrl, Whole } from './variable-rules.js';
 
 const DAY = 86_400;
 const YEAR = 365 * DAY;
@@ -122,8 +122,14 @@ export class Configuration {
   @Flag()
   COOKIE_PARTITIONED = false;
 
-  @IsIn(['fatal', 'error', 'warn', 'log', 'debug', 'verbose'])
-  LOG_LEVEL: 'fatal' | 'error' | 'warn' | 'log' | 'debug' | 'verbose' = 'log';
+  /** The least grave lines that are written; audit events are written at every level. */
+  @IsIn(['fatal', 'error', 'warn', 'info', 'debug', 'trace'])
+  LOG_LEVEL: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' = 'info';
+
+  /** Where traces go, by OTLP over HTTP; without it nothing is traced. */
+  @IsOptional()
+  @IsHttpUrl()
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string;
 
   /** Seconds after which nothing issued today is valid any more, whatever was refreshed from it meanwhile. */
   get longestTokenLife(): number {

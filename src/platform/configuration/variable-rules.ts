@@ -27,3 +27,13 @@ export const IsHttpOrigin = () =>
       defaultMessage: () => 'must be an http(s) address without path, and without a slash at its end',
     },
   });
+
+/** An absolute http(s) address. */
+export const IsHttpUrl = () =>
+  ValidateBy({
+    name: 'isHttpUrl',
+    validator: {
+      validate: (value) => /^https?:\/\/[^/]/.test(value) && URL.canParse(value),
+      defaultMessage: () => 'must be an absolute http(s) address',
+    },
+  });

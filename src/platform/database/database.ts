@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, ObjectLiteral } from 'typeorm';
+import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { DeadlineExceededError, isRepeatable, isUnavailable } from './database-errors.js';
+import { DatabaseMetrics } from './database-metrics.js';
 import { MysqlClient } from './mysql-client.js';
 import type { SqlClient, SqlValue } from './sql-client.js';
 import { SqliteClient, type SqliteConnection } from './sqlite-client.js';
@@ -28,9 +30,15 @@ export class Database {
   private readonly client: SqlClient;
   private lastTransaction: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly dataSource: DataSource) {
+  private readonly metrics: DatabaseMetrics;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    metrics: MetricsRegistry,
+  ) {
     this.client = clientOf(dataSource);
     this.ignore = this.client.ignore;
+    this.metrics = new DatabaseMetrics(metrics, () => this.client.usage?.());
   }
 
   /** The text of a DELETE of at most so many rows, in an order. */
@@ -89,12 +97,19 @@ export class Database {
     for (let attempt = 1; ; attempt++) {
       try {
         this.statements++;
-        return await send();
+        const result = await send();
+        this.metrics.count('done');
+        return result;
       } catch (error) {
-        if (isRepeatable(error) && attempt < ATTEMPTS) await sleep(Math.random() * 20 * attempt);
-        else if (isUnavailable(error))
-          throw new ServiceUnavailableException(`the database is away: ${(error as Error).message}`, { cause: error });
-        else throw error;
+        if (isRepeatable(error) && attempt < ATTEMPTS) {
+          this.metrics.count('repeated');
+          await sleep(Math.random() * 20 * attempt);
+          continue;
+        }
+        const isAway = isUnavailable(error);
+        this.metrics.count(isAway ? 'unavailable' : 'failed');
+        if (!isAway) throw error;
+        throw new ServiceUnavailableException(`the database is away: ${(error as Error).message}`, { cause: error });
       }
     }
   }

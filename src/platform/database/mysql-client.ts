@@ -1,6 +1,14 @@
 import type { Pool, PoolConnection, QueryError, ResultSetHeader } from 'mysql2';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
-import type { SqlClient, SqlValue } from './sql-client.js';
+import type { PoolUsage, SqlClient, SqlValue } from './sql-client.js';
+
+/** What mysql2 keeps of its pool, and tells nobody. */
+interface PoolState {
+  config: { connectionLimit: number };
+  _allConnections: { length: number };
+  _freeConnections: { length: number };
+  _connectionQueue: { length: number };
+}
 
 /**
  * Prepared statements over a mysql2 pool, each with a deadline that covers the wait for a connection too. The pool's own
@@ -8,6 +16,7 @@ import type { SqlClient, SqlValue } from './sql-client.js';
  */
 export class MysqlClient implements SqlClient {
   readonly ignore = 'IGNORE';
+  private refused = 0;
 
   constructor(
     private readonly pool: Pool,
@@ -26,6 +35,13 @@ export class MysqlClient implements SqlClient {
     return ((await this.execute(sql, parameters)) as ResultSetHeader).affectedRows;
   }
 
+  usage(): PoolUsage {
+    const { config, _allConnections, _freeConnections, _connectionQueue } = this.pool as unknown as PoolState;
+    const idle = _freeConnections.length;
+    const inUse = _allConnections.length - idle;
+    return { inUse, idle, limit: config.connectionLimit, waiting: _connectionQueue.length, refused: this.refused };
+  }
+
   private execute(sql: string, parameters: SqlValue[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
@@ -38,6 +54,7 @@ export class MysqlClient implements SqlClient {
       this.pool.getConnection((refused, acquired) => {
         if (late) return acquired?.release();
         if (refused) {
+          if (refused.message.startsWith('Queue limit')) this.refused++;
           clearTimeout(timer);
           return reject(refused);
         }

@@ -1,6 +1,17 @@
 /** A value that a column of this service can hold. */
 export type SqlValue = string | number | boolean | Date | null;
 
+/** How busy a pool of connections is. */
+export interface PoolUsage {
+  inUse: number;
+  idle: number;
+  limit: number;
+  /** Statements that wait for a connection. */
+  waiting: number;
+  /** Statements refused since the start, since too many waited already. */
+  refused: number;
+}
+
 /** One way to send a statement to one kind of database. Parameters stand as `?`. */
 export interface SqlClient {
   /** What makes `INSERT … INTO` skip a row whose key exists: `IGNORE` or `OR IGNORE`. */
@@ -13,4 +24,7 @@ export interface SqlClient {
 
   /** Resolves to the number of rows that the statement matched. */
   change(sql: string, parameters: SqlValue[]): Promise<number>;
+
+  /** Of a client that has a pool. */
+  usage?(): PoolUsage;
 }

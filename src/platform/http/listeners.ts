@@ -1,8 +1,17 @@
-import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerOptions } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Request } from 'express';
 import { noteArrival, noteConnection } from './arrival.js';
-import { type Surface, targetOn } from './surfaces.js';
+import { type BrokenRequestBody, type HttpSocket, refuseBrokenRequest } from './broken-request.js';
+import { asCurrentRequest, type FinishedRequest, type RequestRecord, requestIdOf } from './current-request.js';
+import { routeOf, type Surface, targetOn } from './surfaces.js';
 
 /** What one connection may cost before a request is understood. */
 const LIMITS: ServerOptions = {
@@ -19,11 +28,22 @@ const LONGEST_DRAIN = 5_000;
 /** Milliseconds in which the first bytes of a connection should be here. */
 const LONGEST_SILENCE = 1_000;
 
-/** The JSON body for bytes that never became a request, and so have no controller to answer them. */
-export type BrokenRequestBody = (status: number, requestId: string) => string;
+/** Where a caller left before the answer was written; known from nginx. */
+const CLIENT_CLOSED_REQUEST = 499;
 
-/** What node keeps of the answer under way on a socket. */
-type HttpSocket = Socket & { _httpMessage?: { _headerSent?: boolean } };
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** What `X-Request-Id`, the log and an error's `request_id` call this request. */
+    id: string;
+  }
+}
+
+/** What a listener's owner adds: an answer before the application serves, the body of a refusal, an account of it all. */
+export interface ListenerHooks {
+  starting: RequestListener;
+  brokenRequest: BrokenRequestBody;
+  finished(request: FinishedRequest): void;
+}
 
 /** One of the two addresses of the service. Until the application serves, it answers with `starting`. */
 export class Listener {
@@ -33,17 +53,12 @@ export class Listener {
   private closing = false;
   private handle: RequestListener;
 
-  constructor(surface: Surface, starting: RequestListener, brokenRequest: BrokenRequestBody) {
-    this.handle = starting;
-    const serve: RequestListener = (request, response) => {
-      if (request.headers.host === undefined && request.httpVersion === '1.1') {
-        return refuseBrokenRequest(new Error('no Host'), request.socket, brokenRequest); // RFC 9112 section 3.2
-      }
-      noteArrival(request);
-      if (this.closing) response.setHeader('Connection', 'close');
-      request.url = targetOn(surface, request.url ?? '/');
-      this.handle(request, response);
-    };
+  constructor(
+    private readonly surface: Surface,
+    private readonly hooks: ListenerHooks,
+  ) {
+    this.handle = hooks.starting;
+    const serve: RequestListener = (request, response) => this.begin(request, response);
     this.server = createServer(LIMITS, serve);
     this.server.on('checkExpectation', serve); // node's own refusal has no body; RFC 9110 lets us ignore what it says
     this.server.maxConnections = MAX_CONNECTIONS;
@@ -52,9 +67,7 @@ export class Listener {
       this.connections.set(socket, performance.now());
       socket.once('close', () => this.connections.delete(socket));
     });
-    this.server.on('clientError', (error: NodeJS.ErrnoException, socket: HttpSocket) =>
-      refuseBrokenRequest(error, socket, brokenRequest),
-    );
+    this.server.on('clientError', (error: NodeJS.ErrnoException, socket: HttpSocket) => this.refuse(error, socket));
   }
 
   /** Binds the address; rejects with the system's error, such as EADDRINUSE. */
@@ -92,36 +105,37 @@ export class Listener {
     clearTimeout(cut);
   }
 
+  private begin(request: IncomingMessage, response: ServerResponse): void {
+    // RFC 9112 section 3.2
+    if (request.headers.host === undefined && request.httpVersion === '1.1') {
+      return this.refuse(new Error('no Host'), request.socket);
+    }
+    const begun = performance.now();
+    noteArrival(request);
+    request.id = requestIdOf(request);
+    const record: RequestRecord = { id: request.id, surface: this.surface, method: request.method ?? '' };
+    response.once('close', () => {
+      const route = routeOf((request as Request).route?.path);
+      const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST;
+      this.hooks.finished(Object.assign(record, { route, status, milliseconds: performance.now() - begun }));
+    });
+    if (this.closing) response.setHeader('Connection', 'close');
+    request.url = targetOn(this.surface, request.url ?? '/');
+    asCurrentRequest(record, () => this.handle(request, response));
+  }
+
+  private refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+    const refused = refuseBrokenRequest(error, socket, this.hooks.brokenRequest);
+    if (!refused) return;
+    const reason = error.code ?? error.message;
+    const about = { surface: this.surface, method: 'none', route: 'none', milliseconds: 0, error: 'invalid_request' };
+    this.hooks.finished({ ...about, ...refused, reason });
+  }
+
   /** Those too that were opened in advance, as browsers and load balancers do: node takes them for requests. */
   private closeIdle(): void {
     this.server.closeIdleConnections();
     const silent = performance.now() - LONGEST_SILENCE;
     for (const [socket, opened] of this.connections) if (socket.bytesRead === 0 && opened < silent) socket.destroy();
   }
-}
-
-const STATUS_OF: Record<string, [number, string]> = {
-  HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
-};
-
-function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: HttpSocket, bodyFor: BrokenRequestBody): void {
-  // bytes written into an answer under way would corrupt it
-  if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?._headerSent) return void socket.destroy();
-  const [status, phrase] = STATUS_OF[error.code ?? ''] ?? [400, 'Bad Request'];
-  const requestId = randomUUID();
-  const body = bodyFor(status, requestId);
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${phrase}`,
-      'Content-Type: application/json; charset=utf-8',
-      'Cache-Control: no-store',
-      'X-Content-Type-Options: nosniff',
-      `X-Request-Id: ${requestId}`,
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      'Connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-  );
 }

@@ -1,20 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { MethodNotAllowedException } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { allowedMethods } from './allowed-methods.js';
 import { isOnSurface } from './surfaces.js';
-
-declare module 'node:http' {
-  interface IncomingMessage {
-    /** What `X-Request-Id`, the log and an error's `request_id` call this request. */
-    id: string;
-  }
-}
-
-/** Ids of callers and meshes that are taken over: enough for a UUID or a trace id, too little for markup or a log line. */
-const REQUEST_ID = /^[A-Za-z0-9_.-]{8,64}$/;
 
 /** Express without what an API does not use (etags, `X-Powered-By`, body parsers), and one way to write an answer. */
 export class ServiceHttpAdapter extends ExpressAdapter {
@@ -30,11 +19,6 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     const nowhere = express.Router();
     // a controller without a surface could match all the same, by a parameter or wildcard: its routes are not mounted
     application.route = (path: string) => (isOnSurface(path) ? route(path) : nowhere.route(path));
-    application.use(((request, _response, next) => {
-      const given = request.headers['x-request-id'];
-      request.id = typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
-      next();
-    }) satisfies RequestHandler);
     super(application);
   }
 

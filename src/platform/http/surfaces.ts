@@ -26,3 +26,10 @@ export function targetOn(surface: Surface, target: string): string {
   const { pathname, search } = new URL(target);
   return `/${surface}${pathname}${search}`;
 }
+
+/** The pattern of a route as callers know it; `none` for a request that found no route. */
+export function routeOf(path: unknown): string {
+  if (typeof path !== 'string') return 'none';
+  const [, route = ''] = /^\/(?:public|management)(.*?)\/?$/.exec(path) ?? [];
+  return route || '/';
+}

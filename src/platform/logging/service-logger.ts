@@ -1,8 +1,7 @@
-import { ConsoleLogger, type LogLevel } from '@nestjs/common';
-import type { Configuration } from '../configuration/configuration.js';
+import type { LoggerService } from '@nestjs/common';
+import type { Logger } from 'pino';
 
-const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
-/** Nest's account of its own start: of no use to whoever runs the service. */
+/** Nest's account of its own start: of no use to whoever runs the service. A start that fails is told once, by `main`. */
 const FRAMEWORK = new Set([
   'ExceptionHandler',
   'TypeOrmModule',
@@ -13,26 +12,33 @@ const FRAMEWORK = new Set([
   'NestApplication',
 ]);
 
-/** Lines on stderr, as JSON in production; stdout is for what a command was asked for. */
-export class ServiceLogger extends ConsoleLogger {
-  constructor({ LOG_LEVEL, NODE_ENV }: Configuration) {
-    super({ json: NODE_ENV === 'production', logLevels: LEVELS.slice(0, LEVELS.indexOf(LOG_LEVEL) + 1) });
+/** What Nest's `Logger` is told, by us and by itself, as lines of our log. */
+export class ServiceLogger implements LoggerService {
+  constructor(private readonly logger: Logger) {}
+
+  log(message: unknown, ...rest: unknown[]): void {
+    this.write('info', message, rest);
   }
 
-  override log(message: unknown, ...rest: unknown[]): void {
-    if (!FRAMEWORK.has(String(rest.at(-1)))) super.log(message, ...rest);
+  error(message: unknown, ...rest: unknown[]): void {
+    this.write('error', message, rest);
   }
 
-  /** A start that fails is told once, by whoever started it. */
-  override error(message: unknown, ...rest: unknown[]): void {
-    if (!FRAMEWORK.has(String(rest.at(-1)))) super.error(message, ...rest);
+  warn(message: unknown, ...rest: unknown[]): void {
+    this.write('warn', message, rest);
   }
 
-  protected override printMessages(messages: unknown[], context?: string, level?: LogLevel): void {
-    super.printMessages(messages, context, level, 'stderr');
+  debug(message: unknown, ...rest: unknown[]): void {
+    this.write('debug', message, rest);
   }
 
-  protected override getTimestamp(): string {
-    return new Date().toISOString();
+  verbose(message: unknown, ...rest: unknown[]): void {
+    this.write('trace', message, rest);
+  }
+
+  /** Nest puts the name of who speaks last. */
+  private write(level: 'error' | 'warn' | 'info' | 'debug' | 'trace', message: unknown, rest: unknown[]): void {
+    const context = rest.at(-1);
+    if (!FRAMEWORK.has(String(context))) this.logger[level]({ context }, String(message));
   }
 }

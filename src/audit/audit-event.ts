@@ -1,0 +1,64 @@
+/** What happened, in names that stay (docs/observability.md). */
+export type AuditEventName =
+  | 'identity.created'
+  | 'identity.erased'
+  | 'token.issued'
+  | 'token.revoked'
+  | 'transfer_token.issued'
+  | 'transfer_token.redeemed'
+  | 'transfer_token.replayed'
+  | 'authorization_code.issued'
+  | 'authorization_code.redeemed'
+  | 'authorization_code.replayed'
+  | 'refresh_token.redeemed'
+  | 'refresh_token.replayed'
+  | 'sign_in.succeeded'
+  | 'sign_in.failed'
+  | 'sign_in.limited'
+  | 'sign_out'
+  | 'consent.given'
+  | 'registry.changed'
+  | 'keys.changed';
+
+/** Who did it, or to whom it was done: a kind and an id, never a name, an email or anything secret. */
+export interface AuditParty {
+  kind:
+    | 'customer'
+    | 'agent'
+    | 'client'
+    | 'operator'
+    | 'browser'
+    | 'service'
+    | 'resource_server'
+    | 'organization'
+    | 'key'
+    | 'token';
+  id?: string | undefined;
+}
+
+/** Something that changed who may do what, or tried to. */
+export interface AuditEvent {
+  event: AuditEventName;
+  outcome: 'success' | 'failure';
+  actor: AuditParty;
+  subject?: AuditParty;
+  organizationId?: string;
+  clientId?: string;
+  /** The grant, or the way, by which a token was asked for. */
+  grant?: string;
+  /** Of a failure: why, for the operator alone. */
+  reason?: string;
+  details?: Record<string, string | number | boolean | string[]>;
+}
+
+/** An event as it is handed to a sink. */
+export interface AuditEntry extends AuditEvent {
+  /** The request it happened in; left out where it happened in none. */
+  requestId?: string;
+}
+
+/** Where audit events go. The log is one; who needs another, such as a queue, gives `startService` one. */
+export interface AuditSink {
+  /** Must neither wait nor throw: the event has happened already. */
+  write(entry: AuditEntry): void;
+}

@@ -1,0 +1,60 @@
+import { Counter, Gauge } from 'prom-client';
+import type { MetricsRegistry } from '../metrics/metrics-registry.js';
+import type { PoolUsage } from './sql-client.js';
+
+type Outcome = 'done' | 'repeated' | 'unavailable' | 'failed';
+
+/** Counts statements, and shows how busy the pool is when somebody looks. */
+export class DatabaseMetrics {
+  private readonly statements: Counter<'outcome'>;
+
+  constructor(metrics: MetricsRegistry, usage: () => PoolUsage | undefined) {
+    const registers = [metrics];
+    this.statements = new Counter({
+      name: 'cas_database_statements_total',
+      help: 'Statements of request paths, by what became of them.',
+      labelNames: ['outcome'],
+      registers,
+    });
+    new Gauge({
+      name: 'cas_database_connections',
+      help: 'Connections of this process.',
+      labelNames: ['state'],
+      registers,
+      collect() {
+        const { inUse = 0, idle = 0 } = usage() ?? {};
+        this.set({ state: 'in_use' }, inUse);
+        this.set({ state: 'idle' }, idle);
+      },
+    });
+    new Gauge({
+      name: 'cas_database_connections_limit',
+      help: 'Connections that this process may hold (DB_POOL_SIZE).',
+      registers,
+      collect() {
+        this.set(usage()?.limit ?? 0);
+      },
+    });
+    new Gauge({
+      name: 'cas_database_waiting',
+      help: 'Statements that wait for a connection.',
+      registers,
+      collect() {
+        this.set(usage()?.waiting ?? 0);
+      },
+    });
+    new Counter({
+      name: 'cas_database_refused_total',
+      help: 'Statements refused, since too many waited already.',
+      registers,
+      collect() {
+        this.reset();
+        this.inc(usage()?.refused ?? 0);
+      },
+    });
+  }
+
+  count(outcome: Outcome): void {
+    this.statements.inc({ outcome });
+  }
+}

@@ -1,0 +1,78 @@
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { build as pretty } from 'pino-pretty';
+import type { Configuration } from '../configuration/configuration.js';
+
+/** The log of a process: JSON lines in production, lines for a reader in development. */
+export interface Log {
+  logger: Logger;
+  /** Lines that nobody will read: the disk was full, or the reader too slow, for too long. */
+  readonly lost: number;
+  /** Writes what is still kept; for the end of a process. */
+  flush(): void;
+}
+
+/** Bytes that are written at once, and that are kept while they cannot be. */
+const CHUNK = 4_096;
+const KEPT = 4 * 1024 * 1024;
+/** Milliseconds until a line is written, also where no more follow. */
+const LATEST = 200;
+
+/**
+ * The log on stdout of the service. Lines are gathered and written in the background: a full disk or a reader that hangs
+ * keeps no request waiting. What a `kill -9` cuts off are the lines of the last 200 ms.
+ */
+export function serviceLog(configuration: Configuration): Log {
+  if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 1);
+  const stdout = pino.destination({ dest: 1, sync: false, minLength: CHUNK, maxLength: KEPT, periodicFlush: LATEST });
+  let lost = 0;
+  let told = false;
+  stdout.on('drop', () => lost++);
+  stdout.on('error', ({ code = 'unknown' }: NodeJS.ErrnoException) => {
+    if (told) return;
+    told = true;
+    process.stderr.write(
+      `stdout: the log cannot be written (${code}); 4 MiB of it are kept, and the service goes on\n`,
+    );
+  });
+  return {
+    logger: loggerOn(configuration, stdout),
+    get lost() {
+      return lost;
+    },
+    flush: () => quietly(() => stdout.flushSync()),
+  };
+}
+
+/** The log on stderr of a command, whose stdout is for its result. */
+export function commandLog(configuration: Configuration): Log {
+  if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 2);
+  return {
+    logger: loggerOn(configuration, pino.destination({ dest: 2, sync: true })),
+    lost: 0,
+    flush: () => undefined,
+  };
+}
+
+function readableLog(configuration: Configuration, channel: 1 | 2): Log {
+  const stream = pretty({
+    destination: channel,
+    sync: true,
+    ignore: 'surface',
+    colorize: process.stdout.isTTY ?? false,
+  });
+  return { logger: loggerOn(configuration, stream), lost: 0, flush: () => undefined };
+}
+
+function loggerOn({ LOG_LEVEL }: Configuration, stream: DestinationStream): Logger {
+  const formatters = { level: (level: string) => ({ level }) };
+  return pino({ level: LOG_LEVEL, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, stream);
+}
+
+/** A log that cannot be written must not keep a process from ending. */
+function quietly(act: () => void): void {
+  try {
+    act();
+  } catch {
+    // its reader is gone
+  }
+}

@@ -1,0 +1,15 @@
+import { Get, Header } from '@nestjs/common';
+import { ManagementController } from '../http/surfaces.js';
+import { MetricsRegistry } from './metrics-registry.js';
+
+/** What Prometheus scrapes, in its text format. */
+@ManagementController('metrics')
+export class MetricsController {
+  constructor(private readonly metrics: MetricsRegistry) {}
+
+  @Get()
+  @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
+  scrape(): Promise<string> {
+    return this.metrics.metrics();
+  }
+}
