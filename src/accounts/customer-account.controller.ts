@@ -3,6 +3,7 @@ import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
 import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
 import type { CustomerPrincipal } from '../agent-auth/principal.js';
+import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { PublicController } from '../platform/http/surfaces.js';
@@ -16,6 +17,7 @@ export class CustomerAccountController {
     private readonly registry: Registry,
     private readonly denylist: Denylist,
     private readonly clock: Clock,
+    private readonly audit: Audit,
   ) {}
 
   @Get('info')
@@ -33,8 +35,10 @@ export class CustomerAccountController {
 
   @Delete('token')
   async end(@Req() request: Request): Promise<object> {
-    const { token } = this.customerOf(request);
+    const { token, entityId } = this.customerOf(request);
     await this.denylist.revokeToken(token);
+    const actor = { kind: 'customer', id: entityId } as const;
+    this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: token.jti } });
     return {};
   }
 

@@ -1,11 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist, familyOf } from '../access-token/denylist.js';
+import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { RefreshTokens } from '../one-time-code/refresh-tokens.js';
 
 /** What a service learns about a token (RFC 7662 section 2.2). */
 export type Introspection = { active: false } | ({ active: true; token_type: 'Bearer' } & AccessTokenClaims);
+
+const OPERATOR = { kind: 'operator' } as const;
 
 /** Answers whether a token is good, and ends tokens, for those who may. */
 @Injectable()
@@ -14,6 +17,7 @@ export class TokenInquiry {
     private readonly tokens: AccessTokens,
     private readonly denylist: Denylist,
     private readonly refreshTokens: RefreshTokens,
+    private readonly audit: Audit,
   ) {}
 
   /**
@@ -40,11 +44,19 @@ export class TokenInquiry {
     if (clientId !== undefined && claims.client_id !== clientId) return;
     if (claims.aud === 'agent-api') await this.refreshTokens.end(familyOf(claims.jti));
     else await this.denylist.revokeToken(claims);
+    this.tell(claims.jti, clientId);
   }
 
   private async revokeRefreshToken(token: string, clientId: string | undefined): Promise<void> {
     const family = await this.refreshTokens.familyOf(token, clientId);
-    if (family !== undefined) await this.refreshTokens.end(family);
+    if (family === undefined) return;
+    await this.refreshTokens.end(family);
+    this.tell(family, clientId);
+  }
+
+  private tell(jti: string, clientId: string | undefined): void {
+    const actor = clientId === undefined ? OPERATOR : ({ kind: 'client', id: clientId } as const);
+    this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: jti } });
   }
 
   private claimsOf(token: string): AccessTokenClaims | undefined {

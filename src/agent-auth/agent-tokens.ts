@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
+import { Audit } from '../audit/audit.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Agents } from '../registry/agents.js';
 
@@ -29,6 +31,7 @@ export class AgentTokens implements OnModuleInit {
     private readonly denylist: Denylist,
     private readonly agents: Agents,
     private readonly configuration: Configuration,
+    private readonly audit: Audit,
   ) {}
 
   onModuleInit(): void {
@@ -38,7 +41,7 @@ export class AgentTokens implements OnModuleInit {
   }
 
   /** `jti`: the attempt's id where a code or a refresh token was redeemed for it. */
-  issue({ agentId, organizationId, clientId, scope }: AgentGrant, jti?: string): AgentTokenResponse {
+  issue({ agentId, organizationId, clientId, scope }: AgentGrant, jti: string = randomUUID()): AgentTokenResponse {
     const claims = {
       sub: agentId,
       aud: 'agent-api',
@@ -47,6 +50,9 @@ export class AgentTokens implements OnModuleInit {
       scope,
     } as const;
     const ttl = this.configuration.AGENT_TOKEN_TTL;
+    const agent = { kind: 'agent', id: agentId } as const;
+    const about = { organizationId, clientId, details: { jti, scope } };
+    this.audit.record({ event: 'token.issued', outcome: 'success', actor: agent, subject: agent, ...about });
     return { access_token: this.tokens.issue(claims, ttl, jti), token_type: 'Bearer', expires_in: ttl, scope };
   }
 }

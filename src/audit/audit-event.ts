@@ -42,10 +42,10 @@ export interface AuditEvent {
   outcome: 'success' | 'failure';
   actor: AuditParty;
   subject?: AuditParty;
-  organizationId?: string;
-  clientId?: string;
+  organizationId?: string | undefined;
+  clientId?: string | undefined;
   /** The grant, or the way, by which a token was asked for. */
-  grant?: string;
+  grant?: string | undefined;
   /** Of a failure: why, for the operator alone. */
   reason?: string;
   details?: Record<string, string | number | boolean | string[]>;

@@ -1,16 +1,18 @@
 import { Logger } from '@nestjs/common';
 import { currentRequest } from '../platform/http/current-request.js';
-import type { AuditEvent, AuditSink } from './audit-event.js';
+import type { AuditEntry, AuditEvent, AuditSink } from './audit-event.js';
 
-/** Tells every sink of what happened. An event is recorded after the fact, so what is recorded is true. */
+/**
+ * Tells every sink of what happened. An event is recorded after the fact, so what is recorded is true; what the request it
+ * happened in is known to be about is added.
+ */
 export class Audit {
   private readonly logger = new Logger(Audit.name);
 
   constructor(private readonly sinks: AuditSink[]) {}
 
   record(event: AuditEvent): void {
-    const request = currentRequest();
-    const entry = request ? { ...event, requestId: request.id } : event;
+    const entry = withRequest(event);
     for (const sink of this.sinks) {
       try {
         sink.write(entry);
@@ -19,4 +21,11 @@ export class Audit {
       }
     }
   }
+}
+
+function withRequest(event: AuditEvent): AuditEntry {
+  const request = currentRequest();
+  if (!request) return event;
+  const { id: requestId, grant, clientId, organizationId } = request;
+  return { grant, clientId, organizationId, ...event, requestId };
 }

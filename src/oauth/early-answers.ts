@@ -1,13 +1,12 @@
 import type { RequestListener } from 'node:http';
-import { currentRequest } from '../platform/http/current-request.js';
+import { noteRequest } from '../platform/http/current-request.js';
 import { OAuthError } from './oauth-error.js';
 
 /** What is answered before the application can: the process lives, and is not ready. */
 export const starting: RequestListener = (request, response) => {
   const isLive = request.url?.split('?', 1)[0] === '/management/health/live';
   const error = OAuthError.unavailable();
-  const record = currentRequest();
-  if (record && !isLive) Object.assign(record, { error: error.code, reason: 'starting' });
+  if (!isLive) noteRequest({ error: error.code, reason: 'starting' });
   response.writeHead(isLive ? 200 : error.status, {
     'Content-Type': 'application/json; charset=utf-8',
     'Cache-Control': 'no-store',

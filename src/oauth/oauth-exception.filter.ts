@@ -1,7 +1,7 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Request, Response } from 'express';
-import { currentRequest } from '../platform/http/current-request.js';
+import { noteRequest } from '../platform/http/current-request.js';
 import { OAuthError } from './oauth-error.js';
 
 /** Turns whatever is thrown, on whatever layer, into the one error shape (contract, section 6). */
@@ -44,10 +44,6 @@ function asOAuthError(exception: unknown): OAuthError {
 
 /** The private side of an answer, which the log tells under the id that the caller sees too. */
 function note({ status, code, reason, hint, cause }: OAuthError): void {
-  const record = currentRequest();
-  if (!record) return;
-  record.error = code;
   const why = reason ?? hint;
-  if (why !== undefined) record.reason = why;
-  if (status >= 500 && cause !== undefined) record.fault = cause;
+  noteRequest({ error: code, ...(why && { reason: why }), ...(status >= 500 && { fault: cause }) });
 }

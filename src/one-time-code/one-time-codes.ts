@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Denylist, type RevocableToken } from '../access-token/denylist.js';
+import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -42,6 +43,16 @@ export interface RedeemedCode {
   attempt: string;
 }
 
+/** What the audit is told of a code: everything but the code. */
+interface ToldCode {
+  kind: CodeKind;
+  clientId: string;
+  subject: string;
+  organizationId: string;
+  /** Of the token it gave. */
+  jti?: string;
+}
+
 interface CodeRow {
   kind: CodeKind;
   client_id: string;
@@ -80,6 +91,7 @@ export class OneTimeCodes {
     private readonly clock: Clock,
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
+    private readonly audit: Audit,
   ) {}
 
   /** A new code, valid for `ttl` seconds; only its hash is kept. */
@@ -90,6 +102,7 @@ export class OneTimeCodes {
     const expires = new Date(this.clock.now() + ttl * 1000);
     const values = [kind, clientId, subject, organizationId, scope, redirectUri, codeChallenge, madeWith, expires];
     await this.database.change(INSERT, [sha256(code), ...values]);
+    this.tell('issued', 'success', { kind, clientId, subject, organizationId });
     return code;
   }
 
@@ -117,6 +130,7 @@ export class OneTimeCodes {
     }
     await this.clock.reach(done); // a replay comes after the answer, and so after consumed_at
     const { subject, organization_id: organizationId, scope, made_with } = row;
+    this.tell('redeemed', 'success', { kind, clientId: row.client_id, subject, organizationId, jti: attempt });
     return { subject, organizationId, scope, attempt, grantedAt: made_with ? JSON.parse(made_with).iat * 1000 : 0 };
   }
 
@@ -134,11 +148,29 @@ export class OneTimeCodes {
   }
 
   /** Whoever came when the code was already used may be a thief, or the owner after a thief: what it gave ends. */
-  private async refuseUsed({ consumed_at, consumed_by }: CodeRow, arrivedAt: number): Promise<never> {
-    const isReplay = timeOf(consumed_at as string) < arrivedAt;
+  private async refuseUsed(row: CodeRow, arrivedAt: number): Promise<never> {
+    if (arrivedAt <= timeOf(row.consumed_at as string))
+      throw OAuthError.invalidGrant('code: another attempt was faster');
+    const jti = row.consumed_by as string;
     // a family: what was refreshed from the first token ends with it
-    if (isReplay) await this.denylist.revokeFamily(consumed_by as string, this.configuration.longestTokenLife);
-    throw OAuthError.invalidGrant(isReplay ? 'code: replayed' : 'code: another attempt was faster');
+    await this.denylist.revokeFamily(jti, this.configuration.longestTokenLife);
+    const { kind, client_id: clientId, subject, organization_id: organizationId } = row;
+    this.tell('replayed', 'failure', { kind, clientId, subject, organizationId, jti });
+    throw OAuthError.invalidGrant('code: replayed');
+  }
+
+  private tell(what: 'issued' | 'redeemed' | 'replayed', outcome: 'success' | 'failure', code: ToldCode): void {
+    const { kind, clientId, subject, organizationId, jti } = code;
+    const isTransfer = kind === 'transfer';
+    this.audit.record({
+      event: `${isTransfer ? 'transfer_token' : 'authorization_code'}.${what}`,
+      outcome,
+      actor: { kind: 'client', id: clientId },
+      subject: { kind: isTransfer ? 'customer' : 'agent', id: subject },
+      organizationId,
+      clientId,
+      ...(jti && { details: { jti } }),
+    });
   }
 }
 

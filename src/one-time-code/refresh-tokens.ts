@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
+import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -70,6 +71,7 @@ export class RefreshTokens {
     private readonly clock: Clock,
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
+    private readonly audit: Audit,
   ) {}
 
   /** Begins a chain that an agent granted at a time (milliseconds since 1970); returns its first refresh token. */
@@ -113,6 +115,7 @@ export class RefreshTokens {
       throw OAuthError.invalidGrant('refresh token: another attempt was faster');
     }
     await this.clock.reach(now.getTime()); // a retry or reuse comes after the answer, and so after rotated_at
+    this.tell('redeemed', 'success', row);
     return { ...given, family: row.id, refreshToken: next.token };
   }
 
@@ -138,7 +141,20 @@ export class RefreshTokens {
     // what was on its way when another attempt moved the chain on lost a race, and proves no theft
     if (arrivedAt <= timeOf(row.rotated_at)) throw OAuthError.invalidGrant('refresh token: another attempt was faster');
     await this.end(row.id);
+    this.tell('replayed', 'failure', row);
     throw OAuthError.invalidGrant('refresh token: used again');
+  }
+
+  private tell(what: 'redeemed' | 'replayed', outcome: 'success' | 'failure', row: FamilyRow): void {
+    this.audit.record({
+      event: `refresh_token.${what}`,
+      outcome,
+      actor: { kind: 'client', id: row.client_id },
+      subject: { kind: 'agent', id: row.agent_id },
+      organizationId: row.organization_id,
+      clientId: row.client_id,
+      details: { family: row.id },
+    });
   }
 
   private async remember(family: string): Promise<{ token: string; hash: string }> {

@@ -8,6 +8,7 @@ import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { arrivalOf } from '../platform/http/arrival.js';
+import { noteRequest } from '../platform/http/current-request.js';
 import { GrantIndex, type IndexedGrant } from './grant-index.js';
 
 declare module 'express-serve-static-core' {
@@ -36,6 +37,7 @@ export class GrantGuard implements CanActivate {
     const fixed = this.reflector.get(AsksFor, context.getHandler());
     const sent = fixed === undefined ? body : { ...body, grant_type: fixed };
     const grant = this.grants.named(sent.grant_type);
+    noteRequest({ grant: grant.name });
     request.asked = { grant, sent, arrivedAt: arrivalOf(request, this.clock) };
     if (grant.agentScope !== undefined) await this.admitAgent(context, request, grant.agentScope);
     return true;

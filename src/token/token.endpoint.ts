@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import type { AgentPrincipal } from '../agent-auth/principal.js';
+import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { noteRequest } from '../platform/http/current-request.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
 import type { Browser, GrantBody, Granted } from './grant.js';
@@ -31,6 +34,8 @@ export interface TokenResponse extends Record<string, unknown> {
   token_type: 'Bearer';
 }
 
+/** Who asks without a bearer: whoever the grant says it is. */
+const CUSTOMER = { kind: 'customer' } as const;
 const GROUP = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** What every grant has in common: checks before it, the token and the answer after it. */
@@ -40,6 +45,7 @@ export class TokenEndpoint {
     private readonly registry: Registry,
     private readonly tokens: AccessTokens,
     private readonly configuration: Configuration,
+    private readonly audit: Audit,
   ) {}
 
   /** @throws OAuthError */
@@ -65,12 +71,13 @@ export class TokenEndpoint {
       if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
       this.checkOrganization(client, granted.organizationId);
     }
-    return this.answer(grant, client, granted);
+    return this.answer(request, client, granted);
   }
 
   /** The client a request names, which may use the grant, from where the request comes, with its redirect URI. */
   private clientFor(grant: IndexedGrant, body: GrantBody, origin: string | undefined): ClientApplication {
     const client = this.registry.clientCalling(body.client_id, origin);
+    noteRequest({ clientId: client.clientId });
     if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri)) {
       throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
     }
@@ -81,17 +88,27 @@ export class TokenEndpoint {
   private checkOrganization(client: ClientApplication, organizationId: string, groupId?: string): void {
     const organization = this.registry.organization(organizationId);
     if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
+    noteRequest({ organizationId });
     if (!client.usableIn(organizationId)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
     if (groupId !== undefined && organization.chatBetweenGroups) {
       throw OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity');
     }
   }
 
-  private answer(grant: IndexedGrant, client: ClientApplication, granted: Granted): TokenResponse {
+  private answer({ grant, agent }: TokenRequest, client: ClientApplication, granted: Granted): TokenResponse {
     const ttl = this.configuration.CUSTOMER_TOKEN_TTL;
     const { entityId: sub, organizationId: organization_id } = granted;
     const claims = { sub, aud: 'customer-api', client_id: client.clientId, organization_id } as const;
-    const token = this.tokens.issue(claims, ttl, granted.attempt);
+    const jti = granted.attempt ?? randomUUID();
+    const token = this.tokens.issue(claims, ttl, jti);
+    const actor = agent ? ({ kind: 'agent', id: agent.agentId } as const) : CUSTOMER;
+    this.audit.record({
+      event: 'token.issued',
+      outcome: 'success',
+      actor,
+      subject: { kind: 'customer', id: sub },
+      details: { jti },
+    });
     const answer: TokenResponse = { access_token: token, entity_id: sub, expires_in: ttl, token_type: 'Bearer' };
     if (grant.responds?.includes('client_id')) answer.client_id = client.clientId;
     if (grant.responds?.includes('organization_id')) answer.organization_id = organization_id;

@@ -4,6 +4,7 @@ import { Strategy } from 'passport-http-bearer';
 import { AccessTokens } from '../../access-token/access-tokens.js';
 import { Denylist } from '../../access-token/denylist.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { noteRequest } from '../../platform/http/current-request.js';
 import { type Principal, principalOf } from '../principal.js';
 import { ForeignTokens } from './foreign-tokens.js';
 
@@ -20,7 +21,12 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
 
   /** @throws OAuthError `invalid_token` */
   async validate(token: string): Promise<Principal> {
-    if (this.foreign.mayVerify(token)) return this.foreign.verify(token);
+    const principal = this.foreign.mayVerify(token) ? await this.foreign.verify(token) : await this.ofOurs(token);
+    noteRequest({ clientId: principal.clientId, organizationId: principal.organizationId });
+    return principal;
+  }
+
+  private async ofOurs(token: string): Promise<Principal> {
     const claims = this.tokens.verify(token);
     if (await this.denylist.revokes(claims)) throw OAuthError.invalidToken('revoked');
     return principalOf(claims);

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
+import { noteRequest } from '../../platform/http/current-request.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { AgentTokens } from '../agent-tokens.js';
 import { grantedScope } from '../granted-scope.js';
@@ -54,6 +55,7 @@ export class Authorizer {
     const { client, redirectUri, codeChallenge } = request;
     const { id: agentId, organizationId } = agent;
     if (request.responseType === 'token') {
+      noteRequest({ grant: 'implicit' });
       const token = this.tokens.issue({ agentId, organizationId, clientId: client.clientId, scope });
       return { ...token, expires_in: String(token.expires_in) };
     }

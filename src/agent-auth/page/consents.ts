@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
@@ -9,6 +10,7 @@ export class Consents {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
+    private readonly audit: Audit,
   ) {}
 
   /** Whether the agent has let the application have every one of these scopes. */
@@ -21,6 +23,13 @@ export class Consents {
   async give(agentId: string, { clientId, scopes }: ClientApplication, more: string): Promise<void> {
     const before = (await this.given(agentId, clientId)).filter((each) => scopes.includes(each));
     const scope = [...new Set([...before, ...more.split(' ')])].join(' ');
+    await this.write(agentId, clientId, scope);
+    const agent = { kind: 'agent', id: agentId } as const;
+    const about = { clientId, details: { scope: more } };
+    this.audit.record({ event: 'consent.given', outcome: 'success', actor: agent, subject: agent, ...about });
+  }
+
+  private async write(agentId: string, clientId: string, scope: string): Promise<void> {
     const now = new Date(this.clock.now());
     const update = 'UPDATE consent SET scope = ?, given_at = ? WHERE agent_id = ? AND client_id = ?';
     if ((await this.database.change(update, [scope, now, agentId, clientId])) > 0) return;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { Denylist } from '../../access-token/denylist.js';
+import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { equalInConstantTime, sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
@@ -33,6 +34,7 @@ export class AgentSessions {
     private readonly agents: Agents,
     private readonly denylist: Denylist,
     private readonly clock: Clock,
+    private readonly audit: Audit,
   ) {}
 
   begin(request: Request, agent: Agent): void {
@@ -53,7 +55,11 @@ export class AgentSessions {
 
   async end(request: Request): Promise<void> {
     const session = this.read(request);
-    if (session) await this.denylist.revokeToken({ jti: session.id, exp: Math.ceil(session.expires / 1000) });
+    if (session) {
+      await this.denylist.revokeToken({ jti: session.id, exp: Math.ceil(session.expires / 1000) });
+      const agent = { kind: 'agent', id: session.agentId } as const;
+      this.audit.record({ event: 'sign_out', outcome: 'success', actor: agent, subject: agent });
+    }
     this.cookies.remove(request, NAME);
   }
 

@@ -1,10 +1,12 @@
 import { Delete, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
+import { Audit } from '../../audit/audit.js';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { arrivalOf } from '../../platform/http/arrival.js';
+import { noteRequest } from '../../platform/http/current-request.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
@@ -17,6 +19,7 @@ export class AgentTokenController {
     private readonly clients: ClientAuthentication,
     private readonly endpoint: AgentTokenEndpoint,
     private readonly clock: Clock,
+    private readonly audit: Audit,
   ) {}
 
   @Post()
@@ -26,11 +29,14 @@ export class AgentTokenController {
     const sent = parseFormOrJson(await readBody(request), contentType);
     const arrivedAt = arrivalOf(request, this.clock);
     const client = this.clients.authenticate(authorization, sent);
+    noteRequest({ clientId: client.clientId });
     refuseClientOfTokens(client);
     switch (sent.grant_type) {
       case 'authorization_code':
+        noteRequest({ grant: sent.grant_type });
         return this.endpoint.exchange(client, sent, arrivedAt);
       case 'refresh_token':
+        noteRequest({ grant: sent.grant_type });
         return this.endpoint.refresh(client, sent, arrivedAt);
       case undefined:
         throw OAuthError.invalidRequest('grant_type: required');
@@ -46,6 +52,9 @@ export class AgentTokenController {
   async end(@Req() { principal }: Request): Promise<object> {
     if (principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');
     await this.endpoint.end(principal);
+    const { agentId, token } = principal;
+    const about = { actor: { kind: 'agent', id: agentId }, subject: { kind: 'token', id: token.jti } } as const;
+    this.audit.record({ event: 'token.revoked', outcome: 'success', ...about });
     return {};
   }
 }

@@ -44,6 +44,12 @@ export function currentRequest(): RequestRecord | undefined {
   return requests.getStore();
 }
 
+/** Adds to what is known of the current request, where there is one. */
+export function noteRequest(facts: Partial<RequestRecord>): void {
+  const record = requests.getStore();
+  if (record) Object.assign(record, facts);
+}
+
 /** Does what belongs to a request, however often it waits. */
 export function asCurrentRequest(record: RequestRecord, work: () => void): void {
   requests.run(record, work);
