@@ -2,7 +2,6 @@ import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
-import { collectDefaultMetrics } from 'prom-client';
 import { AppModule } from './app.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import type { AuditSink } from './audit/audit-event.js';
@@ -10,14 +9,12 @@ import { AuditLog } from './audit/audit-log.js';
 import { brokenRequest, starting } from './oauth/early-answers.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/readiness.js';
-import { Listener, type ListenerHooks } from './platform/http/listeners.js';
+import { Listener } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
 import { type Log, serviceLog } from './platform/logging/log.js';
-import { logMetrics } from './platform/logging/log-metrics.js';
-import { RequestLog } from './platform/logging/request-log.js';
 import { ServiceLogger } from './platform/logging/service-logger.js';
-import { HttpMetrics } from './platform/metrics/http-metrics.js';
-import { MetricsRegistry } from './platform/metrics/metrics-registry.js';
+import type { MetricsRegistry } from './platform/metrics/metrics-registry.js';
+import { Observation } from './platform/observation.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { customerCors } from './registry/customer-cors.js';
 import { RegistryFile } from './registry/file/registry-file.js';
@@ -54,45 +51,31 @@ export interface Service {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { HOST, PORT, MANAGEMENT_PORT, REGISTRY_FILE } = options.configuration;
   const log = options.log ?? serviceLog(options.configuration);
-  const metrics = processMetrics(log);
-  const hooks: ListenerHooks = { starting, brokenRequest, finished: accountOf(log, metrics) };
+  const observation = await Observation.start(options.configuration, log);
+  const hooks = { starting, brokenRequest, observer: observation };
   const publicListener = new Listener('public', hooks);
   const managementListener = new Listener('management', hooks);
   // probes are answered from the first moment: a pod that waits for its database lives, and is not ready
   await managementListener.listen(MANAGEMENT_PORT, HOST);
   let running: INestApplication | undefined;
   try {
-    const application = await createApplication({ ...options, log, metrics });
+    const application = await createApplication({ ...options, log, metrics: observation.metrics });
     running = application;
     if (REGISTRY_FILE) await application.get(RegistryFile).apply(REGISTRY_FILE);
     const handler = application.getHttpAdapter().getInstance() as RequestListener;
     publicListener.serve(handler);
     managementListener.serve(handler);
     await publicListener.listen(PORT, HOST);
-    const stop = (linger = 0) => stopService(application, publicListener, managementListener, linger);
+    const stop = async (linger = 0) => {
+      await stopService(application, publicListener, managementListener, linger);
+      await observation.stop();
+    };
     return { application, port: publicListener.port, managementPort: managementListener.port, stop };
   } catch (error) {
     await running?.close();
     await managementListener.close();
     throw error;
   }
-}
-
-function processMetrics(log: Log): MetricsRegistry {
-  const metrics = new MetricsRegistry();
-  collectDefaultMetrics({ register: metrics });
-  logMetrics(log, metrics);
-  return metrics;
-}
-
-/** Tells and counts each request that is over. */
-function accountOf({ logger }: Log, metrics: MetricsRegistry): ListenerHooks['finished'] {
-  const requestLog = new RequestLog(logger);
-  const httpMetrics = new HttpMetrics(metrics);
-  return (request) => {
-    requestLog.write(request);
-    httpMetrics.count(request);
-  };
 }
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {

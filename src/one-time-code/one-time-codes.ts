@@ -8,6 +8,7 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
+import { traced } from '../platform/tracing/tracing.js';
 import type { CodeKind } from './one-time-code.entity.js';
 import { isPkceSatisfied } from './pkce.js';
 
@@ -112,7 +113,11 @@ export class OneTimeCodes {
    *
    * @throws OAuthError `invalid_grant`
    */
-  async redeem(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
+  redeem(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
+    return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemOnce(kind, code, proof));
+  }
+
+  private async redeemOnce(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
     const begun = this.clock.now();
     const hash = sha256(code);
     const [row] = await this.database.select<CodeRow>(SELECT, [hash]);

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { traced } from '../tracing/tracing.js';
 import { DeadlineExceededError, isRepeatable, isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { MysqlClient } from './mysql-client.js';
@@ -48,7 +49,7 @@ export class Database {
 
   /** @throws ServiceUnavailableException when the database is away or too slow */
   select<Row>(sql: string, parameters: SqlValue[]): Promise<Row[]> {
-    return this.attempt(() => this.client.select(sql, parameters) as Promise<Row[]>);
+    return this.attempt(sql, () => this.client.select(sql, parameters) as Promise<Row[]>);
   }
 
   /**
@@ -57,7 +58,7 @@ export class Database {
    * @throws ServiceUnavailableException when the database is away or too slow; the change may have happened
    */
   change(sql: string, parameters: SqlValue[]): Promise<number> {
-    return this.attempt(() => this.client.change(sql, parameters));
+    return this.attempt(sql, () => this.client.change(sql, parameters));
   }
 
   /**
@@ -83,7 +84,9 @@ export class Database {
    * @throws ServiceUnavailableException
    */
   read<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Promise<Entity[]> {
-    return this.attempt(() => withDeadline(this.dataSource.getRepository(entity).find(), READ_DEADLINE));
+    const repository = this.dataSource.getRepository(entity);
+    const { tableName } = repository.metadata;
+    return this.attempt(`SELECT * FROM ${tableName}`, () => withDeadline(repository.find(), READ_DEADLINE));
   }
 
   /** Several writes as one. Not for request paths; one at a time, since SQLite has one connection. */
@@ -93,11 +96,11 @@ export class Database {
     return result;
   }
 
-  private async attempt<Result>(send: () => Promise<Result>): Promise<Result> {
+  private async attempt<Result>(sql: string, send: () => Promise<Result>): Promise<Result> {
     for (let attempt = 1; ; attempt++) {
       try {
         this.statements++;
-        const result = await send();
+        const result = await traced('database', { 'db.query.text': sql }, send);
         this.metrics.count('done');
         return result;
       } catch (error) {

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { RequestTrace } from '../tracing/tracing.js';
 import type { Surface } from './surfaces.js';
 
 /** What is known of a request beyond its bytes; whoever learns more writes it here, for the log and the metrics. */
@@ -20,6 +21,8 @@ export interface RequestRecord {
   reason?: string;
   /** What went wrong on our side. */
   fault?: unknown;
+  /** Its spans, where it is traced. */
+  trace?: RequestTrace;
 }
 
 /** A request that is over. */

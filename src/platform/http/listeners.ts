@@ -38,11 +38,17 @@ declare module 'node:http' {
   }
 }
 
+/** Who is told of each request, when it begins and when it is over; of bytes that are no request, only the latter. */
+export interface RequestObserver {
+  begun(record: RequestRecord, request: IncomingMessage): void;
+  finished(request: FinishedRequest): void;
+}
+
 /** What a listener's owner adds: an answer before the application serves, the body of a refusal, an account of it all. */
 export interface ListenerHooks {
   starting: RequestListener;
   brokenRequest: BrokenRequestBody;
-  finished(request: FinishedRequest): void;
+  observer: RequestObserver;
 }
 
 /** One of the two addresses of the service. Until the application serves, it answers with `starting`. */
@@ -114,10 +120,11 @@ export class Listener {
     noteArrival(request);
     request.id = requestIdOf(request);
     const record: RequestRecord = { id: request.id, surface: this.surface, method: request.method ?? '' };
+    this.hooks.observer.begun(record, request);
     response.once('close', () => {
       const route = routeOf((request as Request).route?.path);
       const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST;
-      this.hooks.finished(Object.assign(record, { route, status, milliseconds: performance.now() - begun }));
+      this.hooks.observer.finished(Object.assign(record, { route, status, milliseconds: performance.now() - begun }));
     });
     if (this.closing) response.setHeader('Connection', 'close');
     request.url = targetOn(this.surface, request.url ?? '/');
@@ -129,7 +136,7 @@ export class Listener {
     if (!refused) return;
     const reason = error.code ?? error.message;
     const about = { surface: this.surface, method: 'none', route: 'none', milliseconds: 0, error: 'invalid_request' };
-    this.hooks.finished({ ...about, ...refused, reason });
+    this.hooks.observer.finished({ ...about, ...refused, reason });
   }
 
   /** Those too that were opened in advance, as browsers and load balancers do: node takes them for requests. */

@@ -1,0 +1,103 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { FinishedRequest } from '../http/current-request.js';
+import type { RequestTrace, Tracing } from './tracing.js';
+
+/** Milliseconds that a stop waits for a receiver that does not answer. */
+const LONGEST_STOP = 1_000;
+const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/** The span that the running code is part of. */
+const contexts = new AsyncLocalStorage<Context>();
+
+/** Traces by OTLP over HTTP; what a receiver does not take in time is thrown away, and nobody waits for it. */
+export class OtlpTracing implements Tracing {
+  private readonly provider: TracerProvider;
+  private readonly tracer: Tracer;
+
+  /** @param endpoint the receiver's base address, to which `/v1/traces` is added */
+  constructor(endpoint: string) {
+    const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` });
+    this.provider = new TracerProvider({
+      resource: resourceFromAttributes({ 'service.name': 'customer-authorization-service' }),
+      spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: 1_000 })],
+    });
+    this.tracer = this.provider.getTracer('customer-authorization-service');
+  }
+
+  begin(request: IncomingMessage): RequestTrace {
+    const parent = contextOf(request.headers.traceparent);
+    const span = this.tracer.startSpan(`${request.method}`, { kind: SpanKind.SERVER }, parent);
+    return new OtlpRequestTrace(this.tracer, span, trace.setSpan(parent, span));
+  }
+
+  async stop(): Promise<void> {
+    const sent = this.provider.shutdown().catch(() => undefined);
+    await Promise.race([sent, sleep(LONGEST_STOP, undefined, { ref: false })]);
+  }
+}
+
+class OtlpRequestTrace implements RequestTrace {
+  constructor(
+    private readonly tracer: Tracer,
+    private readonly root: Span,
+    private readonly context: Context,
+  ) {}
+
+  span<Result>(name: string, attributes: Record<string, string>, work: () => Promise<Result>): Promise<Result> {
+    const parent = contexts.getStore() ?? this.context;
+    const span = this.tracer.startSpan(name, { kind: SpanKind.INTERNAL, attributes }, parent);
+    return contexts.run(trace.setSpan(parent, span), async () => {
+      try {
+        return await work();
+      } catch (error) {
+        fail(span, (error as Error).name);
+        throw error;
+      } finally {
+        span.end();
+      }
+    });
+  }
+
+  end({ id, method, route, status, grant, clientId, organizationId, error }: FinishedRequest): void {
+    this.root.updateName(`${method} ${route}`);
+    this.root.setAttributes({
+      'http.request.method': method,
+      'http.route': route,
+      'http.response.status_code': status,
+      'cas.request_id': id,
+      ...(grant !== undefined && { 'cas.grant': grant }),
+      ...(clientId !== undefined && { 'cas.client_id': clientId }),
+      ...(organizationId !== undefined && { 'cas.organization_id': organizationId }),
+    });
+    if (status >= 500) fail(this.root, error ?? String(status));
+    this.root.end();
+  }
+}
+
+/** What went wrong by its kind alone: a message could hold what the caller sent. */
+function fail(span: Span, type: string): void {
+  span.setAttribute('error.type', type);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+function contextOf(traceparent: unknown): Context {
+  const [, traceId, spanId, flags] = (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)) || [];
+  if (traceId === undefined || spanId === undefined) return ROOT_CONTEXT;
+  const remote: SpanContext = { traceId, spanId, traceFlags: Number.parseInt(flags as string, 16), isRemote: true };
+  return trace.setSpanContext(ROOT_CONTEXT, remote);
+}
