@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
+import { Audit } from '../audit/audit.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
@@ -14,6 +15,8 @@ interface IdentityRow {
 /** Seconds: longer than a request that is under way can take. */
 const MARGIN = 60;
 
+const OPERATOR = { kind: 'operator' } as const;
+
 /** What the service keeps of a customer, and how it forgets. */
 @Injectable()
 export class CustomerRecords {
@@ -21,10 +24,11 @@ export class CustomerRecords {
     private readonly database: Database,
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
+    private readonly audit: Audit,
   ) {}
 
   /** What is known of a customer; of an erased one nothing is. */
-  async find(entityId: string): Promise<Record<string, unknown> | undefined> {
+  async find(entityId: string): Promise<(Record<string, unknown> & { organization_id: string }) | undefined> {
     const sql = `SELECT entity_id, organization_id, group_id, browser_id, created_at FROM customer_identity
       WHERE entity_id = ? AND organization_id IS NOT NULL`;
     const [row] = await this.database.select<IdentityRow>(sql, [entityId]);
@@ -45,10 +49,16 @@ export class CustomerRecords {
    * @returns whether there was such a customer
    */
   async erase(entityId: string): Promise<boolean> {
-    if (!(await this.find(entityId))) return false;
+    const found = await this.find(entityId);
+    if (!found) return false;
     // first the tokens: whatever is issued while the row is still there has ended already
     await this.denylist.revokeForever(entityId, this.configuration.CUSTOMER_TOKEN_TTL + MARGIN);
     const sql = 'UPDATE customer_identity SET organization_id = NULL, group_id = NULL WHERE entity_id = ?';
-    return (await this.database.changeAgain(sql, [entityId])) > 0;
+    const isErased = (await this.database.changeAgain(sql, [entityId])) > 0;
+    const subject = { kind: 'customer', id: entityId } as const;
+    const { organization_id: organizationId } = found;
+    if (isErased)
+      this.audit.record({ event: 'identity.erased', outcome: 'success', actor: OPERATOR, subject, organizationId });
+    return isErased;
   }
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
@@ -45,6 +46,7 @@ export class Identities {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
+    private readonly audit: Audit,
   ) {
     this.insertIfAbsent = `INSERT ${database.ignore} ${INSERT}`;
   }
@@ -67,6 +69,7 @@ export class Identities {
     const now = this.clock.now();
     const entityId = uuidv7(now);
     await this.database.change(`INSERT ${INSERT}`, [entityId, null, organizationId, '', null, null, new Date(now)]);
+    this.tell('agent', entityId, organizationId);
     return entityId;
   }
 
@@ -88,6 +91,7 @@ export class Identities {
     const secret = randomSecret('hex');
     const row = [entityId, entityId, organizationId, groupId, sha256(secret), Math.floor(now / DAY), new Date(now)];
     await this.database.change(`INSERT ${INSERT}`, row);
+    this.tell('browser', entityId, organizationId);
     return { entityId, secret };
   }
 
@@ -95,10 +99,16 @@ export class Identities {
   private async newIdentity(browserId: string, { organizationId, groupId }: Place): Promise<string> {
     const now = this.clock.now();
     const row = [uuidv7(now), browserId, organizationId, groupId, null, null, new Date(now)];
-    await this.database.change(this.insertIfAbsent, row);
+    const isNew = (await this.database.change(this.insertIfAbsent, row)) > 0;
     const [made] = await this.database.select<{ entity_id: string }>(OF_BROWSER, [browserId, organizationId, groupId]);
     if (!made) throw new Error('an identity vanished while it was made');
+    if (isNew) this.tell('browser', made.entity_id, organizationId);
     return made.entity_id;
+  }
+
+  private tell(kind: 'browser' | 'agent', id: string, organizationId: string): void {
+    const subject = { kind: 'customer', id } as const;
+    this.audit.record({ event: 'identity.created', outcome: 'success', actor: { kind }, subject, organizationId });
   }
 
   /** The day's first call keeps a browser from being purged as idle; false when it just was. */

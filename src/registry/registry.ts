@@ -1,6 +1,8 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Gauge } from 'prom-client';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
+import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { ClientApplication } from './client-application.entity.js';
 import { Organization } from './organization.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
@@ -30,7 +32,14 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> | undefined;
 
-  constructor(private readonly database: Database) {}
+  private renewedAt = performance.now();
+
+  constructor(
+    private readonly database: Database,
+    metrics: MetricsRegistry,
+  ) {
+    this.measure(metrics);
+  }
 
   async onApplicationBootstrap(): Promise<void> {
     await this.renew();
@@ -77,11 +86,36 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   async renew(): Promise<void> {
     const [row] = await this.database.select<{ revision: number }>('SELECT revision FROM registry_revision', []);
     const revision = row?.revision ?? 0;
-    if (revision === this.snapshot.revision) return;
+    if (revision !== this.snapshot.revision) await this.read(revision);
+    this.renewedAt = performance.now();
+  }
+
+  private async read(revision: number): Promise<void> {
     const organizations = await this.database.read(Organization);
     const clients = await this.database.read(ClientApplication);
     const servers = await this.database.read(ResourceServer);
     this.snapshot = snapshotOf(revision, organizations, clients, servers);
+  }
+
+  private measure(metrics: MetricsRegistry): void {
+    const ageOf = () => (performance.now() - this.renewedAt) / 1000;
+    const revisionOf = () => this.snapshot.revision;
+    new Gauge({
+      name: 'cas_registry_age_seconds',
+      help: 'Since the registry in memory was last known to be that of the database.',
+      registers: [metrics],
+      collect() {
+        this.set(ageOf());
+      },
+    });
+    new Gauge({
+      name: 'cas_registry_revision',
+      help: 'The revision of the registry in memory.',
+      registers: [metrics],
+      collect() {
+        this.set(revisionOf());
+      },
+    });
   }
 
   /** One renewal at a time, since a slow database must not collect them. */

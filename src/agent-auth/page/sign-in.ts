@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
+import { Audit } from '../../audit/audit.js';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { hashPassword, isPasswordOf } from '../../registry/agent-password.js';
@@ -23,6 +24,7 @@ export class SignIn {
     private readonly agents: Agents,
     private readonly attempts: SignInAttempts,
     private readonly cookies: PageCookies,
+    private readonly audit: Audit,
   ) {}
 
   /** Wrong password and unknown email look and take the same. */
@@ -33,14 +35,31 @@ export class SignIn {
     const address = request.ip ?? '';
     const wait = this.attempts.begin(email, address, device);
     if (wait > 0) {
+      this.tell('limited', address);
       return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };
     }
     const agent = await this.agents.byEmail(email);
     const isRight = await isPasswordOf(agent?.passwordHash ?? (await nobodysPassword), password);
-    if (!agent || !isRight) return { problem: 'This email and password do not belong together.', status: 400 };
+    if (!agent || !isRight) {
+      this.tell('failed', address, agent);
+      return { problem: 'This email and password do not belong together.', status: 400 };
+    }
+    this.tell('succeeded', address, agent);
     this.attempts.succeed(email, address, device);
     this.rememberDevice(request, email, device ?? randomUUID());
     return { agent };
+  }
+
+  /** An unknown email leaves no trace: it may be somebody's. */
+  private tell(what: 'succeeded' | 'failed' | 'limited', address: string, agent?: Agent): void {
+    const party = { kind: 'agent', id: agent?.id } as const;
+    this.audit.record({
+      event: `sign_in.${what}`,
+      outcome: what === 'succeeded' ? 'success' : 'failure',
+      actor: party,
+      ...(agent && { subject: party, organizationId: agent.organizationId }),
+      details: { address },
+    });
   }
 
   /** The device's id, if this agent has signed in on it before. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import type { DataSource, EntityManager, EntityTarget, ObjectLiteral } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { stringify } from 'yaml';
+import { Audit } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRepeatable } from '../../platform/database/database-errors.js';
 import { Agent } from '../agent.entity.js';
@@ -23,11 +23,11 @@ const ATTEMPTS = 5;
 @Injectable()
 export class RegistryFile {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
     private readonly database: Database,
     private readonly registry: Registry,
     private readonly agents: Agents,
     private readonly catalogue: GrantCatalogue,
+    private readonly audit: Audit,
   ) {}
 
   /**
@@ -43,11 +43,12 @@ export class RegistryFile {
     for (let attempt = 1; ; attempt++) {
       try {
         // passwords take long to hash: before the transaction, not in it
-        const tables = await tablesOf(document, await this.all(Agent));
+        const tables = await tablesOf(document, await this.database.read(Agent));
         const applied = await this.database.transaction((manager) => this.write(manager, tables));
         // again: what was issued between the first telling and the commit was issued to the old agent
         await this.agents.changed(changedAgents(applied));
         await this.registry.renew();
+        this.tell(applied);
         return applied;
       } catch (error) {
         // another process applies its file at this moment: read again what it has written
@@ -56,25 +57,39 @@ export class RegistryFile {
     }
   }
 
+  /** An agent's entry is told by its id: its email is nobody's business. */
+  private tell(applied: AppliedEntry[]): void {
+    for (const { kind, id, outcome, changes, row } of applied.filter((entry) => entry.outcome !== 'left')) {
+      const subject = {
+        kind: kind === 'resource server' ? 'resource_server' : kind,
+        id: kind === 'agent' ? row.id : id,
+      } as const;
+      const details = { change: outcome, fields: outcome === 'changed' ? changes : [] };
+      this.audit.record({
+        event: 'registry.changed',
+        outcome: 'success',
+        actor: { kind: 'service' },
+        subject,
+        details,
+      });
+    }
+  }
+
   /** The registry as YAML, without secrets: those are stored only as hashes. */
   async export(): Promise<string> {
-    const organizations = await this.all(Organization);
-    const clients = await this.all(ClientApplication);
-    const servers = await this.all(ResourceServer);
-    const agents = await this.all(Agent);
+    const organizations = await this.database.read(Organization);
+    const clients = await this.database.read(ClientApplication);
+    const servers = await this.database.read(ResourceServer);
+    const agents = await this.database.read(Agent);
     return stringify(exportedRegistry(organizations, clients, servers, agents), { aliasDuplicateObjects: false });
   }
 
   private async registered(): Promise<Registered> {
     return {
-      organizations: new Set((await this.all(Organization)).map(({ id }) => id)),
-      resourceServers: new Set((await this.all(ResourceServer)).map(({ id }) => id)),
-      agents: new Set((await this.all(Agent)).map(({ email }) => email)),
+      organizations: new Set((await this.database.read(Organization)).map(({ id }) => id)),
+      resourceServers: new Set((await this.database.read(ResourceServer)).map(({ id }) => id)),
+      agents: new Set((await this.database.read(Agent)).map(({ email }) => email)),
     };
-  }
-
-  private all<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Promise<Entity[]> {
-    return this.dataSource.getRepository(entity).find();
   }
 
   private async write(manager: EntityManager, tables: RegistryTable[]): Promise<AppliedEntry[]> {
