@@ -17,7 +17,7 @@ import type { MetricsRegistry } from './platform/metrics/metrics-registry.js';
 import { Observation } from './platform/observation.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { customerCors } from './registry/customer-cors.js';
-import { RegistryFile } from './registry/file/registry-file.js';
+import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
 
 /** Milliseconds in which the database's connections are closed. */
@@ -61,7 +61,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const application = await createApplication({ ...options, log, metrics: observation.metrics });
     running = application;
-    if (REGISTRY_FILE) await application.get(RegistryFile).apply(REGISTRY_FILE);
+    if (REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(REGISTRY_FILE);
     const handler = application.getHttpAdapter().getInstance() as RequestListener;
     publicListener.serve(handler);
     managementListener.serve(handler);

@@ -22,6 +22,9 @@ const USAGE = `usage: node dist/cli.js COMMAND
   registry export      print the registry as YAML, without secrets
   purge                delete what has expired, in small batches
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE
+  keys rotate FILE     add a key that signs in 15 minutes; the others expire with the last token they sign
+  keys list FILE       what each key is for, and until when
+  keys retire FILE KID take a key out, which ends its tokens
   agent-token --email E --client-id C --scope "S …"
                        print one agent access token
 `;

@@ -10,7 +10,7 @@ import {
 } from 'node:crypto';
 
 /** One private key of the JWK Set in SIGNING_KEYS_FILE (RFC 7517). */
-interface PrivateJwk {
+export interface PrivateJwk {
   kty: 'EC';
   crv: 'P-256';
   x: string;

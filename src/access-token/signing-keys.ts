@@ -1,34 +1,53 @@
 import { hkdfSync } from 'node:crypto';
-import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { Injectable, Logger } from '@nestjs/common';
+import { readFileSync } from 'node:fs';
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { generateKey, type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
+import { FileFaults } from '../platform/files/file-faults.js';
+import { WatchedFile } from '../platform/files/watched-file.js';
+import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import { generatedKeys } from './generated-keys.js';
+import { measureKeys } from './key-metrics.js';
+import { type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
-/** The keys that sign and verify access tokens, all of one file that all processes share (contract, section 3). */
+/**
+ * The keys that sign and verify access tokens, all of one file that all processes share (contract, section 3). A change
+ * of the file is in force within seconds; one that leaves no key to sign with is not. A key that is taken out of the file
+ * ends its tokens at once; one that is to go in peace is given an `exp` (docs/decisions/0013-key-rotation.md).
+ */
 @Injectable()
-export class SigningKeys {
+export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Newest first. */
-  private readonly keys: SigningKey[];
-  private readonly byHeader: Map<string, SigningKey>;
+  private keys: SigningKey[] = [];
+  private byHeader = new Map<string, SigningKey>();
+  private readonly file: WatchedFile;
 
   constructor(
     configuration: Configuration,
     private readonly clock: Clock,
+    private readonly audit: Audit,
+    faults: FileFaults,
+    metrics: MetricsRegistry,
   ) {
     const path = configuration.SIGNING_KEYS_FILE ?? generatedKeys(configuration.DATA_DIR, clock);
-    this.keys = load(path).sort((one, other) => other.nbf - one.nbf);
-    this.byHeader = new Map(this.keys.map((key) => [key.header, key]));
-    this.current();
+    const text = read(path);
+    this.use(text);
+    this.file = new WatchedFile('SIGNING_KEYS_FILE', path, text, (changed) => this.change(changed), faults);
+    measureKeys(() => this.keys, clock, metrics);
+  }
+
+  onApplicationBootstrap(): void {
+    this.file.start();
+  }
+
+  onApplicationShutdown(): void {
+    this.file.stop();
   }
 
   /** The newest key that may sign now. */
   current(): SigningKey {
-    const now = this.clock.seconds();
-    const key = this.keys.find(({ nbf, exp }) => nbf <= now && now < exp);
-    if (!key) throw new Error('SIGNING_KEYS_FILE: no key may sign now');
-    return key;
+    return signingKeyOf(this.keys, this.clock.seconds());
   }
 
   /**
@@ -40,9 +59,13 @@ export class SigningKeys {
     return key && this.clock.seconds() < key.exp ? key : undefined;
   }
 
-  /** One secret of 32 bytes, in base64url, from each key for one purpose, newest key first (HKDF, RFC 5869). */
+  /**
+   * One secret of 32 bytes, in base64url, from each key for one purpose: first that of the key that signs now, which every
+   * process has (HKDF, RFC 5869).
+   */
   derivedSecrets(purpose: string): string[] {
-    return this.keys.map(({ privateKey }) => {
+    const current = this.current();
+    return [current, ...this.keys.filter((key) => key !== current)].map(({ privateKey }) => {
       const { d = '' } = privateKey.export({ format: 'jwk' });
       return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32)).toString('base64url');
     });
@@ -53,32 +76,46 @@ export class SigningKeys {
     const now = this.clock.seconds();
     return { keys: this.keys.filter(({ exp }) => now < exp).map(({ publicJwk }) => publicJwk) };
   }
-}
 
-function load(path: string): SigningKey[] {
-  try {
-    return readKeySet(readFileSync(path, 'utf8'));
-  } catch (error) {
-    throw new Error(
-      `SIGNING_KEYS_FILE: ${'code' in (error as object) ? 'the file cannot be read' : (error as Error).message}`,
-    );
+  /** @throws Error in which case the keys stay as they were */
+  private use(text: string): void {
+    const keys = keysOf(text).sort((one, other) => other.nbf - one.nbf);
+    signingKeyOf(keys, this.clock.seconds());
+    this.keys = keys;
+    this.byHeader = new Map(keys.map((key) => [key.header, key]));
+  }
+
+  private change(text: string): void {
+    const before = this.keys.map(kidOf);
+    this.use(text);
+    const now = this.keys.map(kidOf);
+    const added = now.filter((kid) => !before.includes(kid));
+    const removed = before.filter((kid) => !now.includes(kid));
+    const details = { added, removed };
+    this.audit.record({ event: 'keys.changed', outcome: 'success', actor: { kind: 'service' }, details });
   }
 }
 
-/** With the embedded database, a first start makes the key it needs. */
-function generatedKeys(folder: string, clock: Clock): string {
-  const path = join(folder, 'signing-keys.json');
-  if (existsSync(path)) return path;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // beside it first: a full disk must not leave half a file, nor two first starts two keys
-  const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify({ keys: [generateKey(clock.seconds())] }, undefined, 2)}\n`, { mode: 0o600 });
+const kidOf = ({ publicJwk }: SigningKey) => publicJwk.kid;
+
+function signingKeyOf(keys: SigningKey[], now: number): SigningKey {
+  const key = keys.find(({ nbf, exp }) => nbf <= now && now < exp);
+  if (!key) throw new Error('SIGNING_KEYS_FILE: no key may sign now');
+  return key;
+}
+
+function read(path: string): string {
   try {
-    linkSync(draft, path);
-  } catch (error) {
-    if (!existsSync(path)) throw error;
+    return readFileSync(path, 'utf8');
+  } catch {
+    throw new Error('SIGNING_KEYS_FILE: the file cannot be read');
   }
-  unlinkSync(draft);
-  new Logger(SigningKeys.name).log(`generated a signing key: ${path}`);
-  return path;
+}
+
+function keysOf(text: string): SigningKey[] {
+  try {
+    return readKeySet(text);
+  } catch (error) {
+    throw new Error(`SIGNING_KEYS_FILE: ${(error as Error).message}`);
+  }
 }

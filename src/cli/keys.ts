@@ -1,11 +1,55 @@
-import { generateKey } from '../access-token/key-set.js';
+import { KeyFile } from '../access-token/key-file.js';
+import { rotated, stateOf, withoutKey } from '../access-token/key-rotation.js';
+import { generateKey, type PrivateKeySet } from '../access-token/key-set.js';
 import { Clock } from '../platform/clock.js';
+import { longestAccessTokenLife } from '../platform/configuration/load-configuration.js';
 import { expectParameters, UsageError } from './usage-error.js';
 
-/** `keys generate`: a private JWK Set on stdout; needs no database and no configuration. */
+/** `keys generate`, `keys rotate FILE`, `keys list FILE`, `keys retire FILE KID`; none of them needs a database. */
 export async function keysCommand([action, ...parameters]: string[]): Promise<number> {
-  if (action !== 'generate') throw new UsageError('keys what?');
-  expectParameters(parameters, 0);
-  process.stdout.write(`${JSON.stringify({ keys: [generateKey(new Clock().seconds())] }, undefined, 2)}\n`);
-  return 0;
+  const now = new Clock().seconds();
+  const [path = '', kid = ''] = parameters;
+  switch (action) {
+    case 'generate':
+      expectParameters(parameters, 0);
+      print([JSON.stringify({ keys: [generateKey(now)] }, undefined, 2)]);
+      return 0;
+    case 'rotate':
+      expectParameters(parameters, 1);
+      print(
+        listed(
+          new KeyFile(path).change((set) => rotated(set, now, longestAccessTokenLife())),
+          now,
+        ),
+      );
+      return 0;
+    case 'list':
+      expectParameters(parameters, 1);
+      print(listed(new KeyFile(path).read(), now));
+      return 0;
+    case 'retire':
+      expectParameters(parameters, 2);
+      print(
+        listed(
+          new KeyFile(path).change((set) => withoutKey(set, kid, now)),
+          now,
+        ),
+      );
+      return 0;
+    default:
+      throw new UsageError('keys what?');
+  }
+}
+
+function listed({ keys }: PrivateKeySet, now: number): string[] {
+  return keys.map((key) => {
+    const expires = key.exp === undefined ? 'never expires' : `expires ${iso(key.exp)}`;
+    return `${key.kid} ${stateOf(key, keys, now)}, signs from ${iso(key.nbf)}, ${expires}`;
+  });
+}
+
+const iso = (seconds: number) => new Date(seconds * 1000).toISOString().replace('.000', '');
+
+function print(lines: string[]): void {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(''));
 }

@@ -6,6 +6,7 @@ import { Configuration } from './configuration/configuration.js';
 import { awaitCurrentSchema, connectWhenUp } from './database/connect-when-up.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
+import { FileFaults } from './files/file-faults.js';
 import { HealthController } from './health/health.controller.js';
 import { Readiness } from './health/readiness.js';
 import { MetricsController } from './metrics/metrics.controller.js';
@@ -47,8 +48,9 @@ export class PlatformModule {
           },
         },
         Readiness,
+        FileFaults,
       ],
-      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness],
+      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileFaults],
     };
   }
 }

@@ -4,6 +4,7 @@ import { Agent } from './agent.entity.js';
 import { Agents } from './agents.js';
 import { ClientApplication } from './client-application.entity.js';
 import { ClientAuthentication } from './client-authentication.js';
+import { FollowedRegistryFile } from './file/followed-registry-file.js';
 import { RegistryFile } from './file/registry-file.js';
 import { GrantCatalogue } from './grant-catalogue.js';
 import { Organization } from './organization.entity.js';
@@ -14,7 +15,7 @@ import { ResourceServer } from './resource-server.entity.js';
 /** Who may ask for tokens, and for whom: organizations, client applications, agents, resource servers. */
 @Module({
   imports: [TypeOrmModule.forFeature([Organization, ClientApplication, Agent, ResourceServer, RegistryRevision])],
-  providers: [Registry, RegistryFile, GrantCatalogue, Agents, ClientAuthentication],
+  providers: [Registry, RegistryFile, FollowedRegistryFile, GrantCatalogue, Agents, ClientAuthentication],
   exports: [Registry, RegistryFile, GrantCatalogue, Agents, ClientAuthentication],
 })
 export class RegistryModule {}

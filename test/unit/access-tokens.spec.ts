@@ -9,9 +9,13 @@ import { AccessTokens, type IssuableClaims } from '../../src/access-token/access
 import { rawSignature } from '../../src/access-token/ecdsa-signature.js';
 import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
+import { Audit } from '../../src/audit/audit.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Clock } from '../../src/platform/clock.js';
+import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+import { FileFaults } from '../../src/platform/files/file-faults.js';
+import { MetricsRegistry } from '../../src/platform/metrics/metrics-registry.js';
 
 type Jwk = ReturnType<typeof generateKey>;
 
@@ -302,14 +306,14 @@ describe('signing keys', () => {
 
   it('stop the start when their file cannot be read', () => {
     const configuration = loadConfiguration({ SIGNING_KEYS_FILE: join(folder, 'missing.json') });
-    expect(() => new SigningKeys(configuration, clock)).toThrow(/^SIGNING_KEYS_FILE: the file cannot be read$/);
+    expect(() => signingKeys(configuration)).toThrow(/^SIGNING_KEYS_FILE: the file cannot be read$/);
   });
 
   it('are generated once in DATA_DIR, for the owner alone, with a line that says so, where SQLite has none', () => {
     const log = vi.spyOn(Logger.prototype, 'log').mockReturnValue();
     const configuration = loadConfiguration({ DATA_DIR: join(folder, 'data'), AUTH_URL: ISSUER });
-    const token = new AccessTokens(configuration, new SigningKeys(configuration, clock), clock).issue(CLAIMS, TTL);
-    const again = new AccessTokens(configuration, new SigningKeys(configuration, clock), clock);
+    const token = new AccessTokens(configuration, signingKeys(configuration), clock).issue(CLAIMS, TTL);
+    const again = new AccessTokens(configuration, signingKeys(configuration), clock);
     expect(again.verify(token).sub).toBe('customer');
     const path = join(folder, 'data', 'signing-keys.json');
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -388,11 +392,16 @@ describe('a signature from node:crypto', () => {
   });
 });
 
+function signingKeys(configuration: Configuration): SigningKeys {
+  const metrics = new MetricsRegistry();
+  return new SigningKeys(configuration, clock, new Audit([]), new FileFaults(metrics), metrics);
+}
+
 function withKeys(keys: object[], environment: Record<string, string> = {}) {
   const path = join(folder, `${Math.random()}.json`);
   writeFileSync(path, JSON.stringify({ keys }));
   const configuration = loadConfiguration({ AUTH_URL: ISSUER, SIGNING_KEYS_FILE: path, ...environment });
-  const signing = new SigningKeys(configuration, clock);
+  const signing = signingKeys(configuration);
   return { tokens: new AccessTokens(configuration, signing, clock), keys: signing };
 }
 

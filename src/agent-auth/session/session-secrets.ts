@@ -10,10 +10,17 @@ import { equalInConstantTime } from '../../platform/secret.js';
  */
 @Injectable()
 export class SessionSecrets {
-  readonly all: string[];
+  private readonly given: string[] | undefined;
 
-  constructor({ SESSION_SECRET }: Configuration, keys: SigningKeys) {
-    this.all = SESSION_SECRET?.split(',') ?? keys.derivedSecrets('agent session');
+  constructor(
+    { SESSION_SECRET }: Configuration,
+    private readonly keys: SigningKeys,
+  ) {
+    this.given = SESSION_SECRET?.split(',');
+  }
+
+  get all(): string[] {
+    return this.given ?? this.keys.derivedSecrets('agent session');
   }
 
   /** A signature of a text, for one purpose. */

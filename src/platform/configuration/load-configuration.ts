@@ -32,6 +32,15 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env):
   return configuration;
 }
 
+/** Seconds that an access token lives at most. Of the whole environment it reads only what says so: the rest need not be there. */
+export function longestAccessTokenLife(environment: NodeJS.ProcessEnv = process.env): number {
+  const names = ['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'].flatMap((name) => [name, `${name}_FILE`]);
+  const { CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL } = loadConfiguration(
+    Object.fromEntries(names.map((name) => [name, environment[name]])),
+  );
+  return Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL);
+}
+
 function given(name: string, environment: NodeJS.ProcessEnv, faults: string[]): string | undefined {
   const file = environment[`${name}_FILE`];
   // SIGNING_KEYS_FILE and REGISTRY_FILE are names of their own, not files that hold a path

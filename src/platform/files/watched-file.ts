@@ -1,0 +1,66 @@
+import { readFile } from 'node:fs/promises';
+import { Logger } from '@nestjs/common';
+import type { FileFaults, WatchedFileName } from './file-faults.js';
+
+/** Milliseconds between two looks. */
+const PERIOD = 2_000;
+
+/**
+ * A file that is looked at every 2 s: by its content, since a cluster replaces mounted files by swapping links. While it
+ * cannot be read or used, what was read before stays in force, one line says why, and a metric is raised.
+ */
+export class WatchedFile {
+  private readonly logger = new Logger('Files');
+  private timer: NodeJS.Timeout | undefined;
+  private told = '';
+
+  /**
+   * @param used the text that is in force
+   * @param use takes a new text; throws an Error, whose message holds no value of the file, when it cannot be used
+   */
+  constructor(
+    private readonly name: WatchedFileName,
+    private readonly path: string,
+    private used: string,
+    private readonly use: (text: string) => void | Promise<void>,
+    private readonly faults: FileFaults,
+  ) {
+    faults.set(name, false);
+  }
+
+  start(): void {
+    this.timer = setTimeout(() => void this.look().finally(() => this.timer && this.start()), PERIOD);
+    this.timer.unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  private async look(): Promise<void> {
+    try {
+      const text = await this.read();
+      if (text !== this.used) {
+        await this.use(text);
+        this.logger.log(`${this.name}: changed, and in force`);
+      }
+      this.used = text;
+      this.told = '';
+      this.faults.set(this.name, false);
+    } catch (error) {
+      this.faults.set(this.name, true);
+      const { message } = error as Error;
+      if (message !== this.told) this.logger.warn(`${this.name}: what was read before stays in force: ${message}`);
+      this.told = message;
+    }
+  }
+
+  private async read(): Promise<string> {
+    try {
+      return await readFile(this.path, 'utf8');
+    } catch {
+      throw new Error('the file cannot be read');
+    }
+  }
+}
