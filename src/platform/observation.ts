@@ -7,7 +7,8 @@ import { logMetrics } from './logging/log-metrics.js';
 import { RequestLog } from './logging/request-log.js';
 import { HttpMetrics } from './metrics/http-metrics.js';
 import { MetricsRegistry } from './metrics/metrics-registry.js';
-import { startTracing, type Tracing } from './tracing/tracing.js';
+import { startTracing } from './tracing/start-tracing.js';
+import type { Tracing } from './tracing/tracing.js';
 
 /** What a service tells of itself: each request in the log, in the metrics and, where that is wanted, as a trace. */
 export class Observation {

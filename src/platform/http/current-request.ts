@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { RequestTrace } from '../tracing/tracing.js';
 import type { Surface } from './surfaces.js';
 
 /** What is known of a request beyond its bytes; whoever learns more writes it here, for the log and the metrics. */
@@ -33,6 +32,13 @@ export interface FinishedRequest extends RequestRecord {
   status: number;
   /** From its headers to the last byte of its answer. */
   milliseconds: number;
+}
+
+/** The spans of one request. */
+export interface RequestTrace {
+  /** Does a part of the request's work as a span of its own, below the one it is part of. */
+  span<Result>(name: string, attributes: Record<string, string>, work: () => Promise<Result>): Promise<Result>;
+  end(request: FinishedRequest): void;
 }
 
 /** Ids of callers and meshes that are taken over: enough for a UUID or a trace id, too little for markup or a log line. */

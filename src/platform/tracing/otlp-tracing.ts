@@ -14,8 +14,8 @@ import {
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { FinishedRequest } from '../http/current-request.js';
-import type { RequestTrace, Tracing } from './tracing.js';
+import type { FinishedRequest, RequestTrace } from '../http/current-request.js';
+import type { Tracing } from './tracing.js';
 
 /** Milliseconds that a stop waits for a receiver that does not answer. */
 const LONGEST_STOP = 1_000;
