@@ -1,7 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { currentRequest } from '../platform/http/current-request.js';
+import { networkOf } from '../platform/rate-limit/network.js';
+import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import type { BrowserCredentials } from './identity-cookies.js';
@@ -47,6 +51,7 @@ export class Identities {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly audit: Audit,
+    private readonly limits: RateLimits,
   ) {
     this.insertIfAbsent = `INSERT ${database.ignore} ${INSERT}`;
   }
@@ -66,6 +71,7 @@ export class Identities {
 
   /** A new customer of a backend, whom no browser owns. */
   async create(organizationId: string): Promise<string> {
+    this.limit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
     await this.database.change(`INSERT ${INSERT}`, [entityId, null, organizationId, '', null, null, new Date(now)]);
@@ -86,6 +92,7 @@ export class Identities {
   }
 
   private async newBrowser({ organizationId, groupId }: Place): Promise<BrowserCredentials> {
+    this.limit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
     const secret = randomSecret('hex');
@@ -97,6 +104,7 @@ export class Identities {
 
   /** Of parallel first calls to a place one makes the identity, by the unique key; all get that one. */
   private async newIdentity(browserId: string, { organizationId, groupId }: Place): Promise<string> {
+    this.limit();
     const now = this.clock.now();
     const row = [uuidv7(now), browserId, organizationId, groupId, null, null, new Date(now)];
     const isNew = (await this.database.change(this.insertIfAbsent, row)) > 0;
@@ -104,6 +112,13 @@ export class Identities {
     if (!made) throw new Error('an identity vanished while it was made');
     if (isNew) this.tell('browser', made.entity_id, organizationId);
     return made.entity_id;
+  }
+
+  /** Before each INSERT: so many new customers of one network (contract, section 4). */
+  private limit(): void {
+    const request = currentRequest();
+    const wait = request ? this.limits.take('identities', networkOf(request.address)) : 0;
+    if (wait > 0) throw OAuthError.rateLimited(wait, 'identities');
   }
 
   private tell(kind: 'browser' | 'agent', id: string, organizationId: string): void {

@@ -121,6 +121,13 @@ export class OAuthError extends Error {
     return new OAuthError('temporarily_unavailable', 503, description, { headers, cause });
   }
 
+  /** More than a limit admits: 429, come again in so many seconds. */
+  static rateLimited(seconds: number, limit: string): OAuthError {
+    const headers = { 'Retry-After': String(seconds) };
+    const description = 'There were too many requests; try again later';
+    return new OAuthError('temporarily_unavailable', 429, description, { headers, reason: `limit: ${limit}` });
+  }
+
   /** Anything nobody foresaw: 500. The cause is only in the log. */
   static serverError(cause: unknown): OAuthError {
     return new OAuthError('server_error', 500, 'The service met an unexpected condition', { cause });

@@ -11,6 +11,7 @@ import { HealthController } from './health/health.controller.js';
 import { Readiness } from './health/readiness.js';
 import { MetricsController } from './metrics/metrics.controller.js';
 import { MetricsRegistry } from './metrics/metrics-registry.js';
+import { RateLimits } from './rate-limit/rate-limits.js';
 
 export interface PlatformOptions {
   configuration: Configuration;
@@ -49,8 +50,9 @@ export class PlatformModule {
         },
         Readiness,
         FileFaults,
+        RateLimits,
       ],
-      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileFaults],
+      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileFaults, RateLimits],
     };
   }
 }

@@ -7,6 +7,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { noteRequest } from '../platform/http/current-request.js';
+import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
 import type { Browser, GrantBody, Granted } from './grant.js';
@@ -46,6 +47,7 @@ export class TokenEndpoint {
     private readonly tokens: AccessTokens,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
+    private readonly limits: RateLimits,
   ) {}
 
   /** @throws OAuthError */
@@ -78,6 +80,8 @@ export class TokenEndpoint {
   private clientFor(grant: IndexedGrant, body: GrantBody, origin: string | undefined): ClientApplication {
     const client = this.registry.clientCalling(body.client_id, origin);
     noteRequest({ clientId: client.clientId });
+    const wait = this.limits.take('tokens', client.clientId);
+    if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
     if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri)) {
       throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
     }

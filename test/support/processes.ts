@@ -69,7 +69,7 @@ export interface ServiceProcess {
   terminate(): Promise<number | null>;
 }
 
-export const PORTS = { HOST: '127.0.0.1', PORT: '0', MANAGEMENT_PORT: '0' };
+export const PORTS = { HOST: '127.0.0.1', PORT: '0', MANAGEMENT_PORT: '0', RATE_LIMIT: 'off' };
 
 export async function startServiceProcess(environment: NodeJS.ProcessEnv, cwd?: string): Promise<ServiceProcess> {
   const process = TestProcess.start('main.js', [], { ...PORTS, ...environment }, cwd);

@@ -55,6 +55,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     PORT: '0',
     MANAGEMENT_PORT: '0',
     LOG_LEVEL: 'fatal',
+    RATE_LIMIT: 'off',
     ...options.environment,
   });
   const audit: AuditEntry[] = [];

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
+import { networkOf } from '../../platform/rate-limit/network.js';
+import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { hashPassword, isPasswordOf } from '../../registry/agent-password.js';
@@ -25,6 +27,7 @@ export class SignIn {
     private readonly attempts: SignInAttempts,
     private readonly cookies: PageCookies,
     private readonly audit: Audit,
+    private readonly limits: RateLimits,
   ) {}
 
   /** Wrong password and unknown email look and take the same. */
@@ -33,7 +36,8 @@ export class SignIn {
     const email = typedEmail.trim();
     const device = this.deviceOf(request, email);
     const address = request.ip ?? '';
-    const wait = this.attempts.begin(email, address, device);
+    const shared = this.limits.take('sign_in', `${sha256(email.toLowerCase())} ${networkOf(address)}`);
+    const wait = Math.max(shared, this.attempts.begin(email, address, device));
     if (wait > 0) {
       this.tell('limited', address);
       return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };

@@ -1,6 +1,6 @@
-import { isIPv4, isIPv6 } from 'node:net';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
+import { networkOf } from '../../platform/rate-limit/network.js';
 import { sha256 } from '../../platform/secret.js';
 
 interface Failures {
@@ -84,20 +84,4 @@ function limitsOf(email: string, address: string, knownDevice: string | undefine
     { key: `at ${network}`, free: 30, longest: 900 },
     { key: account, free: 100, longest: 30 },
   ];
-}
-
-/** One bucket for all addresses that one holder can take, however spelt: an IPv4 address, an IPv6 /64 (RFC 6177). */
-function networkOf(address: string): string {
-  const [bare = ''] = address.split('%', 1); // after it stands the zone
-  const ipv6 = isIPv4(bare) ? `::ffff:${bare}` : bare;
-  if (!isIPv6(ipv6)) return bare;
-  const groups = groupsOf(new URL(`http://[${ipv6}]`).hostname.slice(1, -1));
-  const isIpv4 = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
-  return groups.slice(0, isIpv4 ? 8 : 4).join(':');
-}
-
-/** The eight numbers of an IPv6 address in its canonical spelling (RFC 5952). */
-function groupsOf(ipv6: string): string[] {
-  const [left = [], right = []] = ipv6.split('::').map((half) => half.split(':').filter((group) => group !== ''));
-  return [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
 }

@@ -8,6 +8,7 @@ import { Clock } from '../../platform/clock.js';
 import { arrivalOf } from '../../platform/http/arrival.js';
 import { noteRequest } from '../../platform/http/current-request.js';
 import { PublicController } from '../../platform/http/surfaces.js';
+import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import { AgentTokenEndpoint, refuseClientOfTokens, type TokenPairResponse } from './agent-token.endpoint.js';
@@ -20,6 +21,7 @@ export class AgentTokenController {
     private readonly endpoint: AgentTokenEndpoint,
     private readonly clock: Clock,
     private readonly audit: Audit,
+    private readonly limits: RateLimits,
   ) {}
 
   @Post()
@@ -30,6 +32,8 @@ export class AgentTokenController {
     const arrivedAt = arrivalOf(request, this.clock);
     const client = this.clients.authenticate(authorization, sent);
     noteRequest({ clientId: client.clientId });
+    const wait = this.limits.take('tokens', client.clientId);
+    if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
     refuseClientOfTokens(client);
     switch (sent.grant_type) {
       case 'authorization_code':

@@ -1,6 +1,7 @@
 import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
 import { IsDatabaseUrl } from './database-url.js';
+import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
 import { Flag, IsHttpOrigin, IsHttpUrl, Whole } from './variable-rules.js';
 
@@ -109,6 +110,16 @@ export class Configuration {
     message: 'must be a number of proxies, or addresses separated by commas',
   })
   TRUST_PROXY?: string;
+
+  /** `off`, or how many new identities a network, token requests a client and sign-ins an account may have. */
+  @Transform(({ value }) => parseRateLimit(value))
+  @IsRateLimit()
+  RATE_LIMIT: RateLimitRules | 'off' = DEFAULT_LIMITS;
+
+  /** Redis, by which all processes share the limits; each counts alone when left out. */
+  @IsOptional()
+  @Matches(/^rediss?:\/\/\S+$/, { message: 'must be redis://host:port or rediss://…' })
+  REDIS_URL?: string;
 
   /** What stands before `cid` and `cst` in the names of the identity cookies. */
   @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, hyphens or underscores' })

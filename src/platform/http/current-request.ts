@@ -9,6 +9,8 @@ export interface RequestRecord {
   readonly id: string;
   readonly surface: Surface;
   readonly method: string;
+  /** The caller's address, as TRUST_PROXY lets it be known. */
+  readonly address: string;
   /** A grant of this service; never a name that a caller made up. */
   grant?: string;
   /** A registered application. */

@@ -119,7 +119,7 @@ export class Listener {
     const begun = performance.now();
     noteArrival(request);
     request.id = requestIdOf(request);
-    const record: RequestRecord = { id: request.id, surface: this.surface, method: request.method ?? '' };
+    const record = recordOf(this.surface, request);
     this.hooks.observer.begun(record, request);
     response.once('close', () => {
       const route = routeOf((request as Request).route?.path);
@@ -135,8 +135,8 @@ export class Listener {
     const refused = refuseBrokenRequest(error, socket, this.hooks.brokenRequest);
     if (!refused) return;
     const reason = error.code ?? error.message;
-    const about = { surface: this.surface, method: 'none', route: 'none', milliseconds: 0, error: 'invalid_request' };
-    this.hooks.observer.finished({ ...about, ...refused, reason });
+    const about = { surface: this.surface, method: 'none', address: '', route: 'none', milliseconds: 0 };
+    this.hooks.observer.finished({ ...about, ...refused, error: 'invalid_request', reason });
   }
 
   /** Those too that were opened in advance, as browsers and load balancers do: node takes them for requests. */
@@ -145,4 +145,17 @@ export class Listener {
     const silent = performance.now() - LONGEST_SILENCE;
     for (const [socket, opened] of this.connections) if (socket.bytesRead === 0 && opened < silent) socket.destroy();
   }
+}
+
+function recordOf(surface: Surface, request: IncomingMessage): RequestRecord {
+  const { id, method = '' } = request;
+  return {
+    id,
+    surface,
+    method,
+    /** Asked for by few, and not for nothing. */
+    get address() {
+      return (request as Request).ip ?? '';
+    },
+  };
 }

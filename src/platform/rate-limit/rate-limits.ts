@@ -1,0 +1,62 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Counter, Gauge } from 'prom-client';
+import { Clock } from '../clock.js';
+import { Configuration } from '../configuration/configuration.js';
+import type { LimitName } from '../configuration/rate-limit-rule.js';
+import { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { LimitCounts } from './limit-counts.js';
+import { SharedCounts } from './shared-counts.js';
+
+/** The limits of RATE_LIMIT, shared by all processes where REDIS_URL is set (docs/decisions/0014-rate-limits.md). */
+@Injectable()
+export class RateLimits implements OnApplicationShutdown {
+  private readonly counts = new LimitCounts();
+  private readonly shared: SharedCounts | undefined;
+  private readonly limited: Counter<'limit'>;
+
+  constructor(
+    private readonly configuration: Configuration,
+    private readonly clock: Clock,
+    metrics: MetricsRegistry,
+  ) {
+    const { REDIS_URL } = configuration;
+    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, this.counts);
+    const isUp = () => this.shared?.isUp ?? true;
+    this.limited = new Counter({
+      name: 'cas_rate_limited_total',
+      help: 'Requests refused by a limit.',
+      labelNames: ['limit'],
+      registers: [metrics],
+    });
+    new Gauge({
+      name: 'cas_rate_limit_store_up',
+      help: '0 while REDIS_URL is away, and each process limits by what it counts itself.',
+      registers: [metrics],
+      collect() {
+        this.set(Number(isUp()));
+      },
+    });
+  }
+
+  onApplicationShutdown(): void {
+    this.shared?.stop();
+  }
+
+  /**
+   * Counts one more of what a limit is for.
+   *
+   * @param key whose: short, and of a form that callers cannot make up without end
+   * @returns seconds until it may be again; 0 when it may be now
+   */
+  take(limit: LimitName, key: string): number {
+    const { RATE_LIMIT } = this.configuration;
+    if (RATE_LIMIT === 'off') return 0;
+    const { count, seconds } = RATE_LIMIT[limit];
+    const length = seconds * 1000;
+    const now = this.clock.now();
+    const window = Math.floor(now / length);
+    if (this.counts.add(`${limit}:${key}`, window, length) <= count) return 0;
+    this.limited.inc({ limit });
+    return Math.ceil(((window + 1) * length - now) / 1000);
+  }
+}

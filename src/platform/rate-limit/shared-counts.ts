@@ -1,0 +1,77 @@
+import { Logger } from '@nestjs/common';
+import { Redis } from 'ioredis';
+import type { LimitCounts, Untold } from './limit-counts.js';
+
+/** Milliseconds between two exchanges with the other processes, and for one. */
+const PERIOD = 100;
+const DEADLINE = 500;
+/** Keys in one exchange. */
+const BATCH = 1_000;
+const PREFIX = 'cas:limit:';
+
+/**
+ * Shares counts with the other processes by Redis, ten times a second. No request ever waits for it: while it is away each
+ * process goes on with what it knows, and counts alone.
+ */
+export class SharedCounts {
+  private readonly logger = new Logger('RateLimits');
+  private readonly redis: Redis;
+  private readonly timer: NodeJS.Timeout;
+  private exchange: Promise<void> | undefined;
+  /** Whether the last exchange succeeded. */
+  isUp = true;
+
+  constructor(
+    url: string,
+    private readonly counts: LimitCounts,
+  ) {
+    this.redis = new Redis(url, {
+      connectTimeout: 1_000,
+      commandTimeout: DEADLINE,
+      maxRetriesPerRequest: 0,
+      enableOfflineQueue: false,
+      retryStrategy: () => 1_000,
+    });
+    this.redis.on('error', () => undefined); // told below, once
+    this.timer = setInterval(() => this.tell(), PERIOD);
+    this.timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.redis.disconnect();
+  }
+
+  private tell(): void {
+    this.exchange ??= this.exchangeCounts().finally(() => {
+      this.exchange = undefined;
+    });
+  }
+
+  private async exchangeCounts(): Promise<void> {
+    const untold = this.counts.untold(BATCH);
+    try {
+      if (untold.length > 0) await this.add(untold);
+      else await this.redis.ping();
+      if (!this.isUp) this.logger.log('REDIS_URL: back; limits are shared again');
+      this.isUp = true;
+    } catch {
+      for (const each of untold) this.counts.kept(each);
+      // the library's message may hold the address, and its password
+      if (this.isUp) this.logger.warn('REDIS_URL: away; each process limits by what it counts itself');
+      this.isUp = false;
+    }
+  }
+
+  private async add(untold: Untold[]): Promise<void> {
+    const pipeline = this.redis.pipeline();
+    for (const { key, window, length, own } of untold) {
+      const name = `${PREFIX}${key}:${window}`;
+      pipeline.incrby(name, own).pexpire(name, 2 * length);
+    }
+    const results = (await pipeline.exec()) ?? [];
+    const failed = results.find(([error]) => error);
+    if (failed) throw failed[0];
+    for (const [index, each] of untold.entries()) this.counts.told(each, Number(results[2 * index]?.[1]));
+  }
+}
