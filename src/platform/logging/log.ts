@@ -54,12 +54,8 @@ export function commandLog(configuration: Configuration): Log {
 }
 
 function readableLog(configuration: Configuration, channel: 1 | 2): Log {
-  const stream = pretty({
-    destination: channel,
-    sync: true,
-    ignore: 'surface',
-    colorize: process.stdout.isTTY ?? false,
-  });
+  const colorize = process.stdout.isTTY ?? false;
+  const stream = pretty({ destination: channel, sync: true, singleLine: true, ignore: 'surface', colorize });
   return { logger: loggerOn(configuration, stream), lost: 0, flush: () => undefined };
 }
 
