@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { buildIfStale } from './build.js';
 import { findChromium } from './chromium.js';
 import { findMariadb, startMariadb } from './mariadb.js';
+import { findRedis } from './redis.js';
 
 const PROJECT = dirname(import.meta.dirname);
 const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs');
@@ -24,19 +25,35 @@ const WITHOUT_BROWSER = [
   'or set      TEST_CHROMIUM=/path/to/chromium',
 ];
 
+const WITHOUT_REDIS = [
+  'The tests of shared rate limits did NOT run: no Redis server was found.',
+  'To run them: apt-get install redis-server',
+  'or set       TEST_REDIS_SERVER=/path/to/redis-server',
+];
+
 process.exitCode = await main(process.argv.slice(2));
 
 /** @param {string[]} args */
 async function main(args) {
   if (!build()) return 1;
   const chromium = process.env.TEST_CHROMIUM || findChromium({ install: true });
+  const redis = process.env.TEST_REDIS_SERVER || findRedis({ install: true });
   const database = await provideDatabase();
   const folder = mkdtempSync(join(tmpdir(), 'vitest-'));
   const report = join(folder, 'report.json');
   try {
-    const env = { ...process.env, TEST_CHROMIUM: chromium, TEST_DATABASE_URL: database?.url };
+    const env = {
+      ...process.env,
+      TEST_CHROMIUM: chromium,
+      TEST_REDIS_SERVER: redis,
+      TEST_DATABASE_URL: database?.url,
+    };
     const code = await vitest([...args, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], env);
-    const missing = [...(database ? [] : WITHOUT_DATABASE), ...(chromium ? [] : WITHOUT_BROWSER)];
+    const missing = [
+      ...(database ? [] : WITHOUT_DATABASE),
+      ...(chromium ? [] : WITHOUT_BROWSER),
+      ...(redis ? [] : WITHOUT_REDIS),
+    ];
     if (missing.length > 0) console.error(framed(missing));
     if (existsSync(report)) console.log(summary(report, code));
     return code === 0 && missing.length > 0 && process.env.CI === 'true' ? 1 : code;

@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Audit } from '../../src/audit/audit.js';
+import type { AuditEntry } from '../../src/audit/audit-event.js';
+import {
+  AgentBrowser,
+  bearer,
+  claimsOf,
+  codeOf,
+  exchangeCode,
+  FOR_PUBLIC,
+  implicitToken,
+  refresh,
+} from '../support/agents.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { basic, manage } from '../support/management.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, PUBLIC_SITE } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-token-of-the-audit-test';
+const SLOW = { timeout: 30_000 };
+
+describe('the audit', SLOW, () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ environment: { ADMIN_TOKEN } });
+  });
+  afterAll(() => service.stop());
+  beforeEach(() => {
+    service.audit.length = 0;
+  });
+
+  const events = () => service.audit.map(({ event }) => event);
+  const only = (event: string): AuditEntry => {
+    const found = service.audit.filter((entry) => entry.event === event);
+    expect(found).toHaveLength(1);
+    return found[0] as AuditEntry;
+  };
+  const customer = (id: string) => ({ kind: 'customer', id });
+
+  it('tells of a new customer and of its token, with the request they came of', async () => {
+    const answer = await service.post(TOKEN, cookieBody());
+    const about = {
+      outcome: 'success',
+      subject: customer(answer.body.entity_id),
+      organizationId: ACME,
+      clientId: ACME_SITE,
+      grant: 'cookie',
+      requestId: answer.headers.get('x-request-id'),
+    };
+    expect(service.audit).toEqual([
+      { event: 'identity.created', actor: { kind: 'browser' }, ...about },
+      {
+        event: 'token.issued',
+        actor: { kind: 'customer' },
+        ...about,
+        details: { jti: claimsOf(answer.body.access_token).jti },
+      },
+    ]);
+  });
+
+  it('tells of no new customer when one returns, and of one alone when its first calls race', async () => {
+    const first = await service.post(TOKEN, cookieBody());
+    const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
+    service.audit.length = 0;
+    await service.post(TOKEN, cookieBody(), { cookie });
+    expect(events()).toEqual(['token.issued']);
+    const inGroup = () =>
+      service.post(`/v2/customer/${ACME}/support/token`, cookieBody({ organization_id: undefined }), { cookie });
+    await Promise.all(Array.from({ length: 10 }, inGroup));
+    expect(events().filter((event) => event === 'identity.created')).toHaveLength(1);
+  });
+
+  it('tells nothing of what is refused', async () => {
+    await service.post(TOKEN, cookieBody({ client_id: 'nobody' }));
+    await service.post(TOKEN, '{');
+    await service.send('GET', '/v2/customer/info', bearer('dev:x.y.z'));
+    expect(service.audit).toEqual([]);
+  });
+
+  it('tells of a transfer: issued, redeemed, replayed', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const code = await transferToken(service, access_token);
+    const redeemed = await redeem(service, code);
+    await redeem(service, code);
+    const { jti } = claimsOf(redeemed.body.access_token);
+    const about = { actor: { kind: 'client', id: ACME_SITE }, subject: customer(entity_id), organizationId: ACME };
+    expect(only('transfer_token.issued')).toMatchObject({ outcome: 'success', ...about });
+    expect(only('transfer_token.redeemed')).toMatchObject({ outcome: 'success', ...about, details: { jti } });
+    expect(only('transfer_token.replayed')).toMatchObject({ outcome: 'failure', ...about, details: { jti } });
+  });
+
+  it('tells of an agent: signed in, consent, code, tokens, refresh, its reuse, signed out', async () => {
+    const browser = new AgentBrowser(service);
+    const code = await codeOf(browser);
+    const pair = await exchangeCode(service, code);
+    const agent = { kind: 'agent', id: pair.body.account_id };
+    expect(only('sign_in.succeeded')).toMatchObject({ actor: agent, subject: agent, organizationId: ACME });
+    expect(only('authorization_code.issued')).toMatchObject({ subject: agent, clientId: ACME_BACKEND });
+    expect(only('authorization_code.redeemed')).toMatchObject({ subject: agent, grant: 'authorization_code' });
+    expect(only('token.issued')).toMatchObject({ actor: agent, grant: 'authorization_code', clientId: ACME_BACKEND });
+    await refresh(service, pair.body.refresh_token);
+    expect(only('refresh_token.redeemed')).toMatchObject({ subject: agent, outcome: 'success' });
+    service.clock.move(60);
+    await refresh(service, pair.body.refresh_token);
+    expect(only('refresh_token.replayed')).toMatchObject({ subject: agent, outcome: 'failure' });
+    const page = await browser.open(FOR_PUBLIC);
+    await browser.submit(page, { decision: 'allow' }, '/consent');
+    expect(only('consent.given')).toMatchObject({ actor: agent, clientId: PUBLIC_SITE });
+    service.clock.reset();
+  });
+
+  it('tells of a sign-in that failed, with the address, and of an unknown email nothing that names anybody', async () => {
+    const browser = new AgentBrowser(service);
+    await browser.signIn({ ...ACME_AGENT, password: 'wrong' });
+    expect(only('sign_in.failed')).toMatchObject({
+      outcome: 'failure',
+      subject: { kind: 'agent', id: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+      details: { address: '127.0.0.1' },
+    });
+    service.audit.length = 0;
+    await browser.signIn({ email: 'nobody@acme.example', password: 'wrong' });
+    expect(only('sign_in.failed')).toMatchObject({ actor: { kind: 'agent', id: undefined } });
+    expect(only('sign_in.failed').subject).toBeUndefined();
+  });
+
+  it.each(['customer', 'agent', 'client', 'operator'])('tells who has ended a token: %s', async (kind) => {
+    const { access_token, entity_id } = await newCustomer(service);
+    const agentToken = await implicitToken(service);
+    const pair = await exchangeCode(service, await codeOf(new AgentBrowser(service)));
+    service.audit.length = 0;
+    const revoke = (headers: Record<string, string>, token: string) =>
+      manage(service, 'POST', '/oauth2/revoke', headers, { token });
+    if (kind === 'customer') await service.send('DELETE', '/v2/customer/token', bearer(access_token));
+    if (kind === 'agent') await service.send('DELETE', '/v2/token', bearer(agentToken));
+    if (kind === 'client') await revoke(basic(ACME_BACKEND, BACKEND_SECRET), pair.body.access_token);
+    if (kind === 'operator') await revoke({ authorization: `Bearer ${ADMIN_TOKEN}` }, access_token);
+    const id = { customer: entity_id, agent: claimsOf(agentToken).sub, client: ACME_BACKEND }[kind];
+    expect(only('token.revoked')).toMatchObject({
+      actor: { kind, ...(id !== undefined && { id }) },
+      subject: { kind: 'token' },
+    });
+  });
+
+  it('tells of a customer who was erased', async () => {
+    const { entity_id } = await newCustomer(service);
+    const path = `/admin/identities/${entity_id}`;
+    await manage(service, 'DELETE', path, { authorization: `Bearer ${ADMIN_TOKEN}` });
+    expect(only('identity.erased')).toMatchObject({
+      actor: { kind: 'operator' },
+      subject: customer(entity_id),
+      organizationId: ACME,
+    });
+  });
+
+  it('never holds an email, a token or a code', async () => {
+    const pair = await exchangeCode(service, await codeOf(new AgentBrowser(service)));
+    const text = JSON.stringify(service.audit);
+    expect(text).toContain(pair.body.account_id);
+    for (const secret of ['@', pair.body.access_token, pair.body.refresh_token, 'eyJ'])
+      expect(text).not.toContain(secret);
+  });
+});
+
+describe('an audit sink that throws', () => {
+  it('harms neither the answer nor the other sinks', () => {
+    const told: AuditEntry[] = [];
+    const broken = {
+      write() {
+        throw new Error('the queue is full');
+      },
+    };
+    const audit = new Audit([broken, { write: (entry) => void told.push(entry) }]);
+    audit.record({ event: 'sign_out', outcome: 'success', actor: { kind: 'agent' } });
+    expect(told).toHaveLength(1);
+  });
+});

@@ -1,0 +1,373 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  AgentBrowser,
+  AS_BACKEND,
+  askToken,
+  bearer,
+  codeOf,
+  exchangeCode,
+  implicitToken,
+  refresh,
+} from '../support/agents.js';
+import { basic, manage } from '../support/management.js';
+import { environmentOf, PORTS, type ServiceProcess, startServiceProcess, TestProcess } from '../support/processes.js';
+import { RawConnection } from '../support/raw-http.js';
+import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/registry.js';
+import { request, startTestService, type TestService } from '../support/service.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const SLOW = { timeout: 60_000 };
+const ADMIN_TOKEN = 'operator-token-that-nobody-else-knows';
+const SERVER_SECRET = 'resource-server-secret-of-the-test';
+const FIELDS = [
+  ...['level', 'time', 'msg', 'request_id', 'surface', 'method', 'route', 'status', 'duration_ms'],
+  ...['client_id', 'organization_id', 'grant', 'error', 'reason', 'fault'],
+];
+const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
+
+interface Line extends Record<string, unknown> {
+  level: string;
+  msg?: string;
+  stream?: string;
+}
+
+/** The routes of both ports, as `surface METHOD pattern`. */
+function routesOf({ application }: TestService): string[] {
+  const { stack } = application.getHttpAdapter().getInstance().router;
+  return stack.flatMap(({ route }: { route?: { path: string; methods: Record<string, boolean> } }) => {
+    const [, surface, pattern] = /^\/(public|management)(.*)$/.exec(route?.path ?? '') ?? [];
+    return Object.keys(route?.methods ?? {}).map(
+      (method) => `${surface} ${method.toUpperCase()} ${pattern?.replace(/\/$/, '') || '/'}`,
+    );
+  });
+}
+
+describe('no body, query, header value, token, code, cookie, password or e-mail is ever logged', SLOW, () => {
+  const MARK = 'MARKEDSECRET';
+  const secrets = new Set<string>([
+    MARK,
+    ACME_AGENT.password,
+    ACME_AGENT.email,
+    BACKEND_SECRET,
+    ADMIN_TOKEN,
+    SERVER_SECRET,
+  ]);
+  let database: TestDatabase;
+  let service: ServiceProcess;
+  let routes: string[];
+  let lines: Line[];
+  let output: string;
+
+  beforeAll(async () => {
+    const inProcess = await startTestService();
+    routes = routesOf(inProcess);
+    await inProcess.stop();
+    database = await createTestDatabase();
+    const registry = testRegistry();
+    registry.resource_servers.push({ id: 'chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
+    service = await startServiceProcess({
+      ...environmentOf(database),
+      NODE_ENV: 'production',
+      LOG_LEVEL: 'trace',
+      AUTH_URL: 'https://auth.example',
+      MIGRATE_ON_START: 'true',
+      ADMIN_TOKEN,
+      REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), registry),
+    });
+    await callEverything();
+    await liveALife();
+    await sendWhatIsNoRequest();
+    await service.terminate();
+    const { stdout, stderr } = service.process;
+    output = stdout + stderr;
+    lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+  }, SLOW.timeout);
+  afterAll(() => database.remove());
+
+  /** The parts of tokens and cookies, but for the ids in them, which are no secrets. */
+  const keep = (...values: unknown[]) => {
+    const parts = values.flatMap((value) => String(value).split(/[:.]/));
+    for (const part of parts) if (part.length > 15 && !/^[0-9a-f-]{36}$/.test(part)) secrets.add(part);
+  };
+
+  /** Each route, and addresses that are none, with marks wherever a caller can put them. */
+  async function callEverything(): Promise<void> {
+    const headers = {
+      authorization: `Bearer dev:${MARK}`,
+      cookie: `__svc_cid=${MARK}; __svc_cst=${MARK}; agent_session=${MARK}`,
+      origin: `https://${MARK.toLowerCase()}.example`,
+      'user-agent': MARK,
+      'x-forwarded-for': MARK,
+      'x-request-id': `${MARK} ${MARK}`,
+      traceparent: MARK,
+      referer: `https://x.example/${MARK}`,
+    };
+    const fields = ['grant_type', 'client_id', 'code', 'refresh_token', 'token', 'email', 'password', 'csrf', 'state'];
+    const marked = Object.fromEntries([...fields, ...Object.keys(BODY)].map((name) => [name, MARK]));
+    const bodies = [JSON.stringify(marked), JSON.stringify({ ...BODY, redirect_uri: MARK }), `{"${MARK}`];
+    bodies.push(new URLSearchParams(marked).toString(), MARK.repeat(2_000));
+    const addresses = routes.map((route) => route.split(' ') as [string, string, string]);
+    addresses.push(
+      ['public', 'POST', `/${MARK}`],
+      ['public', 'PUT', '/v2/token'],
+      ['management', 'GET', `/${MARK}/%zz`],
+    );
+    for (const [surface, method, pattern] of addresses) {
+      const path = pattern.replace(/:\w+/g, MARK);
+      const base = surface === 'public' ? service.url : service.managementUrl;
+      for (const body of method === 'GET' ? [undefined] : bodies) {
+        for (const more of [headers, { ...headers, authorization: `Basic ${btoa(`${MARK}:${MARK}`)}` }, {}]) {
+          await request(`${base}${path}?secret=${MARK}&client_id=${MARK}`, {
+            method,
+            headers: more,
+            ...(body && { body }),
+          });
+        }
+      }
+    }
+  }
+
+  /** What really happens, whose secrets are real. */
+  async function liveALife(): Promise<void> {
+    const post: TestService['post'] = (path, body, headers = {}) =>
+      request(service.url + path, {
+        method: 'POST',
+        headers,
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      });
+    const send: TestService['send'] = (method, path, headers = {}) => request(service.url + path, { method, headers });
+    const asTest = { ...service, post, send } as unknown as TestService;
+    const first = await post('/v2/customer/token', BODY);
+    keep(first.body.access_token, first.cookies[1]?.split(/[=;]/)[1]);
+    const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
+    expect((await post('/v2/customer/token', BODY, { cookie })).body.entity_id).toBe(first.body.entity_id);
+    await post(`/v2/customer/${ACME}/support/token`, { ...BODY, organization_id: undefined }, { cookie });
+    const { access_token } = await newCustomer(asTest);
+    const code = await transferToken(asTest, access_token);
+    const redeemed = await redeem(asTest, code);
+    keep(access_token, code, redeemed.body.access_token);
+    expect(redeemed.status).toBe(200);
+    await sleep(50);
+    expect((await redeem(asTest, code)).status).toBe(400);
+    await send('GET', '/v2/customer/info', bearer(access_token));
+    const agent = await implicitToken(asTest);
+    keep(agent);
+    await post('/v2/customer/token', { ...BODY, grant_type: 'agent_token' }, bearer(agent));
+    const browser = new AgentBrowser(asTest);
+    await browser.signIn({ ...ACME_AGENT, password: MARK });
+    const authorization = await codeOf(browser);
+    const pair = await exchangeCode(asTest, authorization);
+    const next = await refresh(asTest, pair.body.refresh_token);
+    keep(
+      authorization,
+      pair.body.access_token,
+      pair.body.refresh_token,
+      next.body.access_token,
+      next.body.refresh_token,
+    );
+    for (const value of browser.cookies.values()) keep(value);
+    await askToken(asTest, { ...AS_BACKEND, client_secret: MARK, grant_type: 'refresh_token', refresh_token: MARK });
+    for (const token of [access_token, MARK]) {
+      await manage(service, 'POST', '/oauth2/introspect', basic('chat-api', SERVER_SECRET), { token });
+      await manage(service, 'POST', '/oauth2/revoke', { authorization: `Bearer ${ADMIN_TOKEN}` }, { token });
+    }
+    const operator = { authorization: `Bearer ${ADMIN_TOKEN}` };
+    await manage(service, 'GET', `/admin/identities/${first.body.entity_id}`, operator);
+    await manage(service, 'DELETE', `/admin/identities/${first.body.entity_id}`, operator);
+    await send('DELETE', '/v2/token', bearer(agent));
+    for (const path of ['/health/live', '/health/ready', '/metrics']) await manage(service, 'GET', path);
+    const [key] = JSON.parse(readFileSync(join(database.folder, 'keys.json'), 'utf8')).keys;
+    keep(key.d);
+    if (database.url.startsWith('m')) secrets.add(`:${new URL(database.url).password}@`);
+  }
+
+  async function sendWhatIsNoRequest(): Promise<void> {
+    for (const bytes of [
+      `${MARK}\r\n\r\n`,
+      `GET /${MARK} HTTP/1.1\r\n\r\n`,
+      `GET / HTTP/1.1\r\nX: ${MARK.repeat(2_000)}\r\n\r\n`,
+    ]) {
+      const connection = await RawConnection.open(service.url);
+      connection.send(bytes);
+      await sleep(100);
+    }
+    const leaving = connect(Number(new URL(service.url).port), '127.0.0.1');
+    await once(leaving, 'connect');
+    leaving.write(`POST /v2/customer/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n${MARK}`);
+    await sleep(100);
+    leaving.destroy();
+    await sleep(100);
+  }
+
+  it('in plain, in base64, or percent-encoded', () => {
+    const forms = (text: string) => [text, btoa(text), encodeURIComponent(text), text.toLowerCase()];
+    expect([...secrets].filter((secret) => forms(secret).some((form) => output.includes(form)))).toEqual([]);
+    expect(secrets.size).toBeGreaterThan(20);
+  });
+
+  it('while every route of both ports has its lines, each with the documented fields alone', () => {
+    const told = lines.filter(({ msg }) => msg === 'request');
+    const seen = new Set(told.map(({ surface, method, route }) => `${surface} ${method} ${route}`));
+    expect(routes.filter((route) => !seen.has(route))).toEqual([]);
+    expect(routes.length).toBeGreaterThan(15);
+    for (const line of told) expect(FIELDS).toEqual(expect.arrayContaining(Object.keys(line)));
+    expect(new Set(told.map(({ route }) => route))).toEqual(
+      new Set([...routes.map((each) => each.split(' ')[2]), 'none']),
+    );
+  });
+
+  it('while the private reason of each refusal is told, and what is no request too', () => {
+    const told = (error: string, reason: string) =>
+      lines.some((line) => line.error === error && line.reason === reason);
+    expect(told('invalid_grant', 'code: replayed')).toBe(true);
+    expect(told('invalid_token', 'no bearer in the Authorization header') || told('invalid_token', 'no bearer')).toBe(
+      true,
+    );
+    expect(told('invalid_request', 'HPE_HEADER_OVERFLOW')).toBe(true);
+    expect(lines.filter(({ status }) => status === 499)).toMatchObject([
+      { route: '/v2/customer/token', method: 'POST' },
+    ]);
+    expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
+  it('while audit events stand in a stream of their own', () => {
+    const audit = lines.filter(({ stream }) => stream === 'audit');
+    const names = new Set(audit.map(({ event }) => event));
+    for (const event of [
+      'identity.created',
+      'token.issued',
+      'transfer_token.replayed',
+      'sign_in.failed',
+      'identity.erased',
+    ]) {
+      expect(names).toContain(event);
+    }
+  });
+});
+
+describe('a request line', SLOW, () => {
+  it.each([
+    ['X-Request-Id where it is well-formed', { 'x-request-id': 'abc-123_45.6' }, /^abc-123_45\.6$/],
+    ['the trace of traceparent', { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01` }, /^(ab){16}$/],
+    ['a UUID where both are malformed', { 'x-request-id': 'a b', traceparent: '00-x' }, /^[0-9a-f-]{36}$/],
+    [
+      'a UUID where the trace is all zeros',
+      { traceparent: `00-${'00'.repeat(16)}-${'cd'.repeat(8)}-01` },
+      /^[0-9a-f-]{36}$/,
+    ],
+  ])('carries %s, as the answer does', async (_rule, headers, id) => {
+    const service = await startTestService();
+    const answer = await service.send('GET', '/nothing', headers as Record<string, string>);
+    expect(answer.headers.get('x-request-id')).toMatch(id);
+    expect(answer.body.request_id).toBe(answer.headers.get('x-request-id'));
+    await service.stop();
+  });
+});
+
+describe('a log that cannot be written', SLOW, () => {
+  async function startWith(stdout: number | 'pipe', database: TestDatabase) {
+    const env = {
+      PATH: process.env.PATH,
+      ...PORTS,
+      ...environmentOf(database),
+      MANAGEMENT_PORT: '0',
+      NODE_ENV: 'production',
+      AUTH_URL: 'https://auth.example',
+      MIGRATE_ON_START: 'true',
+      REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml')),
+      PORT: String(20_000 + Math.floor(Math.random() * 10_000)),
+    };
+    const child = spawn(process.execPath, ['dist/main.js'], { env, stdio: ['ignore', stdout, 'pipe'] });
+    let stderr = '';
+    child.stderr?.setEncoding('utf8').on('data', (text) => {
+      stderr += text;
+    });
+    const url = `http://127.0.0.1:${env.PORT}`;
+    for (let waited = 0; waited < 20_000; waited += 100) {
+      if (
+        await fetch(`${url}/.well-known/jwks.json`).then(
+          (answer) => answer.ok,
+          () => false,
+        )
+      )
+        break;
+      await sleep(100);
+    }
+    const ask = async () => {
+      const answer = await fetch(`${url}/v2/customer/token`, { method: 'POST', body: JSON.stringify(BODY) });
+      await answer.arrayBuffer();
+      return answer.status;
+    };
+    return { child, ask, stderr: () => stderr };
+  }
+
+  it.each(['a full disk', 'a reader that hangs'])('for %s keeps no request from being answered', async (fault) => {
+    const database = await createTestDatabase();
+    const full = fault === 'a full disk' ? openSync('/dev/full', 'w') : undefined;
+    const { child, ask, stderr } = await startWith(full ?? 'pipe', database);
+    try {
+      const statuses = new Set<number>();
+      for (let round = 0; round < 40; round++) {
+        for (const status of await Promise.all(Array.from({ length: 25 }, ask))) statuses.add(status);
+      }
+      expect([...statuses]).toEqual([200]);
+      if (full !== undefined) {
+        expect(stderr()).toBe(
+          'stdout: the log cannot be written (ENOSPC); 4 MiB of it are kept, and the service goes on\n',
+        );
+      }
+      expect(child.exitCode).toBe(null);
+    } finally {
+      child.kill('SIGKILL');
+      if (full !== undefined) closeSync(full);
+      await database.remove();
+    }
+  });
+
+  it('ends with its last lines when the process is asked to end', async () => {
+    const database = await createTestDatabase();
+    const environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
+    const service = await startServiceProcess({ ...environment, MIGRATE_ON_START: 'true' });
+    const last = request(`${service.url}/last-request`, { headers: { 'x-request-id': 'the-very-last' } });
+    await last;
+    expect(await service.terminate()).toBe(0);
+    expect(service.process.stdout).toContain('"request_id":"the-very-last"');
+    await database.remove();
+  });
+
+  it('is made of readable lines in development', async () => {
+    const database = await createTestDatabase();
+    const service = await startServiceProcess({ ...environmentOf(database), MIGRATE_ON_START: 'true' });
+    await request(`${service.url}/nothing`, {});
+    await service.process.says(/^\[[\d:.]+\] INFO: request \{.*"status":404/m);
+    await service.terminate();
+    await database.remove();
+  });
+});
+
+it('LOG_LEVEL silences request lines, and no audit event', SLOW, async () => {
+  const database = await createTestDatabase();
+  const { stdout } = await TestProcess.start('cli.js', ['keys', 'generate'], {}).ended;
+  expect(stdout).not.toContain('"stream"');
+  const environment = {
+    ...environmentOf(database),
+    NODE_ENV: 'production',
+    AUTH_URL: 'https://auth.example',
+    LOG_LEVEL: 'fatal',
+  };
+  const registry = writeRegistry(join(database.folder, 'registry.yaml'));
+  await TestProcess.start('cli.js', ['migrate'], environment).ended;
+  const applied = await TestProcess.start('cli.js', ['registry', 'apply', registry], environment).ended;
+  expect(applied.stderr).toContain('"event":"registry.changed"');
+  await database.remove();
+});

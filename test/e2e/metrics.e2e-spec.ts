@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AgentBrowser, bearer, codeOf, exchangeCode, implicitToken } from '../support/agents.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management.js';
+import { ACME_AGENT } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { onMariadb } from '../support/test-database.js';
+import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const SAMPLE =
+  /^([a-zA-Z_:][\w:]*)(\{(?:[a-z_]\w*="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (-?[\d.]+(?:e[+-]?\d+)?|[+-]Inf|NaN)$/;
+
+describe('/metrics on the management port', { timeout: 60_000 }, () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService();
+  });
+  afterAll(() => service.stop());
+
+  const scrape = async () => (await manage(service, 'GET', '/metrics')).text;
+
+  async function samples(): Promise<Map<string, number>> {
+    const lines = (await scrape()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return new Map(
+      lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+    );
+  }
+
+  /** How far a sample has risen by what is done. */
+  async function rise(name: string, work: () => Promise<unknown>): Promise<number> {
+    const before = (await samples()).get(name) ?? 0;
+    await work();
+    return ((await samples()).get(name) ?? 0) - before;
+  }
+
+  it('is text as Prometheus reads it, with a type and a help for each metric', async () => {
+    const answer = await manage(service, 'GET', '/metrics');
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    for (const line of answer.text.split('\n').filter(Boolean))
+      expect(line).toMatch(line.startsWith('#') ? /^# (HELP|TYPE) / : SAMPLE);
+    expect((await service.send('GET', '/metrics')).status).toBe(404);
+  });
+
+  it.each([
+    ['cas_tokens_issued_total{grant="cookie"}', async () => newCustomer(service)],
+    ['cas_identities_created_total{grant="cookie"}', async () => newCustomer(service)],
+    ['cas_tokens_issued_total{grant="implicit"}', async () => implicitToken(service)],
+    ['cas_sign_ins_total{outcome="succeeded"}', async () => implicitToken(service)],
+    [
+      'cas_sign_ins_total{outcome="failed"}',
+      async () => new AgentBrowser(service).signIn({ ...ACME_AGENT, password: 'wrong' }),
+    ],
+    [
+      'cas_code_redemptions_total{kind="transfer_token",outcome="redeemed"}',
+      async () => redeem(service, await transferToken(service, (await newCustomer(service)).access_token)),
+    ],
+    [
+      'cas_code_redemptions_total{kind="authorization_code",outcome="redeemed"}',
+      async () => exchangeCode(service, await codeOf(new AgentBrowser(service))),
+    ],
+    [
+      'cas_revocations_total{kind="token"}',
+      async () => service.send('DELETE', '/v2/customer/token', bearer((await newCustomer(service)).access_token)),
+    ],
+    [
+      'http_requests_total{surface="public",method="POST",route="/v2/customer/token",grant="cookie",status="200"}',
+      async () => newCustomer(service),
+    ],
+    [
+      'http_requests_total{surface="public",method="POST",route="/v2/customer/token",grant="",status="400"}',
+      async () => service.post(TOKEN, '{'),
+    ],
+    [
+      'http_request_duration_seconds_count{surface="public",route="/v2/customer/token",grant="cookie"}',
+      async () => newCustomer(service),
+    ],
+    [
+      'http_requests_total{surface="public",method="PUT",route="none",grant="",status="405"}',
+      async () => service.send('PUT', TOKEN),
+    ],
+  ])('%s counts what it says', async (name, work) => {
+    expect(await rise(name, work)).toBe(1);
+  });
+
+  it('counts replays', async () => {
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    await redeem(service, code);
+    const name = 'cas_code_redemptions_total{kind="transfer_token",outcome="replayed"}';
+    expect(await rise(name, () => redeem(service, code))).toBe(1);
+  });
+
+  it('counts the statements of a new customer: one', async () => {
+    expect(await rise('cas_database_statements_total{outcome="done"}', () => newCustomer(service))).toBe(1);
+  });
+
+  it('shows the pool, the registry, the event loop and the log', async () => {
+    const now = await samples();
+    expect(now.get('cas_database_connections_limit')).toBe(onMariadb ? 10 : 0);
+    expect(now.get('cas_database_waiting')).toBe(0);
+    if (onMariadb) expect(now.get('cas_database_connections{state="idle"}')).toBeGreaterThan(0);
+    expect(now.get('cas_registry_age_seconds')).toBeLessThan(5);
+    expect(now.get('cas_registry_revision')).toBeGreaterThan(0);
+    expect(now.get('cas_log_lines_lost_total')).toBe(0);
+    expect(now.get('cas_signing_keys{state="signing"}')).toBe(1);
+    expect(now.get('cas_file_faulty{file="SIGNING_KEYS_FILE"}')).toBe(0);
+    expect(now.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
+  });
+
+  it('has as many samples after 500 hostile requests as before: no label is a caller’s to make up', async () => {
+    const hostile = async (n: number) => {
+      await service.post(`/v2/customer/${n}/${n}/token`, cookieBody({ grant_type: 'cookie' }));
+      await service.post(TOKEN, cookieBody({ client_id: `client-${n}`, grant_type: `grant-${n}` }));
+      await service.send(n % 2 ? 'PATCH' : 'REPORT', `/path-${n}`);
+      await manage(service, 'GET', `/admin/identities/${n}`);
+      await service.post('/v2/token', { grant_type: `grant-${n}` });
+    };
+    await hostile(0);
+    await hostile(1);
+    const before = (await samples()).size;
+    for (let n = 2; n < 100; n++) await hostile(n);
+    expect((await samples()).size).toBe(before);
+  });
+
+  it('answers under load, and no request fails for it', async () => {
+    const load = Array.from({ length: 300 }, () => service.post(TOKEN, cookieBody()));
+    const scrapes = await Promise.all(Array.from({ length: 10 }, () => manage(service, 'GET', '/metrics')));
+    expect(new Set(scrapes.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(new Set((await Promise.all(load)).map(({ status }) => status))).toEqual(new Set([200]));
+  });
+});

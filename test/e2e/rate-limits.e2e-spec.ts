@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { AgentBrowser, AS_BACKEND, askToken, bearer, implicitToken } from '../support/agents.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { REDIS_SERVER, TestRedis } from '../support/redis.js';
+import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+const SLOW = { timeout: 60_000 };
+const services: TestService[] = [];
+afterEach(async () => {
+  await Promise.all(services.splice(0).map((service) => service.stop()));
+});
+
+async function limited(RATE_LIMIT: string, environment: Record<string, string> = {}): Promise<TestService> {
+  const service = await startTestService({ environment: { RATE_LIMIT, ...environment } });
+  services.push(service);
+  return service;
+}
+
+const from = (address: string) => ({ 'x-forwarded-for': address });
+const newCustomer = (service: TestService, headers: Record<string, string> = {}) =>
+  service.post(TOKEN, cookieBody(), headers);
+
+function expectLimited(answer: Answer, longest = 60): void {
+  const about = { status: 429, error: 'temporarily_unavailable', hint: undefined };
+  expectError(answer, { ...about, description: 'There were too many requests; try again later' });
+  const wait = Number(answer.headers.get('retry-after'));
+  expect(wait).toBeGreaterThan(0);
+  expect(wait).toBeLessThanOrEqual(longest);
+}
+
+async function metric({ managementUrl }: TestService, name: string): Promise<number> {
+  const text = await (await fetch(`${managementUrl}/metrics`)).text();
+  return Number(
+    text
+      .split('\n')
+      .find((line) => line.startsWith(`${name} `))
+      ?.split(' ')[1],
+  );
+}
+
+describe('contract 4: new identities are limited by network', SLOW, () => {
+  it('so many in a window, then 429 with Retry-After until the next; a returning customer is never limited', async () => {
+    const service = await limited('identities=3/60');
+    const first = await newCustomer(service);
+    const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
+    await newCustomer(service);
+    await newCustomer(service);
+    const refused = await newCustomer(service);
+    expectLimited(refused);
+    for (let visit = 0; visit < 10; visit++) {
+      expect((await service.post(TOKEN, cookieBody(), { cookie })).body.entity_id).toBe(first.body.entity_id);
+    }
+    expect(await metric(service, 'cas_rate_limited_total{limit="identities"}')).toBe(1);
+    service.clock.move(Number(refused.headers.get('retry-after')));
+    expect((await newCustomer(service)).status).toBe(200);
+  });
+
+  it("an identity of a group counts, and so does an agent's customer", async () => {
+    const service = await limited('identities=2/60');
+    const agent = bearer(await implicitToken(service));
+    const first = await newCustomer(service);
+    const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
+    const body = cookieBody({ organization_id: undefined });
+    expect((await service.post(`/v2/customer/${ACME}/support/token`, body, { cookie })).status).toBe(200);
+    expectLimited(await service.post(`/v2/customer/${ACME}/sales/token`, body, { cookie }));
+    expectLimited(await service.post(TOKEN, cookieBody({ grant_type: 'agent_token' }), agent));
+    expectLimited(await service.post('/customer', cookieBody({ grant_type: undefined }), agent));
+  });
+
+  it.each([
+    ['an IPv4 address', '203.0.113.7', '203.0.113.8'],
+    ['an IPv4 address, also where it is spelt as IPv6', '::ffff:203.0.113.7', '203.0.113.8'],
+    ['an IPv6 /64', '2001:db8:1:2::1', '2001:db8:1:3::1'],
+  ])('whose network is %s', async (_rule, address, other) => {
+    const service = await limited('identities=2/60', { TRUST_PROXY: '1' });
+    const within = address.includes('db8') ? '2001:0db8:1:2:ffff:ffff::9' : '203.0.113.7';
+    await newCustomer(service, from(address));
+    await newCustomer(service, from(within));
+    expectLimited(await newCustomer(service, from(address)));
+    expectLimited(await newCustomer(service, from(within)));
+    expect((await newCustomer(service, from(other))).status).toBe(200);
+  });
+
+  it.each([
+    ['where no proxy is trusted', {}, (n: number) => `198.51.100.${n}`],
+    ['where it is put before what the proxy says', { TRUST_PROXY: '1' }, (n: number) => `198.51.100.${n}, 192.0.2.1`],
+    ['where another proxy is trusted', { TRUST_PROXY: '10.0.0.0/8' }, (n: number) => `198.51.100.${n}`],
+  ])('and a forged X-Forwarded-For never helps, %s', async (_rule, environment, header) => {
+    const service = await limited('identities=2/60', environment);
+    const statuses = [];
+    for (let n = 1; n <= 5; n++) statuses.push((await newCustomer(service, from(header(n)))).status);
+    expect(statuses).toEqual([200, 200, 429, 429, 429]);
+  });
+
+  it('and a parallel flood gets no more than the limit', async () => {
+    const service = await limited('identities=10/60');
+    const answers = await Promise.all(Array.from({ length: 100 }, () => newCustomer(service)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+  });
+});
+
+describe('token requests are limited by client', SLOW, () => {
+  it('at the address of customers: one client does not stand in the way of another', async () => {
+    const service = await limited('tokens=2/60');
+    await newCustomer(service);
+    await newCustomer(service);
+    expectLimited(await newCustomer(service));
+    expect((await service.post(TOKEN, cookieBody({ client_id: PUBLIC_SITE }))).status).toBe(200);
+    expect((await service.post(TOKEN, cookieBody({ client_id: 'nobody' }))).status).toBe(400);
+  });
+
+  it('at /v2/token, for those who have shown the secret', async () => {
+    const service = await limited('tokens=2/60');
+    const ask = (more: object = {}) =>
+      askToken(service, { ...AS_BACKEND, grant_type: 'refresh_token', refresh_token: 'x', ...more });
+    for (let guess = 0; guess < 5; guess++) expect((await ask({ client_secret: 'wrong' })).status).toBe(401);
+    expect([(await ask()).status, (await ask()).status]).toEqual([400, 400]);
+    expectLimited(await ask());
+  });
+});
+
+describe('sign-ins are limited by account and network together', SLOW, () => {
+  it('whatever the password is; from another network the agent signs in', async () => {
+    const service = await limited('sign_in=2/900', { TRUST_PROXY: '1' });
+    const stranger = new AgentBrowser(service, from('203.0.113.7'));
+    for (const password of ['wrong', 'wrong']) {
+      expect((await stranger.signIn({ ...ACME_AGENT, password })).status).toBe(400);
+    }
+    const refused = await stranger.signIn();
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(service.audit.at(-1)).toMatchObject({ event: 'sign_in.limited', outcome: 'failure' });
+    expect((await new AgentBrowser(service, from('198.51.100.1')).signIn()).status).toBe(303);
+  });
+});
+
+describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
+  it('shares the limits of all processes within a moment', async () => {
+    const redis = await TestRedis.start();
+    const [one, other] = await Promise.all([1, 2].map(() => limited('identities=10/3600', { REDIS_URL: redis.url })));
+    for (let n = 0; n < 6; n++) expect((await newCustomer(one as TestService)).status).toBe(200);
+    await sleep(400);
+    const statuses = [];
+    for (let n = 0; n < 6; n++) {
+      statuses.push((await newCustomer(other as TestService)).status);
+      await sleep(250); // an exchange
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
+    await redis.kill();
+  });
+
+  it.each(['SIGSTOP', 'SIGKILL'] as const)(
+    'that is away (%s) holds nobody up, and no door opens or closes',
+    async (signal) => {
+      const redis = await TestRedis.start();
+      const service = await limited('identities=5/3600', { REDIS_URL: redis.url });
+      expect((await newCustomer(service)).status).toBe(200);
+      await sleep(300);
+      redis.signal(signal);
+      await expect.poll(() => metric(service, 'cas_rate_limit_store_up'), { timeout: 5_000 }).toBe(0);
+      const begun = performance.now();
+      const statuses = [];
+      for (let n = 0; n < 6; n++) statuses.push((await newCustomer(service)).status);
+      expect(performance.now() - begun).toBeLessThan(1_000);
+      expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
+      if (signal === 'SIGSTOP') redis.signal('SIGCONT');
+      else await redis.start();
+      await expect.poll(() => metric(service, 'cas_rate_limit_store_up'), { timeout: 10_000 }).toBe(1);
+      expectLimited(await newCustomer(service), 3_600);
+      await redis.kill();
+    },
+  );
+
+  it('that was never there keeps no service from starting', async () => {
+    const service = await limited('identities=2/60', { REDIS_URL: 'redis://127.0.0.1:9' });
+    const answers = [await newCustomer(service), await newCustomer(service), await newCustomer(service)];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+  });
+});

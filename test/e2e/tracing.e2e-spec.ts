@@ -1,0 +1,136 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { environmentOf, startServiceProcess } from '../support/processes.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { createTestDatabase } from '../support/test-database.js';
+import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+interface Span {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  attributes: { key: string; value: Record<string, unknown> }[];
+  status: { code?: number };
+}
+
+/** An OTLP receiver, as an operator's collector is one. */
+class Receiver {
+  readonly spans: Span[] = [];
+  text = '';
+
+  private constructor(
+    private readonly server: Server,
+    readonly url: string,
+  ) {}
+
+  static async start(): Promise<Receiver> {
+    const server = createServer(async (request, response) => {
+      let text = '';
+      for await (const chunk of request.setEncoding('utf8')) text += chunk;
+      receiver.text += text;
+      if (request.url === '/v1/traces') {
+        for (const { scopeSpans } of JSON.parse(text).resourceSpans)
+          for (const { spans } of scopeSpans) receiver.spans.push(...spans);
+      }
+      response.end('{}');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const receiver = new Receiver(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    return receiver;
+  }
+
+  close(): void {
+    this.server.close();
+    this.server.closeAllConnections();
+  }
+}
+
+const attribute = ({ attributes }: Span, name: string) =>
+  Object.values(attributes.find(({ key }) => key === name)?.value ?? {})[0];
+
+describe('with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => {
+  let receiver: Receiver;
+  let service: TestService;
+  afterEach(() => receiver.close());
+
+  async function start(environment: Record<string, string> = {}): Promise<void> {
+    receiver = await Receiver.start();
+    service = await startTestService({ environment: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, ...environment } });
+  }
+
+  it('each request is a span, its statements and a redemption are spans below it', async () => {
+    await start();
+    const { access_token } = await newCustomer(service);
+    const code = await transferToken(service, access_token);
+    await redeem(service, code);
+    await service.stop();
+    const root = receiver.spans.find((span) => attribute(span, 'cas.grant') === 'identity_token') as Span;
+    expect(root).toMatchObject({ name: 'POST /v2/customer/token', kind: 2 });
+    expect(attribute(root, 'http.response.status_code')).toBe(200);
+    const ofTrace = receiver.spans.filter(({ traceId }) => traceId === root.traceId);
+    const redemption = ofTrace.find(({ name }) => name === 'redemption') as Span;
+    expect(redemption.parentSpanId).toBe(root.spanId);
+    const statements = ofTrace.filter(({ name }) => name === 'database');
+    expect(statements.some(({ parentSpanId }) => parentSpanId === redemption.spanId)).toBe(true);
+    expect(statements.some(({ parentSpanId }) => parentSpanId === root.spanId)).toBe(true);
+    expect(statements.map((span) => attribute(span, 'db.query.text')).join()).toMatch(/UPDATE one_time_code/);
+    expect(new Set(receiver.spans.map(({ traceId }) => traceId)).size).toBe(3);
+  });
+
+  it('a trace goes on that the caller has begun, and nothing secret is in it', async () => {
+    await start();
+    const trace = 'ab'.repeat(16);
+    const parent = 'cd'.repeat(8);
+    const headers = {
+      traceparent: `00-${trace}-${parent}-01`,
+      authorization: 'Bearer MARKED',
+      cookie: '__svc_cst=MARKED',
+    };
+    const { body, cookies } = await service.post(`${TOKEN}?x=MARKED`, cookieBody(), headers);
+    await service.post(TOKEN, cookieBody({ client_id: 'MARKED', redirect_uri: 'MARKED' }), headers);
+    await service.stop();
+    const roots = receiver.spans.filter(({ parentSpanId }) => parentSpanId === parent);
+    expect(roots).toHaveLength(2);
+    for (const { traceId } of receiver.spans) expect(traceId).toBe(trace);
+    const secret = cookies[1]?.split(/[=;]/)[1] as string;
+    for (const each of ['MARKED', body.access_token.split(':')[1], secret]) expect(receiver.text).not.toContain(each);
+  });
+
+  it('a receiver that is away or hangs costs no request, and the service still stops', async () => {
+    receiver = await Receiver.start();
+    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
+    await new Promise((resolve) => silent.once('listening', resolve));
+    for (const port of [9, (silent.address() as AddressInfo).port]) {
+      const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
+      const away = await startTestService({ environment });
+      const answers = await Promise.all(Array.from({ length: 50 }, () => away.post(TOKEN, cookieBody())));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+      const begun = performance.now();
+      await away.stop();
+      expect(performance.now() - begun).toBeLessThan(5_000);
+    }
+    silent.close();
+    silent.closeAllConnections();
+  });
+});
+
+it('without OTEL_EXPORTER_OTLP_ENDPOINT neither SDK nor exporter is loaded', { timeout: 30_000 }, async () => {
+  const database = await createTestDatabase();
+  const tell =
+    "import { registerHooks } from 'node:module'; registerHooks?.({ load(url, context, next) { if (/opentelemetry.(?!api)/.test(url)) process.stderr.write('LOADED '); return next(url, context); } });";
+  const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true' };
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(tell)}`;
+  const receiver = await Receiver.start();
+  const off = await startServiceProcess({ ...environment, NODE_OPTIONS });
+  const on = await startServiceProcess({ ...environment, NODE_OPTIONS, OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
+  await Promise.all([off.terminate(), on.terminate()]);
+  expect(off.process.stderr).not.toContain('LOADED');
+  const hooks = Number(process.versions.node.split('.')[0]) >= 23;
+  if (hooks) expect(on.process.stderr).toContain('LOADED');
+  receiver.close();
+  await database.remove();
+});
