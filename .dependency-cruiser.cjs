@@ -8,7 +8,7 @@ const LEVELS = [
   ['registry', 'access-token'],
   ['one-time-code', 'identity'],
   ['agent-auth'],
-  ['transfer', 'token', 'accounts', 'purge'],
+  ['transfer', 'token', 'accounts', 'purge', 'admin'],
   ['grants'],
   ['cli', 'app.module.ts', 'bootstrap.ts', 'main.ts', 'cli.ts', 'welcome.ts'],
 ];

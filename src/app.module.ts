@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AccountsModule } from './accounts/accounts.module.js';
+import { AdminModule } from './admin/admin.module.js';
 import { AgentTokenGrantModule } from './grants/agent-token/agent-token-grant.module.js';
 import { CookieGrantModule } from './grants/cookie/cookie-grant.module.js';
 import { IdentityTokenGrantModule } from './grants/identity-token/identity-token-grant.module.js';
@@ -12,6 +13,7 @@ import { TokenModule } from './token/token.module.js';
     TokenModule,
     AccountsModule,
     PurgeModule,
+    AdminModule,
     CookieGrantModule,
     AgentTokenGrantModule,
     IdentityTokenGrantModule,

@@ -128,6 +128,11 @@ export class OAuthError extends Error {
     return new OAuthError('temporarily_unavailable', 429, description, { headers, reason: `limit: ${limit}` });
   }
 
+  /** What is there already, or belongs to the registry file, stands against it: 409. */
+  static conflict(hint: string): OAuthError {
+    return new OAuthError('conflict', 409, 'The request does not fit what is there', { hint });
+  }
+
   /** Anything nobody foresaw: 500. The cause is only in the log. */
   static serverError(cause: unknown): OAuthError {
     return new OAuthError('server_error', 500, 'The service met an unexpected condition', { cause });

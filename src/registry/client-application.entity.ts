@@ -25,6 +25,13 @@ export class ClientApplication {
   @Column('varchar', { name: 'secret_hash', length: 64, nullable: true })
   secretHash: string | null;
 
+  /** SHA-256 of the secret before it, which is good for a while longer. */
+  @Column('varchar', { name: 'previous_secret_hash', length: 64, nullable: true })
+  previousSecretHash: string | null;
+
+  @Column('datetime', { name: 'previous_secret_expires_at', precision: 3, nullable: true })
+  previousSecretExpiresAt: Date | null;
+
   @Column('simple-json', { name: 'redirect_uris' })
   redirectUris: string[];
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { readBasicCredentials } from '../oauth/basic-credentials.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
 import { Registry } from './registry.js';
@@ -12,7 +13,10 @@ const NO_SECRET = sha256('');
 /** Who a client is, by its secret (RFC 6749 section 2.3.1). */
 @Injectable()
 export class ClientAuthentication {
-  constructor(private readonly registry: Registry) {}
+  constructor(
+    private readonly registry: Registry,
+    private readonly clock: Clock,
+  ) {}
 
   /**
    * The client that a request authenticates as: by `client_secret_basic` or `client_secret_post`; an application without
@@ -49,11 +53,20 @@ export class ClientAuthentication {
 
   private client(id: unknown, secret: unknown): ClientApplication {
     const client = typeof id === 'string' ? this.registry.client(id) : undefined;
-    const isRight = equalInConstantTime(client?.secretHash ?? NO_SECRET, sha256(String(secret ?? '')));
+    const isRight = this.isSecretOf(client, sha256(String(secret ?? '')));
     if (!client) throw OAuthError.invalidClient('unknown client');
     if (client.secretHash === null ? secret !== undefined : !isRight) throw OAuthError.invalidClient('wrong secret');
     if (client.secretHash === null && client.clientType === 'server')
       throw OAuthError.invalidClient('no secret registered');
     return client;
+  }
+
+  /** The present secret, or the one before it as long as that is good; both are looked at, always. */
+  private isSecretOf(client: ClientApplication | undefined, hash: string): boolean {
+    const { secretHash, previousSecretHash, previousSecretExpiresAt } = client ?? {};
+    const isPresent = equalInConstantTime(secretHash ?? NO_SECRET, hash);
+    const isPrevious = equalInConstantTime(previousSecretHash ?? NO_SECRET, hash);
+    const isGood = previousSecretExpiresAt != null && this.clock.now() < previousSecretExpiresAt.getTime();
+    return isPresent || (isPrevious && previousSecretHash !== null && isGood);
   }
 }

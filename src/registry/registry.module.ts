@@ -9,13 +9,22 @@ import { RegistryFile } from './file/registry-file.js';
 import { GrantCatalogue } from './grant-catalogue.js';
 import { Organization } from './organization.entity.js';
 import { Registry } from './registry.js';
+import { RegistryEditor } from './registry-editor.js';
 import { RegistryRevision } from './registry-revision.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
 
 /** Who may ask for tokens, and for whom: organizations, client applications, agents, resource servers. */
 @Module({
   imports: [TypeOrmModule.forFeature([Organization, ClientApplication, Agent, ResourceServer, RegistryRevision])],
-  providers: [Registry, RegistryFile, FollowedRegistryFile, GrantCatalogue, Agents, ClientAuthentication],
-  exports: [Registry, RegistryFile, GrantCatalogue, Agents, ClientAuthentication],
+  providers: [
+    Registry,
+    RegistryFile,
+    FollowedRegistryFile,
+    RegistryEditor,
+    GrantCatalogue,
+    Agents,
+    ClientAuthentication,
+  ],
+  exports: [Registry, RegistryFile, RegistryEditor, GrantCatalogue, Agents, ClientAuthentication],
 })
 export class RegistryModule {}

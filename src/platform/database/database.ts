@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
-import type { DataSource, EntityManager, EntityTarget, ObjectLiteral } from 'typeorm';
+import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
 import { DeadlineExceededError, isRepeatable, isUnavailable } from './database-errors.js';
@@ -78,15 +78,18 @@ export class Database {
   }
 
   /**
-   * All rows of a small table as entities, bounded like any statement. A read that hangs may keep its connection; it keeps
+   * Rows of a small table as entities, bounded like any statement. A read that hangs may keep its connection; it keeps
    * nobody waiting.
    *
    * @throws ServiceUnavailableException
    */
-  read<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Promise<Entity[]> {
+  read<Entity extends ObjectLiteral>(
+    entity: EntityTarget<Entity>,
+    options: FindManyOptions<Entity> = {},
+  ): Promise<Entity[]> {
     const repository = this.dataSource.getRepository(entity);
     const { tableName } = repository.metadata;
-    return this.attempt(`SELECT * FROM ${tableName}`, () => withDeadline(repository.find(), READ_DEADLINE));
+    return this.attempt(`SELECT … FROM ${tableName}`, () => withDeadline(repository.find(options), READ_DEADLINE));
   }
 
   /** Several writes as one. Not for request paths; one at a time, since SQLite has one connection. */

@@ -11,30 +11,36 @@ export function exportedRegistry(
   agents: Agent[],
 ): object {
   return {
-    organizations: organizations.map(({ id, name, chatBetweenGroups, grants }) => ({
-      id,
-      name,
-      license: { chat_between_groups: chatBetweenGroups },
-      grants,
-    })),
-    clients: clients.map((client) => ({
-      client_id: client.clientId,
-      name: client.name,
-      client_type: client.clientType,
-      ...(client.organizationId !== null && { organization_id: client.organizationId }),
-      redirect_uris: client.redirectUris,
-      redirect_uri_match: client.redirectUriMatch,
-      origins: client.origins,
-      ...(client.grantTypes !== null && { grant_types: client.grantTypes }),
-      scopes: client.scopes,
-      grants: client.grants,
-    })),
-    resource_servers: resourceServers.map(({ id, audiences }) => ({ id, audiences })),
-    agents: agents.map(({ email, name, organizationId, scopes }) => ({
-      email,
-      name,
-      organization_id: organizationId,
-      scopes,
-    })),
+    organizations: organizations.map(organizationEntry),
+    clients: clients.map(clientEntry),
+    resource_servers: resourceServers.map(resourceServerEntry),
+    agents: agents.map(agentEntry),
   };
+}
+
+export function organizationEntry({ id, name, chatBetweenGroups, grants }: Organization): object {
+  return { id, name, license: { chat_between_groups: chatBetweenGroups }, grants };
+}
+
+export function clientEntry(client: ClientApplication): object {
+  return {
+    client_id: client.clientId,
+    name: client.name,
+    client_type: client.clientType,
+    ...(client.organizationId !== null && { organization_id: client.organizationId }),
+    redirect_uris: client.redirectUris,
+    redirect_uri_match: client.redirectUriMatch,
+    origins: client.origins,
+    ...(client.grantTypes !== null && { grant_types: client.grantTypes }),
+    scopes: client.scopes,
+    grants: client.grants,
+  };
+}
+
+export function resourceServerEntry({ id, audiences }: ResourceServer): object {
+  return { id, audiences };
+}
+
+export function agentEntry({ email, name, organizationId, scopes }: Agent): object {
+  return { email, name, organization_id: organizationId, scopes };
 }

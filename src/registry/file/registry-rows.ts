@@ -20,7 +20,7 @@ export function clientRow(entry: ClientEntry): Row<ClientApplication> {
     name: entry.name,
     clientType: entry.client_type,
     organizationId: entry.organization_id ?? null,
-    secretHash: entry.client_secret === undefined ? undefined : sha256(entry.client_secret),
+    ...(entry.client_secret !== undefined && { secretHash: sha256(entry.client_secret), previousSecretHash: null }),
     redirectUris: entry.redirect_uris,
     redirectUriMatch: entry.redirect_uri_match,
     origins: entry.origins,
@@ -32,6 +32,13 @@ export function clientRow(entry: ClientEntry): Row<ClientApplication> {
 
 export function resourceServerRow({ id, secret, audiences }: ResourceServerEntry): Row<ResourceServer> {
   return { id, secretHash: secret === undefined ? undefined : sha256(secret), audiences };
+}
+
+/** An agent's columns, with the password only where one is given. */
+export async function agentRow(id: string, entry: AgentEntry): Promise<Row<Agent>> {
+  const { email, name, password, organization_id: organizationId, scopes } = entry;
+  const passwordHash = password === undefined ? undefined : await hashPassword(password);
+  return { id, email: email.toLowerCase(), name, passwordHash, organizationId, scopes };
 }
 
 /** Agents keep their id, and the hash of a password that has not changed. */

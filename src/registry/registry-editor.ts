@@ -1,0 +1,193 @@
+import { Injectable } from '@nestjs/common';
+import { plainToInstance } from 'class-transformer';
+import { validateSync } from 'class-validator';
+import { type EntityManager, MoreThan, type ObjectLiteral } from 'typeorm';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { isDuplicate } from '../platform/database/database-errors.js';
+import { randomSecret, sha256 } from '../platform/secret.js';
+import { faultsOf } from '../platform/validation-faults.js';
+import { Agent } from './agent.entity.js';
+import { Agents } from './agents.js';
+import { ClientApplication } from './client-application.entity.js';
+import { ENTRY_KINDS, type EntryKind, type EntryList } from './entry-kinds.js';
+import { contradictionsOf } from './file/check-registry.js';
+import { RegistryDocument } from './file/registry-document.js';
+import { GrantCatalogue } from './grant-catalogue.js';
+import { Organization } from './organization.entity.js';
+import { Registry } from './registry.js';
+import { RegistryRevision } from './registry-revision.entity.js';
+import { ResourceServer } from './resource-server.entity.js';
+
+/** An entry in the registry file's shape, with how it is addressed and whether the file owns it. */
+export type Entry = Record<string, unknown>;
+
+/** What a change of an agent's entry ends its tokens for. */
+const ENDING = ['password', 'organization_id', 'scopes'];
+
+/**
+ * Changes single entries of the registry by the rules of its file. Each change is one transaction that begins by counting
+ * the revision, whose row lets one writer in at a time, on all processes.
+ */
+@Injectable()
+export class RegistryEditor {
+  constructor(
+    private readonly database: Database,
+    private readonly registry: Registry,
+    private readonly agents: Agents,
+    private readonly catalogue: GrantCatalogue,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The next entries after a key, in the order of their keys. */
+  async list(list: EntryList, after: string, limit: number): Promise<Entry[]> {
+    const kind = ENTRY_KINDS[list];
+    const options = { where: { [kind.key]: MoreThan(after) }, order: { [kind.key]: 'ASC' }, take: limit } as const;
+    const rows = await this.database.read(kind.entity, options);
+    return rows.map((row) => shown(kind, row));
+  }
+
+  /** @throws OAuthError `not_found` */
+  async read(list: EntryList, key: string): Promise<Entry> {
+    const kind = ENTRY_KINDS[list];
+    const [row] = await this.database.read(kind.entity, { where: { [kind.key]: key } });
+    if (!row) throw OAuthError.notFound();
+    return shown(kind, row);
+  }
+
+  /** @throws OAuthError `invalid_request`, `conflict` where there is one of this key or email already */
+  async create(list: EntryList, sent: Entry): Promise<Entry> {
+    const kind = ENTRY_KINDS[list];
+    return this.write(async (manager) => {
+      const entry = await this.checked(manager, list, sent);
+      const key = kind.newKey(entry);
+      if (await manager.findOneBy(kind.entity, { [kind.key]: key }))
+        throw OAuthError.conflict(`${kind.field}: is there already`);
+      if (list === 'agents') await refuseSecondAgent(manager, entry);
+      const row = { ...(await kind.rowOf(entry as never, key)), ownedByFile: false };
+      await manager.insert(kind.entity, row);
+      return key;
+    }).then((key) => this.read(list, key));
+  }
+
+  /**
+   * Changes the fields that are sent, `null` takes one away (RFC 7396), and what comes of it is checked as a whole.
+   *
+   * @throws OAuthError `not_found`, `conflict` where the file owns it, `invalid_request`
+   */
+  async change(list: EntryList, key: string, sent: Entry): Promise<Entry> {
+    const kind = ENTRY_KINDS[list];
+    await this.write(async (manager) => {
+      const row = await owned(manager, kind, key);
+      if (kind.field !== undefined && sent[kind.field] !== undefined && sent[kind.field] !== key) {
+        throw OAuthError.invalidRequest(`${kind.field}: cannot be changed`);
+      }
+      const merged = { ...kind.entryOf(row as never), ...sent };
+      const left = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null));
+      const entry = await this.checked(manager, list, left, [left.email]);
+      if (list === 'agents') await refuseSecondAgent(manager, entry, key);
+      const changed = Object.entries(await kind.rowOf(entry as never, key)).filter(([, value]) => value !== undefined);
+      await manager.update(kind.entity, { [kind.key]: key }, Object.fromEntries(changed));
+      if (list === 'agents' && ENDING.some((field) => field in sent)) await this.agents.changed([key]);
+      return key;
+    });
+    if (list === 'agents' && ENDING.some((field) => field in sent)) await this.agents.changed([key]);
+    return this.read(list, key);
+  }
+
+  /** @throws OAuthError `not_found`, `conflict` where the file owns it or another entry names it */
+  async delete(list: EntryList, key: string): Promise<void> {
+    const kind = ENTRY_KINDS[list];
+    await this.write(async (manager) => {
+      await owned(manager, kind, key);
+      if (list === 'organizations') await refuseNamed(manager, key);
+      await manager.delete(kind.entity, { [kind.key]: key });
+      if (list === 'agents') await this.agents.changed([key]);
+      return key;
+    });
+    if (list === 'agents') await this.agents.changed([key]);
+  }
+
+  /**
+   * Gives a client a new secret; the old one stays good for so many seconds.
+   *
+   * @returns the new secret, which is nowhere else
+   * @throws OAuthError `not_found`, `conflict` where the file owns the client
+   */
+  async renewSecret(clientId: string, oldValidFor: number): Promise<string> {
+    const secret = randomSecret('base64url');
+    const kind = ENTRY_KINDS.clients;
+    await this.write(async (manager) => {
+      const { secretHash } = (await owned(manager, kind, clientId)) as ClientApplication;
+      const until = new Date(this.clock.now() + oldValidFor * 1000);
+      const columns = { secretHash: sha256(secret), previousSecretHash: secretHash, previousSecretExpiresAt: until };
+      await manager.update(ClientApplication, { clientId }, columns);
+      return clientId;
+    });
+    return secret;
+  }
+
+  private async write(work: (manager: EntityManager) => Promise<string>): Promise<string> {
+    try {
+      const key = await this.database.transaction(async (manager) => {
+        await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
+        return work(manager);
+      });
+      await this.registry.renew();
+      return key;
+    } catch (error) {
+      if (isDuplicate(error)) throw OAuthError.conflict('is there already');
+      throw error;
+    }
+  }
+
+  /** The entry, if a registry file could have it; `known` are emails that are no new agent's. */
+  private async checked(
+    manager: EntityManager,
+    list: EntryList,
+    sent: Entry,
+    known: unknown[] = [],
+  ): Promise<ObjectLiteral> {
+    const document = plainToInstance(RegistryDocument, { [list]: [sent] }, { exposeDefaultValues: true });
+    const registered = {
+      organizations: new Set((await manager.find(Organization)).map(({ id }) => id)),
+      resourceServers: new Set((await manager.find(ResourceServer)).map(({ id }) => id)),
+      agents: new Set([...(await manager.find(Agent)).map(({ email }) => email), ...known.map(lowered)]),
+    };
+    const [fault] = [
+      ...faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true })),
+      ...contradictionsOf(document, this.catalogue, registered),
+    ];
+    if (fault !== undefined) throw OAuthError.invalidRequest(fault.replace(`${list}[0].`, ''));
+    return document[list][0] as ObjectLiteral;
+  }
+}
+
+function lowered(email: unknown): string {
+  return String(email).toLowerCase();
+}
+
+function shown({ key, field, entryOf }: EntryKind, row: ObjectLiteral): Entry {
+  return { ...(field === undefined && { id: row[key] }), ...entryOf(row as never), owned_by_file: row.ownedByFile };
+}
+
+/** The row of an entry that the file does not own. */
+async function owned(manager: EntityManager, { entity, key }: EntryKind, value: string): Promise<ObjectLiteral> {
+  const row = await manager.findOneBy(entity, { [key]: value });
+  if (!row) throw OAuthError.notFound();
+  if (row.ownedByFile) throw OAuthError.conflict('the registry file lists it, and owns it');
+  return row;
+}
+
+async function refuseSecondAgent(manager: EntityManager, { email }: ObjectLiteral, id?: string): Promise<void> {
+  const other = await manager.findOneBy(Agent, { email: lowered(email) });
+  if (other && other.id !== id) throw OAuthError.conflict('email: of another agent');
+}
+
+async function refuseNamed(manager: EntityManager, organizationId: string): Promise<void> {
+  const isNamed =
+    (await manager.existsBy(ClientApplication, { organizationId })) ||
+    (await manager.existsBy(Agent, { organizationId }));
+  if (isNamed) throw OAuthError.conflict('clients or agents are still of this organization');
+}

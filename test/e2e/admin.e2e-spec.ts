@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AgentBrowser, askToken, bearer, implicitToken } from '../support/agents.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { manage } from '../support/management.js';
+import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+const ADMIN_TOKEN = 'operator-token-of-the-admin-test';
+const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
+const SITE = 'https://new.example';
+
+it('contract 9: /admin does not exist without ADMIN_TOKEN', async () => {
+  const without = await startTestService();
+  for (const path of ['clients', 'clients/x', 'organizations', 'agents', 'resource-servers']) {
+    expect((await manage(without, 'GET', `/admin/${path}`, OPERATOR)).status).toBe(404);
+  }
+  await without.stop();
+});
+
+describe('contract 9: /admin on the management port', { timeout: 30_000 }, () => {
+  let service: TestService;
+  const admin = (method: string, path: string, body?: string | object): Promise<Answer> =>
+    manage(service, method, `/admin/${path}`, OPERATOR, body);
+  const organization = randomUUID();
+  const client = { client_id: 'new-site', name: 'New site', client_type: 'web', organization_id: organization };
+  const agent = {
+    email: 'New.Agent@new.example',
+    name: 'New agent',
+    password: 'a long pass phrase of the agent',
+    organization_id: organization,
+    scopes: ['customers:own'],
+  };
+
+  beforeAll(async () => {
+    service = await startTestService({ environment: { ADMIN_TOKEN } });
+    expect((await admin('POST', 'organizations', { id: organization, name: 'New' })).status).toBe(201);
+  });
+  afterAll(() => service.stop());
+
+  const newToken = (client_id: string, headers: Record<string, string> = {}) =>
+    service.post(TOKEN, cookieBody({ client_id, organization_id: organization, redirect_uri: undefined }), headers);
+  const invalid = (answer: Answer, hint: RegExp) =>
+    expectError(answer, { status: 400, error: 'invalid_request', hint });
+  const conflict = (answer: Answer, hint: RegExp) => expectError(answer, { status: 409, error: 'conflict', hint });
+
+  it.each(['organizations', 'clients', 'agents', 'resource-servers'])('%s are the operator’s alone', async (list) => {
+    for (const [method, path] of [
+      ['GET', ''],
+      ['POST', ''],
+      ['GET', '/x'],
+      ['PATCH', '/x'],
+      ['DELETE', '/x'],
+    ]) {
+      const answer = await manage(service, method as string, `/admin/${list}${path}`, {
+        authorization: 'Bearer wrong',
+      });
+      expectError(answer, { status: 401, error: 'invalid_token', hint: undefined });
+    }
+    expect((await service.send('GET', `/admin/${list}`, OPERATOR)).status).toBe(404);
+  });
+
+  it('an application is made, read, listed, changed and deleted in the shape of the registry file', async () => {
+    const created = await admin('POST', 'clients', client);
+    const entry = {
+      ...client,
+      redirect_uris: [],
+      redirect_uri_match: 'exact',
+      origins: [],
+      scopes: [],
+      grants: {},
+      owned_by_file: false,
+    };
+    expect({ status: created.status, body: created.body }).toEqual({ status: 201, body: entry });
+    expect((await admin('GET', 'clients/new-site')).body).toEqual(entry);
+    expect((await admin('GET', 'clients')).body.clients).toContainEqual(entry);
+    const changed = await admin('PATCH', 'clients/new-site', { redirect_uris: [`${SITE}/`], organization_id: null });
+    const { organization_id: _, ...isPublic } = entry;
+    expect(changed.body).toEqual({ ...isPublic, redirect_uris: [`${SITE}/`] });
+    await admin('PATCH', 'clients/new-site', { organization_id: organization });
+    expect(
+      service.audit.slice(-3).map(({ event, actor, subject, details }) => [event, actor, subject, details]),
+    ).toEqual([
+      ['registry.changed', { kind: 'operator' }, { kind: 'client', id: 'new-site' }, { change: 'created', fields: [] }],
+      ...[['redirect_uris', 'organization_id'], ['organization_id']].map((fields) => [
+        'registry.changed',
+        { kind: 'operator' },
+        { kind: 'client', id: 'new-site' },
+        { change: 'changed', fields },
+      ]),
+    ]);
+  });
+
+  it('a change is in force at once: tokens, CORS, and their end', async () => {
+    const first = await newToken('new-site', { origin: SITE });
+    expect(first.status).toBe(200);
+    expect(first.headers.get('access-control-allow-origin')).toBe(SITE);
+    await admin('PATCH', 'clients/new-site', { redirect_uris: [] });
+    expect((await newToken('new-site', { origin: SITE })).status).toBe(400);
+    service.clock.move(2); // a token of the very second of a revocation is ended too
+    expect((await admin('DELETE', 'clients/new-site')).status).toBe(200);
+    expect((await newToken('new-site')).status).toBe(400);
+    expect((await service.send('GET', '/v2/customer/info', bearer(first.body.access_token))).status).toBe(401);
+    expectError(await admin('GET', 'clients/new-site'), { status: 404, error: 'not_found', hint: undefined });
+  });
+
+  it('a list comes in pages, in the order of its keys', async () => {
+    const ids: string[] = [];
+    let after = '';
+    for (;;) {
+      const { body } = await admin('GET', `clients?limit=3&after=${after}`);
+      expect(body.clients.length).toBeLessThanOrEqual(3);
+      ids.push(...body.clients.map(({ client_id }: { client_id: string }) => client_id));
+      if (body.next === undefined) break;
+      after = body.next;
+    }
+    expect(ids).toEqual([...new Set(ids)].sort());
+    expect(ids.length).toBeGreaterThan(6);
+    for (const limit of ['0', '201', 'x', '1.5']) invalid(await admin('GET', `clients?limit=${limit}`), /^limit: /);
+  });
+
+  it.each([
+    ['clients', { ...client, surprise: 1 }, /^surprise: unknown field/],
+    ['clients', { ...client, client_type: 'other' }, /^client_type: /],
+    ['clients', { ...client, redirect_uris: ['javascript:alert(1)'] }, /^redirect_uris: /],
+    ['clients', { ...client, organization_id: randomUUID() }, /^organization_id: not a registered organization/],
+    ['clients', { ...client, grant_types: ['nobody'] }, /^grant_types\[0\]: /],
+    ['clients', { ...client, client_id: 7 }, /^client_id: /],
+    ['organizations', { id: 'no-uuid', name: 'X' }, /^id: /],
+    ['organizations', { id: randomUUID(), name: 'X', license: { chat_between_groups: 'yes' } }, /^license\./],
+    ['agents', { ...agent, password: undefined }, /^password: a new agent needs one/],
+    ['agents', { ...agent, email: 'nobody' }, /^email: /],
+    ['resource-servers', { id: 'server', audiences: ['customer-api'] }, /^secret: /],
+    ['clients', '[]', /^body: must be a JSON object/],
+    ['clients', '{"name":"a","name":"b"}', /^body: a parameter is given more than once/],
+    ['clients', `{"__proto__":{"client_id":"x"},"name":"x"}`, /./],
+  ])('%s: %j is refused, by path and rule', async (list, body, hint) => {
+    const before = (await admin('GET', list)).text;
+    invalid(await admin('POST', list, body), hint);
+    expect((await admin('GET', list)).text).toBe(before);
+  });
+
+  it('what is there already is a conflict, and so is what the registry file owns', async () => {
+    await admin('POST', 'clients', client);
+    conflict(await admin('POST', 'clients', client), /^client_id: is there already$/);
+    for (const [method, path, body] of [
+      ['PATCH', `clients/${ACME_SITE}`, { name: 'Mine' }],
+      ['DELETE', `clients/${ACME_SITE}`],
+      ['POST', `clients/${ACME_BACKEND}/secret`, {}],
+      ['DELETE', `organizations/${ACME}`],
+    ] as const) {
+      conflict(await admin(method, path, body), /the registry file lists it/);
+    }
+    expect((await service.post(TOKEN, cookieBody(), { origin: ACME_ORIGIN })).status).toBe(200);
+    conflict(await admin('DELETE', `organizations/${organization}`), /still of this organization/);
+    invalid(await admin('PATCH', 'clients/new-site', { client_id: 'other' }), /^client_id: cannot be changed/);
+  });
+
+  it('of parallel writes none is lost and none fails for the others', async () => {
+    const many = Array.from({ length: 12 }, (_, n) => `parallel-${n}`);
+    const made = await Promise.all(many.map((client_id) => admin('POST', 'clients', { ...client, client_id })));
+    expect(made.map(({ status }) => status)).toEqual(many.map(() => 201));
+    const same = await Promise.all(many.map(() => admin('POST', 'clients', { ...client, client_id: 'same' })));
+    expect(same.map(({ status }) => status).sort()).toEqual([201, ...many.slice(1).map(() => 409)]);
+    const fields = { name: 'Renamed', origins: ['https://a.example'], scopes: ['customers:own'] };
+    await Promise.all(Object.entries(fields).map(([name, value]) => admin('PATCH', 'clients/same', { [name]: value })));
+    expect((await admin('GET', 'clients/same')).body).toMatchObject(fields);
+  });
+
+  it('an agent signs in; a new password, or its end, ends its tokens', async () => {
+    await admin('POST', 'clients', {
+      ...client,
+      client_id: 'agent-site',
+      redirect_uris: [`${SITE}/`],
+      scopes: agent.scopes,
+    });
+    const { status, body } = await admin('POST', 'agents', agent);
+    expect({ status, email: body.email, password: body.password }).toEqual({
+      status: 201,
+      email: 'new.agent@new.example',
+    });
+    const asked = { response_type: 'token', client_id: 'agent-site', redirect_uri: `${SITE}/` };
+    const token = await implicitToken(service, asked, agent);
+    const newCustomer = (bearerToken: string) =>
+      service.post(
+        TOKEN,
+        cookieBody({
+          grant_type: 'agent_token',
+          client_id: 'agent-site',
+          organization_id: undefined,
+          redirect_uri: undefined,
+        }),
+        bearer(bearerToken),
+      );
+    expect((await newCustomer(token)).status).toBe(200);
+    conflict(await admin('POST', 'agents', { ...agent, email: agent.email.toUpperCase() }), /^email: of another agent/);
+    service.clock.move(2);
+    expect((await admin('PATCH', `agents/${body.id}`, { password: 'another long pass phrase' })).status).toBe(200);
+    expect((await newCustomer(token)).status).toBe(401);
+    expect((await new AgentBrowser(service).signIn(agent, asked)).status).toBe(400);
+    service.clock.move(2);
+    const again = await implicitToken(service, asked, { ...agent, password: 'another long pass phrase' });
+    expect((await admin('PATCH', `agents/${body.id}`, { email: 'other@new.example' })).body.email).toBe(
+      'other@new.example',
+    );
+    expect((await newCustomer(again)).status).toBe(200);
+    service.clock.move(2);
+    expect((await admin('DELETE', `agents/${body.id}`)).status).toBe(200);
+    expect((await newCustomer(again)).status).toBe(401);
+  });
+
+  it('a new secret leaves the old one good for a while, and is shown once', async () => {
+    const first = 'the-first-secret-of-the-backend';
+    const backend = { ...client, client_id: 'new-backend', client_type: 'server', client_secret: first };
+    const created = await admin('POST', 'clients', {
+      ...backend,
+      organization_id: ACME,
+      redirect_uris: [`${SITE}/`],
+      scopes: agent.scopes,
+    });
+    expect(created.text).not.toContain(first);
+    const ask = (client_secret: string) =>
+      askToken(service, {
+        client_id: 'new-backend',
+        client_secret,
+        grant_type: 'refresh_token',
+        refresh_token: 'unknown',
+      });
+    expect((await ask(first)).status).toBe(400);
+    const { body } = await admin('POST', 'clients/new-backend/secret', { old_valid_for: 600 });
+    expect(body).toEqual({
+      client_id: 'new-backend',
+      client_secret: expect.stringMatching(/^[\w-]{43}$/),
+      old_valid_for: 600,
+    });
+    expect((await admin('GET', 'clients/new-backend')).text).not.toContain(body.client_secret);
+    expect([(await ask(first)).status, (await ask(body.client_secret)).status, (await ask('wrong')).status]).toEqual([
+      400, 400, 401,
+    ]);
+    service.clock.move(600);
+    expect([(await ask(first)).status, (await ask(body.client_secret)).status]).toEqual([401, 400]);
+    const at_once = await admin('POST', 'clients/new-backend/secret', { old_valid_for: 0 });
+    expect([(await ask(body.client_secret)).status, (await ask(at_once.body.client_secret)).status]).toEqual([
+      401, 400,
+    ]);
+    invalid(await admin('POST', 'clients/new-backend/secret', { old_valid_for: -1 }), /^old_valid_for: /);
+    expectError(await admin('POST', 'clients/nobody/secret'), { status: 404, error: 'not_found', hint: undefined });
+    service.clock.reset();
+  });
+});
