@@ -52,8 +52,9 @@ export class RegistryEditor {
   async read(list: EntryList, key: string): Promise<Entry> {
     const kind = ENTRY_KINDS[list];
     const [row] = await this.database.read(kind.entity, { where: { [kind.key]: key } });
-    if (!row) throw OAuthError.notFound();
-    return shown(kind, row);
+    // to MySQL a key with a space at its end is the same key
+    if (row?.[kind.key] !== key) throw OAuthError.notFound();
+    return shown(kind, row as ObjectLiteral);
   }
 
   /** @throws OAuthError `invalid_request`, `conflict` where there is one of this key or email already */
@@ -130,12 +131,13 @@ export class RegistryEditor {
 
   private async write(work: (manager: EntityManager) => Promise<string>): Promise<string> {
     try {
-      const key = await this.database.transaction(async (manager) => {
+      const done = await this.database.transaction(async (manager) => {
         await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
-        return work(manager);
+        return work(manager).catch(asRefusal);
       });
+      if (done instanceof OAuthError) throw done;
       await this.registry.renew();
-      return key;
+      return done;
     } catch (error) {
       if (isDuplicate(error)) throw OAuthError.conflict('is there already');
       throw error;
@@ -164,6 +166,12 @@ export class RegistryEditor {
   }
 }
 
+/** What is refused has changed nothing yet: SQLite's one connection must not roll back what other requests do meanwhile. */
+function asRefusal(error: unknown): OAuthError {
+  if (error instanceof OAuthError) return error;
+  throw error;
+}
+
 function lowered(email: unknown): string {
   return String(email).toLowerCase();
 }
@@ -175,9 +183,9 @@ function shown({ key, field, entryOf }: EntryKind, row: ObjectLiteral): Entry {
 /** The row of an entry that the file does not own. */
 async function owned(manager: EntityManager, { entity, key }: EntryKind, value: string): Promise<ObjectLiteral> {
   const row = await manager.findOneBy(entity, { [key]: value });
-  if (!row) throw OAuthError.notFound();
-  if (row.ownedByFile) throw OAuthError.conflict('the registry file lists it, and owns it');
-  return row;
+  if (row?.[key] !== value) throw OAuthError.notFound();
+  if (row?.ownedByFile) throw OAuthError.conflict('the registry file lists it, and owns it');
+  return row as ObjectLiteral;
 }
 
 async function refuseSecondAgent(manager: EntityManager, { email }: ObjectLiteral, id?: string): Promise<void> {

@@ -155,6 +155,17 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
     expect((await service.post(TOKEN, cookieBody(), { origin: ACME_ORIGIN })).status).toBe(200);
     conflict(await admin('DELETE', `organizations/${organization}`), /still of this organization/);
     invalid(await admin('PATCH', 'clients/new-site', { client_id: 'other' }), /^client_id: cannot be changed/);
+    for (const method of ['GET', 'PATCH', 'DELETE']) {
+      const answer = await admin(method, 'clients/new-site%20', method === 'PATCH' ? {} : undefined);
+      expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+    }
+  });
+
+  it('a refusal loses nothing of what other requests do meanwhile', async () => {
+    const conflicts = Array.from({ length: 20 }, () => admin('POST', 'clients', client));
+    const customers = await Promise.all(Array.from({ length: 20 }, () => service.post(TOKEN, cookieBody())));
+    expect(new Set((await Promise.all(conflicts)).map(({ status }) => status))).toEqual(new Set([409]));
+    for (const { body } of customers) expect((await admin('GET', `identities/${body.entity_id}`)).status).toBe(200);
   });
 
   it('of parallel writes none is lost and none fails for the others', async () => {
