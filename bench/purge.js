@@ -80,7 +80,6 @@ function prepare(url) {
     PORT: '0',
     MANAGEMENT_PORT: '0',
     RATE_LIMIT: 'identities=999999999/60,tokens=999999999/60', // on, and never reached
-    LOG_LEVEL: 'error',
   };
 }
 
