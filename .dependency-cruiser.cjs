@@ -9,7 +9,7 @@ const LEVELS = [
   ['one-time-code', 'identity'],
   ['agent-auth'],
   ['transfer', 'token', 'accounts', 'purge', 'admin'],
-  ['grants'],
+  ['grants', 'openapi'],
   ['cli', 'app.module.ts', 'bootstrap.ts', 'main.ts', 'cli.ts', 'welcome.ts'],
 ];
 /** The top level is one house: its parts may know each other. */

@@ -1,7 +1,17 @@
 import { Get, Header } from '@nestjs/common';
+import { Type } from 'class-transformer';
+import { IsArray, ValidateNested } from 'class-validator';
+import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import type { PublicJwk } from './key-set.js';
+import { PublicJwk } from './key-set.js';
 import { SigningKeys } from './signing-keys.js';
+
+class PublicKeySet {
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => PublicJwk)
+  keys: PublicJwk[];
+}
 
 /** The public keys with which anybody checks our tokens without asking us (RFC 7517 section 5). */
 @PublicController('.well-known/jwks.json')
@@ -9,9 +19,10 @@ export class JwksController {
   constructor(private readonly keys: SigningKeys) {}
 
   @Get()
+  @Describes({ summary: 'The public keys that verify tokens (RFC 7517)', answer: PublicKeySet })
   @Header('Cache-Control', 'public, max-age=300')
   @Header('Access-Control-Allow-Origin', '*')
-  jwks(): { keys: PublicJwk[] } {
+  jwks(): PublicKeySet {
     return this.keys.publicKeySet();
   }
 }

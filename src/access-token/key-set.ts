@@ -8,17 +8,11 @@ import {
   sign,
   verify,
 } from 'node:crypto';
+import { IsIn, IsString } from 'class-validator';
 
 /** One private key of the JWK Set in SIGNING_KEYS_FILE (RFC 7517). */
-export interface PrivateJwk {
-  kty: 'EC';
-  crv: 'P-256';
-  x: string;
-  y: string;
+export interface PrivateJwk extends PublicJwk {
   d: string;
-  kid: string;
-  alg: 'ES256';
-  use: 'sig';
   /** Seconds since 1970 from which on it signs; it is published and verifies before. */
   nbf: number;
   /** Seconds since 1970 from which on it is neither published nor verifies. */
@@ -30,7 +24,28 @@ export interface PrivateKeySet {
 }
 
 /** The public half of a key, as the JWKS shows it. */
-export type PublicJwk = Omit<PrivateJwk, 'd' | 'nbf' | 'exp'>;
+export class PublicJwk {
+  @IsIn(['EC'])
+  kty: 'EC';
+
+  @IsIn(['P-256'])
+  crv: 'P-256';
+
+  @IsString()
+  x: string;
+
+  @IsString()
+  y: string;
+
+  @IsString()
+  kid: string;
+
+  @IsIn(['ES256'])
+  alg: 'ES256';
+
+  @IsIn(['sig'])
+  use: 'sig';
+}
 
 interface KeyPair {
   privateKey: KeyObject;

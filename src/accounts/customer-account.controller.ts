@@ -1,4 +1,5 @@
 import { Delete, Get, Req, UseGuards } from '@nestjs/common';
+import { IsIn, IsInt, IsString } from 'class-validator';
 import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
 import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
@@ -6,8 +7,31 @@ import type { CustomerPrincipal } from '../agent-auth/principal.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
+import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { Registry } from '../registry/registry.js';
+
+/** What a customer's token says of itself. */
+class TokenInfo {
+  @IsString()
+  access_token: string;
+
+  @IsString()
+  client_id: string;
+
+  @IsString()
+  entity_id: string;
+
+  /** Seconds left. */
+  @IsInt()
+  expires_in: number;
+
+  @IsString()
+  organization_id: string;
+
+  @IsIn(['Bearer'])
+  token_type: 'Bearer';
+}
 
 /** What a customer's own token is good for here: to ask about itself, and to end itself (contract, section 9). */
 @PublicController('v2/customer')
@@ -21,10 +45,11 @@ export class CustomerAccountController {
   ) {}
 
   @Get('info')
-  info(@Req() request: Request): Record<string, unknown> {
+  @Describes({ summary: 'What a customer token says of itself', answer: TokenInfo, refusals: [400] })
+  info(@Req() request: Request): TokenInfo {
     const { entityId, clientId, organizationId, token } = this.customerOf(request);
     return {
-      access_token: request.headers.authorization?.replace(/^\S+ +/, ''),
+      access_token: (request.headers.authorization as string).replace(/^\S+ +/, ''),
       client_id: clientId,
       entity_id: entityId,
       expires_in: token.exp - this.clock.seconds(),
@@ -34,6 +59,7 @@ export class CustomerAccountController {
   }
 
   @Delete('token')
+  @Describes({ summary: 'End a customer token', refusals: [400] })
   async end(@Req() request: Request): Promise<object> {
     const { token, entityId } = this.customerOf(request);
     await this.denylist.revokeToken(token);

@@ -1,6 +1,40 @@
 import { Get, Header } from '@nestjs/common';
+import { IsBoolean, IsString } from 'class-validator';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
+
+class ServerMetadata {
+  @IsString()
+  issuer: string;
+
+  @IsString()
+  authorization_endpoint: string;
+
+  @IsString()
+  token_endpoint: string;
+
+  @IsString()
+  jwks_uri: string;
+
+  @IsString({ each: true })
+  response_types_supported: string[];
+
+  @IsString({ each: true })
+  response_modes_supported: string[];
+
+  @IsString({ each: true })
+  grant_types_supported: string[];
+
+  @IsString({ each: true })
+  token_endpoint_auth_methods_supported: string[];
+
+  @IsString({ each: true })
+  code_challenge_methods_supported: string[];
+
+  @IsBoolean()
+  authorization_response_iss_parameter_supported: boolean;
+}
 
 /** What this authorization server can do, for client libraries (RFC 8414). */
 @PublicController('.well-known/oauth-authorization-server')
@@ -8,9 +42,10 @@ export class MetadataController {
   constructor(private readonly configuration: Configuration) {}
 
   @Get()
+  @Describes({ summary: 'What this authorization server can do (RFC 8414)', answer: ServerMetadata })
   @Header('Cache-Control', 'public, max-age=300')
   @Header('Access-Control-Allow-Origin', '*')
-  metadata(): Record<string, unknown> {
+  metadata(): ServerMetadata {
     const { AUTH_URL } = this.configuration;
     return {
       issuer: AUTH_URL,

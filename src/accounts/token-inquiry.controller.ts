@@ -7,9 +7,10 @@ import { readBody } from '../oauth/body-reader.js';
 import { parseFormOrJson } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
+import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { ClientAuthentication } from '../registry/client-authentication.js';
-import { type Introspection, TokenInquiry } from './token-inquiry.js';
+import { Introspection, TokenInquiry } from './token-inquiry.js';
 
 class TokenBody {
   @IsString()
@@ -28,6 +29,13 @@ export class TokenInquiryController {
 
   /** RFC 7662, for a registered resource server: its audiences' tokens. */
   @Post('introspect')
+  @Describes({
+    summary: 'Whether a token is good (RFC 7662)',
+    body: TokenBody,
+    written: ['form', 'json'],
+    answer: Introspection,
+    security: ['resource_server', 'operator'],
+  })
   @HttpCode(200)
   async introspect(@Req() request: Request): Promise<Introspection> {
     const { authorization } = request.headers;
@@ -39,6 +47,12 @@ export class TokenInquiryController {
 
   /** RFC 7009, for a client with a secret: its own tokens. */
   @Post('revoke')
+  @Describes({
+    summary: 'End a token (RFC 7009)',
+    body: TokenBody,
+    written: ['form', 'json'],
+    security: ['client', 'operator'],
+  })
   @HttpCode(200)
   async revoke(@Req() request: Request): Promise<object> {
     const { authorization } = request.headers;

@@ -1,12 +1,58 @@
 import { Injectable } from '@nestjs/common';
-import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
+import { IsBoolean, IsIn, IsInt, IsString } from 'class-validator';
+import { type AccessTokenClaims, AccessTokens, type Audience } from '../access-token/access-tokens.js';
 import { Denylist, familyOf } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Optional } from '../oauth/parameters.js';
 import { RefreshTokens } from '../one-time-code/refresh-tokens.js';
 
-/** What a service learns about a token (RFC 7662 section 2.2). */
-export type Introspection = { active: false } | ({ active: true; token_type: 'Bearer' } & AccessTokenClaims);
+/** What a service learns about a token (RFC 7662 section 2.2); of one that is not good, only that. */
+export class Introspection implements Partial<AccessTokenClaims> {
+  @IsBoolean()
+  active: boolean;
+
+  @Optional()
+  @IsIn(['Bearer'])
+  token_type?: 'Bearer';
+
+  @Optional()
+  @IsString()
+  iss?: string;
+
+  @Optional()
+  @IsString()
+  sub?: string;
+
+  @Optional()
+  @IsIn(['customer-api', 'agent-api'])
+  aud?: Audience;
+
+  @Optional()
+  @IsString()
+  client_id?: string;
+
+  @Optional()
+  @IsString()
+  organization_id?: string;
+
+  @Optional()
+  @IsInt()
+  iat?: number;
+
+  @Optional()
+  @IsInt()
+  exp?: number;
+
+  @Optional()
+  @IsString()
+  jti?: string;
+
+  /** Of agents only. */
+  @Optional()
+  @IsString()
+  scope?: string;
+}
 
 const OPERATOR = { kind: 'operator' } as const;
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { IsIn, IsInt, IsString } from 'class-validator';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
@@ -15,11 +16,18 @@ export interface AgentGrant {
 }
 
 /** The part of the answers of RFC 6749 that an access token makes (sections 4.2.2 and 5.1). */
-export interface AgentTokenResponse {
+export class AgentTokenResponse {
+  @IsString()
   access_token: string;
+
+  @IsIn(['Bearer'])
   token_type: 'Bearer';
+
   /** Seconds. */
+  @IsInt()
   expires_in: number;
+
+  @IsString()
   scope: string;
 }
 

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
+import { IsBoolean, IsISO8601, IsString } from 'class-validator';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
+import { Optional } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
@@ -10,6 +12,27 @@ interface IdentityRow {
   group_id: string;
   browser_id: string | null;
   created_at: Date | string;
+}
+
+/** What an operator is shown of a customer. */
+export class CustomerRecord {
+  @IsString()
+  entity_id: string;
+
+  @IsString()
+  organization_id: string;
+
+  /** Of customers within a group (4.2). */
+  @Optional()
+  @IsString()
+  group_id?: string;
+
+  /** Whether a browser's cookies show it; else an agent made it. */
+  @IsBoolean()
+  browser: boolean;
+
+  @IsISO8601()
+  created_at: string;
 }
 
 /** Seconds: longer than a request that is under way can take. */
@@ -28,18 +51,18 @@ export class CustomerRecords {
   ) {}
 
   /** What is known of a customer; of an erased one nothing is. */
-  async find(entityId: string): Promise<(Record<string, unknown> & { organization_id: string }) | undefined> {
+  async find(entityId: string): Promise<CustomerRecord | undefined> {
     const sql = `SELECT entity_id, organization_id, group_id, browser_id, created_at FROM customer_identity
       WHERE entity_id = ? AND organization_id IS NOT NULL`;
     const [row] = await this.database.select<IdentityRow>(sql, [entityId]);
     if (!row) return undefined;
     const { group_id, browser_id, created_at } = row;
-    const made = { group_id: group_id || undefined, browser: browser_id !== null };
     return {
       entity_id: entityId,
       organization_id: row.organization_id,
-      ...made,
-      created_at: new Date(timeOf(created_at)),
+      ...(group_id !== '' && { group_id }),
+      browser: browser_id !== null,
+      created_at: new Date(timeOf(created_at)).toISOString(),
     };
   }
 

@@ -1,9 +1,10 @@
 import { Delete, Get, Param, UseGuards } from '@nestjs/common';
 import { AdminGuard } from '../oauth/admin.guard.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
-import { CustomerRecords } from './customer-records.js';
+import { CustomerRecord, CustomerRecords } from './customer-records.js';
 
 /** What an operator may do with a customer: look it up, erase it (contract, section 9). */
 @ManagementController('admin/identities')
@@ -12,7 +13,8 @@ export class IdentityController {
   constructor(private readonly records: CustomerRecords) {}
 
   @Get(':entity_id')
-  async find(@Param('entity_id') entityId: string): Promise<object> {
+  @Describes({ summary: 'What is kept of a customer', answer: CustomerRecord })
+  async find(@Param('entity_id') entityId: string): Promise<CustomerRecord> {
     const identity = UUID.test(entityId) ? await this.records.find(entityId) : undefined;
     if (!identity) throw OAuthError.notFound();
     return identity;
@@ -20,6 +22,7 @@ export class IdentityController {
 
   /** Ends the customer's tokens and forgets whom they were of; its id is never given to anybody again. */
   @Delete(':entity_id')
+  @Describes({ summary: 'Erase a customer and end its tokens' })
   async erase(@Param('entity_id') entityId: string): Promise<object> {
     if (!UUID.test(entityId) || !(await this.records.erase(entityId))) throw OAuthError.notFound();
     return {};

@@ -1,3 +1,24 @@
+import { IsIn, IsOptional, IsString } from 'class-validator';
+
+/** The errors of this service, in the words of RFC 6749, RFC 6750 and contract 6. */
+const ERROR_CODES = [
+  'invalid_request',
+  'invalid_token',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'insufficient_scope',
+  'invalid_client',
+  'not_found',
+  'method_not_allowed',
+  'conflict',
+  'payload_too_large',
+  'temporarily_unavailable',
+  'server_error',
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
 /** The texts of the specification, section 7. */
 export const MALFORMED =
   'The request is missing a required parameter, includes an invalid parameter value, includes a parameter more than once, or is otherwise malformed.';
@@ -13,12 +34,25 @@ interface Details {
 }
 
 /** The one shape of an error on the wire (contract, section 6). */
-export interface ErrorBody {
-  error: string;
+export class ErrorBody {
+  @IsIn(ERROR_CODES)
+  error: ErrorCode;
+
+  @IsString()
   error_description: string;
+
+  /** Names the parameter and the rule. */
+  @IsOptional()
+  @IsString()
   error_hint?: string;
-  oauth_exception: string;
+
+  @IsIn(ERROR_CODES)
+  oauth_exception: ErrorCode;
+
+  @IsString()
   exception_description: string;
+
+  @IsString()
   request_id: string;
 }
 
@@ -32,7 +66,7 @@ export class OAuthError extends Error {
   readonly headers: Record<string, string>;
 
   private constructor(
-    readonly code: string,
+    readonly code: ErrorCode,
     readonly status: number,
     readonly description: string,
     { hint, reason, cause, headers = {} }: Details = {},

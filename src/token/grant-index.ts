@@ -56,6 +56,11 @@ export class GrantIndex implements OnModuleInit {
     return grant;
   }
 
+  /** Every grant of the service, in the order of their modules. */
+  all(): IndexedGrant[] {
+    return [...this.grants.values()];
+  }
+
   /** Whether a grant has declared to take its parameters as a form too. */
   readsForms(grantType: string | null): boolean {
     return this.grants.get(grantType ?? '')?.form ?? false;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { IsIn, IsInt, IsString } from 'class-validator';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import type { AgentPrincipal } from '../agent-auth/principal.js';
 import { Audit } from '../audit/audit.js';
@@ -27,12 +28,22 @@ export interface TokenRequest {
 }
 
 /** The answer of specification 2.2; which of the optional fields it has is the grant's to say. */
-export interface TokenResponse extends Record<string, unknown> {
+export class TokenResponse {
+  @IsString()
   access_token: string;
+
+  @IsString()
   entity_id: string;
+
   /** Seconds. */
+  @IsInt()
   expires_in: number;
+
+  @IsIn(['Bearer'])
   token_type: 'Bearer';
+
+  /** What the grant responds with beside. */
+  [field: string]: unknown;
 }
 
 /** Who asks without a bearer: whoever the grant says it is. */

@@ -5,9 +5,10 @@ import type { Principal } from '../agent-auth/principal.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { readParameters } from '../oauth/parameters.js';
+import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { TransferBody } from './transfer.body.js';
-import { checkBearer, type TransferResponse, Transfers } from './transfers.js';
+import { checkBearer, TransferResponse, Transfers } from './transfers.js';
 
 /** Specification 4.4: a transfer token for a customer. */
 @PublicController('v2/customer/identity_transfer')
@@ -16,6 +17,12 @@ export class TransferController {
   constructor(private readonly transfers: Transfers) {}
 
   @Post()
+  @Describes({
+    summary: 'A transfer token, which moves a customer to another device',
+    body: TransferBody,
+    answer: TransferResponse,
+    refusals: [403],
+  })
   @HttpCode(200)
   async create(@Req() request: Request): Promise<TransferResponse> {
     const principal = request.principal as Principal;

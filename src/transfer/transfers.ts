@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { IsInt, IsString } from 'class-validator';
 import type { Principal } from '../agent-auth/principal.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -8,9 +9,12 @@ import { Registry } from '../registry/registry.js';
 import type { TransferBody } from './transfer.body.js';
 
 /** The answer of specification 2.3. */
-export interface TransferResponse {
+export class TransferResponse {
+  @IsString()
   identity_transfer_token: string;
+
   /** Seconds. */
+  @IsInt()
   expires_in: number;
 }
 

@@ -3,6 +3,7 @@ import type { Type } from '@nestjs/common';
 import type { AuditEntry } from '../../src/audit/audit-event.js';
 import { type Service, startService } from '../../src/bootstrap.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+import { checkAnswersOf } from './check-answers.js';
 import { writeKeySet } from './keys.js';
 import { MovingClock } from './moving-clock.js';
 import { type RegistryDocument, writeRegistry } from './registry.js';
@@ -62,10 +63,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
   const service = await startService({ configuration, clock, modules: options.modules ?? [], audit: sink });
   const url = `http://127.0.0.1:${service.port}`;
+  const managementUrl = `http://127.0.0.1:${service.managementPort}`;
+  checkAnswersOf(service, url, managementUrl);
   return {
     ...service,
     url,
-    managementUrl: `http://127.0.0.1:${service.managementPort}`,
+    managementUrl,
     clock,
     database,
     audit,

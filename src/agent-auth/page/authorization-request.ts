@@ -1,5 +1,8 @@
+import { IsString } from 'class-validator';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { Optional } from '../../oauth/parameters.js';
 import { CODE_CHALLENGE } from '../../one-time-code/pkce.js';
+import { declaredProperties } from '../../platform/declared-properties.js';
 import { noteRequest } from '../../platform/http/current-request.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Registry } from '../../registry/registry.js';
@@ -27,17 +30,43 @@ export interface AuthorizationFault {
   hint: string;
 }
 
-const PARAMETERS = [
-  'response_type',
-  'client_id',
-  'redirect_uri',
-  'state',
-  'scope',
-  'code_challenge',
-  'code_challenge_method',
-  'prompt',
-  'flow',
-] as const;
+/** The parameters of the authorization page; `faultOf` has their rules. */
+export class AuthorizationQuery {
+  @IsString()
+  response_type: string;
+
+  @IsString()
+  client_id: string;
+
+  @IsString()
+  redirect_uri: string;
+
+  @Optional()
+  @IsString()
+  state?: string;
+
+  @Optional()
+  @IsString()
+  scope?: string;
+
+  @Optional()
+  @IsString()
+  code_challenge?: string;
+
+  @Optional()
+  @IsString()
+  code_challenge_method?: string;
+
+  @Optional()
+  @IsString()
+  prompt?: string;
+
+  @Optional()
+  @IsString()
+  flow?: string;
+}
+
+const PARAMETERS = declaredProperties(AuthorizationQuery);
 const PROMPTS = ['none', 'login', 'consent'];
 const VISIBLE = /^[\x20-\x7e]*$/;
 const LONGEST_STATE = 1000;

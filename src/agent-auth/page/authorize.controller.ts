@@ -3,14 +3,17 @@ import type { Request } from 'express';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseForm } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { readParameters } from '../../oauth/parameters.js';
+import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
 import { FormTokens } from '../session/form-tokens.js';
-import { readAuthorizationRequest } from './authorization-request.js';
+import { AuthorizationQuery, readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer } from './authorizer.js';
 import { PageAnswers } from './page-answers.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
+import { ConsentForm } from './page-forms.js';
 
 /** The authorization address (specification 4.7; contract, section 8), and the agent's answer to its question. */
 @PublicController('')
@@ -25,6 +28,13 @@ export class AuthorizeController {
   ) {}
 
   @Get()
+  @Describes({
+    summary: 'The authorization page (RFC 6749)',
+    query: AuthorizationQuery,
+    answer: 'text/html',
+    redirects: true,
+    refusals: [400],
+  })
   async authorize(@Req() request: Request): Promise<string> {
     const asked = readAuthorizationRequest(queryOf(request), this.registry);
     if (asked.fault) return this.answers.fault(request, asked, asked.fault);
@@ -34,9 +44,21 @@ export class AuthorizeController {
   }
 
   @Post('consent')
+  @Describes({
+    summary: 'Where the form of the consent page goes',
+    body: ConsentForm,
+    written: ['form'],
+    answer: 'text/html',
+    redirects: true,
+  })
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {
-    const { csrf, request: query = '', scope = '', decision } = parseForm(await readBody(request));
+    const {
+      csrf,
+      request: query = '',
+      scope = '',
+      decision,
+    } = readParameters(ConsentForm, parseForm(await readBody(request)));
     this.forms.check(request, csrf);
     const asked = readAuthorizationRequest(query, this.registry);
     if (asked.fault) return this.answers.fault(request, asked, asked.fault);

@@ -1,7 +1,9 @@
-import { Get, Header, Post, Req, UseFilters } from '@nestjs/common';
+import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseForm } from '../../oauth/form.js';
+import { readParameters } from '../../oauth/parameters.js';
+import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
@@ -9,6 +11,7 @@ import { FormTokens } from '../session/form-tokens.js';
 import { readAuthorizationRequest } from './authorization-request.js';
 import { PageAnswers } from './page-answers.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
+import { PageForm, SignInForm } from './page-forms.js';
 import { renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
 
@@ -25,8 +28,18 @@ export class SessionController {
   ) {}
 
   @Post('sign-in')
+  @HttpCode(200)
+  @Describes({
+    summary: 'Where the form of the sign-in page goes',
+    body: SignInForm,
+    written: ['form'],
+    answer: 'text/html',
+    redirects: true,
+    refusals: [429],
+  })
   async beginSession(@Req() request: Request): Promise<string> {
-    const { csrf, request: query = '', email = '', password = '' } = parseForm(await readBody(request));
+    const form = readParameters(SignInForm, parseForm(await readBody(request)));
+    const { csrf, request: query = '', email = '', password = '' } = form;
     this.forms.check(request, csrf);
     const asked = readAuthorizationRequest(query, this.registry);
     const outcome = await this.signIn.attempt(request, email, password);
@@ -41,15 +54,17 @@ export class SessionController {
   }
 
   @Post('sign-out')
+  @HttpCode(200)
+  @Describes({ summary: 'End the session of an agent', body: PageForm, written: ['form'], answer: 'text/html' })
   async endSession(@Req() request: Request): Promise<string> {
-    const { csrf } = parseForm(await readBody(request));
+    const { csrf } = readParameters(PageForm, parseForm(await readBody(request)));
     this.forms.check(request, csrf);
     await this.sessions.end(request);
-    request.res?.status(200);
     return renderPage(request.res as Response, 'signed-out', {});
   }
 
   @Get('page.css')
+  @Describes({ summary: 'The stylesheet of the pages', answer: 'text/css' })
   @Header('Content-Type', 'text/css; charset=utf-8')
   @Header('Cache-Control', 'public, max-age=3600')
   stylesheet(): string {

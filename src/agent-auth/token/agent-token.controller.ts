@@ -7,11 +7,13 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { arrivalOf } from '../../platform/http/arrival.js';
 import { noteRequest } from '../../platform/http/current-request.js';
+import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
-import { AgentTokenEndpoint, refuseClientOfTokens, type TokenPairResponse } from './agent-token.endpoint.js';
+import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
+import { AgentTokenEndpoint, refuseClientOfTokens, TokenPairResponse } from './agent-token.endpoint.js';
 
 /** `/v2/token`: the token endpoint of agents (RFC 6749 section 3.2; contract, section 8). */
 @PublicController('v2/token')
@@ -25,6 +27,14 @@ export class AgentTokenController {
   ) {}
 
   @Post()
+  @Describes({
+    summary: 'An agent token pair, for an authorization code or a refresh token (RFC 6749)',
+    body: [CodeExchangeBody, RefreshBody],
+    written: ['form', 'json'],
+    answer: TokenPairResponse,
+    security: ['client', 'none'],
+    refusals: [429],
+  })
   @HttpCode(200)
   async token(@Req() request: Request): Promise<TokenPairResponse> {
     const { authorization, 'content-type': contentType } = request.headers;
@@ -52,6 +62,7 @@ export class AgentTokenController {
 
   /** Ends the bearer, and the refresh token it came with. */
   @Delete()
+  @Describes({ summary: 'End an agent token and its refresh tokens' })
   @UseGuards(BearerGuard)
   async end(@Req() { principal }: Request): Promise<object> {
     if (principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');

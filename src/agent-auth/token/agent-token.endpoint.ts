@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { IsString } from 'class-validator';
 import { Denylist, familyOf } from '../../access-token/denylist.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
@@ -7,15 +8,20 @@ import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { RefreshTokens } from '../../one-time-code/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import { type AgentGrant, type AgentTokenResponse, AgentTokens } from '../agent-tokens.js';
+import { type AgentGrant, AgentTokenResponse, AgentTokens } from '../agent-tokens.js';
 import { grantedScope } from '../granted-scope.js';
 import type { AgentPrincipal } from '../principal.js';
 import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
 
 /** The answer of `POST /v2/token` (contract, section 8). */
-export interface TokenPairResponse extends AgentTokenResponse {
+export class TokenPairResponse extends AgentTokenResponse {
+  @IsString()
   refresh_token: string;
+
+  @IsString()
   account_id: string;
+
+  @IsString()
   organization_id: string;
 }
 

@@ -1,9 +1,10 @@
 import { HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { AsksFor, GrantGuard } from '../../token/grant.guard.js';
 import { tokenRequest } from '../../token/token.controller.js';
-import { TokenEndpoint, type TokenResponse } from '../../token/token.endpoint.js';
+import { TokenEndpoint, TokenResponse } from '../../token/token.endpoint.js';
 
 /** Specification 4.6: the older address of the agent token grant, which names no `grant_type`. */
 @PublicController('customer')
@@ -13,6 +14,7 @@ export class CustomerController {
 
   @Post()
   @AsksFor('agent_token')
+  @Describes({ summary: 'The older address of the agent token grant', answer: TokenResponse })
   @HttpCode(200)
   token(@Req() request: Request, @Res({ passthrough: true }) response: Response): Promise<TokenResponse> {
     return this.endpoint.issue(tokenRequest(request, response));

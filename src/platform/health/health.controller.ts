@@ -1,6 +1,13 @@
 import { Get, ServiceUnavailableException } from '@nestjs/common';
+import { IsIn } from 'class-validator';
+import { Describes } from '../http/describes.js';
 import { ManagementController } from '../http/surfaces.js';
 import { Readiness } from './readiness.js';
+
+class Health {
+  @IsIn(['live', 'ready'])
+  status: 'live' | 'ready';
+}
 
 /** What the cluster's probes ask. */
 @ManagementController('health')
@@ -9,13 +16,15 @@ export class HealthController {
 
   /** The process runs and its event loop turns; nothing that a restart would not mend is looked at. */
   @Get('live')
-  live(): { status: string } {
+  @Describes({ summary: 'Whether the process lives', answer: Health })
+  live(): Health {
     return { status: 'live' };
   }
 
   /** Requests may come: not while starting, stopping, or without the database. */
   @Get('ready')
-  async ready(): Promise<{ status: string }> {
+  @Describes({ summary: 'Whether requests may come', answer: Health })
+  async ready(): Promise<Health> {
     const obstacle = await this.readiness.obstacle();
     if (obstacle) throw new ServiceUnavailableException(obstacle);
     return { status: 'ready' };

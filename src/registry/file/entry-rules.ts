@@ -1,6 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, Matches, ValidateBy, ValidateNested } from 'class-validator';
+import { JSONSchema } from 'class-validator-jsonschema';
 import { UUID } from '../../platform/uuid.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 
@@ -38,5 +39,8 @@ export const AreRedirectUris = () =>
 function areTexts(rule: (texts: string[], entry: { client_type?: string }) => boolean, message: string) {
   const validate = (value: unknown, context?: { object: object }) =>
     Array.isArray(value) && value.every((text) => typeof text === 'string') && rule(value, context?.object ?? {});
-  return ValidateBy({ name: 'areTexts', validator: { validate, defaultMessage: () => message } });
+  return applyDecorators(
+    ValidateBy({ name: 'areTexts', validator: { validate, defaultMessage: () => message } }),
+    JSONSchema({ type: 'array', items: { type: 'string' } }),
+  );
 }

@@ -1,0 +1,55 @@
+import { type IndexedGrant, ownFields } from '../token/grant-index.js';
+import { TokenResponse } from '../token/token.endpoint.js';
+import { answerOf, type ObjectSchema, oneOf, type Schema, schemaOf, without } from './schemas.js';
+
+/** Where a grant is asked for: `body` of its own address names no grant, a group's address has the organization. */
+export type GrantAddress = 'token' | 'group' | 'own';
+
+/** The parameters of each grant at the token address, for the components of the document. */
+export function grantComponents(grants: IndexedGrant[]): Record<string, Schema> {
+  return Object.fromEntries(grants.map((grant) => [componentOf(grant), grantBody(grant, 'token')]));
+}
+
+/** What may be sent to ask for one of these grants. */
+export function grantBodies(grants: IndexedGrant[], address: GrantAddress): Schema {
+  if (address !== 'token') return oneOf(grants.map((grant) => grantBody(grant, address)));
+  const references = grants.map((grant): [string, string] => [
+    grant.name,
+    `#/components/schemas/${componentOf(grant)}`,
+  ]);
+  return {
+    oneOf: references.map(([, $ref]) => ({ $ref })),
+    discriminator: { propertyName: 'grant_type', mapping: Object.fromEntries(references) },
+  };
+}
+
+/** The key of a grant's component; a URI has characters that a key may not have. */
+function componentOf({ name }: IndexedGrant): string {
+  return `grant.${name.replace(/[^a-zA-Z0-9._-]/g, '-')}`;
+}
+
+/** The parameters of a grant, by the class that validates them. */
+function grantBody({ name, body }: IndexedGrant, address: GrantAddress): ObjectSchema {
+  const schema = { title: name, ...schemaOf(body) };
+  if (address === 'own') return without(schema, 'grant_type');
+  const named = { ...schema, properties: { ...schema.properties, grant_type: { const: name } } };
+  if (address === 'token') return named;
+  return { ...named, required: (named.required ?? []).filter((each) => each !== 'organization_id') };
+}
+
+/** The answer of a grant: that of every grant, and what the grant declares to respond with. */
+export function grantAnswer(grant: IndexedGrant): ObjectSchema {
+  const { properties, ...answer } = answerOf(TokenResponse);
+  const responds = grant.responds ?? [];
+  const filledIn = responds.filter((field) => !ownFields(grant).includes(field));
+  const added = [
+    ...filledIn.map((field): [string, Schema] => [field, { type: 'string' }]),
+    ...ownFields(grant).map((field): [string, Schema] => [field, {}]),
+  ];
+  return {
+    title: grant.name,
+    ...answer,
+    properties: { ...properties, ...Object.fromEntries(added) },
+    required: [...(answer.required ?? []), ...filledIn],
+  };
+}

@@ -1,0 +1,60 @@
+import { Injectable } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { Configuration } from '../platform/configuration/configuration.js';
+import type { Surface } from '../platform/http/surfaces.js';
+import { GrantIndex } from '../token/grant-index.js';
+import { grantComponents } from './grant-schemas.js';
+import { operationOf, SECURITY_SCHEMES } from './operation.js';
+import { ERROR_SCHEMA, refusalComponents } from './refusals.js';
+import { routesOf } from './routes.js';
+import type { Schema } from './schemas.js';
+
+/** What this service answers at both ports, as an OpenAPI 3.1 document, made from the classes and guards themselves. */
+@Injectable()
+export class OpenApiDocument {
+  private document: Schema | undefined;
+
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly grants: GrantIndex,
+    private readonly configuration: Configuration,
+  ) {}
+
+  /** Made when first asked for; nothing in it changes while the process runs. */
+  read(): Schema {
+    this.document ??= this.make();
+    return this.document;
+  }
+
+  private make(): Schema {
+    const servers: Record<Surface, Schema[]> = {
+      public: [{ url: this.configuration.AUTH_URL, description: 'Public port' }],
+      management: [{ url: '/', description: 'Management port' }],
+    };
+    const grants = this.grants.all();
+    const paths: Record<string, Schema> = {};
+    for (const route of routesOf(this.discovery)) {
+      const { surface, address, method } = route;
+      paths[address] = { servers: servers[surface], ...paths[address], [method]: operationOf(route, grants) };
+    }
+    return {
+      openapi: '3.1.0',
+      info: {
+        title: 'Customer Authorization Service',
+        version: '2',
+        description: 'Creates customer identities and issues, transfers and refreshes customer access tokens.',
+      },
+      servers: servers.public,
+      tags: [
+        { name: 'public', description: 'What browsers, apps and services reach' },
+        { name: 'management', description: 'What only the cluster reaches' },
+      ],
+      paths,
+      components: {
+        schemas: { ...ERROR_SCHEMA, ...grantComponents(grants) },
+        responses: refusalComponents(),
+        securitySchemes: SECURITY_SCHEMES,
+      },
+    };
+  }
+}

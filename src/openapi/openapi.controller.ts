@@ -1,0 +1,50 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { Get, Header, Param, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Describes } from '../platform/http/describes.js';
+import { ManagementController } from '../platform/http/surfaces.js';
+import { OpenApiDocument } from './openapi-document.js';
+
+/** The page's files beside its own: Swagger UI, served from here so that the page asks nobody else. */
+const FILES: Record<string, { type: string; url: string }> = {
+  'swagger-ui.css': { type: 'text/css; charset=utf-8', url: import.meta.resolve('swagger-ui-dist/swagger-ui.css') },
+  'swagger-ui-bundle.js': {
+    type: 'text/javascript; charset=utf-8',
+    url: import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+  },
+  'start.js': { type: 'text/javascript; charset=utf-8', url: new URL('views/start.js', import.meta.url).href },
+};
+/** Swagger UI writes styles into its elements, and draws its icons from `data:`. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/** The OpenAPI document and a page to read it (contract, section 9). */
+@ManagementController('')
+export class OpenApiController {
+  constructor(private readonly document: OpenApiDocument) {}
+
+  @Get('openapi.json')
+  @Describes({ summary: 'This document', answer: 'application/json' })
+  openApi(): object {
+    return this.document.read();
+  }
+
+  @Get('docs')
+  @Header('Content-Type', 'text/html; charset=utf-8')
+  @Header('Content-Security-Policy', CONTENT_SECURITY_POLICY)
+  @Describes({ summary: 'This document as a page', answer: 'text/html' })
+  page(): Promise<string> {
+    return readFile(new URL('views/docs.html', import.meta.url), 'utf8');
+  }
+
+  @Get('docs/:file')
+  @Describes({ summary: 'A file of that page', answer: '*/*', refusals: [404] })
+  async file(@Param('file') name: string, @Res({ passthrough: true }) response: Response): Promise<string> {
+    const file = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
+    if (!file) throw OAuthError.notFound();
+    response.setHeader('Content-Type', file.type);
+    return readFile(fileURLToPath(file.url), 'utf8');
+  }
+}

@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { TokenModule } from '../token/token.module.js';
+import { OpenApiController } from './openapi.controller.js';
+import { OpenApiDocument } from './openapi-document.js';
+
+/** What the service answers, for people and programs that call it. */
+@Module({
+  imports: [DiscoveryModule, TokenModule],
+  controllers: [OpenApiController],
+  providers: [OpenApiDocument],
+})
+export class OpenApiModule {}

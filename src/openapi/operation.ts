@@ -1,0 +1,126 @@
+import { Reflector } from '@nestjs/core';
+import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
+import { AdminGuard } from '../oauth/admin.guard.js';
+import { AsksFor, GrantGuard } from '../token/grant.guard.js';
+import type { IndexedGrant } from '../token/grant-index.js';
+import { type GrantAddress, grantAnswer, grantBodies } from './grant-schemas.js';
+import { refusalsAt } from './refusals.js';
+import type { Route } from './routes.js';
+import { answerOf, oneOf, patchOf, type Schema, schemaOf } from './schemas.js';
+
+/** How callers say who they are, by the names that routes describe. */
+export const SECURITY_SCHEMES: Schema = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'An access token of a customer or of an agent' },
+  operator: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN' },
+  client: { type: 'http', scheme: 'basic', description: 'client_id and client_secret of a registered client' },
+  resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
+};
+
+/** Statuses that any route may answer. */
+const ALWAYS = [500, 503];
+/** Statuses that reading a body brings. */
+const OF_BODIES = [400, 413, 415];
+const MEDIA_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
+const MERGE_PATCH = 'application/merge-patch+json';
+const reflector = new Reflector();
+
+/** A route as OpenAPI's operation object; `grants` are those that the service has. */
+export function operationOf(route: Route, grants: IndexedGrant[]): Schema {
+  const { surface, address, method, description } = route;
+  const { summary, query } = description;
+  const asked = route.guards.includes(GrantGuard) ? askedAt(route, grants) : undefined;
+  return {
+    operationId: `${method}${address.replace(/\W+/g, '_').replace(/_$/, '')}`,
+    summary,
+    tags: [surface],
+    security: securityOf(route, asked),
+    parameters: [...pathParameters(address), ...(query ? queryParameters(schemaOf(query)) : [])],
+    ...(asked ? { requestBody: grantRequest(route, asked) } : description.body && { requestBody: requestBody(route) }),
+    responses: {
+      ...successes(route, asked),
+      ...refusalsAt(refusalsOf(route, asked), description.answer === 'text/html'),
+    },
+  };
+}
+
+/** The grants that may be asked for at an address. */
+function askedAt(route: Route, grants: IndexedGrant[]): IndexedGrant[] {
+  const fixed = reflector.get(AsksFor, route.handler);
+  if (fixed !== undefined) return grants.filter(({ name }) => name === fixed);
+  return kindOf(route) === 'group' ? grants.filter(({ groups }) => groups) : grants;
+}
+
+function kindOf({ address, handler }: Route): GrantAddress {
+  if (reflector.get(AsksFor, handler) !== undefined) return 'own';
+  return address.includes('{group_id}') ? 'group' : 'token';
+}
+
+function grantRequest(route: Route, asked: IndexedGrant[]): Schema {
+  const content = (those: IndexedGrant[]) => ({ schema: grantBodies(those, kindOf(route)) });
+  const forms = asked.filter(({ form }) => form);
+  return {
+    required: true,
+    content: { [MEDIA_TYPES.json]: content(asked), ...(forms.length > 0 && { [MEDIA_TYPES.form]: content(forms) }) },
+  };
+}
+
+function requestBody({ method, description }: Route): Schema {
+  const classes = [description.body ?? []].flat();
+  if (method === 'patch')
+    return { required: true, content: { [MERGE_PATCH]: { schema: oneOf(classes.map(patchOf)) } } };
+  const schema = oneOf(classes.map(schemaOf));
+  const written = (description.written ?? ['json']).map((way) => [MEDIA_TYPES[way], { schema }]);
+  return { required: isAnyRequired(schema), content: Object.fromEntries(written) };
+}
+
+function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
+  return alternatives !== undefined || (Array.isArray(required) && required.length > 0);
+}
+
+function successes({ status, description: { answer, redirects } }: Route, asked?: IndexedGrant[]): Schema {
+  const isText = typeof answer === 'string';
+  const one = answer === undefined ? { type: 'object', additionalProperties: false } : isText ? {} : answerOf(answer);
+  const schema = asked ? { anyOf: asked.map(grantAnswer) } : one;
+  const content = { [isText ? answer : MEDIA_TYPES.json]: { schema } };
+  const redirect = { description: 'To the application, or back to the page', headers: { Location: { schema: {} } } };
+  return { [status]: { description: 'Done', content }, ...(redirects && { 302: redirect, 303: redirect }) };
+}
+
+function refusalsOf({ guards, description, address }: Route, asked?: IndexedGrant[]): number[] {
+  const { body, refusals = [], security = [] } = description;
+  return [
+    ...ALWAYS,
+    ...refusals,
+    ...(body || asked ? OF_BODIES : []),
+    ...(asked ? [429] : []),
+    ...(asked?.some(({ agentScope }) => agentScope) ? [401, 403] : []),
+    ...(guards.includes(BearerGuard) || security.length > 0 ? [401] : []),
+    ...(guards.includes(AdminGuard) ? [401, 404] : []),
+    ...(address.includes('{') ? [400] : []), // a path whose percent-encoding is broken
+  ];
+}
+
+function securityOf({ guards, description }: Route, asked?: IndexedGrant[]): Schema[] {
+  const named = description.security?.map((name) => (name === 'none' ? {} : { [name]: [] })) ?? [];
+  const ofGrants = asked?.map(({ agentScope }) => (agentScope === undefined ? {} : { bearer: [] })) ?? [];
+  const ofGuards = [
+    ...(guards.includes(BearerGuard) ? [{ bearer: [] }] : []),
+    ...(guards.includes(AdminGuard) ? [{ operator: [] }] : []),
+  ];
+  const all = [...named, ...ofGrants, ...ofGuards].map((each) => JSON.stringify(each));
+  return [...new Set(all)].map((each) => JSON.parse(each));
+}
+
+function pathParameters(address: string): Schema[] {
+  const names = [...address.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+  return names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
+}
+
+function queryParameters({ properties, required = [] }: ReturnType<typeof schemaOf>): Schema[] {
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema,
+  }));
+}

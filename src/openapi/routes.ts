@@ -1,0 +1,65 @@
+import { RequestMethod, type Type } from '@nestjs/common';
+import { GUARDS_METADATA, HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
+import { type DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
+import { Describes, type RouteDescription } from '../platform/http/describes.js';
+import { isOnSurface, type Surface } from '../platform/http/surfaces.js';
+
+/** A route as its decorators declare it. */
+export interface Route {
+  surface: Surface;
+  /** Without the surface: `/v2/customer/token`, parameters as `{name}`. */
+  address: string;
+  /** In lower case. */
+  method: string;
+  /** Status of the answer when all is well. */
+  status: number;
+  guards: Type[];
+  description: RouteDescription;
+  handler: () => unknown;
+}
+
+const reflector = new Reflector();
+
+/** The routes of all controllers that a listener answers. */
+export function routesOf(discovery: DiscoveryService): Route[] {
+  return discovery.getControllers().flatMap(({ metatype }) => routesOfController(metatype as Type));
+}
+
+function routesOfController(controller: Type): Route[] {
+  const names = new MetadataScanner().getAllMethodNames(controller.prototype);
+  return names.flatMap((name) => {
+    const handler = controller.prototype[name];
+    const method: RequestMethod | undefined = Reflect.getMetadata(METHOD_METADATA, handler);
+    if (method === undefined) return [];
+    const guards = [controller, handler].flatMap((each): Type[] => Reflect.getMetadata(GUARDS_METADATA, each) ?? []);
+    const byDefault = method === RequestMethod.POST ? 201 : 200;
+    const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? byDefault;
+    return pathsOf(controller, handler).map((path) => {
+      const [, surface = '', below = ''] = /^\/(public|management)(.*)$/.exec(path) ?? [];
+      const address = below.replace(/:(\w+)/g, '{$1}') || '/';
+      const described = reflector.get(Describes, handler) ?? { summary: name, answer: '*/*' };
+      const description = typeof described === 'function' ? described(address) : described;
+      return {
+        surface: surface as Surface,
+        address,
+        method: RequestMethod[method].toLowerCase(),
+        status,
+        guards,
+        description,
+        handler,
+      };
+    });
+  });
+}
+
+/** The paths of a handler with their surface; a controller without one is reachable nowhere. */
+function pathsOf(controller: Type, handler: object): string[] {
+  const above = pathsAt(controller);
+  const below = pathsAt(handler);
+  const joined = above.flatMap((start) => below.map((end) => `/${start}/${end}`));
+  return joined.map((path) => path.replace(/\/+/g, '/').replace(/\/$/, '')).filter(isOnSurface);
+}
+
+function pathsAt(decorated: object): string[] {
+  return [Reflect.getMetadata(PATH_METADATA, decorated) ?? ''].flat();
+}

@@ -1,0 +1,50 @@
+import type { Type } from '@nestjs/common';
+import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
+import { ValidationTypes } from 'class-validator';
+import { targetConstructorToSchema } from 'class-validator-jsonschema';
+
+/** A JSON Schema (2020-12), as OpenAPI 3.1 has it. */
+export type Schema = Record<string, unknown>;
+export interface ObjectSchema extends Schema {
+  type: 'object';
+  properties: Record<string, Schema>;
+  required?: string[];
+}
+
+/** The schema of a class, from the rules that validate it. What it holds of other classes stands in place. */
+export function schemaOf(type: Type<object>): ObjectSchema {
+  return targetConstructorToSchema(type, {
+    classTransformerMetadataStorage: defaultMetadataStorage,
+    additionalConverters: {
+      // a rule of somebody's own says by `@JSONSchema` what it admits, or says nothing
+      [ValidationTypes.CUSTOM_VALIDATION]: {},
+      [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
+        const held = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();
+        return (held ? schemaOf(held as Type<object>) : {}) as never;
+      },
+    },
+  }) as unknown as ObjectSchema;
+}
+
+/** The schema of an answer: it has what is declared and nothing else. */
+export function answerOf(type: Type<object>): ObjectSchema {
+  return { ...schemaOf(type), additionalProperties: false };
+}
+
+/** The schema of a merge patch (RFC 7396): each field may be left out, or taken away by `null`. */
+export function patchOf(type: Type<object>): ObjectSchema {
+  const { properties } = schemaOf(type);
+  const fields = Object.entries(properties).map(([name, schema]) => [name, { anyOf: [schema, { type: 'null' }] }]);
+  return { type: 'object', properties: Object.fromEntries(fields) };
+}
+
+/** A schema without some of its properties. */
+export function without(schema: ObjectSchema, name: string): ObjectSchema {
+  const { [name]: _left, ...properties } = schema.properties;
+  return { ...schema, properties, required: (schema.required ?? []).filter((each) => each !== name) };
+}
+
+/** What one of several schemas admits. */
+export function oneOf(schemas: Schema[]): Schema {
+  return schemas.length === 1 ? (schemas[0] as Schema) : { oneOf: schemas };
+}

@@ -1,0 +1,167 @@
+import { Get, Module } from '@nestjs/common';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { IsString } from 'class-validator';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OAuthError } from '../../src/oauth/oauth-error.js';
+import { Describes } from '../../src/platform/http/describes.js';
+import { PublicController } from '../../src/platform/http/surfaces.js';
+import { LottoGrantModule } from '../support/lotto-grant/lotto-grant.module.js';
+import { request, startTestService, type TestService } from '../support/service.js';
+
+class Promised {
+  @IsString()
+  promised: string;
+}
+
+/** Does not keep to what it describes. */
+@PublicController('lying')
+class LyingController {
+  @Get('answer')
+  @Describes({ summary: 'Answers something else', answer: Promised })
+  answer(): object {
+    return { promised: 'text', secret: 'and more' };
+  }
+
+  @Get('status')
+  @Describes({ summary: 'Refuses in a way that it does not describe', answer: Promised })
+  status(): never {
+    throw OAuthError.invalidRequest('anything');
+  }
+}
+
+@Module({ controllers: [LyingController] })
+class LyingModule {}
+
+let service: TestService;
+// biome-ignore lint/suspicious/noExplicitAny: tests look into it
+let document: any;
+beforeAll(async () => {
+  service = await startTestService({ modules: [LottoGrantModule, LyingModule] });
+  ({ body: document } = await request(`${service.managementUrl}/openapi.json`, {}));
+});
+afterAll(() => service.stop());
+
+const methodsOf = (path: string) => Object.keys(document.paths[path]).filter((name) => name !== 'servers');
+const bodyOf = (path: string) => document.paths[path].post.requestBody.content['application/json'].schema;
+const answerOf = (path: string) => document.paths[path].post.responses[200].content['application/json'].schema;
+
+describe('/openapi.json on the management port', () => {
+  it('is an OpenAPI 3.1 document', async () => {
+    const { valid, errors } = await new Validator().validate(document);
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+  });
+
+  it('has every route that the service serves, and no other', () => {
+    const { router } = service.application.getHttpAdapter().getInstance();
+    const served = router.stack
+      .filter(({ route }: { route?: object }) => route)
+      .map(({ route }: { route: { path: string; methods: object } }) => {
+        const address = route.path.replace(/^\/(public|management)/, '').replace(/:(\w+)/g, '{$1}');
+        return `${Object.keys(route.methods)[0]} ${address.replace(/(.)\/$/, '$1') || '/'}`;
+      });
+    const documented = Object.keys(document.paths).flatMap((path) => methodsOf(path).map((each) => `${each} ${path}`));
+    expect(documented.sort()).toEqual([...new Set(served)].sort());
+    expect(documented.length).toBeGreaterThan(30);
+  });
+
+  it('tells of each address at which of the two ports it is', async () => {
+    for (const [path, { servers }] of Object.entries<{ servers: [{ url: string }] }>(document.paths)) {
+      const isManagement = /^\/(health|metrics|oauth2|admin|docs|openapi)/.test(path);
+      expect(servers[0].url, path).toBe(isManagement ? '/' : 'https://auth.example');
+    }
+    expect((await request(`${service.url}/openapi.json`, {})).status).toBe(404);
+    expect((await request(`${service.url}/docs`, {})).status).toBe(404);
+  });
+
+  it('describes every route in a sentence of its own', () => {
+    const summaries = Object.keys(document.paths).flatMap((path) =>
+      methodsOf(path).map((method) => document.paths[path][method].summary),
+    );
+    for (const summary of summaries) expect(summary).toMatch(/^[A-Z].* /);
+    expect(new Set(summaries).size).toBe(summaries.length);
+  });
+});
+
+describe('every answer to a test', () => {
+  it('is held against the document', async () => {
+    await expect(request(`${service.url}/lying/answer`, {})).rejects.toThrow(/must NOT have additional properties/);
+    await expect(request(`${service.url}/lying/status`, {})).rejects.toThrow(/a status that the OpenAPI document/);
+  });
+});
+
+describe('the grants in the OpenAPI document', () => {
+  it("has one schema for each grant, another team's too, told apart by grant_type", () => {
+    const { oneOf, discriminator } = bodyOf('/v2/customer/token');
+    const names = ['cookie', 'agent_token', 'identity_token', 'lotto'];
+    expect(Object.keys(discriminator.mapping).sort()).toEqual([...names].sort());
+    expect(oneOf).toHaveLength(names.length);
+    for (const name of names) {
+      const schema = document.components.schemas[`grant.${name}`];
+      expect(schema.properties.grant_type).toEqual({ const: name });
+      expect(schema.required).toContain('client_id');
+    }
+  });
+
+  it("takes a grant's parameters from the class that validates them", () => {
+    const { properties, required } = document.components.schemas['grant.identity_token'];
+    expect(properties.code).toEqual({ type: 'string', maxLength: 1024 });
+    expect(required.sort()).toEqual(['client_id', 'code', 'grant_type']);
+  });
+
+  it('answers with the fields that a grant declares to respond with', () => {
+    const answers = answerOf('/v2/customer/token').anyOf;
+    const fieldsOf = (name: string) =>
+      Object.keys(answers.find(({ title }: { title: string }) => title === name).properties);
+    expect(fieldsOf('cookie')).not.toContain('client_id');
+    expect(fieldsOf('identity_token')).toContain('client_id');
+  });
+
+  it('has only grants for groups at the address of a group, whose organization is in the path', () => {
+    const schema = bodyOf('/v2/customer/{organization_id}/{group_id}/token');
+    expect(schema.title).toBe('cookie');
+    expect(schema.required).not.toContain('organization_id');
+  });
+
+  it('asks for no grant_type at the older address of the agent token grant', () => {
+    expect(bodyOf('/customer').title).toBe('agent_token');
+    expect(bodyOf('/customer').properties).not.toHaveProperty('grant_type');
+    expect(document.paths['/customer'].post.security).toEqual([{ bearer: [] }]);
+  });
+});
+
+describe('the admin API in the OpenAPI document', () => {
+  it('shows no secret, and takes one', () => {
+    const { post } = document.paths['/admin/clients'];
+    expect(post.requestBody.content['application/json'].schema.properties).toHaveProperty('client_secret');
+    expect(post.responses[201].content['application/json'].schema.properties).not.toHaveProperty('client_secret');
+    expect(post.security).toEqual([{ operator: [] }]);
+  });
+
+  it('changes by merge patch: nothing is required, and null takes a field away', () => {
+    const { schema } = document.paths['/admin/agents/{key}'].patch.requestBody.content['application/merge-patch+json'];
+    expect(schema.required).toBeUndefined();
+    expect(schema.properties.name.anyOf).toContainEqual({ type: 'null' });
+  });
+});
+
+describe('/docs on the management port', () => {
+  it('is a page whose files all come from the service', async () => {
+    const page = await request(`${service.managementUrl}/docs`, {});
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/);
+    const files = [...page.text.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, file]) => file);
+    expect(files).toHaveLength(3);
+    for (const file of files) {
+      const { status, text } = await request(`${service.managementUrl}/${file}`, {});
+      expect(status).toBe(200);
+      expect(text.length).toBeGreaterThan(50);
+    }
+  });
+
+  it('has no other file', async () => {
+    for (const file of ['package.json', '..%2fpackage.json', 'constructor', '__proto__']) {
+      expect((await request(`${service.managementUrl}/docs/${file}`, {})).status).toBe(404);
+    }
+  });
+});
