@@ -13,6 +13,7 @@ import mysql from 'mysql2/promise';
 import { buildIfStale } from '../scripts/build.js';
 import { startMariadb } from '../scripts/mariadb.js';
 import { load } from './load.js';
+import { startServer } from './server.js';
 
 const ROWS = 300_000;
 const CONNECTIONS = 16;
@@ -38,8 +39,8 @@ const server = await startMariadb({ durable: true, bufferPool: '512M' });
 let service;
 try {
   const environment = prepare(await server.createDatabase('bench'));
-  service = spawn(process.execPath, ['dist/main.js'], { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
-  const port = await portOf(service);
+  const { child, port } = await startServer('dist/main.js', environment, join(folder, 'service.log'));
+  service = child;
   const cookies = await newBrowsers(port);
   const database = await mysql.createConnection(server.url('bench'));
   await database.query(EXPIRED);
@@ -71,6 +72,7 @@ function prepare(url) {
   );
   return {
     PATH: process.env.PATH,
+    NODE_ENV: 'production',
     DATABASE_URL: url,
     MIGRATE_ON_START: 'true',
     SIGNING_KEYS_FILE: keys,
@@ -81,19 +83,6 @@ function prepare(url) {
     MANAGEMENT_PORT: '0',
     RATE_LIMIT: 'identities=999999999/60,tokens=999999999/60', // on, and never reached
   };
-}
-
-/** @param {import('node:child_process').ChildProcess} child */
-async function portOf(child) {
-  const stdout = /** @type {import('node:stream').Readable} */ (child.stdout);
-  let said = '';
-  for await (const chunk of stdout.setEncoding('utf8')) {
-    said += chunk;
-    const [, port] = /port (\d+)/.exec(said) ?? [];
-    if (!port) continue;
-    return Number(port);
-  }
-  throw new Error(`the service did not start: ${said}`);
 }
 
 /** @param {number} port @returns {Promise<string[]>} the Cookie header of each */

@@ -3,20 +3,18 @@
  * `npm run bench`: the cookie grant of the built service against the floor, on a private durable MariaDB. CPU microseconds
  * of the server process per request, and the ratio floor / service; medians of three rounds in turn. Takes a minute.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { buildIfStale } from '../scripts/build.js';
 import { startMariadb } from '../scripts/mariadb.js';
 import { load } from './load.js';
+import { startServer } from './server.js';
 
 const ROUNDS = 3;
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 5);
 const CONNECTIONS = 32;
-/** Milliseconds. */
-const LONGEST_START = 10_000;
 const IDENTITIES = 2_000;
 const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
 const BODY = JSON.stringify({
@@ -29,12 +27,14 @@ const BODY = JSON.stringify({
 buildIfStale();
 const folder = mkdtempSync(join(tmpdir(), 'bench-'));
 const database = await startMariadb({ durable: true, bufferPool: '512M' });
+/** @typedef {import('./server.js').Server} Server */
 /** @type {Server[]} */
 const servers = [];
 try {
   const environment = await prepare();
-  const service = await start('service', 'dist/main.js', environment);
-  const floor = await start('floor', 'bench/floor.js', environment);
+  const service = await startServer('dist/main.js', environment, join(folder, 'service.log'));
+  const floor = await startServer('bench/floor.js', environment, join(folder, 'floor.log'));
+  servers.push(service, floor);
   const cookies = await newBrowsers(service.port);
   console.table({
     'returning customer': await compare(floor, service, cookies),
@@ -46,8 +46,6 @@ try {
   await database.stop();
   rmSync(folder, { recursive: true, force: true });
 }
-
-/** @typedef {{ child: import('node:child_process').ChildProcess, port: number }} Server */
 
 async function prepare() {
   const keys = join(folder, 'keys.json');
@@ -70,24 +68,6 @@ async function prepare() {
     MANAGEMENT_PORT: '0',
     RATE_LIMIT: 'identities=999999999/60,tokens=999999999/60', // on, and never reached
   };
-}
-
-/** @param {string} name @param {string} file @param {NodeJS.ProcessEnv} env @returns {Promise<Server>} */
-async function start(name, file, env) {
-  // the log goes to a file, as the cluster's goes to one: a pipe would measure its reader too
-  const out = join(folder, `${name}.log`);
-  const child = spawn(process.execPath, [file], { env, stdio: ['ignore', openSync(out, 'w'), 'inherit'] });
-  for (let waited = 0; waited < LONGEST_START; waited += 50) {
-    const [, port] = /port (\d+)/.exec(readFileSync(out, 'utf8')) ?? [];
-    if (port) {
-      const server = { child, port: Number(port) };
-      servers.push(server);
-      return server;
-    }
-    await sleep(50);
-  }
-  child.kill('SIGKILL');
-  throw new Error(`${name} did not start`);
 }
 
 /** @param {number} port */

@@ -1,6 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { build as pretty } from 'pino-pretty';
 import type { Configuration } from '../configuration/configuration.js';
+import { GatheredOutput } from './gathered-output.js';
 
 /** The log of a process: JSON lines in production, lines for a reader in development. */
 export interface Log {
@@ -11,23 +12,11 @@ export interface Log {
   flush(): void;
 }
 
-/** Bytes that are written at once, and that are kept while they cannot be. */
-const CHUNK = 4_096;
-const KEPT = 4 * 1024 * 1024;
-/** Milliseconds until a line is written, also where no more follow. */
-const LATEST = 200;
-
-/**
- * The log on stdout of the service. Lines are gathered and written in the background: a full disk or a reader that hangs
- * keeps no request waiting. What a `kill -9` cuts off are the lines of the last 200 ms.
- */
+/** The log on stdout of the service. What a `kill -9` cuts off are the lines of the last 200 ms. */
 export function serviceLog(configuration: Configuration): Log {
   if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 1);
-  const stdout = pino.destination({ dest: 1, sync: false, minLength: CHUNK, maxLength: KEPT, periodicFlush: LATEST });
-  let lost = 0;
   let told = false;
-  stdout.on('drop', () => lost++);
-  stdout.on('error', ({ code = 'unknown' }: NodeJS.ErrnoException) => {
+  const stdout = new GatheredOutput(1, (code) => {
     if (told) return;
     told = true;
     process.stderr.write(
@@ -37,9 +26,9 @@ export function serviceLog(configuration: Configuration): Log {
   return {
     logger: loggerOn(configuration, stdout),
     get lost() {
-      return lost;
+      return stdout.lost;
     },
-    flush: () => quietly(() => stdout.flushSync()),
+    flush: () => quietly(() => stdout.flush()),
   };
 }
 

@@ -15,8 +15,7 @@ export class RequestLog {
   write(request: FinishedRequest): void {
     const level = levelOf(request);
     if (!this.logger.isLevelEnabled(level)) return;
-    const { id, surface, method, route, status, milliseconds, clientId, organizationId, grant, error, reason } =
-      request;
+    const { id, surface, method, route, status, milliseconds, grant, error, reason, fault } = request;
     const line = {
       request_id: id,
       surface,
@@ -24,12 +23,12 @@ export class RequestLog {
       route,
       status,
       duration_ms: Math.round(milliseconds * 100) / 100,
-      client_id: clientId,
-      organization_id: organizationId,
+      client_id: request.clientId,
+      organization_id: request.organizationId,
       grant,
       error,
       reason,
-      ...(request.fault !== undefined && { fault: traceOf(request.fault, status === 500) }),
+      fault: fault === undefined ? undefined : traceOf(fault, status === 500),
     };
     this.logger[level](line, 'request');
   }
