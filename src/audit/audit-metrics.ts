@@ -1,19 +1,18 @@
-import { Counter } from 'prom-client';
+import { type ByLabels, type Count, counterOf } from '../platform/metrics/by-labels.js';
 import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import type { AuditEntry, AuditSink } from './audit-event.js';
 
 /** Counts audit events, so that what is told and what is counted cannot differ. */
 export class AuditMetrics implements AuditSink {
-  private readonly tokens: Counter<'grant'>;
-  private readonly identities: Counter<'grant'>;
-  private readonly redemptions: Counter<'kind' | 'outcome'>;
-  private readonly signIns: Counter<'outcome'>;
-  private readonly revocations: Counter<'kind'>;
+  private readonly tokens: ByLabels<Count>;
+  private readonly identities: ByLabels<Count>;
+  private readonly redemptions: ByLabels<Count>;
+  private readonly signIns: ByLabels<Count>;
+  private readonly revocations: ByLabels<Count>;
 
   constructor(metrics: MetricsRegistry) {
-    const registers = [metrics];
-    const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
-      new Counter({ name: `cas_${name}`, help, labelNames, registers });
+    const counter = (name: string, help: string, labelNames: string[]) =>
+      counterOf(metrics, { name: `cas_${name}`, help, labelNames });
     this.tokens = counter('tokens_issued_total', 'Access tokens issued, by grant.', ['grant']);
     this.identities = counter('identities_created_total', 'Customers created, by grant.', ['grant']);
     this.redemptions = counter('code_redemptions_total', 'One-time codes redeemed and replayed.', ['kind', 'outcome']);
@@ -22,11 +21,16 @@ export class AuditMetrics implements AuditSink {
   }
 
   write({ event, grant = '', subject }: AuditEntry): void {
+    switch (event) {
+      case 'token.issued':
+        return void this.tokens.at(grant).value.count++;
+      case 'identity.created':
+        return void this.identities.at(grant).value.count++;
+      case 'token.revoked':
+        return void this.revocations.at(subject?.kind ?? '').value.count++;
+    }
     const [kind = '', outcome = ''] = event.split('.');
-    if (event === 'token.issued') this.tokens.inc({ grant });
-    else if (event === 'identity.created') this.identities.inc({ grant });
-    else if (event === 'token.revoked') this.revocations.inc({ kind: subject?.kind ?? '' });
-    else if (kind === 'sign_in') this.signIns.inc({ outcome });
-    else if (outcome === 'redeemed' || outcome === 'replayed') this.redemptions.inc({ kind, outcome });
+    if (kind === 'sign_in') this.signIns.at(outcome).value.count++;
+    else if (outcome === 'redeemed' || outcome === 'replayed') this.redemptions.at(kind).at(outcome).value.count++;
   }
 }

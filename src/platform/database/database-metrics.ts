@@ -1,4 +1,5 @@
 import { Counter, Gauge } from 'prom-client';
+import { type ByLabels, type Count, counterOf } from '../metrics/by-labels.js';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import type { PoolUsage } from './sql-client.js';
 
@@ -6,15 +7,14 @@ type Outcome = 'done' | 'repeated' | 'unavailable' | 'failed';
 
 /** Counts statements, and shows how busy the pool is when somebody looks. */
 export class DatabaseMetrics {
-  private readonly statements: Counter<'outcome'>;
+  private readonly statements: ByLabels<Count>;
 
   constructor(metrics: MetricsRegistry, usage: () => PoolUsage | undefined) {
     const registers = [metrics];
-    this.statements = new Counter({
+    this.statements = counterOf(metrics, {
       name: 'cas_database_statements_total',
       help: 'Statements of request paths, by what became of them.',
       labelNames: ['outcome'],
-      registers,
     });
     new Gauge({
       name: 'cas_database_connections',
@@ -55,6 +55,6 @@ export class DatabaseMetrics {
   }
 
   count(outcome: Outcome): void {
-    this.statements.inc({ outcome });
+    this.statements.at(outcome).value.count++;
   }
 }

@@ -27,9 +27,16 @@ export function targetOn(surface: Surface, target: string): string {
   return `/${surface}${pathname}${search}`;
 }
 
+/** The patterns of routes as callers know them, by how the router knows them: as many as there are routes. */
+const routes = new Map<string, string>();
+
 /** The pattern of a route as callers know it; `none` for a request that found no route. */
 export function routeOf(path: unknown): string {
   if (typeof path !== 'string') return 'none';
-  const [, route = ''] = /^\/(?:public|management)(.*?)\/?$/.exec(path) ?? [];
-  return route || '/';
+  const known = routes.get(path);
+  if (known !== undefined) return known;
+  const [, below = ''] = /^\/(?:public|management)(.*?)\/?$/.exec(path) ?? [];
+  const route = below || '/';
+  routes.set(path, route);
+  return route;
 }
