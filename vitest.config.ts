@@ -13,6 +13,19 @@ export default defineConfig({
         extends: true as const,
         test: { name: database, include: ['test/e2e/**/*.e2e-spec.ts'], env: { TEST_DATABASE: database } },
       })),
+      ...(process.env.TEST_FAULTS
+        ? [
+            {
+              extends: true as const,
+              test: {
+                name: 'faults',
+                include: ['test/faults/**/*.spec.ts'],
+                testTimeout: 180_000,
+                fileParallelism: false, // two cores make enough trouble for one database at a time
+              },
+            },
+          ]
+        : []),
       ...(process.env.TEST_CHROMIUM
         ? [
             {

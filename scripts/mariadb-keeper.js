@@ -1,5 +1,6 @@
 // @ts-check
 // Runs one private mariadbd for mariadb.js: node mariadb-keeper.js DIR MARIADBD [OPTION…]
+// SIGUSR2 kills the server as a crash does; the next SIGUSR2 starts it again on what the crash left.
 // It outlives its starter only by the moment it takes to kill the server and remove DIR: however the starter ends, the
 // kernel closes the pipe that is our stdin.
 import { execFileSync, spawn } from 'node:child_process';
@@ -39,10 +40,24 @@ process.once('exit', (code) => code !== 0 && remove(template)); // it may be dam
 if (!existsSync(template)) makeTemplate();
 cpSync(template, join(dir, 'data'), { recursive: true, mode: constants.COPYFILE_FICLONE });
 
-const server = spawn(mariadbd, options, { stdio: ['ignore', 'inherit', 'inherit'] });
-server.once('exit', (code, signal) => process.exit(signal === 'SIGKILL' ? 0 : (code ?? 1)));
+let isDown = false;
+let server = start();
+process.on('SIGUSR2', () => {
+  isDown = !isDown;
+  if (isDown) server.kill('SIGKILL');
+  else server = start();
+});
+
+function start() {
+  const started = spawn(mariadbd, options, { stdio: ['ignore', 'inherit', 'inherit'] });
+  started.once('exit', (code, signal) => {
+    if (!isDown) process.exit(signal === 'SIGKILL' ? 0 : (code ?? 1));
+  });
+  return started;
+}
 
 function end() {
+  if (isDown) process.exit(0);
   server.kill('SIGKILL');
 }
 

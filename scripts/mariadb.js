@@ -48,7 +48,9 @@ const NOT_DURABLE = [
  * @typedef {object} MariadbServer
  * @property {number} port on 127.0.0.1
  * @property {string} dir the server's folder
- * @property {number} pid of mariadbd itself
+ * @property {() => number} pid of mariadbd itself
+ * @property {() => void} crash kills the server and leaves its folder
+ * @property {() => Promise<void>} restart starts it again after a crash; resolves when it serves
  * @property {(database?: string) => string} url of a database, or of the server
  * @property {(name: string) => Promise<string>} createDatabase makes an empty database and answers its URL
  * @property {() => Promise<void>} stop kills the server and removes its folder
@@ -185,7 +187,12 @@ function describe(keeper, dir, account) {
   return {
     port,
     dir,
-    pid: Number(readFileSync(join(dir, 'mariadbd.pid'), 'utf8')),
+    pid: () => Number(readFileSync(join(dir, 'mariadbd.pid'), 'utf8')),
+    crash: () => void keeper.kill('SIGUSR2'),
+    async restart() {
+      keeper.kill('SIGUSR2');
+      await untilReady(keeper, account);
+    },
     url,
     async createDatabase(name) {
       await withConnection(account, (connection) => connection.query('CREATE DATABASE ??', [name]));

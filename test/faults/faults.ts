@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { startMariadb } from '../../scripts/mariadb.js';
+import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { testRegistry, writeRegistry } from '../support/registry.js';
+import { checkHistory, type Findings } from './history.js';
+import { Load } from './load.js';
+
+type Mariadb = Awaited<ReturnType<typeof startMariadb>>;
+
+/** A durable MariaDB of a test's own, and what a process of the built service needs to run on it. */
+export class FaultyHouse {
+  private readonly processes: ServiceProcess[] = [];
+
+  private constructor(
+    readonly mariadb: Mariadb,
+    readonly environment: Record<string, string>,
+    readonly folder: string,
+  ) {}
+
+  static async build(extra: string[] = []): Promise<FaultyHouse> {
+    const mariadb = await startMariadb({ durable: true, extra });
+    const folder = mkdtempSync(join(tmpdir(), 'faults-'));
+    const url = await mariadb.createDatabase('faults');
+    const environment = {
+      ...environmentOf({ url, folder, remove: async () => undefined }),
+      REGISTRY_FILE: writeRegistry(join(folder, 'registry.yaml'), testRegistry()),
+      AUTH_URL: 'https://auth.example',
+      MIGRATE_ON_START: 'true',
+      NODE_ENV: 'production',
+    };
+    return new FaultyHouse(mariadb, environment, folder);
+  }
+
+  async start(more: Record<string, string> = {}): Promise<ServiceProcess> {
+    const process = await startServiceProcess({ ...this.environment, ...more });
+    this.processes.push(process);
+    return process;
+  }
+
+  async remove(): Promise<void> {
+    for (const { process } of this.processes) process.signal('SIGKILL');
+    await this.mariadb.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Does something while 60 callers are at work, and again after it, and holds what they saw against the promises. */
+export async function underLoad(urls: () => string[], fault: (load: Load) => Promise<void>): Promise<Findings> {
+  const load = new Load(urls, 60);
+  await sleep(1_000);
+  await fault(load);
+  await sleep(1_000);
+  await load.stop();
+  const before = load.history.length;
+  const customers = await load.visitAll();
+  const visits = load.history.slice(before);
+  const findings = checkHistory(load.history);
+  const { requests, statuses, longest } = findings;
+  process.stdout.write(`${JSON.stringify({ requests, statuses, longest: Math.round(longest), customers })}\n`);
+  expect(findings.violations.slice(0, 10)).toEqual([]);
+  expect(visits.filter(({ status }) => status !== 200)).toEqual([]);
+  expect(customers).toBeGreaterThan(10);
+  return findings;
+}
+
+/** Milliseconds until a process is ready, asked every 20 ms. */
+export async function untilReady({ managementUrl }: ServiceProcess): Promise<number> {
+  const start = performance.now();
+  while (!(await isReady(managementUrl))) await sleep(20);
+  return performance.now() - start;
+}
+
+async function isReady(managementUrl: string): Promise<boolean> {
+  try {
+    const { ok } = await fetch(`${managementUrl}/health/ready`, { signal: AbortSignal.timeout(2_000) });
+    return ok;
+  } catch {
+    return false;
+  }
+}
