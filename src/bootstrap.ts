@@ -79,15 +79,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
-  const application = await NestFactory.create(
-    rootModule(options),
-    new ServiceHttpAdapter(options.configuration.TRUST_PROXY),
-    {
-      bodyParser: false,
-      abortOnError: false,
-      logger: new ServiceLogger(options.log.logger),
-    },
-  );
+  const { TRUST_PROXY, ADMIN_TOKEN } = options.configuration;
+  // without an operator the operator's addresses do not exist (contract, section 9)
+  const isClosed = (path: string) => ADMIN_TOKEN === undefined && path.startsWith('/management/admin/');
+  const application = await NestFactory.create(rootModule(options), new ServiceHttpAdapter(TRUST_PROXY, isClosed), {
+    bodyParser: false,
+    abortOnError: false,
+    logger: new ServiceLogger(options.log.logger),
+  });
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
   application.use(customerCors(application.get(Registry)));
   try {

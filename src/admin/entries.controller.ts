@@ -129,8 +129,9 @@ export class EntriesController {
   @Describes((address) => ({ summary: `Delete one of the ${listAt(address).list}`, refusals: [409] }))
   async delete(@Req() request: Request, @Param('key') key: string): Promise<object> {
     const { list } = listOf(request);
-    await this.editor.delete(list, key);
-    if (list === 'clients') await this.denylist.revokeAllOf('client', key, this.configuration.longestTokenLife);
+    await this.editor.delete(list, key, async () => {
+      if (list === 'clients') await this.denylist.revokeAllOf('client', key, this.configuration.longestTokenLife);
+    });
     this.tell(request, key, 'deleted', []);
     return {};
   }

@@ -97,17 +97,22 @@ export class RegistryEditor {
     return this.read(list, key);
   }
 
-  /** @throws OAuthError `not_found`, `conflict` where the file owns it or another entry names it */
-  async delete(list: EntryList, key: string): Promise<void> {
+  /**
+   * @param endTokens ends what was issued for it: before it is gone, so that a crash leaves nothing, and after it, for what
+   *   was issued meanwhile
+   * @throws OAuthError `not_found`, `conflict` where the file owns it or another entry names it
+   */
+  async delete(list: EntryList, key: string, endTokens: () => Promise<void>): Promise<void> {
     const kind = ENTRY_KINDS[list];
+    const end = list === 'agents' ? () => this.agents.changed([key]) : endTokens;
     await this.write(async (manager) => {
       await owned(manager, kind, key);
       if (list === 'organizations') await refuseNamed(manager, key);
+      await end();
       await manager.delete(kind.entity, { [kind.key]: key });
-      if (list === 'agents') await this.agents.changed([key]);
       return key;
     });
-    if (list === 'agents') await this.agents.changed([key]);
+    await end();
   }
 
   /**

@@ -14,7 +14,10 @@ const SITE = 'https://new.example';
 it('contract 9: /admin does not exist without ADMIN_TOKEN', async () => {
   const without = await startTestService();
   for (const path of ['clients', 'clients/x', 'organizations', 'agents', 'resource-servers']) {
-    expect((await manage(without, 'GET', `/admin/${path}`, OPERATOR)).status).toBe(404);
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+      const { status, headers } = await manage(without, method, `/admin/${path}`, OPERATOR);
+      expect({ status, allow: headers.get('allow') }).toEqual({ status: 404, allow: null });
+    }
   }
   await without.stop();
 });

@@ -36,7 +36,10 @@ let service: TestService;
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it
 let document: any;
 beforeAll(async () => {
-  service = await startTestService({ modules: [LottoGrantModule, LyingModule] });
+  service = await startTestService({
+    modules: [LottoGrantModule, LyingModule],
+    environment: { ADMIN_TOKEN: 'operator-token-that-nobody-else-knows' },
+  });
   ({ body: document } = await request(`${service.managementUrl}/openapi.json`, {}));
 });
 afterAll(() => service.stop());

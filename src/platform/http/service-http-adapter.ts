@@ -7,8 +7,11 @@ import { isOnSurface } from './surfaces.js';
 
 /** Express without what an API does not use (etags, `X-Powered-By`, body parsers), and one way to write an answer. */
 export class ServiceHttpAdapter extends ExpressAdapter {
-  /** @param trustProxy whose `X-Forwarded-For` counts: how many proxies, or which addresses; none when left out */
-  constructor(trustProxy?: string) {
+  /**
+   * @param trustProxy whose `X-Forwarded-For` counts: how many proxies, or which addresses; none when left out
+   * @param isClosed whether a route is not to exist in this process
+   */
+  constructor(trustProxy?: string, isClosed: (path: string) => boolean = () => false) {
     const application = express();
     if (trustProxy !== undefined)
       application.set('trust proxy', /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy);
@@ -18,7 +21,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     const route = application.route.bind(application);
     const nowhere = express.Router();
     // a controller without a surface could match all the same, by a parameter or wildcard: its routes are not mounted
-    application.route = (path: string) => (isOnSurface(path) ? route(path) : nowhere.route(path));
+    application.route = (path: string) => (isOnSurface(path) && !isClosed(path) ? route(path) : nowhere.route(path));
     super(application);
   }
 
