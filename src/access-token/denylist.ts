@@ -36,9 +36,14 @@ export class Denylist {
     return this.revoke('family', family, EVER, ttl);
   }
 
-  /** Ends the tokens that a customer, an agent or a client has now; `ttl`: seconds that the longest of them can live. */
-  revokeAllOf(kind: 'subject' | 'client', value: string, ttl: number): Promise<void> {
-    return this.revoke(kind, value, new Date(this.clock.now()), ttl);
+  /**
+   * Ends the tokens that a customer, an agent or a client has now.
+   *
+   * @param ttl seconds that the longest of them can live
+   * @param margin seconds in which other processes may still issue some
+   */
+  revokeAllOf(kind: 'subject' | 'client', value: string, ttl: number, margin = 0): Promise<void> {
+    return this.revoke(kind, value, new Date(this.clock.now() + margin * 1000), ttl);
   }
 
   /** Ends the tokens of a subject that is gone for good, also one that is being issued at this moment. */

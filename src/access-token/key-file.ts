@@ -1,5 +1,6 @@
 import {
   closeSync,
+  fchownSync,
   fsyncSync,
   openSync,
   readFileSync,
@@ -7,7 +8,7 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { type PrivateKeySet, readKeySet } from './key-set.js';
 
@@ -41,7 +42,7 @@ export class KeyFile {
     const draft = this.openDraft();
     try {
       const changed = change(this.read());
-      writeSync(draft.file, `${JSON.stringify(changed, undefined, 2)}\n`);
+      writeFileSync(draft.file, `${JSON.stringify(changed, undefined, 2)}\n`);
       fsyncSync(draft.file);
       renameSync(draft.path, this.path);
       return changed;
@@ -57,10 +58,22 @@ export class KeyFile {
   private openDraft(): { path: string; file: number } {
     const path = `${this.path}.new`;
     try {
-      return { path, file: openSync(path, 'wx', statSync(this.path).mode & 0o777) };
+      const { mode, uid, gid } = statSync(this.path);
+      const file = openSync(path, 'wx', mode & 0o777);
+      keepOwner(file, uid, gid);
+      return { path, file };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new Error('FILE: its folder cannot be written');
       throw new Error(`FILE: another process is changing it; if none is, remove ${path}`);
     }
+  }
+}
+
+/** Root changes the file for the service, which goes on reading it; anybody else makes it its own. */
+function keepOwner(file: number, uid: number, gid: number): void {
+  try {
+    fchownSync(file, uid, gid);
+  } catch {
+    // not root
   }
 }

@@ -1,4 +1,4 @@
-import { generateKey, type PrivateKeySet } from './key-set.js';
+import { generateKey, type PrivateJwk, type PrivateKeySet } from './key-set.js';
 
 /** From when to when a key is good, in seconds since 1970. */
 export interface KeyLife {
@@ -51,7 +51,14 @@ export function withoutKey({ keys }: PrivateKeySet, kid: string, now: number): P
   if (rest.length === keys.length) throw new Error('there is no key of this kid');
   if (!rest.some((key) => key.nbf <= now && isAlive(key, now)))
     throw new Error('no other key may sign now: rotate first, and retire this one when the new one signs');
-  return { keys: rest };
+  if (rest.some(({ exp }) => exp === undefined)) return { keys: rest };
+  // it was to take over from the newest of these, which goes on instead
+  const newest = Math.max(...rest.map(({ nbf }) => nbf));
+  return { keys: rest.map((key) => (key.nbf === newest ? withoutEnd(key) : key)) };
+}
+
+function withoutEnd({ exp: _exp, ...key }: PrivateJwk): PrivateJwk {
+  return key;
 }
 
 function isAlive({ exp = Infinity }: KeyLife, now: number): boolean {

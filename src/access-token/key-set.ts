@@ -91,16 +91,27 @@ function parse(text: string): Partial<PrivateKeySet> {
 
 function readKey(jwk: Partial<PrivateJwk>, index: number): SigningKey {
   const fault = (rule: string) => new Error(`keys[${index}]: ${rule}`);
-  const { kty, crv, x, y, d, kid, alg = 'ES256', nbf = 0, exp = Infinity } = jwk ?? {};
+  const { kty, crv, x, y, d, kid, alg = 'ES256', use = 'sig', nbf = 0, exp = Infinity } = jwk ?? {};
   if (kty !== 'EC' || crv !== 'P-256' || alg !== 'ES256') throw fault('must be an EC key on P-256 for ES256');
   if (typeof x !== 'string' || typeof y !== 'string') throw fault('x and y are missing');
   if (typeof d !== 'string') throw fault('is not private: d is missing');
   if (typeof kid !== 'string' || !/^[A-Za-z0-9_-]{1,128}$/.test(kid))
     throw fault('kid must be letters, digits, _ or -');
-  if (typeof nbf !== 'number' || typeof exp !== 'number') throw fault('nbf and exp must be seconds since 1970');
-  const publicJwk = { kty, crv, x, y, kid, alg, use: 'sig' } as const;
-  return { ...keyPair({ kty, crv, x, y, d }, fault), publicJwk, header: headerOf(kid), nbf, exp };
+  if (!isTime(nbf) || !(exp === Infinity || isTime(exp))) throw fault('nbf and exp must be seconds since 1970');
+  if (exp <= nbf) throw fault('exp must be after nbf');
+  if (use !== 'sig') throw fault('use must be sig');
+
+  const publicJwk = { kty, crv, x, y, kid, alg, use } as const;
+  const pair = keyPair({ kty, crv, x, y, d }, fault);
+  // node reads other spellings of them, which the JWKS would show to readers that do not
+  if (!isCoordinate(x) || !isCoordinate(y)) throw fault('x and y must be 43 characters of base64url');
+  return { ...pair, publicJwk, header: headerOf(kid), nbf, exp };
 }
+
+/** Whole seconds; what is given in milliseconds is none of our time. */
+const isTime = (value: unknown) => Number.isInteger(value) && Number(value) >= 0 && Number(value) < 1e11;
+
+const isCoordinate = (text: string) => /^[A-Za-z0-9_-]{43}$/.test(text);
 
 function keyPair(jwk: JsonWebKey, fault: (rule: string) => Error): KeyPair {
   let pair: KeyPair;

@@ -1,5 +1,6 @@
 import { hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
@@ -21,6 +22,8 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   /** Newest first. */
   private keys: SigningKey[] = [];
   private byHeader = new Map<string, SigningKey>();
+  /** When each key that came by a change of the file may sign at the earliest: verifiers must know it by then. */
+  private readonly earliest = new Map<string, number>();
   private readonly file: WatchedFile;
 
   constructor(
@@ -33,7 +36,13 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     const path = configuration.SIGNING_KEYS_FILE ?? generatedKeys(configuration.DATA_DIR, clock);
     const text = read(path);
     this.use(text);
-    this.file = new WatchedFile('SIGNING_KEYS_FILE', path, text, (changed) => this.change(changed), faults);
+    this.file = new WatchedFile(
+      'SIGNING_KEYS_FILE',
+      () => readFile(path, 'utf8'),
+      text,
+      (changed) => this.change(changed),
+      faults,
+    );
     measureKeys(() => this.keys, clock, metrics);
   }
 
@@ -79,14 +88,20 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
 
   /** @throws Error in which case the keys stay as they were */
   private use(text: string): void {
-    const keys = keysOf(text).sort((one, other) => other.nbf - one.nbf);
-    signingKeyOf(keys, this.clock.seconds());
+    const read = keysOf(text);
+    signingKeyOf(read.sort(byNewest), this.clock.seconds());
+    const published = read.map((key) => ({ ...key, nbf: Math.max(key.nbf, this.earliest.get(kidOf(key)) ?? 0) }));
+    // where no other key may sign, a new one must at once
+    const keys = published.some((key) => maySign(key, this.clock.seconds())) ? published.sort(byNewest) : read;
     this.keys = keys;
     this.byHeader = new Map(keys.map((key) => [key.header, key]));
   }
 
   private change(text: string): void {
     const before = this.keys.map(kidOf);
+    this.earliest.delete(kidOf(this.current())); // it signs already
+    const published = this.clock.seconds() + PUBLISHED;
+    for (const kid of keysOf(text).map(kidOf)) if (!before.includes(kid)) this.earliest.set(kid, published);
     this.use(text);
     const now = this.keys.map(kidOf);
     const added = now.filter((kid) => !before.includes(kid));
@@ -96,10 +111,17 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   }
 }
 
+/** Seconds for which a new key is published before it signs: as long as the JWKS may be kept, and a look at the file. */
+const PUBLISHED = 360;
+
+const byNewest = (one: SigningKey, other: SigningKey) => other.nbf - one.nbf;
+
+const maySign = ({ nbf, exp }: SigningKey, now: number) => nbf <= now && now < exp;
+
 const kidOf = ({ publicJwk }: SigningKey) => publicJwk.kid;
 
 function signingKeyOf(keys: SigningKey[], now: number): SigningKey {
-  const key = keys.find(({ nbf, exp }) => nbf <= now && now < exp);
+  const key = keys.find((each) => maySign(each, now));
   if (!key) throw new Error('SIGNING_KEYS_FILE: no key may sign now');
   return key;
 }

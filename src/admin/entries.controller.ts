@@ -52,6 +52,8 @@ const LISTS: Record<string, ListAddress> = {
   },
 };
 const LONGEST_LIST = 200;
+/** Seconds in which other processes may not have read yet that a client is gone. */
+const STALE = 10;
 
 class PageQuery {
   /** The key after which to go on. */
@@ -108,9 +110,10 @@ export class EntriesController {
     return { summary: `Add to the ${list}`, body: entry, answer: shown, refusals: [409] };
   })
   async create(@Req() request: Request): Promise<Entry> {
-    const entry = await this.editor.create(listOf(request).list, parseJsonObject(await readBody(request)));
-    this.tell(request, keyOf(entry), 'created', []);
-    return entry;
+    const { list } = listOf(request);
+    const key = await this.editor.create(list, parseJsonObject(await readBody(request)));
+    this.tell(request, key, 'created', []);
+    return this.editor.read(list, key);
   }
 
   @Patch(':key')
@@ -120,9 +123,10 @@ export class EntriesController {
   })
   async change(@Req() request: Request, @Param('key') key: string): Promise<Entry> {
     const sent = parseJsonObject(await readBody(request));
-    const entry = await this.editor.change(listOf(request).list, key, sent);
+    const { list } = listOf(request);
+    await this.editor.change(list, key, sent);
     this.tell(request, key, 'changed', Object.keys(sent));
-    return entry;
+    return this.editor.read(list, key);
   }
 
   @Delete(':key')
@@ -130,7 +134,8 @@ export class EntriesController {
   async delete(@Req() request: Request, @Param('key') key: string): Promise<object> {
     const { list } = listOf(request);
     await this.editor.delete(list, key, async () => {
-      if (list === 'clients') await this.denylist.revokeAllOf('client', key, this.configuration.longestTokenLife);
+      if (list === 'clients')
+        await this.denylist.revokeAllOf('client', key, this.configuration.longestTokenLife, STALE);
     });
     this.tell(request, key, 'deleted', []);
     return {};

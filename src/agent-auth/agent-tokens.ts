@@ -58,9 +58,10 @@ export class AgentTokens implements OnModuleInit {
       scope,
     } as const;
     const ttl = this.configuration.AGENT_TOKEN_TTL;
+    const token = this.tokens.issue(claims, ttl, jti);
     const agent = { kind: 'agent', id: agentId } as const;
     const about = { organizationId, clientId, details: { jti, scope } };
     this.audit.record({ event: 'token.issued', outcome: 'success', actor: agent, subject: agent, ...about });
-    return { access_token: this.tokens.issue(claims, ttl, jti), token_type: 'Bearer', expires_in: ttl, scope };
+    return { access_token: token, token_type: 'Bearer', expires_in: ttl, scope };
   }
 }

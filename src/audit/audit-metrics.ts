@@ -16,18 +16,21 @@ export class AuditMetrics implements AuditSink {
     this.tokens = counter('tokens_issued_total', 'Access tokens issued, by grant.', ['grant']);
     this.identities = counter('identities_created_total', 'Customers created, by grant.', ['grant']);
     this.redemptions = counter('code_redemptions_total', 'One-time codes redeemed and replayed.', ['kind', 'outcome']);
+    // there before the first, or a first burst would be no increase
+    for (const kind of ['transfer_token', 'authorization_code', 'refresh_token'])
+      for (const outcome of ['redeemed', 'replayed']) this.redemptions.at(kind).at(outcome).touch();
     this.signIns = counter('sign_ins_total', 'Attempts of agents to sign in.', ['outcome']);
-    this.revocations = counter('revocations_total', 'Revocations, by what they end.', ['kind']);
+    this.revocations = counter('revocations_total', 'Tokens revoked, by who asked for it.', ['actor']);
   }
 
-  write({ event, grant = '', subject }: AuditEntry): void {
+  write({ event, grant = '', actor }: AuditEntry): void {
     switch (event) {
       case 'token.issued':
         return void this.tokens.at(grant).value.count++;
       case 'identity.created':
         return void this.identities.at(grant).value.count++;
       case 'token.revoked':
-        return void this.revocations.at(subject?.kind ?? '').value.count++;
+        return void this.revocations.at(actor.kind).value.count++;
     }
     const [kind = '', outcome = ''] = event.split('.');
     if (kind === 'sign_in') this.signIns.at(outcome).value.count++;

@@ -22,6 +22,7 @@ export async function keysCommand([action, ...parameters]: string[]): Promise<nu
           now,
         ),
       );
+      tellTokenLife();
       return 0;
     case 'list':
       expectParameters(parameters, 1);
@@ -39,6 +40,12 @@ export async function keysCommand([action, ...parameters]: string[]): Promise<nu
     default:
       throw new UsageError('keys what?');
   }
+}
+
+/** It is this command's environment that says so, and not the service's. */
+function tellTokenLife(): void {
+  const life = `${longestAccessTokenLife()} s, the longer of CUSTOMER_TOKEN_TTL and AGENT_TOKEN_TTL here`;
+  process.stderr.write(`the old key goes on verifying after the new one signs for as long as a token lives: ${life}\n`);
 }
 
 function listed({ keys }: PrivateKeySet, now: number): string[] {

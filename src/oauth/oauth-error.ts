@@ -78,7 +78,7 @@ export class OAuthError extends Error {
   }
 
   /** A parameter is missing, repeated, of the wrong shape or unknown: 400. `hint` names it and the rule. */
-  static invalidRequest(hint: string, reason?: string): OAuthError {
+  static invalidRequest(hint: string, reason?: string | undefined): OAuthError {
     return new OAuthError('invalid_request', 400, MALFORMED, { hint, ...(reason && { reason }) });
   }
 

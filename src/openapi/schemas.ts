@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
-import { ValidationTypes } from 'class-validator';
+import { IS_EMAIL, ValidationTypes } from 'class-validator';
 import { targetConstructorToSchema } from 'class-validator-jsonschema';
 
 /** A JSON Schema (2020-12), as OpenAPI 3.1 has it. */
@@ -18,6 +18,7 @@ export function schemaOf(type: Type<object>): ObjectSchema {
     additionalConverters: {
       // a rule of somebody's own says by `@JSONSchema` what it admits, or says nothing
       [ValidationTypes.CUSTOM_VALIDATION]: {},
+      [IS_EMAIL]: { type: 'string' }, // the format `email` knows ASCII alone
       [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
         const held = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();
         return (held ? schemaOf(held as Type<object>) : {}) as never;

@@ -16,7 +16,7 @@ export interface EntryKind {
   /** The property of the row by which an entry is addressed, and the field of the entry that says it; agents have none. */
   key: string;
   field?: string;
-  rowOf(entry: never, key: string): ObjectLiteral | Promise<ObjectLiteral>;
+  rowOf(entry: never, key: string, passwordHash?: string): ObjectLiteral;
   entryOf(row: never): object;
   /** The key of a new entry. */
   newKey(entry: ObjectLiteral): string;
@@ -50,7 +50,7 @@ export const ENTRY_KINDS: Record<EntryList, EntryKind> = {
   agents: {
     entity: Agent,
     key: 'id',
-    rowOf: (entry, key) => agentRow(key, entry),
+    rowOf: (entry, key, passwordHash) => agentRow(key, entry, passwordHash),
     entryOf: agentEntry,
     newKey: () => randomUUID(),
   },

@@ -7,12 +7,14 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { isDuplicate } from '../platform/database/database-errors.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
-import { faultsOf } from '../platform/validation-faults.js';
+import { faultsOf, UNKNOWN_FIELD } from '../platform/validation-faults.js';
 import { Agent } from './agent.entity.js';
+import { hashPassword } from './agent-password.js';
 import { Agents } from './agents.js';
 import { ClientApplication } from './client-application.entity.js';
 import { ENTRY_KINDS, type EntryKind, type EntryList } from './entry-kinds.js';
 import { contradictionsOf } from './file/check-registry.js';
+import { mergePatched } from './file/merge-patch.js';
 import { RegistryDocument } from './file/registry-document.js';
 import { GrantCatalogue } from './grant-catalogue.js';
 import { Organization } from './organization.entity.js';
@@ -57,19 +59,24 @@ export class RegistryEditor {
     return shown(kind, row as ObjectLiteral);
   }
 
-  /** @throws OAuthError `invalid_request`, `conflict` where there is one of this key or email already */
-  async create(list: EntryList, sent: Entry): Promise<Entry> {
+  /**
+   * @returns the key of the new entry
+   * @throws OAuthError `invalid_request`, `conflict` where there is one of this key or email already
+   */
+  async create(list: EntryList, sent: Entry): Promise<string> {
     const kind = ENTRY_KINDS[list];
+    const entry = entryOf(list, mergePatched({}, sent));
+    const key = kind.newKey(entry);
+    const passwordHash = await passwordHashOf(entry);
     return this.write(async (manager) => {
-      const entry = await this.checked(manager, list, sent);
-      const key = kind.newKey(entry);
+      await this.refuseContradictions(manager, list, entry);
       if (await manager.findOneBy(kind.entity, { [kind.key]: key }))
         throw OAuthError.conflict(`${kind.field}: is there already`);
       if (list === 'agents') await refuseSecondAgent(manager, entry);
-      const row = { ...(await kind.rowOf(entry as never, key)), ownedByFile: false };
+      const row = { ...kind.rowOf(entry as never, key, passwordHash), ownedByFile: false };
       await manager.insert(kind.entity, row);
       return key;
-    }).then((key) => this.read(list, key));
+    });
   }
 
   /**
@@ -77,24 +84,26 @@ export class RegistryEditor {
    *
    * @throws OAuthError `not_found`, `conflict` where the file owns it, `invalid_request`
    */
-  async change(list: EntryList, key: string, sent: Entry): Promise<Entry> {
+  async change(list: EntryList, key: string, sent: Entry): Promise<void> {
     const kind = ENTRY_KINDS[list];
+    const lasting = ['password', 'secret'].find((field) => sent[field] === null);
+    if (lasting !== undefined) throw OAuthError.invalidRequest(`${lasting}: cannot be taken away`);
+    const passwordHash = await passwordHashOf(sent);
     await this.write(async (manager) => {
       const row = await owned(manager, kind, key);
       if (kind.field !== undefined && sent[kind.field] !== undefined && sent[kind.field] !== key) {
         throw OAuthError.invalidRequest(`${kind.field}: cannot be changed`);
       }
-      const merged = { ...kind.entryOf(row as never), ...sent };
-      const left = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null));
-      const entry = await this.checked(manager, list, left, [left.email]);
+      const entry = entryOf(list, mergePatched(kind.entryOf(row as never), sent));
+      await this.refuseContradictions(manager, list, entry, [entry.email]);
       if (list === 'agents') await refuseSecondAgent(manager, entry, key);
-      const changed = Object.entries(await kind.rowOf(entry as never, key)).filter(([, value]) => value !== undefined);
-      await manager.update(kind.entity, { [kind.key]: key }, Object.fromEntries(changed));
+      const columns = Object.entries(kind.rowOf(entry as never, key, passwordHash));
+      const changed = Object.fromEntries(columns.filter(([, value]) => value !== undefined));
+      await manager.update(kind.entity, { [kind.key]: key }, { ...changed, ...withoutSecret(sent) });
       if (list === 'agents' && ENDING.some((field) => field in sent)) await this.agents.changed([key]);
       return key;
     });
     if (list === 'agents' && ENDING.some((field) => field in sent)) await this.agents.changed([key]);
-    return this.read(list, key);
   }
 
   /**
@@ -116,18 +125,25 @@ export class RegistryEditor {
   }
 
   /**
-   * Gives a client a new secret; the old one stays good for so many seconds.
+   * Gives a client a new secret; the old one stays good for so many seconds. While an older one is still good it is that
+   * which stays: whoever asks again, since the answer was lost, does not end the secret that is in use.
    *
    * @returns the new secret, which is nowhere else
-   * @throws OAuthError `not_found`, `conflict` where the file owns the client
+   * @throws OAuthError `not_found`, `conflict` where the file owns the client, `invalid_request` where it has no secret
    */
   async renewSecret(clientId: string, oldValidFor: number): Promise<string> {
     const secret = randomSecret('base64url');
     const kind = ENTRY_KINDS.clients;
     await this.write(async (manager) => {
-      const { secretHash } = (await owned(manager, kind, clientId)) as ClientApplication;
-      const until = new Date(this.clock.now() + oldValidFor * 1000);
-      const columns = { secretHash: sha256(secret), previousSecretHash: secretHash, previousSecretExpiresAt: until };
+      const now = this.clock.now();
+      const client = (await owned(manager, kind, clientId)) as ClientApplication;
+      if (client.secretHash === null) throw OAuthError.invalidRequest('client_id: a client without a secret');
+      const isOlderGood = client.previousSecretHash !== null && now < (client.previousSecretExpiresAt?.getTime() ?? 0);
+      const columns = {
+        secretHash: sha256(secret),
+        previousSecretHash: isOlderGood ? client.previousSecretHash : client.secretHash,
+        previousSecretExpiresAt: new Date(now + oldValidFor * 1000),
+      };
       await manager.update(ClientApplication, { clientId }, columns);
       return clientId;
     });
@@ -141,7 +157,7 @@ export class RegistryEditor {
         return work(manager).catch(asRefusal);
       });
       if (done instanceof OAuthError) throw done;
-      await this.registry.renew();
+      await this.registry.renew().catch(() => undefined); // it is done; the next look at the revision finds it
       return done;
     } catch (error) {
       if (isDuplicate(error)) throw OAuthError.conflict('is there already');
@@ -149,26 +165,42 @@ export class RegistryEditor {
     }
   }
 
-  /** The entry, if a registry file could have it; `known` are emails that are no new agent's. */
-  private async checked(
+  /** Refuses what a registry file could not have beside what is registered; `known` are emails that are no new agent's. */
+  private async refuseContradictions(
     manager: EntityManager,
     list: EntryList,
-    sent: Entry,
+    entry: ObjectLiteral,
     known: unknown[] = [],
-  ): Promise<ObjectLiteral> {
-    const document = plainToInstance(RegistryDocument, { [list]: [sent] }, { exposeDefaultValues: true });
+  ): Promise<void> {
+    const document = Object.assign(new RegistryDocument(), { [list]: [entry] });
     const registered = {
       organizations: new Set((await manager.find(Organization)).map(({ id }) => id)),
       resourceServers: new Set((await manager.find(ResourceServer)).map(({ id }) => id)),
       agents: new Set([...(await manager.find(Agent)).map(({ email }) => email), ...known.map(lowered)]),
     };
-    const [fault] = [
-      ...faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true })),
-      ...contradictionsOf(document, this.catalogue, registered),
-    ];
+    const [fault] = contradictionsOf(document, this.catalogue, registered);
     if (fault !== undefined) throw OAuthError.invalidRequest(fault.replace(`${list}[0].`, ''));
-    return document[list][0] as ObjectLiteral;
   }
+}
+
+/** An entry by the classes of the registry file. @throws OAuthError `invalid_request` */
+function entryOf(list: EntryList, sent: unknown): ObjectLiteral {
+  const document = plainToInstance(RegistryDocument, { [list]: [sent] }, { exposeDefaultValues: true });
+  const [fault] = faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true }));
+  if (fault === undefined) return document[list][0] as ObjectLiteral;
+  // the name of a field that nobody knows is the caller's own text, which the log is not told
+  const reason = fault.endsWith(UNKNOWN_FIELD) ? 'an unknown field' : undefined;
+  throw OAuthError.invalidRequest(fault.replace(`${list}[0].`, ''), reason);
+}
+
+/** Before the transaction: on SQLite whatever others write while it waits would be part of it. */
+function passwordHashOf({ password }: ObjectLiteral): Promise<string | undefined> {
+  return Promise.resolve(typeof password === 'string' ? hashPassword(password) : undefined);
+}
+
+/** The columns of a client whose secret is taken away. */
+function withoutSecret(sent: Entry): ObjectLiteral {
+  return sent.client_secret === null ? { secretHash: null, previousSecretHash: null } : {};
 }
 
 /** What is refused has changed nothing yet: SQLite's one connection must not roll back what other requests do meanwhile. */

@@ -91,12 +91,12 @@ export class TokenEndpoint {
   private clientFor(grant: IndexedGrant, body: GrantBody, origin: string | undefined): ClientApplication {
     const client = this.registry.clientCalling(body.client_id, origin);
     noteRequest({ clientId: client.clientId });
-    const wait = this.limits.take('tokens', client.clientId);
-    if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
     if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri)) {
       throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
     }
     if (!client.mayUse(grant.name)) throw OAuthError.unauthorizedClient('grant_type: not for this client');
+    const wait = this.limits.take('tokens', client.clientId);
+    if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
     return client;
   }
 

@@ -171,6 +171,53 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
     for (const { body } of customers) expect((await admin('GET', `identities/${body.entity_id}`)).status).toBe(200);
   });
 
+  it.each([
+    ['clients', { ...client, client_id: 'nulls' }],
+    ['organizations', { id: randomUUID(), name: 'Nulls' }],
+    ['agents', { ...agent, email: 'nulls@new.example' }],
+    ['resource-servers', { id: 'nulls', secret: 'a secret of the server', audiences: ['customer-api'] }],
+  ])(
+    'a field of %s that is null is one that is left out, or is refused: it is never a fault of ours',
+    async (list, entry) => {
+      const shown = (await admin('GET', list)).body;
+      const fields = new Set([...Object.keys(entry), ...Object.values<object[]>(shown).flat().flatMap(Object.keys)]);
+      for (const field of [...fields, 'license', 'password', 'secret', 'client_secret']) {
+        const { status } = await admin('POST', list, { ...entry, [field]: null });
+        expect([field, [201, 400, 409].includes(status)]).toEqual([field, true]);
+      }
+    },
+  );
+
+  it('a merge patch reaches into what is nested, and takes away by null (RFC 7396)', async () => {
+    const id = randomUUID();
+    const license = { chat_between_groups: false };
+    await admin('POST', 'organizations', { id, name: 'Nested', license });
+    expect((await admin('PATCH', `organizations/${id}`, { license: {} })).body.license).toEqual(license);
+    const without = await admin('PATCH', `organizations/${id}`, { license: { chat_between_groups: null } });
+    expect(without.body.license).toEqual({ chat_between_groups: true });
+  });
+
+  it('an agent that is refused late, after its password was hashed, loses nothing of what others do', async () => {
+    const faulty = () => admin('POST', 'agents', { ...agent, email: `İ${'x'.repeat(60)}@new.example`, scopes: null });
+    const refusals = Array.from({ length: 20 }, faulty);
+    const customers = await Promise.all(Array.from({ length: 60 }, () => service.post(TOKEN, cookieBody())));
+    for (const { status } of await Promise.all(refusals)) expect(status).toBeLessThan(500);
+    for (const { body } of customers) expect((await admin('GET', `identities/${body.entity_id}`)).status).toBe(200);
+  });
+
+  it("a client's secret is taken away by null, an agent's password is not; one without a secret gets no new one", async () => {
+    await admin('POST', 'clients', { ...client, client_id: 'secretive', client_secret: 'a secret of the client' });
+    expect((await admin('PATCH', 'clients/secretive', { client_secret: null })).status).toBe(200);
+    expectError(await admin('POST', 'clients/secretive/secret'), {
+      status: 400,
+      error: 'invalid_request',
+      hint: 'client_id: a client without a secret',
+    });
+    const made = await admin('POST', 'agents', { ...agent, email: 'lasting@new.example' });
+    const { status } = await admin('PATCH', `agents/${made.body.id}`, { password: null });
+    expect(status).toBe(400);
+  });
+
   it('of parallel writes none is lost and none fails for the others', async () => {
     const many = Array.from({ length: 12 }, (_, n) => `parallel-${n}`);
     const made = await Promise.all(many.map((client_id) => admin('POST', 'clients', { ...client, client_id })));

@@ -1,8 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Get, Module } from '@nestjs/common';
 import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { generateKey } from '../../src/access-token/key-set.js';
+import { PublicController } from '../../src/platform/http/surfaces.js';
 import { AgentBrowser, bearer, implicitToken } from '../support/agents.js';
 import { manage } from '../support/management.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -26,54 +30,87 @@ function queries(): [title: string, query: string][] {
   ];
 }
 
-/** The metrics of a query with the labels that it selects them by, and the labels that it groups by. */
-function usesOf(query: string): { metrics: Map<string, string[]>; grouped: string[] } {
-  const metrics = new Map<string, string[]>();
+/** A metric as a query selects it, and which samples of it. */
+interface Selected {
+  metric: string;
+  matches: (labels: Map<string, string>) => boolean;
+}
+
+/** What a query selects, and the labels that it groups by. */
+function usesOf(query: string): { selected: Selected[]; grouped: string[] } {
+  const selected: Selected[] = [];
   const grouped: string[] = [];
-  let current: string[] = [];
   parser.parse(query).iterate({
     enter({ name, from, to, node }) {
       const text = query.slice(from, to);
       if (node.type.isError) throw new Error(`${query}: not PromQL at ${from}`);
-      if (name === 'VectorSelector') current = [];
-      if (name === 'Identifier' && node.parent?.name === 'VectorSelector') metrics.set(text, current);
-      if (name === 'LabelName') (node.parent?.name === 'GroupingLabels' ? grouped : current).push(text);
+      if (name === 'VectorSelector') selected.push(selectedBy(text));
+      if (name === 'LabelName' && node.parent?.name === 'GroupingLabels') grouped.push(text);
     },
   });
-  return { metrics, grouped };
+  return { selected, grouped };
 }
+
+function selectedBy(selector: string): Selected {
+  const [, metric = '', inside = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?$/s.exec(selector) ?? [];
+  const rules = [...inside.matchAll(/(\w+)(=~|!~|!=|=)"([^"]*)"/g)].map(([, label = '', sign = '', value = '']) => {
+    const pattern = new RegExp(`^(?:${sign.endsWith('~') ? value : value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')})$`);
+    return (labels: Map<string, string>) => pattern.test(labels.get(label) ?? '') !== sign.startsWith('!');
+  });
+  return { metric, matches: (labels) => rules.every((rule) => rule(labels)) };
+}
+
+/** Fails, as the alerts want to see it. */
+@PublicController('failing')
+class FailingController {
+  @Get()
+  fail(): never {
+    throw new Error('on purpose');
+  }
+}
+
+@Module({ controllers: [FailingController] })
+class FailingModule {}
 
 describe('the dashboard and the alerts', () => {
   let service: TestService;
-  /** Labels by metric, of all samples of a service that has done a little of everything. */
-  const labels = new Map<string, Set<string>>();
+  /** The labels of each sample, by metric, of a service that has done a little of everything. */
+  const samples = new Map<string, Map<string, string>[]>();
 
   beforeAll(async () => {
-    service = await startTestService({ environment: { RATE_LIMIT: 'identities=9/60' } });
+    const folder = mkdtempSync(join(tmpdir(), 'keys-'));
+    const SIGNING_KEYS_FILE = join(folder, 'keys.json');
+    const now = Math.floor(Date.now() / 1000);
+    writeFileSync(SIGNING_KEYS_FILE, JSON.stringify({ keys: [{ ...generateKey(now - 60), exp: now + 86_400 }] }));
+    const environment = { RATE_LIMIT: 'identities=9/60', SIGNING_KEYS_FILE };
+    service = await startTestService({ environment, modules: [FailingModule] });
     const { access_token } = await newCustomer(service);
     await redeem(service, await transferToken(service, access_token));
     await implicitToken(service);
     await new AgentBrowser(service).signIn();
     await service.send('DELETE', '/v2/customer/token', bearer(access_token));
     for (let n = 0; n < 9; n++) await newCustomer(service);
+    await service.send('GET', '/failing');
     const { text } = await manage(service, 'GET', '/metrics');
-    for (const line of text.split('\n').filter((each) => each !== '')) {
-      const [, typed] = /^# TYPE (\S+)/.exec(line) ?? [];
-      const [, name = typed, inside = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? /.exec(line) ?? [];
-      const known = labels.get(name as string) ?? new Set();
-      for (const [, label] of inside.matchAll(/(\w+)="/g)) known.add(label as string);
-      labels.set(name as string, known);
+    for (const line of text.split('\n')) {
+      const [, name, inside = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? /.exec(line) ?? [];
+      if (name === undefined) continue;
+      const labels = [...inside.matchAll(/(\w+)="([^"]*)"/g)].map(
+        ([, label = '', value = '']) => [label, value] as const,
+      );
+      samples.set(name, [...(samples.get(name) ?? []), new Map(labels)]);
     }
   });
   afterAll(() => service.stop());
 
   it.each(queries())('%s asks in PromQL for what the service really has: %s', (_title, query) => {
-    const { metrics, grouped } = usesOf(query);
-    expect(metrics.size).toBeGreaterThan(0);
-    for (const [metric, selected] of metrics) {
-      expect([...labels.keys()]).toContain(metric);
-      const own = [...(labels.get(metric) ?? [])];
-      for (const label of [...selected, ...grouped]) expect([...own, 'instance', 'revision']).toContain(label);
+    const { selected, grouped } = usesOf(query);
+    expect(selected.length).toBeGreaterThan(0);
+    for (const { metric, matches } of selected) {
+      const own = samples.get(metric) ?? [];
+      expect([metric, own.some(matches)]).toEqual([metric, true]);
+      const labels = own.flatMap((each) => [...each.keys()]);
+      for (const label of grouped) expect([...labels, 'instance', 'revision']).toContain(label);
     }
   });
 });

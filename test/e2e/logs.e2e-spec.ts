@@ -66,7 +66,7 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
   let output: string;
 
   beforeAll(async () => {
-    const inProcess = await startTestService();
+    const inProcess = await startTestService({ environment: { ADMIN_TOKEN } });
     routes = routesOf(inProcess);
     await inProcess.stop();
     database = await createTestDatabase();
@@ -275,7 +275,7 @@ describe('a request line', SLOW, () => {
 });
 
 describe('a log that cannot be written', SLOW, () => {
-  async function startWith(stdout: number | 'pipe', database: TestDatabase) {
+  async function startWith(stdout: number | 'pipe', database: TestDatabase, errors: number | 'pipe' = 'pipe') {
     const env = {
       PATH: process.env.PATH,
       ...PORTS,
@@ -287,7 +287,7 @@ describe('a log that cannot be written', SLOW, () => {
       REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml')),
       PORT: String(20_000 + Math.floor(Math.random() * 10_000)),
     };
-    const child = spawn(process.execPath, ['dist/main.js'], { env, stdio: ['ignore', stdout, 'pipe'] });
+    const child = spawn(process.execPath, ['dist/main.js'], { env, stdio: ['ignore', stdout, errors] });
     let stderr = '';
     child.stderr?.setEncoding('utf8').on('data', (text) => {
       stderr += text;
@@ -310,6 +310,18 @@ describe('a log that cannot be written', SLOW, () => {
     };
     return { child, ask, stderr: () => stderr };
   }
+
+  it('for a full disk that stderr is on, too, does not end the process', async () => {
+    const database = await createTestDatabase();
+    const full = openSync('/dev/full', 'w');
+    const { child, ask } = await startWith(full, database, full);
+    expect(await ask()).toBe(200);
+    await sleep(500);
+    expect(await ask()).toBe(200);
+    child.kill('SIGKILL');
+    closeSync(full);
+    await database.remove();
+  });
 
   it.each(['a full disk', 'a reader that hangs'])('for %s keeps no request from being answered', async (fault) => {
     const database = await createTestDatabase();

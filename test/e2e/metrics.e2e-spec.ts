@@ -59,7 +59,7 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
       async () => exchangeCode(service, await codeOf(new AgentBrowser(service))),
     ],
     [
-      'cas_revocations_total{kind="token"}',
+      'cas_revocations_total{actor="customer"}',
       async () => service.send('DELETE', '/v2/customer/token', bearer((await newCustomer(service)).access_token)),
     ],
     [

@@ -121,7 +121,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => {
 it('without OTEL_EXPORTER_OTLP_ENDPOINT neither SDK nor exporter is loaded', { timeout: 30_000 }, async () => {
   const database = await createTestDatabase();
   const tell =
-    "import { registerHooks } from 'node:module'; registerHooks?.({ load(url, context, next) { if (/opentelemetry.(?!api)/.test(url)) process.stderr.write('LOADED '); return next(url, context); } });";
+    "import module from 'node:module'; module.registerHooks?.({ load(url, context, next) { if (/opentelemetry.(?!api)/.test(url)) process.stderr.write('LOADED '); return next(url, context); } });";
   const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true' };
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(tell)}`;
   const receiver = await Receiver.start();

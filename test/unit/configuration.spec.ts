@@ -27,6 +27,40 @@ const faultsOf = (environment: Record<string, string>): string[] => {
   return [];
 };
 
+describe('contract 7: addresses that a library would read otherwise, or tell with their password', () => {
+  it.each([
+    'redis://:MARKED@127.0.0.1:63x9',
+    'redis://[',
+    'redis://:MARKED%zz@host:6379',
+    'redis://host:99999',
+    'redis://',
+    'http://host:6379',
+  ])('REDIS_URL is not %s', (REDIS_URL) => {
+    expect(faultsOf({ REDIS_URL })).toEqual([expect.stringMatching(/^REDIS_URL: must be redis:/)]);
+  });
+
+  it.each(['redis://host', 'redis://:pass%40word@host:6379/2', 'rediss://user:word@[::1]:6380'])(
+    'REDIS_URL may be %s',
+    (REDIS_URL) => {
+      expect(loadConfiguration({ REDIS_URL })).toMatchObject({ REDIS_URL });
+    },
+  );
+
+  it.each(['abc', '1.2.3', '10.0.0.0/99', '::1/129', '1.2.3.4,', '100', '-1'])(
+    'TRUST_PROXY is not %s',
+    (TRUST_PROXY) => {
+      expect(faultsOf({ TRUST_PROXY })).toEqual([expect.stringMatching(/^TRUST_PROXY: must be a number of proxies/)]);
+    },
+  );
+
+  it.each(['0', '2', '10.0.0.0/8', '127.0.0.1, ::1', 'loopback', 'loopback,uniquelocal'])(
+    'TRUST_PROXY may be %s',
+    (TRUST_PROXY) => {
+      expect(loadConfiguration({ TRUST_PROXY })).toMatchObject({ TRUST_PROXY });
+    },
+  );
+});
+
 describe('contract 7: configuration', () => {
   it('has a default for everything: a first run needs nothing', () => {
     expect(loadConfiguration({})).toMatchObject({

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS, parseRateLimit } from '../../src/platform/configuration/rate-limit-rule.js';
 import { LimitCounts } from '../../src/platform/rate-limit/limit-counts.js';
+import { networkOf } from '../../src/platform/rate-limit/network.js';
 
 const MINUTE = 60_000;
 
@@ -23,6 +24,24 @@ describe('RATE_LIMIT', () => {
       expect(parseRateLimit(text)).toBe(text);
     },
   );
+});
+
+describe('the network of a caller', () => {
+  it.each([
+    ['203.0.113.7', '203.0.113.7:5001'],
+    ['203.0.113.7', '::ffff:203.0.113.7'],
+    ['2001:db8:1:2::1', '[2001:db8:1:2::99]:443'],
+    ['fe80::1', 'fe80::2%eth0'],
+    ['', 'x'.repeat(5_000)],
+    ['unknown', '203.0.113.7.8'],
+  ])('of %s is that of %s', (one, other) => {
+    expect(networkOf(one)).toBe(networkOf(other));
+  });
+
+  it('is another for another IPv4 address, and for another IPv6 /64', () => {
+    expect(networkOf('203.0.113.7')).not.toBe(networkOf('203.0.113.8'));
+    expect(networkOf('2001:db8:1:2::1')).not.toBe(networkOf('2001:db8:1:3::1'));
+  });
 });
 
 describe('counts of a limit', () => {

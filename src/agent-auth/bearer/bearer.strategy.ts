@@ -22,7 +22,9 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   /** @throws OAuthError `invalid_token` */
   async validate(token: string): Promise<Principal> {
     const principal = this.foreign.mayVerify(token) ? await this.foreign.verify(token) : await this.ofOurs(token);
-    noteRequest({ clientId: principal.clientId, organizationId: principal.organizationId });
+    const { clientId, organizationId } = principal;
+    // another issuer's client is nobody's that this service knows
+    noteRequest({ organizationId, ...(!('foreign' in principal && principal.foreign) && { clientId }) });
     return principal;
   }
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
-import { networkOf } from '../../platform/rate-limit/network.js';
+import { noteRequest } from '../../platform/http/current-request.js';
+import { addressOf, networkOf } from '../../platform/rate-limit/network.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
@@ -35,16 +36,17 @@ export class SignIn {
     // MySQL takes no notice of spaces at the end: each would be another account to the limit, and the same to sign in
     const email = typedEmail.trim();
     const device = this.deviceOf(request, email);
-    const address = request.ip ?? '';
-    const shared = this.limits.take('sign_in', `${sha256(email.toLowerCase())} ${networkOf(address)}`);
-    const wait = Math.max(shared, this.attempts.begin(email, address, device));
+    const address = addressOf(request.ip ?? '');
+    const wait = this.attempts.begin(email, address, device) || this.takeShared(email, address);
     if (wait > 0) {
+      noteRequest({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
       this.tell('limited', address);
       return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };
     }
     const agent = await this.agents.byEmail(email);
     const isRight = await isPasswordOf(agent?.passwordHash ?? (await nobodysPassword), password);
     if (!agent || !isRight) {
+      noteRequest({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
       this.tell('failed', address, agent);
       return { problem: 'This email and password do not belong together.', status: 400 };
     }
@@ -52,6 +54,11 @@ export class SignIn {
     this.attempts.succeed(email, address, device);
     this.rememberDevice(request, email, device ?? randomUUID());
     return { agent };
+  }
+
+  /** Only after the attempts of this process: what they refuse must leave no key behind. */
+  private takeShared(email: string, address: string): number {
+    return this.limits.take('sign_in', `${sha256(email.toLowerCase())} ${networkOf(address)}`);
   }
 
   /** An unknown email leaves no trace: it may be somebody's. */

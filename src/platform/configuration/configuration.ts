@@ -3,7 +3,7 @@ import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'cl
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
-import { Flag, IsHttpOrigin, IsHttpUrl, Whole } from './variable-rules.js';
+import { Flag, IsHttpOrigin, IsHttpUrl, IsRedisUrl, IsTrustProxy, Whole } from './variable-rules.js';
 
 const DAY = 86_400;
 const YEAR = 365 * DAY;
@@ -106,9 +106,7 @@ export class Configuration {
 
   /** Whose `X-Forwarded-For` counts: the number of proxies before the service, or their addresses, separated by commas. */
   @IsOptional()
-  @Matches(/^(\d{1,2}|[0-9A-Fa-f.:/, ]+|loopback|uniquelocal)$/, {
-    message: 'must be a number of proxies, or addresses separated by commas',
-  })
+  @IsTrustProxy()
   TRUST_PROXY?: string;
 
   /** `off`, or how many new identities a network, token requests a client and sign-ins an account may have. */
@@ -118,7 +116,7 @@ export class Configuration {
 
   /** Redis, by which all processes share the limits; each counts alone when left out. */
   @IsOptional()
-  @Matches(/^rediss?:\/\/\S+$/, { message: 'must be redis://host:port or rediss://…' })
+  @IsRedisUrl()
   REDIS_URL?: string;
 
   /** What stands before `cid` and `cst` in the names of the identity cookies. */

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { applyDecorators } from '@nestjs/common';
 import { Transform, Type } from 'class-transformer';
 import { IsBoolean, IsInt, Max, Min, ValidateBy } from 'class-validator';
@@ -37,3 +38,42 @@ export const IsHttpUrl = () =>
       defaultMessage: () => 'must be an absolute http(s) address',
     },
   });
+
+/** An address of Redis whose parts can be told apart and decoded: what a library makes of another may be told with its password. */
+export const IsRedisUrl = () =>
+  ValidateBy({
+    name: 'isRedisUrl',
+    validator: {
+      validate: isRedisUrl,
+      defaultMessage: () =>
+        'must be redis://user:password@host:port or rediss://…, with special characters percent-encoded',
+    },
+  });
+
+function isRedisUrl(text: unknown): boolean {
+  if (typeof text !== 'string' || !/^rediss?:\/\/[^\s/]+(\/\d*)?$/.test(text) || !URL.canParse(text)) return false;
+  const { username, password, hostname, port } = new URL(text);
+  try {
+    decodeURIComponent(username + password);
+    return hostname !== '' && port !== '0';
+  } catch {
+    return false;
+  }
+}
+
+/** What Express' `trust proxy` takes, without its names for whole ranges but two. */
+export const IsTrustProxy = () =>
+  ValidateBy({
+    name: 'isTrustProxy',
+    validator: {
+      validate: (value) => /^\d{1,2}$/.test(value) || String(value).split(',').every(isNetwork),
+      defaultMessage: () => 'must be a number of proxies, or addresses (with /prefix, if any) separated by commas',
+    },
+  });
+
+function isNetwork(text: string): boolean {
+  const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];
+  const version = isIP(address);
+  if (version === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(text.trim());
+  return Number(prefix) <= (version === 4 ? 32 : 128);
+}

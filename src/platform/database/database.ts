@@ -92,9 +92,15 @@ export class Database {
     return this.attempt(`SELECT … FROM ${tableName}`, () => withDeadline(repository.find(options), READ_DEADLINE));
   }
 
-  /** Several writes as one. Not for request paths; one at a time, since SQLite has one connection. */
+  /**
+   * Several writes as one. Not for request paths; one at a time, since SQLite has one connection. `work` is done again
+   * where the server asks for it.
+   *
+   * @throws ServiceUnavailableException
+   */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
-    const result = this.lastTransaction.then(() => this.dataSource.transaction(work));
+    const send = () => this.dataSource.transaction(work);
+    const result = this.lastTransaction.then(() => this.attempt('BEGIN … COMMIT', send));
     this.lastTransaction = result.catch(() => undefined);
     return result;
   }

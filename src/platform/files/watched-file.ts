@@ -1,9 +1,10 @@
-import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { FileFaults, WatchedFileName } from './file-faults.js';
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two looks, and until a change is looked at again. */
 const PERIOD = 2_000;
+const SETTLED = 200;
 
 /**
  * A file that is looked at every 2 s: by its content, since a cluster replaces mounted files by swapping links. While it
@@ -15,12 +16,13 @@ export class WatchedFile {
   private told = '';
 
   /**
+   * @param readText reads what is watched; rejects when it cannot be read
    * @param used the text that is in force
    * @param use takes a new text; throws an Error, whose message holds no value of the file, when it cannot be used
    */
   constructor(
     private readonly name: WatchedFileName,
-    private readonly path: string,
+    private readonly readText: () => Promise<string>,
     private used: string,
     private readonly use: (text: string) => void | Promise<void>,
     private readonly faults: FileFaults,
@@ -42,6 +44,8 @@ export class WatchedFile {
     try {
       const text = await this.read();
       if (text !== this.used) {
+        await sleep(SETTLED);
+        if ((await this.read()) !== text) return; // it is being written
         await this.use(text);
         this.logger.log(`${this.name}: changed, and in force`);
       }
@@ -58,7 +62,7 @@ export class WatchedFile {
 
   private async read(): Promise<string> {
     try {
-      return await readFile(this.path, 'utf8');
+      return await this.readText();
     } catch {
       throw new Error('the file cannot be read');
     }

@@ -46,7 +46,7 @@ export interface RequestTrace {
 /** Ids of callers and meshes that are taken over: enough for a UUID or a trace id, too little for markup or a log line. */
 const REQUEST_ID = /^[A-Za-z0-9_.-]{8,64}$/;
 /** `traceparent` of W3C Trace Context, whose second part names the trace. */
-const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 const requests = new AsyncLocalStorage<RequestRecord>();
 

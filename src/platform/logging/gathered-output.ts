@@ -26,10 +26,12 @@ export class GatheredOutput implements DestinationStream {
   private spare: Buffer | undefined;
   private filled = 0;
   private readonly waiting: Buffer[] = [];
+  /** Whether a write has failed since all was written. */
+  private failing = false;
   /** When the write that is under way began. */
   private writingSince: number | undefined;
 
-  /** @param onFault told the system's code of a write that failed; the write is tried again */
+  /** @param onFault told the system's code when writing begins to fail; it is tried again five times a second */
   constructor(
     private readonly channel: number,
     private readonly onFault: (code: string) => void,
@@ -66,8 +68,11 @@ export class GatheredOutput implements DestinationStream {
       this.writingSince = undefined;
       if (bytes < next.length) this.waiting.unshift(next.subarray(bytes));
       else if (next.buffer.byteLength === SIZE) this.spare = Buffer.from(next.buffer as ArrayBuffer);
-      if (error) return this.onFault(error.code ?? error.name); // the next tick tries again
-      if (this.waiting.length > 0) this.writeNext();
+      if (error && !this.failing) this.onFault(error.code ?? error.name);
+      if (error)
+        this.failing = true; // the next tick tries again
+      else if (this.waiting.length > 0) this.writeNext();
+      else this.failing = false;
     });
   }
 

@@ -15,14 +15,11 @@ export interface Log {
 /** The log on stdout of the service. What a `kill -9` cuts off are the lines of the last 200 ms. */
 export function serviceLog(configuration: Configuration): Log {
   if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 1);
-  let told = false;
-  const stdout = new GatheredOutput(1, (code) => {
-    if (told) return;
-    told = true;
+  const stdout = new GatheredOutput(1, (code) =>
     process.stderr.write(
       `stdout: the log cannot be written (${code}); 4 MiB of it are kept, and the service goes on\n`,
-    );
-  });
+    ),
+  );
   return {
     logger: loggerOn(configuration, stdout),
     get lost() {

@@ -1,6 +1,6 @@
-/** Errors whose messages quote what they were given: a database's rows, a parser's text. */
+/** Errors whose messages quote what they were given: a database's rows. */
 function quotes(error: Error): boolean {
-  return error instanceof SyntaxError || 'errno' in error || 'driverError' in error;
+  return 'errno' in error || 'driverError' in error;
 }
 
 /**
@@ -10,8 +10,10 @@ function quotes(error: Error): boolean {
  */
 export function traceOf(cause: unknown, stack: boolean): string {
   if (!(cause instanceof Error)) return typeof cause;
-  const message = quotes(cause) ? cause.message.replace(/(['"]).*\1/s, '$1…$1') : cause.message;
+  const message = quotes(cause) ? cause.message.replace(/'.*'|".*"|`.*`/s, '…') : cause.message;
   const frames = stack ? (cause.stack?.match(/^ +at .*$/gm) ?? []) : [];
-  const own = [`${cause.name}: ${message}`, ...frames].join('\n');
+  // a parser's message is made of the text that it could not parse
+  const said = cause instanceof SyntaxError ? cause.name : `${cause.name}: ${message}`;
+  const own = [said, ...frames].join('\n');
   return cause.cause === undefined ? own : `${own}\ncaused by ${traceOf(cause.cause, stack)}`;
 }

@@ -26,6 +26,11 @@ export class ByLabels<Value> {
     return this.own;
   }
 
+  /** Makes the value be there, before there is anything to count. */
+  touch(): void {
+    this.own ??= this.make();
+  }
+
   /** Every value, with its labels in the order in which they were asked for. */
   *entries(labels: string[] = []): Generator<[string[], Value]> {
     if (this.own !== undefined) yield [labels, this.own];

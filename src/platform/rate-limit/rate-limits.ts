@@ -10,7 +10,8 @@ import { SharedCounts } from './shared-counts.js';
 /** The limits of RATE_LIMIT, shared by all processes where REDIS_URL is set (docs/decisions/0014-rate-limits.md). */
 @Injectable()
 export class RateLimits implements OnApplicationShutdown {
-  private readonly counts = new LimitCounts();
+  /** Each limit has its own: a flood of keys of one must not make another forget. */
+  private readonly counts = { identities: new LimitCounts(), tokens: new LimitCounts(), sign_in: new LimitCounts() };
   private readonly shared: SharedCounts | undefined;
   private readonly limited: Counter<'limit'>;
 
@@ -20,14 +21,16 @@ export class RateLimits implements OnApplicationShutdown {
     metrics: MetricsRegistry,
   ) {
     const { REDIS_URL } = configuration;
-    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, this.counts);
+    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, Object.values(this.counts));
     const isUp = () => this.shared?.isUp ?? true;
-    this.limited = new Counter({
+    const limited = new Counter({
       name: 'cas_rate_limited_total',
       help: 'Requests refused by a limit.',
       labelNames: ['limit'],
       registers: [metrics],
     });
+    for (const limit of Object.keys(this.counts)) limited.inc({ limit }, 0); // there before the first refusal
+    this.limited = limited;
     new Gauge({
       name: 'cas_rate_limit_store_up',
       help: '0 while REDIS_URL is away, and each process limits by what it counts itself.',
@@ -55,7 +58,7 @@ export class RateLimits implements OnApplicationShutdown {
     const length = seconds * 1000;
     const now = this.clock.now();
     const window = Math.floor(now / length);
-    if (this.counts.add(`${limit}:${key}`, window, length) <= count) return 0;
+    if (this.counts[limit].add(`${limit}:${key}`, window, length) <= count) return 0;
     this.limited.inc({ limit });
     return Math.ceil(((window + 1) * length - now) / 1000);
   }

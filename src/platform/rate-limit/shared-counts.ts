@@ -5,7 +5,7 @@ import type { LimitCounts, Untold } from './limit-counts.js';
 /** Milliseconds between two exchanges with the other processes, and for one. */
 const PERIOD = 100;
 const DEADLINE = 500;
-/** Keys in one exchange. */
+/** Keys of one limit in one exchange. */
 const BATCH = 1_000;
 const PREFIX = 'cas:limit:';
 
@@ -23,11 +23,12 @@ export class SharedCounts {
 
   constructor(
     url: string,
-    private readonly counts: LimitCounts,
+    private readonly counts: LimitCounts[],
   ) {
     this.redis = new Redis(url, {
       connectTimeout: 1_000,
       commandTimeout: DEADLINE,
+      socketTimeout: 2 * DEADLINE, // a server that hangs is left: what waits for its answers would fill the memory
       maxRetriesPerRequest: 0,
       enableOfflineQueue: false,
       retryStrategy: () => 1_000,
@@ -49,21 +50,22 @@ export class SharedCounts {
   }
 
   private async exchangeCounts(): Promise<void> {
-    const untold = this.counts.untold(BATCH);
+    const untold = this.counts.flatMap((counts) => counts.untold(BATCH).map((each) => ({ counts, ...each })));
     try {
+      // a server that answers and takes no writes is away
       if (untold.length > 0) await this.add(untold);
-      else await this.redis.ping();
+      else await this.redis.set(`${PREFIX}probe`, 1, 'PX', 1_000);
       if (!this.isUp) this.logger.log('REDIS_URL: back; limits are shared again');
       this.isUp = true;
     } catch {
-      for (const each of untold) this.counts.kept(each);
+      for (const each of untold) each.counts.kept(each);
       // the library's message may hold the address, and its password
       if (this.isUp) this.logger.warn('REDIS_URL: away; each process limits by what it counts itself');
       this.isUp = false;
     }
   }
 
-  private async add(untold: Untold[]): Promise<void> {
+  private async add(untold: (Untold & { counts: LimitCounts })[]): Promise<void> {
     const pipeline = this.redis.pipeline();
     for (const { key, window, length, own } of untold) {
       const name = `${PREFIX}${key}:${window}`;
@@ -72,6 +74,6 @@ export class SharedCounts {
     const results = (await pipeline.exec()) ?? [];
     const failed = results.find(([error]) => error);
     if (failed) throw failed[0];
-    for (const [index, each] of untold.entries()) this.counts.told(each, Number(results[2 * index]?.[1]));
+    for (const [index, each] of untold.entries()) each.counts.told(each, Number(results[2 * index]?.[1]));
   }
 }

@@ -19,7 +19,7 @@ import type { Tracing } from './tracing.js';
 
 /** Milliseconds that a stop waits for a receiver that does not answer. */
 const LONGEST_STOP = 1_000;
-const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** The span that the running code is part of. */
 const contexts = new AsyncLocalStorage<Context>();

@@ -20,6 +20,16 @@ export const IsUuid = () => Matches(UUID, { message: 'must be a UUID in lower ca
 
 export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
 
+/** A text that is kept in lower case, in which a few letters are longer. */
+export const FitsLowered = (longest: number) =>
+  ValidateBy({
+    name: 'fitsLowered',
+    validator: {
+      validate: (text) => typeof text === 'string' && text.toLowerCase().length <= longest,
+      defaultMessage: () => `must be at most ${longest} characters`,
+    },
+  });
+
 export const AreScopes = () =>
   areTexts(
     (scopes) => scopes.every((scope) => SCOPE.test(scope)) && scopes.join(' ').length <= LONGEST_SCOPE,

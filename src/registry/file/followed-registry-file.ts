@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { FileFaults } from '../../platform/files/file-faults.js';
 import { WatchedFile } from '../../platform/files/watched-file.js';
+import { readWithSecrets } from './read-registry-file.js';
 import { RegistryFile } from './registry-file.js';
 
-/** REGISTRY_FILE: in force from the start, and again whenever it changes. */
+/** REGISTRY_FILE: in force from the start, and again whenever it, or a file of a secret that it names, changes. */
 @Injectable()
 export class FollowedRegistryFile implements OnApplicationShutdown {
   private file: WatchedFile | undefined;
@@ -20,10 +20,15 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
    * @throws RegistryFileError naming every fault of the file as it is now
    */
   async follow(path: string): Promise<void> {
-    const text = await readFile(path, 'utf8').catch(() => '');
-    const apply = async () => void (await this.registryFile.apply(path));
-    await apply();
-    this.file = new WatchedFile('REGISTRY_FILE', path, text, apply, this.faults);
+    const readText = () => readWithSecrets(path);
+    const text = await readText().catch(() => '');
+    await this.registryFile.apply(path);
+    const change = async (changed: string) => {
+      // a file that lists nothing is one that a full disk has left, and would take everything from the file's care
+      if (changed.trim() === '') throw new Error('the file is empty');
+      await this.registryFile.apply(path);
+    };
+    this.file = new WatchedFile('REGISTRY_FILE', readText, text, change, this.faults);
     this.file.start();
   }
 

@@ -29,6 +29,18 @@ export async function readRegistryFile(path: string): Promise<{ document: Regist
   return { document, faults };
 }
 
+/** The file's text, and after it what the secret files say that it names: whichever changes, this does. */
+export async function readWithSecrets(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8');
+  try {
+    const plain = parseYaml(text);
+    const faults = await readSecretFiles(plain, dirname(path));
+    return text.trim() === '' ? text : `${text}\n${JSON.stringify([plain, faults])}`;
+  } catch {
+    return text; // no YAML: applying it says so
+  }
+}
+
 async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');

@@ -12,7 +12,7 @@ import {
 } from 'class-validator';
 import type { ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
-import { AreOrigins, AreRedirectUris, AreScopes, Each, IsIdentifier, IsUuid } from './entry-rules.js';
+import { AreOrigins, AreRedirectUris, AreScopes, Each, FitsLowered, IsIdentifier, IsUuid } from './entry-rules.js';
 
 export class License {
   @IsOptional()
@@ -101,7 +101,7 @@ export class ResourceServerEntry {
 
 export class AgentEntry {
   @IsEmail({ require_tld: false })
-  @Length(3, 254)
+  @FitsLowered(254)
   email: string;
 
   @IsString()

@@ -45,10 +45,10 @@ export class RegistryFile {
         // passwords take long to hash: before the transaction, not in it
         const tables = await tablesOf(document, await this.database.read(Agent));
         const applied = await this.database.transaction((manager) => this.write(manager, tables));
+        this.tell(applied);
         // again: what was issued between the first telling and the commit was issued to the old agent
         await this.agents.changed(changedAgents(applied));
         await this.registry.renew();
-        this.tell(applied);
         return applied;
       } catch (error) {
         // another process applies its file at this moment: read again what it has written
@@ -95,6 +95,8 @@ export class RegistryFile {
   private async write(manager: EntityManager, tables: RegistryTable[]): Promise<AppliedEntry[]> {
     const all: AppliedEntry[] = [];
     let changed = false;
+    // locks the row that the admin API locks first, too
+    await manager.increment(RegistryRevision, { id: 1 }, 'revision', 0);
     for (const table of tables) {
       const [applied, anyChange] = await applyTable(manager, table);
       all.push(...applied);

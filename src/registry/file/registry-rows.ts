@@ -34,10 +34,9 @@ export function resourceServerRow({ id, secret, audiences }: ResourceServerEntry
   return { id, secretHash: secret === undefined ? undefined : sha256(secret), audiences };
 }
 
-/** An agent's columns, with the password only where one is given. */
-export async function agentRow(id: string, entry: AgentEntry): Promise<Row<Agent>> {
-  const { email, name, password, organization_id: organizationId, scopes } = entry;
-  const passwordHash = password === undefined ? undefined : await hashPassword(password);
+/** An agent's columns; the password's hash takes long to make, and is made beforehand. */
+export function agentRow(id: string, entry: AgentEntry, passwordHash: string | undefined): Row<Agent> {
+  const { email, name, organization_id: organizationId, scopes } = entry;
   return { id, email: email.toLowerCase(), name, passwordHash, organizationId, scopes };
 }
 
