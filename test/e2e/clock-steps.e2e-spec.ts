@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { refresh } from '../support/agents.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { agentTokenPair, expectInvalidGrant, newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const HOUR = 3_600;
+
+let service: TestService;
+let customerToken: string;
+beforeAll(async () => {
+  service = await startTestService();
+  customerToken = (await newCustomer(service)).access_token;
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+describe('a clock that is set back, and on again', () => {
+  it('redeems no code a second time, whenever it then is', async () => {
+    const code = await transferToken(service, customerToken);
+    expect((await redeem(service, code)).status).toBe(200);
+    for (const seconds of [-1, -HOUR, 2 * HOUR, -HOUR, -24 * HOUR]) {
+      service.clock.move(seconds);
+      expectInvalidGrant(await redeem(service, code));
+    }
+  });
+
+  it('makes of an expired code no code that gives two tokens', async () => {
+    const code = await transferToken(service, customerToken);
+    service.clock.move(HOUR);
+    expectInvalidGrant(await redeem(service, code));
+    service.clock.move(-HOUR);
+    expect((await redeem(service, code)).status).toBe(200);
+    expectInvalidGrant(await redeem(service, code));
+  });
+
+  it('holds nobody up who redeems a code at that moment', async () => {
+    const code = await transferToken(service, customerToken);
+    const begun = performance.now();
+    const exchange = redeem(service, code);
+    await sleep(5);
+    service.clock.move(-HOUR);
+    expect((await exchange).status).toBe(200);
+    expect(performance.now() - begun).toBeLessThan(5_000);
+  });
+
+  it('makes no second live chain of refreshes, and reuse still ends the one there is', async () => {
+    const first = (await agentTokenPair(service)).refresh_token;
+    const next = (await refresh(service, first)).body.refresh_token;
+    service.clock.move(-HOUR);
+    expectInvalidGrant(await refresh(service, first));
+    const last = (await refresh(service, next)).body.refresh_token;
+    for (const used of [first, next, last]) expectInvalidGrant(await refresh(service, used));
+  });
+});

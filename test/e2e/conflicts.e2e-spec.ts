@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import mysql from 'mysql2/promise';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { manage } from '../support/management.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
+import { expectInvalidGrant, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+/** Seconds for which a table is out of reach. */
+const AWAY = 30;
+
+describe.runIf(onMariadb)('a database that does not do at once what it is asked', () => {
+  let database: TestDatabase;
+  let service: TestService;
+  let somebodyElse: mysql.Connection;
+  let customerToken: string;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    service = await startTestService({ database, environment: { DB_POOL_SIZE: '4' } });
+    customerToken = (await newCustomer(service)).access_token;
+    somebodyElse = await mysql.createConnection({ uri: database.url.replace(/^mariadb:/, 'mysql:') });
+    // of an engine without transactions: what is counted is not rolled back with the statement that counts it
+    await somebodyElse.query('CREATE TABLE refusals (still INT NOT NULL, done INT NOT NULL) ENGINE = MyISAM');
+    await somebodyElse.query('INSERT INTO refusals VALUES (0, 0)');
+  });
+  afterEach(async () => {
+    await somebodyElse.query('UNLOCK TABLES');
+    await somebodyElse.query('DROP TRIGGER IF EXISTS refusing');
+  });
+  afterAll(async () => {
+    await somebodyElse?.end();
+    await service?.stop();
+    await database?.remove();
+  });
+
+  /** Makes the server answer the next redemptions with an error by which it says that it has rolled them back. */
+  async function refuseRedemptions(errno: number, times: number): Promise<void> {
+    await somebodyElse.query('UPDATE refusals SET still = ?, done = 0', [times]);
+    await somebodyElse.query(`
+      CREATE TRIGGER refusing BEFORE UPDATE ON one_time_code FOR EACH ROW BEGIN
+        IF (SELECT still FROM refusals) > 0 THEN
+          UPDATE refusals SET still = still - 1, done = done + 1;
+          SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = ${errno};
+        END IF;
+      END`);
+  }
+
+  async function refusals(): Promise<number> {
+    const [rows] = await somebodyElse.query<mysql.RowDataPacket[]>('SELECT done FROM refusals');
+    return rows[0]?.done;
+  }
+
+  describe.each([
+    ['a deadlock', 1213],
+    ['a lock wait', 1205],
+    ['a certification conflict', 1180],
+  ])('%s', (_, errno) => {
+    it('while a code is redeemed is tried again, and the code gives one token', async () => {
+      const code = await transferToken(service, customerToken);
+      await refuseRedemptions(errno, 2);
+      const { status, body } = await redeem(service, code);
+      expect({ status, refused: await refusals() }).toEqual({ status: 200, refused: 2 });
+      expect(await infoStatus(service, body.access_token)).toBe(200);
+      expectInvalidGrant(await redeem(service, code));
+    });
+
+    it('that does not end is 503, and the code has given nothing', async () => {
+      const code = await transferToken(service, customerToken);
+      await refuseRedemptions(errno, 1_000);
+      const answer = await redeem(service, code);
+      expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+      await somebodyElse.query('DROP TRIGGER refusing');
+      expect((await redeem(service, code)).status).toBe(200);
+    });
+  });
+
+  it(`a table that is locked for ${AWAY} s is 503 within 3 s, a bounded readiness, and then as before`, {
+    timeout: 90_000,
+  }, async () => {
+    await somebodyElse.query('LOCK TABLES customer_identity WRITE');
+    const begun = performance.now();
+    const within = async (send: () => Promise<Answer>) => {
+      const start = performance.now();
+      const { status } = await send();
+      expect(performance.now() - start).toBeLessThan(3_000);
+      return status;
+    };
+    while (performance.now() - begun < AWAY * 1_000) {
+      const calls = Array.from({ length: 20 }, () => within(() => service.post(TOKEN, cookieBody())));
+      const health = ['live', 'ready'].map((path) => within(() => manage(service, 'GET', `/health/${path}`)));
+      expect(new Set(await Promise.all(calls))).toEqual(new Set([503]));
+      const [live, ready] = await Promise.all(health);
+      expect(live).toBe(200);
+      expect([200, 503]).toContain(ready);
+      await sleep(500);
+    }
+    await somebodyElse.query('UNLOCK TABLES');
+    const serves = async () => [
+      (await service.post(TOKEN, cookieBody())).status,
+      (await manage(service, 'GET', '/health/ready')).status,
+    ];
+    await expect.poll(serves, { timeout: 10_000 }).toEqual([200, 200]);
+  });
+});

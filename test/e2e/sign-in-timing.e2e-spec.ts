@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { AgentBrowser, FOR_TOKEN } from '../support/agents.js';
+import { ACME_AGENT } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const ROUNDS = 15;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: { TRUST_PROXY: '1' } });
+});
+afterAll(() => service?.stop());
+
+/** Milliseconds that the answer to one attempt takes, from an address that has made none. */
+async function timeOf(email: string, round: number): Promise<number> {
+  const browser = new AgentBrowser(service, { 'x-forwarded-for': `203.0.113.${round}` });
+  const page = await browser.open(FOR_TOKEN);
+  const begun = performance.now();
+  const { status } = await browser.submit(page, { email, password: 'a wrong password' });
+  expect(status).toBe(400);
+  return performance.now() - begun;
+}
+
+const median = (times: number[]) => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] as number;
+
+it('an unknown email takes as long as a wrong password', async () => {
+  const [unknown, wrong]: [number[], number[]] = [[], []];
+  for (let round = 0; round < ROUNDS; round++) {
+    wrong.push(await timeOf(ACME_AGENT.email, 2 * round));
+    unknown.push(await timeOf(`nobody${round}@acme.example`, 2 * round + 1));
+  }
+  const ratio = median(unknown) / median(wrong);
+  expect(ratio).toBeGreaterThan(0.6);
+  expect(ratio).toBeLessThan(1.6);
+});

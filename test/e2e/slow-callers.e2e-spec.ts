@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { RawConnection } from '../support/raw-http.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const SILENT = 1_000;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service?.stop());
+
+describe('callers that are slow on purpose', { timeout: 60_000 }, () => {
+  it('hold no connection open by saying nothing, and meanwhile others are served', async () => {
+    const connections = await Promise.all(Array.from({ length: SILENT }, () => RawConnection.open(service.url)));
+    const begun = performance.now();
+    for (let calls = 0; calls < 20; calls++) await newCustomer(service);
+    expect(performance.now() - begun).toBeLessThan(5_000);
+    await Promise.all(connections.map((connection) => connection.received()));
+    expect(performance.now() - begun).toBeLessThan(15_000);
+  });
+
+  it('get 408 for a body that is not there after 20 s, however steadily it comes', async () => {
+    const begun = performance.now();
+    const body = JSON.stringify(cookieBody());
+    const connection = await RawConnection.open(service.url);
+    connection.send(`POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${body.length}\r\n\r\n`);
+    let sent = 0;
+    const drip = setInterval(() => connection.send(body[sent++] ?? ''), 1_000);
+    const answer = await connection.answer();
+    clearInterval(drip);
+    expectError(answer, { status: 408, error: 'invalid_request', hint: /^HTTP: / });
+    expect(sent).toBeGreaterThan(15);
+    expect(performance.now() - begun).toBeLessThan(25_000);
+  });
+});
