@@ -780,7 +780,20 @@ describe('the session', () => {
     expect(victim.cookies.get('__Host-agent_session')).not.toBe(planted);
     const subject = async (browser: AgentBrowser) =>
       claimsOf(redirected(await browser.open(FOR_TOKEN)).parameters.access_token as string).sub;
+    expect(await isSignedIn(attacker)).toBe(false);
+    await attacker.signIn();
     expect(await subject(victim)).not.toBe(await subject(attacker));
+  });
+
+  it('ends with the next sign-in of its browser, also for whoever has a copy of the cookie', async () => {
+    const browser = newBrowser();
+    await browser.signIn();
+    const copy = newBrowser();
+    for (const [name, value] of browser.cookies) copy.cookies.set(name, value);
+    expect(await isSignedIn(copy)).toBe(true);
+    await browser.signIn(ACME_AGENT, { ...FOR_TOKEN, prompt: 'login' });
+    expect(await isSignedIn(browser)).toBe(true);
+    expect(await isSignedIn(copy)).toBe(false);
   });
 });
 

@@ -44,7 +44,7 @@ export class SessionController {
     const asked = readAuthorizationRequest(query, this.registry);
     const outcome = await this.signIn.attempt(request, email, password);
     if ('agent' in outcome) {
-      this.sessions.begin(request, outcome.agent);
+      await this.sessions.begin(request, outcome.agent);
       return this.answers.again(request, asked);
     }
     const { status, problem, retryAfter } = outcome;

@@ -37,7 +37,9 @@ export class AgentSessions {
     private readonly audit: Audit,
   ) {}
 
-  begin(request: Request, agent: Agent): void {
+  /** Begins a session in the place of the one that the browser shows, which ends, for whoever has a copy too. */
+  async begin(request: Request, agent: Agent): Promise<void> {
+    await this.revoke(this.read(request));
     const expires = this.clock.now() + LIFETIME * 1000;
     this.cookies.write(request, NAME, [agent.id, expires, markOf(agent), randomUUID()].join('.'), LIFETIME);
   }
@@ -56,11 +58,16 @@ export class AgentSessions {
   async end(request: Request): Promise<void> {
     const session = this.read(request);
     if (session) {
-      await this.denylist.revokeToken({ jti: session.id, exp: Math.ceil(session.expires / 1000) });
+      await this.revoke(session);
       const agent = { kind: 'agent', id: session.agentId } as const;
       this.audit.record({ event: 'sign_out', outcome: 'success', actor: agent, subject: agent });
     }
     this.cookies.remove(request, NAME);
+  }
+
+  private async revoke(session: Session | undefined): Promise<void> {
+    if (!session || session.expires <= this.clock.now()) return;
+    await this.denylist.revokeToken({ jti: session.id, exp: Math.ceil(session.expires / 1000) });
   }
 
   private read(request: Request): Session | undefined {

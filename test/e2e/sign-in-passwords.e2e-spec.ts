@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AgentBrowser, FOR_TOKEN } from '../support/agents.js';
+import { ACME, testRegistry } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const PASSWORDS = ['12345678', '        ', ' a b ', 'Ünïcödé 😀', 'x'.repeat(64), 'y'.repeat(1_024)].map(
+  (text, index) => ({
+    email: `agent${index}@acme.example`,
+    password: text.padEnd(8, '.'),
+  }),
+);
+
+let service: TestService;
+beforeAll(async () => {
+  const registry = testRegistry();
+  for (const agent of PASSWORDS) registry.agents.push({ ...agent, name: agent.email, organization_id: ACME });
+  service = await startTestService({ registry });
+});
+afterAll(() => service?.stop());
+
+describe('a password', () => {
+  it.each(PASSWORDS)(
+    'of any characters and length is taken as it is, and no other in its place: $password',
+    async ({ email, password }) => {
+      const signIn = async (tried: string) =>
+        (await new AgentBrowser(service).signIn({ email, password: tried })).status;
+      expect(await signIn(password)).toBe(303);
+      for (const other of [password.slice(0, -1), `${password} `, ` ${password}`])
+        expect(await signIn(other)).toBe(400);
+    },
+  );
+
+  it('is typed into a field that hides it, and that a password manager may fill', async () => {
+    const { text } = await new AgentBrowser(service).open(FOR_TOKEN);
+    expect(text).toMatch(/<input id="password" name="password" type="password" autocomplete="current-password"/);
+    expect(text).not.toMatch(/autocomplete="off"|onpaste/);
+  });
+});
