@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { bearer } from '../support/agents.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management.js';
+import { ACME } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { infoStatus } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-token-of-this-test';
+const OPERATOR = bearer(ADMIN_TOKEN);
+
+let service: TestService;
+let other: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: { ADMIN_TOKEN } });
+  other = await startTestService({ database: service.database });
+});
+afterAll(async () => {
+  await other?.stop();
+  await service?.stop();
+});
+
+it('a token of a deleted client has ended, also one that another process gave before it knew', async () => {
+  const client = { client_id: 'short-lived', name: 'Short-lived', client_type: 'web', organization_id: ACME };
+  expect((await manage(service, 'POST', '/admin/clients', OPERATOR, client)).status).toBe(201);
+  const ask = async () => {
+    const { status, body } = await other.post(TOKEN, cookieBody({ client_id: client.client_id }));
+    return status === 200 ? (body.access_token as string) : undefined;
+  };
+  await expect.poll(ask, { timeout: 5_000 }).toBeDefined();
+  expect((await manage(service, 'DELETE', `/admin/clients/${client.client_id}`, OPERATOR)).status).toBe(200);
+  const tokens: string[] = [];
+  for (let token = await ask(); token; token = await ask()) tokens.push(token);
+  expect(tokens.length).toBeGreaterThan(0);
+  expect(await infoStatus(other, tokens[0] as string)).toBe(401);
+  expect(await infoStatus(other, tokens.at(-1) as string)).toBe(401);
+});
