@@ -50,8 +50,11 @@ function isExecutable(path) {
   }
 }
 
-/** @param {string[]} packages */
-function installPackages(packages) {
+/**
+ * Installs Debian packages, if we are root and have apt; whether they are there now.
+ * @param {string[]} packages
+ */
+export function installPackages(packages) {
   if (process.getuid?.() !== 0 || !locate(['apt-get'])) return false;
   console.error(`installing ${packages.join(' ')} with apt-get…`);
   // Lists that are only partly new may still do, so a failure is no reason to stop; a frozen mirror is.

@@ -1,0 +1,43 @@
+// @ts-check
+// Cleans up after galera.js: node galera-keeper.js DIR
+// However the starter ends, the kernel closes the pipe that is our stdin: then every process that works in DIR is killed,
+// a state transfer's too, and DIR is removed.
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+
+const [, , dir = ''] = process.argv;
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, end);
+process.stdin.on('error', end).on('close', end).resume();
+
+function end() {
+  for (let round = 0; round < 3; round++) for (const pid of processesOf(dir)) kill(pid);
+  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  process.exit();
+}
+
+/**
+ * The processes whose command names a private folder.
+ * @param {string} folder
+ */
+function processesOf(folder) {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  return pids.map(Number).filter((pid) => commandOf(pid).includes(`${folder}/`));
+}
+
+/** @param {number} pid */
+function commandOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** @param {number} pid */
+function kill(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it has ended by itself
+  }
+}
