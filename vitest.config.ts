@@ -34,6 +34,19 @@ export default defineConfig({
             },
           ]
         : []),
+      ...(process.env.TEST_GALERA
+        ? [
+            {
+              extends: true as const,
+              test: {
+                name: 'cluster',
+                include: ['test/cluster/**/*.spec.ts'],
+                testTimeout: 300_000,
+                hookTimeout: 120_000,
+              },
+            },
+          ]
+        : []),
     ],
   },
 });

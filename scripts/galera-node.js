@@ -5,29 +5,10 @@ import { existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
+import { LOG_SIZE, serverOptions, storageOptions } from './galera-options.js';
 
 const READY_MS = 120_000;
 const LOG_TAIL = 3_000;
-
-const OPTIONS = [
-  '--bind-address=127.0.0.1',
-  '--skip-name-resolve',
-  '--character-set-server=utf8mb4',
-  '--default-time-zone=+00:00',
-  '--performance-schema=OFF',
-  '--max-connections=500',
-  '--innodb-flush-log-at-trx-commit=0', // not durable: the other nodes have it
-  '--innodb-doublewrite=0',
-  '--innodb-flush-method=nosync',
-];
-
-const STORAGE = [
-  '--innodb-buffer-pool-size=64M',
-  '--innodb-log-file-size=16M',
-  '--binlog-format=ROW',
-  '--innodb-autoinc-lock-mode=2',
-  '--wsrep-on=ON',
-];
 
 /**
  * @typedef {object} Plan what a cluster's processes need to know, kept in its folder
@@ -63,36 +44,13 @@ export class GaleraNode {
    * @param {{ isFirst?: boolean }} [options]
    */
   async start({ isFirst = false } = {}) {
-    const { plan, dir, port } = this;
-    const others = plan.ports.filter((other) => other !== port).map((other) => `127.0.0.1:${other + 1}`);
+    const { plan, dir, index } = this;
+    const role = isFirst ? [`--init-file=${join(plan.dir, 'init.sql')}`] : this.#position();
     const log = openSync(join(dir, 'mariadbd.log'), 'a');
-    const server = spawn(
-      plan.mariadbd,
-      [
-        ...this.#storage(),
-        ...OPTIONS,
-        `--port=${port}`,
-        `--socket=${join(dir, 'sock')}`,
-        `--pid-file=${join(dir, 'mariadbd.pid')}`,
-        '--wsrep-cluster-name=private',
-        `--wsrep-cluster-address=gcomm://${isFirst ? '' : others.join(',')}`,
-        `--wsrep-node-name=node${this.index + 1}`,
-        '--wsrep-node-address=127.0.0.1',
-        `--wsrep-node-incoming-address=127.0.0.1:${port}`,
-        '--wsrep-sst-method=rsync',
-        `--wsrep-sst-receive-address=127.0.0.1:${port + 3}`,
-        `--wsrep-provider-options=${[
-          `gmcast.listen_addr=tcp://127.0.0.1:${port + 1}`,
-          'base_host=127.0.0.1',
-          `base_port=${port + 1}`,
-          `ist.recv_addr=127.0.0.1:${port + 2}`,
-          'pc.recovery=false',
-          'gcache.size=64M',
-        ].join(';')}`,
-        ...(isFirst ? [`--init-file=${join(plan.dir, 'init.sql')}`] : this.#position()),
-      ],
-      { detached: true, stdio: ['ignore', log, log] }, // detached, so that Ctrl-C does not hit it
-    );
+    const server = spawn(plan.mariadbd, [...serverOptions(plan, dir, index, isFirst), ...role], {
+      detached: true, // so that Ctrl-C does not hit it
+      stdio: ['ignore', log, log],
+    });
     server.unref();
     writeFileSync(join(dir, 'pid'), String(server.pid));
     await this.untilServing(server);
@@ -100,14 +58,10 @@ export class GaleraNode {
 
   /** Makes its data folder, with which it has never been a node of anything. */
   install() {
-    execFileSync(
-      'mariadb-install-db',
-      ['--no-defaults', '--force', '--skip-name-resolve', '--skip-test-db', `--user=${this.plan.user}`].concat(
-        `--datadir=${join(this.dir, 'data')}`,
-        '--innodb-log-file-size=16M',
-      ),
-      { stdio: ['ignore', 'ignore', 'inherit'] },
-    );
+    const options = ['--no-defaults', '--force', '--skip-name-resolve', '--skip-test-db', `--user=${this.plan.user}`];
+    execFileSync('mariadb-install-db', [...options, `--datadir=${join(this.dir, 'data')}`, LOG_SIZE], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
   }
 
   /** Ends it as a power cut would. */
@@ -169,19 +123,12 @@ export class GaleraNode {
     return Number(readFileSync(join(this.dir, 'pid'), 'utf8'));
   }
 
-  #storage() {
-    const { mariadbd, provider, user } = this.plan;
-    const as = process.getuid?.() === 0 ? [`--user=${user}`] : [];
-    return ['--no-defaults', ...as, `--datadir=${join(this.dir, 'data')}`, ...STORAGE, `--wsrep-provider=${provider}`];
-  }
-
   /** The last change it has, so that it gets those after it and not all. */
   #position() {
     if (!existsSync(join(this.dir, 'data/grastate.dat'))) return [];
     const options = ['--wsrep-cluster-address=gcomm://', '--skip-networking', `--socket=${join(this.dir, 'sock')}`];
-    const { stderr } = spawnSync(this.plan.mariadbd, [...this.#storage(), ...options, '--wsrep-recover'], {
-      encoding: 'utf8',
-    });
+    const all = [...storageOptions(this.plan, this.dir), ...options, '--wsrep-recover'];
+    const { stderr } = spawnSync(this.plan.mariadbd, all, { encoding: 'utf8' });
     const [, position] = /Recovered position:\s*(\S+)/.exec(stderr) ?? [];
     return position ? [`--wsrep-start-position=${position}`] : [];
   }

@@ -6,6 +6,7 @@ import { TOKEN } from '../support/cookie-grant.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
 import { startPod } from '../support/pods.js';
 import type { ServiceProcess } from '../support/processes.js';
+import { OPENING, race, times, WAYS, winnerOf, winnersOf } from '../support/races.js';
 import { type Answer, request, startTestService, type TestService } from '../support/service.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
@@ -21,26 +22,10 @@ import {
 } from '../support/transfers.js';
 
 const CODES = 200;
-const WAYS = 20;
 /** Codes that are raced for at the same time. */
 const AT_ONCE = 10;
-/** Milliseconds in which a service has read the headers of all requests of a race. */
-const OPENING = 200;
 /** Cuts of the database. */
 const ROUNDS = 8;
-
-const times = <Result>(count: number, make: (index: number) => Promise<Result>) =>
-  Promise.all(Array.from({ length: count }, (_, index) => make(index)));
-const winnersOf = (answers: Answer[]) => answers.filter(({ status }) => status === 200);
-
-/** Insists that of the answers to one code one is a token, and the others are refusals as the contract writes them. */
-function winnerOf(answers: Answer[]): Answer {
-  const [winner, ...more] = winnersOf(answers);
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(answers.length - 1).fill(400)]);
-  for (const answer of answers) if (answer !== winner) expectInvalidGrant(answer);
-  expect(more).toEqual([]);
-  return winner as Answer;
-}
 
 let service: TestService;
 let customerToken: string;
@@ -193,23 +178,6 @@ async function raceForAll(services: { url: string }[]): Promise<void> {
       for (const each of services) expect((await info(each, body.access_token)).status).toBe(200);
     });
   }
-}
-
-/** Sends the same to all services in turn, so that all of it has come before any of it can be answered. */
-function race(services: { url: string }[], path: string, text: string, ways = WAYS): Promise<Answer[]> {
-  const opened = sleep(OPENING);
-  return times(ways, (index) => {
-    const { url } = services[index % services.length] as { url: string };
-    const body = new ReadableStream({
-      async start(stream) {
-        stream.enqueue(Buffer.from(text.slice(0, 1)));
-        await opened;
-        stream.enqueue(Buffer.from(text.slice(1)));
-        stream.close();
-      },
-    });
-    return request(url + path, { method: 'POST', body, duplex: 'half' });
-  });
 }
 
 function info({ url }: { url: string }, token: string): Promise<Answer> {

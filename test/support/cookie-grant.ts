@@ -1,5 +1,5 @@
 import { ACME, ACME_SITE } from './registry.js';
-import type { Answer, TestService } from './service.js';
+import type { Answer, Caller } from './service.js';
 
 export const TOKEN = '/v2/customer/token';
 
@@ -17,7 +17,7 @@ export function cookieHeader({ cookies }: Answer): string {
 export class TestBrowser {
   cookie: string | undefined;
 
-  constructor(private readonly service: TestService) {}
+  constructor(private readonly service: Caller) {}
 
   async visit(body: object = {}, path: string = TOKEN, headers: Record<string, string> = {}): Promise<Answer> {
     const shown = this.cookie === undefined ? {} : { cookie: this.cookie };

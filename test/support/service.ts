@@ -19,17 +19,21 @@ export interface TestServiceOptions {
   database?: TestDatabase;
 }
 
-/** The real application on ports of its own, with a database of its own and a clock that the test moves. */
-export interface TestService extends Service {
+/** Calls a service by the address of its public port. */
+export interface Caller {
   url: string;
+  /** Sends a POST; an object as JSON, a text as it is. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  send(method: string, path: string, headers?: Record<string, string>): Promise<Answer>;
+}
+
+/** The real application on ports of its own, with a database of its own and a clock that the test moves. */
+export interface TestService extends Service, Caller {
   managementUrl: string;
   clock: MovingClock;
   database: TestDatabase;
   /** What the service has told its audit sink. */
   audit: AuditEntry[];
-  /** Sends a POST; an object as JSON, a text as it is. */
-  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
-  send(method: string, path: string, headers?: Record<string, string>): Promise<Answer>;
 }
 
 export interface Answer {
@@ -67,18 +71,24 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   checkAnswersOf(service, url, managementUrl);
   return {
     ...service,
-    url,
+    ...callerOf(url),
     managementUrl,
     clock,
     database,
     audit,
-    post: (path, body, headers = {}) =>
-      request(url + path, { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    send: (method, path, headers = {}) => request(url + path, { method, headers }),
     stop: async () => {
       await service.stop();
       if (!options.database) await database.remove();
     },
+  };
+}
+
+export function callerOf(url: string): Caller {
+  return {
+    url,
+    post: (path, body, headers = {}) =>
+      request(url + path, { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    send: (method, path, headers = {}) => request(url + path, { method, headers }),
   };
 }
 

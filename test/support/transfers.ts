@@ -8,7 +8,7 @@ import { BACKEND_CALLBACK, bearer, exchangeCode } from './agents.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
 import { expectError } from './expect-error.js';
 import { ACME_AGENT, ACME_BACKEND, ACME_SITE } from './registry.js';
-import type { Answer, TestService } from './service.js';
+import type { Answer, Caller, TestService } from './service.js';
 
 export const TRANSFER = '/v2/customer/identity_transfer';
 export const INFO = '/v2/customer/info';
@@ -24,19 +24,19 @@ export function redeemBody(code: unknown, more: object = {}): object {
 }
 
 /** A customer that a browser has just made: `entity_id` and `access_token`. */
-export async function newCustomer(service: TestService): Promise<{ entity_id: string; access_token: string }> {
+export async function newCustomer(service: Caller): Promise<{ entity_id: string; access_token: string }> {
   return (await service.post(TOKEN, cookieBody())).body;
 }
 
 /** A transfer token, made with a customer's token unless the body says otherwise. */
-export async function transferToken(service: TestService, token: string, more: object = {}): Promise<string> {
+export async function transferToken(service: Caller, token: string, more: object = {}): Promise<string> {
   const { status, body } = await service.post(TRANSFER, transferBody(more), bearer(token));
   expect(status).toBe(200);
   return body.identity_transfer_token;
 }
 
 /** Exchanges a transfer token for an access token. */
-export function redeem(service: TestService, code: unknown, more: object = {}, headers = {}): Promise<Answer> {
+export function redeem(service: Caller, code: unknown, more: object = {}, headers = {}): Promise<Answer> {
   return service.post(TOKEN, redeemBody(code, more), headers);
 }
 
@@ -54,7 +54,7 @@ export async function agentTokenPair(service: TestService): Promise<{ access_tok
   return (await exchangeCode(service, await authorizationCode(service))).body;
 }
 
-export async function infoStatus(service: TestService, token: string): Promise<number> {
+export async function infoStatus(service: Caller, token: string): Promise<number> {
   return (await service.send('GET', INFO, bearer(token))).status;
 }
 
