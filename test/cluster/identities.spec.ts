@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Cluster, conflictsOf, othersOf, startCluster } from '../support/cluster.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { figure } from '../support/figures.js';
+import { times } from '../support/races.js';
+import { ACME } from '../support/registry.js';
+
+const ROUNDS = 200;
+/** At the same time, so that the nodes have something to do. */
+const AT_ONCE = 10;
+const GROUPS = 100;
+const WAYS = 6;
+
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startCluster('identities');
+});
+afterAll(() => cluster?.stop());
+
+describe('contract 4, on three nodes', () => {
+  it(`a customer made on one node is the same one on every other at once, ${ROUNDS} times`, async () => {
+    for (let done = 0; done < ROUNDS; done += AT_ONCE) {
+      await times(AT_ONCE, async (index) => {
+        const maker = cluster.pods[index % 3] ?? cluster.pods[0];
+        const made = await maker.post(TOKEN, cookieBody());
+        expect(made.status).toBe(200);
+        for (const pod of othersOf(cluster.pods, maker)) {
+          const again = await pod.post(TOKEN, cookieBody(), { cookie: cookieHeader(made) });
+          expect({ status: again.status, id: again.body.entity_id }).toEqual({ status: 200, id: made.body.entity_id });
+        }
+      });
+    }
+    figure(`${ROUNDS} customers made on one node, each the same at once on the two others`);
+  });
+
+  it(`of ${GROUPS} groups, each asked for at once on all nodes with one cookie pair, each gets one identity`, async () => {
+    const { pods } = cluster;
+    const before = await conflictsOf(pods);
+    const cookie = cookieHeader(await pods[0].post(TOKEN, cookieBody()));
+    for (let done = 0; done < GROUPS; done++) {
+      const path = `/v2/customer/${ACME}/${randomUUID()}/token`;
+      const answers = await times(WAYS, (index) => (pods[index % 3] ?? pods[0]).post(path, cookieBody(), { cookie }));
+      expect(answers.map(({ status }) => status)).toEqual(Array(WAYS).fill(200));
+      expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(1);
+    }
+    const rows = await pods[1].node.query(
+      "SELECT COUNT(*) AS made FROM identities.customer_identity WHERE group_id <> ''",
+    );
+    expect(rows).toEqual([{ made: GROUPS }]);
+    const repeated = (await conflictsOf(pods)) - before;
+    figure(
+      `${GROUPS} groups, each asked for ${WAYS} times at once: one identity each, ${repeated} statements sent again`,
+    );
+  });
+});

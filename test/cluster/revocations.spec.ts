@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bearer } from '../support/agents.js';
+import { type Cluster, othersOf, startCluster } from '../support/cluster.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { figure } from '../support/figures.js';
+import { times } from '../support/races.js';
+import { infoStatus, newCustomer } from '../support/transfers.js';
+
+const ROUNDS = 200;
+/** At the same time, so that the nodes have something to do. */
+const AT_ONCE = 10;
+
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startCluster('revocations');
+});
+afterAll(() => cluster?.stop());
+
+describe('contract 3, on three nodes', () => {
+  it(`a token that was revoked on one node is refused on every node at once, ${ROUNDS} times`, async () => {
+    for (let done = 0; done < ROUNDS; done += AT_ONCE) {
+      await times(AT_ONCE, async (index) => {
+        const ender = cluster.pods[index % 3] ?? cluster.pods[0];
+        const others = othersOf(cluster.pods, ender);
+        const { access_token } = await newCustomer(ender);
+        expect(await Promise.all(others.map((pod) => infoStatus(pod, access_token)))).toEqual([200, 200]);
+        expect((await ender.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+        expect(await Promise.all([...others, ender].map((pod) => infoStatus(pod, access_token)))).toEqual([
+          401, 401, 401,
+        ]);
+      });
+    }
+    figure(`${ROUNDS} tokens revoked on one node, each refused at once on all three`);
+  });
+});

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openGalera } from '../../scripts/galera.js';
+import type { GaleraNode } from '../../scripts/galera-node.js';
+import { startPod } from './pods.js';
+import type { ServiceProcess } from './processes.js';
+import { writeRegistry } from './registry.js';
+import { type Caller, callerOf, request } from './service.js';
+
+/** A process of the built service on a node of its own. */
+export interface ClusterPod extends Caller, ServiceProcess {
+  node: GaleraNode;
+}
+
+/** Three pods on three Galera nodes, with one set of keys. */
+export interface Cluster {
+  pods: [ClusterPod, ClusterPod, ClusterPod];
+  stop(): Promise<void>;
+}
+
+/** All three start at once, on an empty database: one of them migrates, and each applies the registry's file. */
+export async function startCluster(name: string): Promise<Cluster> {
+  const { nodes } = openGalera(process.env.TEST_GALERA as string);
+  const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
+  const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'));
+  await nodes[0]?.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
+  const start = async (node: GaleraNode): Promise<ClusterPod> => {
+    const database = { url: node.url(name), folder, remove: async () => undefined };
+    const pod = await startPod({ database }, { REGISTRY_FILE, MIGRATE_ON_START: 'true' });
+    return { ...pod, ...callerOf(pod.url), node };
+  };
+  const pods = (await Promise.all(nodes.map(start))) as Cluster['pods'];
+  return {
+    pods,
+    async stop() {
+      await Promise.all(pods.map((pod) => pod.terminate()));
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** The pods that follow a pod, in turn. */
+export function othersOf(pods: ClusterPod[], pod: ClusterPod): ClusterPod[] {
+  return pods.filter((other) => other !== pod);
+}
+
+export async function readiness({ managementUrl }: ClusterPod): Promise<number> {
+  return (await request(`${managementUrl}/health/ready`, {})).status;
+}
+
+/** Waits until a pod says that it is ready, or is not; resolves to the milliseconds that took. */
+export async function untilReadiness(pod: ClusterPod, wanted: 200 | 503): Promise<number> {
+  const begun = performance.now();
+  while ((await readiness(pod)) !== wanted) await sleep(20);
+  return performance.now() - begun;
+}
+
+/** Statements that were sent again, since the server asked for it. */
+export async function conflictsOf(pods: ClusterPod[]): Promise<number> {
+  const texts = await Promise.all(pods.map(async (pod) => (await request(`${pod.managementUrl}/metrics`, {})).text));
+  const counts = texts.map((text) => /^cas_database_statements_total\{outcome="repeated"\} (\d+)/m.exec(text)?.[1]);
+  return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
+}
