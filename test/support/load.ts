@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClusterPod } from './cluster.js';
+import { cookieBody, cookieHeader, TOKEN } from './cookie-grant.js';
+import type { Answer } from './service.js';
+
+const WORKERS_PER_POD = 2;
+/** Milliseconds between two calls of a worker. */
+const PAUSE = 5;
+
+/** A customer whose token was given. */
+export interface MadeCustomer {
+  cookie: string;
+  entityId: string;
+}
+
+interface Call {
+  status: number;
+  /** When it was sent and answered, by `performance.now()`. */
+  begun: number;
+  ended: number;
+}
+
+/** New and returning customers on every pod, until it is stopped; all that they were told is kept. */
+export class CustomerLoad {
+  readonly made: MadeCustomer[] = [];
+  /** Returning customers whom a pod took for others. */
+  readonly mistaken: string[] = [];
+  readonly refusals: Answer[] = [];
+  private readonly calls = new Map<ClusterPod, Call[]>();
+  private readonly workers: Promise<void>[] = [];
+  private stopped = false;
+
+  constructor(pods: ClusterPod[]) {
+    for (const pod of pods) {
+      const calls: Call[] = [];
+      this.calls.set(pod, calls);
+      for (let count = 0; count < WORKERS_PER_POD; count++) this.workers.push(this.work(pod, calls));
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await Promise.all(this.workers);
+  }
+
+  /** How many calls of a pod were answered with each status. */
+  statuses(pod: ClusterPod): Record<number, number> {
+    const counts: Record<number, number> = {};
+    for (const { status } of this.callsOf(pod)) counts[status] = (counts[status] ?? 0) + 1;
+    return counts;
+  }
+
+  /** Milliseconds from the last 200 to the next, where they were longest. */
+  longestOutage(pod: ClusterPod): number {
+    const served = this.callsOf(pod)
+      .filter(({ status }) => status === 200)
+      .map(({ ended }) => ended)
+      .sort((one, other) => one - other);
+    return Math.round(Math.max(0, ...served.slice(1).map((at, index) => at - (served[index] ?? at))));
+  }
+
+  longestWait(pod: ClusterPod): number {
+    return Math.round(Math.max(...this.callsOf(pod).map(({ begun, ended }) => ended - begun)));
+  }
+
+  private callsOf(pod: ClusterPod): Call[] {
+    return this.calls.get(pod) ?? [];
+  }
+
+  private async work(pod: ClusterPod, calls: Call[]): Promise<void> {
+    while (!this.stopped) {
+      const answer = await this.call(pod, calls);
+      if (answer.status === 200) {
+        const customer = { cookie: cookieHeader(answer), entityId: answer.body.entity_id };
+        this.made.push(customer);
+        const again = await this.call(pod, calls, { cookie: customer.cookie });
+        if (again.status === 200 && again.body.entity_id !== customer.entityId) this.mistaken.push(customer.entityId);
+      }
+      await sleep(PAUSE);
+    }
+  }
+
+  private async call(pod: ClusterPod, calls: Call[], headers = {}): Promise<Answer> {
+    const begun = performance.now();
+    const answer = await pod.post(TOKEN, cookieBody(), headers);
+    calls.push({ status: answer.status, begun, ended: performance.now() });
+    if (answer.status !== 200) this.refusals.push(answer);
+    return answer;
+  }
+}

@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { type ClusterPod, othersOf } from './cluster.js';
+import { cookieBody, TOKEN } from './cookie-grant.js';
+import { expectError } from './expect-error.js';
+import { figure } from './figures.js';
+import { CustomerLoad } from './load.js';
+import { times } from './races.js';
+import type { Answer } from './service.js';
+
+/** Milliseconds for which nodes that lost one of them may refuse: Galera waits 5 s for it before they go on without. */
+const LONGEST_OUTAGE = 10_000;
+/** Within which every caller has an answer (contract, section 6). */
+const LONGEST_WAIT = 4_000;
+const AT_ONCE = 20;
+/** Milliseconds of ordinary service before and after. */
+const ORDINARY = 1_000;
+
+/** The answer of a pod whose database is away. */
+export function expectAway(answer: Answer): void {
+  expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+}
+
+/** Sends it again until the database is there. */
+export async function untilAnswered(send: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    const answer = await send();
+    if (answer.status !== 503) return answer;
+    expectAway(answer);
+    await sleep(20);
+  }
+}
+
+/** Waits until a pod makes customers; resolves to the milliseconds that took. */
+export async function untilServing(pod: ClusterPod): Promise<number> {
+  const begun = performance.now();
+  expect((await untilAnswered(() => pod.post(TOKEN, cookieBody()))).status).toBe(200);
+  return performance.now() - begun;
+}
+
+/** Customers on every pod, while something happens to the node of one of them; then insists that nobody was lied to. */
+export async function underLoad(pods: ClusterPod[], hit: ClusterPod, what: string, happens: () => Promise<void>) {
+  const load = new CustomerLoad(pods);
+  await sleep(ORDINARY);
+  try {
+    await happens();
+    await sleep(ORDINARY);
+  } finally {
+    await load.stop();
+  }
+  for (const answer of load.refusals) expectAway(answer);
+  expect(load.mistaken).toEqual([]);
+  expect(load.made.length).toBeGreaterThan(100);
+  for (let done = 0; done < load.made.length; done += AT_ONCE) {
+    await times(AT_ONCE, async (index) => {
+      const { cookie, entityId } = load.made[done + index] ?? {};
+      if (cookie === undefined) return;
+      for (const pod of pods) {
+        const { status, body } = await pod.post(TOKEN, cookieBody(), { cookie });
+        expect({ status, id: body.entity_id }).toEqual({ status: 200, id: entityId });
+      }
+    });
+  }
+  const others = othersOf(pods, hit);
+  const outage = Math.max(...others.map((pod) => load.longestOutage(pod)));
+  const wait = Math.max(...pods.map((pod) => load.longestWait(pod)));
+  figure(
+    `${what}: the others refused for ${outage} ms, its own for ${load.longestOutage(hit)} ms, longest wait ${wait} ms`,
+  );
+  figure(`  ${load.made.length} customers made meanwhile, all still there; ${load.refusals.length} calls answered 503`);
+  expect(outage).toBeLessThan(LONGEST_OUTAGE);
+  expect(wait).toBeLessThan(LONGEST_WAIT);
+}
