@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Cluster, type ClusterPod, othersOf, startCluster } from '../support/cluster.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { figure } from '../support/figures.js';
+import { expectAway, untilServing } from '../support/outages.js';
+import { OPENING, race, times, winnersOf } from '../support/races.js';
+import type { Answer } from '../support/service.js';
+import {
+  expectInvalidGrant,
+  infoStatus,
+  newCustomer,
+  redeem,
+  redeemBody,
+  transferToken,
+} from '../support/transfers.js';
+
+const CODES = 60;
+const WAYS = 6;
+/** Milliseconds between the races of two codes: some are won before the cut, some are under way, some come after it. */
+const STEP = 10;
+
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startCluster('codes_in_outages');
+});
+afterAll(() => cluster?.stop());
+
+describe('contract 3, while a node of three is cut off', () => {
+  it.each([0, 1, 2])(
+    `${CODES} codes, raced ${WAYS} ways, never give two tokens, and a given token lives (node %i)`,
+    async (index) => {
+      const { pods } = cluster;
+      const hit = pods[index] as ClusterPod;
+      const [other] = othersOf(pods, hit) as [ClusterPod];
+      const { access_token } = await newCustomer(other);
+      const codes = await times(CODES, () => transferToken(other, access_token));
+      const races = codes.map(async (code, position) => {
+        await sleep(position * STEP);
+        return race(pods, TOKEN, JSON.stringify(redeemBody(code)), WAYS);
+      });
+      await sleep(OPENING + (CODES * STEP) / 2);
+      await hit.node.cutOff();
+      const all = await Promise.all(races);
+      await untilServing(other);
+      await hit.node.reconnect();
+      await untilServing(hit);
+      const outcomes = { won: 0, again: 0, lost: 0, unavailable: 0 };
+      for (const [position, answers] of all.entries()) {
+        outcomes.unavailable += checked(answers);
+        const [winner, ...more] = winnersOf(answers);
+        expect(more).toEqual([]);
+        const second = winner ? undefined : await redeem(hit, codes[position]);
+        if (second?.status === 400) expectInvalidGrant(second);
+        outcomes[winner ? 'won' : second?.status === 200 ? 'again' : 'lost']++;
+        const token = winner?.body.access_token ?? second?.body.access_token;
+        if (token) for (const pod of pods) expect(await infoStatus(pod, token)).toBe(200);
+      }
+      expect(outcomes.unavailable, 'the cut must hit something').toBeGreaterThan(0);
+      expect(outcomes.won + outcomes.again + outcomes.lost).toBe(CODES);
+      figure(
+        `${CODES} codes raced while node ${index + 1} was cut off: ${outcomes.won} won, ${outcomes.again} by a second try, ` +
+          `${outcomes.lost} burned with their answer lost; ${outcomes.unavailable} of ${CODES * WAYS} calls 503`,
+      );
+    },
+  );
+});
+
+/** Insists that every answer is one of the contract's; how many said that the database is away. */
+function checked(answers: Answer[]): number {
+  for (const answer of answers) {
+    expect([200, 400, 503]).toContain(answer.status);
+    if (answer.status === 400) expectInvalidGrant(answer);
+    if (answer.status === 503) expectAway(answer);
+  }
+  return answers.filter(({ status }) => status === 503).length;
+}
