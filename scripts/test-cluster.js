@@ -25,8 +25,8 @@ async function main(args) {
   const figures = join(cluster.dir, 'figures');
   try {
     const env = { ...process.env, TEST_GALERA: cluster.dir, TEST_FIGURES: figures };
-    // one file after the other: what one does to the nodes, the next would notice
-    return await vitest(['run', '--project=cluster', '--no-file-parallelism', ...args], env);
+    // one after the other: what one does to the nodes, the next would notice; also that it failed half-way
+    return await vitest(['run', '--project=cluster', '--no-file-parallelism', '--bail=1', ...args], env);
   } finally {
     if (existsSync(figures)) console.log(`Measured:\n${readFileSync(figures, 'utf8')}`);
     await cluster.stop();

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Cluster, conflictsOf, othersOf, startCluster } from '../support/cluster.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { figure } from '../support/figures.js';
+import { CustomerLoad } from '../support/load.js';
 import { times } from '../support/races.js';
 import { ACME } from '../support/registry.js';
 
 const ROUNDS = 200;
-/** At the same time, so that the nodes have something to do. */
 const AT_ONCE = 10;
 const GROUPS = 100;
 const WAYS = 6;
@@ -20,17 +20,20 @@ afterAll(() => cluster?.stop());
 
 describe('contract 4, on three nodes', () => {
   it(`a customer made on one node is the same one on every other at once, ${ROUNDS} times`, async () => {
+    const { pods } = cluster;
+    const load = new CustomerLoad(pods); // what the nodes have to pass on to each other
     for (let done = 0; done < ROUNDS; done += AT_ONCE) {
       await times(AT_ONCE, async (index) => {
-        const maker = cluster.pods[index % 3] ?? cluster.pods[0];
+        const maker = pods[index % 3] ?? pods[0];
         const made = await maker.post(TOKEN, cookieBody());
-        expect(made.status).toBe(200);
-        for (const pod of othersOf(cluster.pods, maker)) {
-          const again = await pod.post(TOKEN, cookieBody(), { cookie: cookieHeader(made) });
-          expect({ status: again.status, id: again.body.entity_id }).toEqual({ status: 200, id: made.body.entity_id });
-        }
+        const headers = { cookie: cookieHeader(made) };
+        const again = await Promise.all(othersOf(pods, maker).map((pod) => pod.post(TOKEN, cookieBody(), headers)));
+        const seen = [made, ...again].map(({ status, body }) => ({ status, id: body.entity_id }));
+        expect(seen).toEqual(Array(3).fill({ status: 200, id: made.body.entity_id }));
       });
     }
+    await load.stop();
+    expect(load.refusals).toEqual([]);
     figure(`${ROUNDS} customers made on one node, each the same at once on the two others`);
   });
 
