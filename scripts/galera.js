@@ -99,7 +99,7 @@ function accountSql({ password }) {
 }
 
 /** The first port of each node. */
-async function freePorts() {
+export async function freePorts() {
   for (;;) {
     const base = randomInt(FIRST_PORT, LAST_PORT);
     const ports = Array.from({ length: NODES * PORTS_PER_NODE }, (_, index) => base + index);
