@@ -48,8 +48,9 @@ function createPool(options: PoolOptions): Pool {
   pool.on('connection', (connection) => {
     connection.on('error', () => undefined); // the pool drops it; without a listener the process would end
     connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED', () => undefined);
-    // on a Galera node: reads wait for what other nodes have acknowledged; elsewhere the variable is unknown or nothing
+    // reads wait for what other nodes have acknowledged: on Galera, on Group Replication; elsewhere unknown, or nothing
     connection.query('SET SESSION wsrep_sync_wait = 3', () => undefined);
+    connection.query("SET SESSION group_replication_consistency = 'BEFORE'", () => undefined);
     connection.query("SET SESSION innodb_lock_wait_timeout = 2, time_zone = '+00:00'", () => undefined);
   });
   return pool;
