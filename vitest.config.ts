@@ -34,6 +34,19 @@ export default defineConfig({
             },
           ]
         : []),
+      ...(process.env.TEST_GROUP
+        ? [
+            {
+              extends: true as const,
+              test: {
+                name: 'group',
+                include: ['codes', 'identities', 'revocations'].map((name) => `test/cluster/${name}.spec.ts`),
+                testTimeout: 300_000,
+                hookTimeout: 120_000,
+              },
+            },
+          ]
+        : []),
       ...(process.env.TEST_GALERA
         ? [
             {

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from './galera.js';
@@ -35,15 +35,27 @@ export async function startGroup() {
       password: randomBytes(16).toString('hex'),
       ports: await freePorts(),
     };
-    const members = plan.ports.map((_, index) => new GroupMember(plan, index));
-    for (const member of members) {
-      mkdirSync(member.dir);
-      member.install();
+    writeFileSync(join(dir, 'plan.json'), JSON.stringify(plan));
+    const { nodes } = openGroup(dir);
+    for (const node of nodes) {
+      mkdirSync(node.dir);
+      node.install();
     }
-    for (const member of members) await member.start({ isFirst: member === members[0] });
-    return { dir, members, stop };
+    for (const node of nodes) await node.start({ isFirst: node === nodes[0] });
+    return { dir, nodes, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/**
+ * The members of a group that another process has started.
+ * @param {string} dir
+ */
+export function openGroup(dir) {
+  const plan = /** @type {import('./group-member.js').GroupPlan} */ (
+    JSON.parse(readFileSync(join(dir, 'plan.json'), 'utf8'))
+  );
+  return { dir, nodes: plan.ports.map((_, index) => new GroupMember(plan, index)) };
 }

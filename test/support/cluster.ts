@@ -4,17 +4,19 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openGalera } from '../../scripts/galera.js';
 import type { GaleraNode } from '../../scripts/galera-node.js';
+import type { GroupMember } from '../../scripts/group-member.js';
+import { openGroup } from '../../scripts/group-replication.js';
 import { startPod } from './pods.js';
 import type { ServiceProcess } from './processes.js';
 import { writeRegistry } from './registry.js';
 import { type Caller, callerOf, request } from './service.js';
 
-/** A process of the built service on a node of its own. */
+/** A process of the built service on a node of its own; of a group's members tests use only what both kinds have. */
 export interface ClusterPod extends Caller, ServiceProcess {
   node: GaleraNode;
 }
 
-/** Three pods on three Galera nodes, with one set of keys. */
+/** Three pods on three nodes of Galera or of a MySQL group, with one set of keys. */
 export interface Cluster {
   pods: [ClusterPod, ClusterPod, ClusterPod];
   stop(): Promise<void>;
@@ -22,14 +24,15 @@ export interface Cluster {
 
 /** All three start at once, on an empty database: one of them migrates, and each applies the registry's file. */
 export async function startCluster(name: string): Promise<Cluster> {
-  const { nodes } = openGalera(process.env.TEST_GALERA as string);
+  const { TEST_GROUP, TEST_GALERA } = process.env;
+  const { nodes } = TEST_GROUP ? openGroup(TEST_GROUP) : openGalera(TEST_GALERA as string);
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
   const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'));
   await nodes[0]?.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
-  const start = async (node: GaleraNode): Promise<ClusterPod> => {
+  const start = async (node: GaleraNode | GroupMember): Promise<ClusterPod> => {
     const database = { url: node.url(name), folder, remove: async () => undefined };
     const pod = await startPod({ database }, { REGISTRY_FILE, MIGRATE_ON_START: 'true' });
-    return { ...pod, ...callerOf(pod.url), node };
+    return { ...pod, ...callerOf(pod.url), node: node as GaleraNode };
   };
   const pods = (await Promise.all(nodes.map(start))) as Cluster['pods'];
   return {

@@ -52,7 +52,8 @@ export class RegistryFile {
         return applied;
       } catch (error) {
         // another process applies its file at this moment: read again what it has written
-        if (attempt === ATTEMPTS || !(isDuplicate(error) || isRepeatable(error))) throw error;
+        const { cause = error } = error as Error;
+        if (attempt === ATTEMPTS || !(isDuplicate(error) || isRepeatable(cause))) throw error;
       }
     }
   }
