@@ -320,6 +320,10 @@ describe('contract 4: addresses', () => {
     '/customer/token',
     '/v2/customer/a/b/c/token',
     '/%zz',
+    '/v2/customer/token#fragment',
+    '/v2/customer\\token#',
+    '/v2\\customer\\token?\xa0',
+    '/v2\\customer\\token',
   ])('%s is no address', async (path) => {
     const answer = await exchange(service.url, rawRequest(`POST ${path}`, GOOD));
     expectError(answer, { status: 404, error: 'not_found', hint: undefined });

@@ -19,8 +19,12 @@ export const ManagementController = (path: string | string[]): ClassDecorator =>
 /** Whether a route is one that a decorator above has made. */
 export const isOnSurface = (route: string): boolean => /^\/(public|management)(\/|$)/.test(route);
 
+/** What no target has (RFC 9112 section 3.2), and for which Express would read it otherwise: `\` as `/`, for one. */
+const NOT_IN_TARGETS = /[#\xa0]/;
+
 /** The request target a listener hands to the router; an absolute one (RFC 9112 section 3.2.2) loses its authority. */
 export function targetOn(surface: Surface, target: string): string {
+  if (NOT_IN_TARGETS.test(target)) return '/'; // nowhere
   if (target.startsWith('/')) return `/${surface}${target}`;
   if (!URL.canParse(target)) return '/'; // nowhere
   const { pathname, search } = new URL(target);
