@@ -237,6 +237,16 @@ describe('contract 6: answers and errors', () => {
     }
   });
 
+  it('CONNECT is refused in the same shape, its connection is closed, and nobody who resets it ends the process', async () => {
+    const connect = 'CONNECT auth.example:443 HTTP/1.1\r\nHost: auth.example\r\n\r\n';
+    for (const url of [service.url, service.managementUrl]) {
+      expectInvalidRequest(await exchange(url, connect), /^HTTP: /);
+      expectInvalidRequest(await exchange(url, `${connect}and what would go through it`), /^HTTP: /);
+      for (let each = 0; each < 20; each++) (await RawConnection.open(url)).send(connect).abort();
+    }
+    expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
+  });
+
   it('HEAD is answered like GET, without the body', async () => {
     const { status, text, headers } = await service.send('HEAD', '/.well-known/jwks.json');
     expect({ status, text }).toEqual({ status: 200, text: '' });

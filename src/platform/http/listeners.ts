@@ -67,6 +67,7 @@ export class Listener {
     const serve: RequestListener = (request, response) => this.begin(request, response);
     this.server = createServer(LIMITS, serve);
     this.server.on('checkExpectation', serve); // node's own refusal has no body; RFC 9110 lets us ignore what it says
+    this.server.on('connect', (_request, socket: HttpSocket) => this.refuseTunnel(socket));
     this.server.maxConnections = MAX_CONNECTIONS;
     this.server.on('connection', (socket) => {
       noteConnection(socket);
@@ -129,6 +130,14 @@ export class Listener {
     if (this.closing) response.setHeader('Connection', 'close');
     request.url = targetOn(this.surface, request.url ?? '/');
     asCurrentRequest(record, () => this.handle(request, response));
+  }
+
+  /** Without this, node closes the connection of a CONNECT and says nothing. It has let go of the socket by now. */
+  private refuseTunnel(socket: HttpSocket): void {
+    socket.on('error', () => socket.destroy());
+    socket.once('finish', () => socket.destroy());
+    socket.resume();
+    this.refuse(new Error('CONNECT'), socket);
   }
 
   private refuse(error: NodeJS.ErrnoException, socket: Socket): void {
