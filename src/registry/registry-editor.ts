@@ -15,6 +15,7 @@ import { ClientApplication } from './client-application.entity.js';
 import { ENTRY_KINDS, type EntryKind, type EntryList } from './entry-kinds.js';
 import { contradictionsOf } from './file/check-registry.js';
 import { mergePatched } from './file/merge-patch.js';
+import { namesOfPrototypes } from './file/names-of-prototypes.js';
 import { RegistryDocument } from './file/registry-document.js';
 import { GrantCatalogue } from './grant-catalogue.js';
 import { Organization } from './organization.entity.js';
@@ -185,6 +186,8 @@ export class RegistryEditor {
 
 /** An entry by the classes of the registry file. @throws OAuthError `invalid_request` */
 function entryOf(list: EntryList, sent: unknown): ObjectLiteral {
+  const [strange] = namesOfPrototypes(sent);
+  if (strange !== undefined) throw OAuthError.invalidRequest(strange, 'an unknown field');
   const document = plainToInstance(RegistryDocument, { [list]: [sent] }, { exposeDefaultValues: true });
   const [fault] = faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true }));
   if (fault === undefined) return document[list][0] as ObjectLiteral;

@@ -64,6 +64,39 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
     expect((await service.send('GET', `/admin/${list}`, OPERATOR)).status).toBe(404);
   });
 
+  it('a field that is null is one that was left out, however deep', async () => {
+    const id = randomUUID();
+    const license = { chat_between_groups: null };
+    const made = await admin('POST', 'organizations', { id, name: 'Null', license, grants: null });
+    expect({ status: made.status, license: made.body.license }).toEqual({
+      status: 201,
+      license: { chat_between_groups: true },
+    });
+    const empty = { redirect_uris: null, redirect_uri_match: null, origins: null, scopes: null, client_secret: null };
+    const answer = await admin('POST', 'clients', { ...client, ...empty, client_id: 'null-site' });
+    expect({ status: answer.status, match: answer.body.redirect_uri_match }).toEqual({ status: 201, match: 'exact' });
+    const changed = await admin('PATCH', `organizations/${id}`, { license });
+    expect({ status: changed.status, body: changed.body }).toEqual({ status: 200, body: made.body });
+    invalid(await admin('POST', 'clients', { ...client, client_id: 'null-site-2', scopes: [null] }), /^scopes/);
+  });
+
+  it.each(['constructor', '__proto__', 'prototype'])('%s is no field, however deep', async (name) => {
+    const sent = (inner: string) => `{"client_id":"strange","name":"x","client_type":"web",${inner}}`;
+    for (const value of ['1', '"x"', '{"x":1}']) {
+      const hint = new RegExp(`${name}: unknown field$`);
+      invalid(await admin('POST', 'clients', sent(`"${name}":${value}`)), hint);
+      invalid(await admin('POST', 'clients', sent(`"unknown":{"${name}":${value}}`)), hint);
+      invalid(await admin('POST', 'clients', sent(`"grants":{"${name}":${value}}`)), hint);
+      invalid(await admin('PATCH', `organizations/${organization}`, `{"license":{"${name}":${value}}}`), hint);
+    }
+  });
+
+  it.each(['\0', 'a\0b', 'a\nb', '\x7f'])('a name with control characters is refused', async (name) => {
+    const id = randomUUID();
+    invalid(await admin('POST', 'organizations', { id, name }), /^name: must not have control characters$/);
+    expect((await admin('GET', `organizations/${id}`)).status).toBe(404);
+  });
+
   it('an application is made, read, listed, changed and deleted in the shape of the registry file', async () => {
     const created = await admin('POST', 'clients', client);
     const entry = {

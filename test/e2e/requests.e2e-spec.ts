@@ -322,7 +322,6 @@ describe('contract 4: addresses', () => {
     '/%zz',
     '/v2/customer/token#fragment',
     '/v2/customer\\token#',
-    '/v2\\customer\\token?\xa0',
     '/v2\\customer\\token',
   ])('%s is no address', async (path) => {
     const answer = await exchange(service.url, rawRequest(`POST ${path}`, GOOD));

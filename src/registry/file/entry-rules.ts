@@ -1,6 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { Type } from 'class-transformer';
-import { IsArray, Matches, ValidateBy, ValidateNested } from 'class-validator';
+import { IsArray, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
 import { JSONSchema } from 'class-validator-jsonschema';
 import { UUID } from '../../platform/uuid.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
@@ -19,6 +19,10 @@ export const Each = (entry: () => new () => object) =>
 export const IsUuid = () => Matches(UUID, { message: 'must be a UUID in lower case' });
 
 export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
+
+/** What people are shown. SQLite gives a text back only up to its first NUL. */
+export const IsName = () =>
+  applyDecorators(IsString(), Length(1, 200), Matches(/^\P{Cc}*$/u, { message: 'must not have control characters' }));
 
 /** A text that is kept in lower case, in which a few letters are longer. */
 export const FitsLowered = (longest: number) =>

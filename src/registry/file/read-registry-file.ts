@@ -4,6 +4,7 @@ import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { type Document, parseDocument } from 'yaml';
 import { faultsOf } from '../../platform/validation-faults.js';
+import { namesOfPrototypes } from './names-of-prototypes.js';
 import { RegistryDocument } from './registry-document.js';
 
 /** A registry that is refused as a whole; every fault is named with its path, none with its value. */
@@ -19,10 +20,12 @@ const SECRETS = ['client_secret', 'secret', 'password'];
  * Reads a registry file and the secret files it names, relative to itself; with every fault of form: unknown fields,
  * wrong types, unreadable files.
  *
- * @throws RegistryFileError when it is not YAML at all
+ * @throws RegistryFileError when it is not YAML at all, or has names of prototypes
  */
 export async function readRegistryFile(path: string): Promise<{ document: RegistryDocument; faults: string[] }> {
   const plain = parseYaml(await readText(path));
+  const strange = namesOfPrototypes(plain);
+  if (strange.length > 0) throw new RegistryFileError(strange);
   const faults = await readSecretFiles(plain, dirname(path));
   const document = plainToInstance(RegistryDocument, plain, { exposeDefaultValues: true });
   faults.push(...faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true })));

@@ -12,7 +12,16 @@ import {
 } from 'class-validator';
 import type { ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
-import { AreOrigins, AreRedirectUris, AreScopes, Each, FitsLowered, IsIdentifier, IsUuid } from './entry-rules.js';
+import {
+  AreOrigins,
+  AreRedirectUris,
+  AreScopes,
+  Each,
+  FitsLowered,
+  IsIdentifier,
+  IsName,
+  IsUuid,
+} from './entry-rules.js';
 
 export class License {
   @IsOptional()
@@ -24,8 +33,7 @@ export class OrganizationEntry {
   @IsUuid()
   id: string;
 
-  @IsString()
-  @Length(1, 200)
+  @IsName()
   name: string;
 
   @IsOptional()
@@ -43,8 +51,7 @@ export class ClientEntry {
   @IsIdentifier()
   client_id: string;
 
-  @IsString()
-  @Length(1, 200)
+  @IsName()
   name: string;
 
   @IsIn(['web', 'server', 'native'])
@@ -104,8 +111,7 @@ export class AgentEntry {
   @FitsLowered(254)
   email: string;
 
-  @IsString()
-  @Length(1, 200)
+  @IsName()
   name: string;
 
   @IsOptional()
