@@ -11,8 +11,9 @@ import {
   implicitToken,
   refresh,
 } from '../support/agents.js';
+import { basic } from '../support/basic.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { basic, manage } from '../support/management.js';
+import { manage } from '../support/management.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, PUBLIC_SITE } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';

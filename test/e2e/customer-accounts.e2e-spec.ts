@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { agentTokenBody, bearer, claimsOf, FORM, mintAgentToken, refresh } from '../support/agents.js';
+import { basic } from '../support/basic.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf, secretOf } from '../support/identities.js';
-import { basic, manage } from '../support/management.js';
+import { manage } from '../support/management.js';
 import { startPod } from '../support/pods.js';
 import type { ServiceProcess } from '../support/processes.js';
 import {

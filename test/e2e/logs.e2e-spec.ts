@@ -15,7 +15,8 @@ import {
   implicitToken,
   refresh,
 } from '../support/agents.js';
-import { basic, manage } from '../support/management.js';
+import { basic } from '../support/basic.js';
+import { manage } from '../support/management.js';
 import { environmentOf, PORTS, type ServiceProcess, startServiceProcess, TestProcess } from '../support/processes.js';
 import { RawConnection } from '../support/raw-http.js';
 import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/registry.js';

@@ -1,12 +1,7 @@
-import { ACME, ACME_SITE } from './registry.js';
+import { cookieBody, TOKEN } from './cookie-body.js';
 import type { Answer, Caller } from './service.js';
 
-export const TOKEN = '/v2/customer/token';
-
-/** The parameters of a cookie grant (specification 4.1). */
-export function cookieBody(more: object = {}): object {
-  return { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME, ...more };
-}
+export { cookieBody, TOKEN };
 
 /** The `Cookie` header by which a browser shows the cookies that an answer has set. */
 export function cookieHeader({ cookies }: Answer): string {

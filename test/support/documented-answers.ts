@@ -1,0 +1,91 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+
+type Content = Record<string, { schema: object }>;
+type Response = { $ref?: string; content?: Content };
+type Operation = { responses: Record<string, Response> };
+
+/** What this needs of an OpenAPI document of the service. */
+export interface AnswersDocument {
+  paths: Record<string, { servers: [{ url: string }] } & Record<string, Operation>>;
+  components: { responses: Record<string, Response>; schemas: Record<string, object> };
+}
+
+/** An answer to a request, as far as the document can speak of it. */
+export interface DescribedAnswer {
+  isManagement: boolean;
+  method: string;
+  path: string;
+  status: number;
+  type: string;
+  text: string;
+}
+
+const ajv = addFormats.default(new Ajv2020({ strict: false }));
+/** Compiled once for all documents that say the same. */
+const compiled = new Map<string, ValidateFunction>();
+
+/** Holds answers against the OpenAPI document of the service that gave them. */
+export class DocumentedAnswers {
+  private readonly addresses: { pattern: RegExp; isManagement: boolean; operations: Record<string, Operation> }[];
+  private readonly validators = new WeakMap<object, ValidateFunction>();
+
+  constructor(private readonly document: AnswersDocument) {
+    // an address without parameters before one with
+    const byParameters = Object.entries(document.paths).sort(
+      ([one], [other]) => one.split('{').length - other.split('{').length,
+    );
+    this.addresses = byParameters.map(([address, operations]) => ({
+      pattern: matcher(address),
+      isManagement: operations.servers[0].url === '/',
+      operations,
+    }));
+  }
+
+  /** What is wrong about an answer; `undefined` when it is as the document says. */
+  faultOf(answer: DescribedAnswer): string | undefined {
+    const { status, type, text } = answer;
+    const operation = this.methodsAt(answer)?.[answer.method.toLowerCase()];
+    if (!operation && ![400, 404, 405, 503].includes(status)) return 'not in the OpenAPI document';
+    const declared = operation ? operation.responses[status] : { content: this.errorContent() };
+    const response = declared?.$ref ? this.component(declared.$ref) : declared;
+    if (!response) return 'a status that the OpenAPI document does not have';
+    if (!response.content) return text === '' ? undefined : 'a body that the OpenAPI document does not have';
+    const media = response.content[type] ?? response.content['*/*'];
+    if (!media) return `${type}, which the OpenAPI document does not have`;
+    if (!type.startsWith('application/json')) return undefined;
+    const valid = this.validator(media.schema);
+    return valid(JSON.parse(text)) ? undefined : ajv.errorsText(valid.errors);
+  }
+
+  /** The methods of an address, by their names in lower case; a slash at the end is the same address. */
+  methodsAt({ isManagement, path, method }: Pick<DescribedAnswer, 'isManagement' | 'path' | 'method'>) {
+    const asked = path.replace(/([^/])\/$/, '$1');
+    const here = this.addresses.filter((each) => each.isManagement === isManagement && each.pattern.test(asked));
+    const found = here.find(({ operations }) => Object.hasOwn(operations, method.toLowerCase())) ?? here[0];
+    return found?.operations;
+  }
+
+  private component(reference: string): Response | undefined {
+    return this.document.components.responses[reference.split('/').at(-1) as string];
+  }
+
+  private errorContent(): Content {
+    return (this.document.components.responses[404] as { content: Content }).content;
+  }
+
+  private validator(schema: object): ValidateFunction {
+    const known = this.validators.get(schema);
+    if (known) return known;
+    const whole = { ...schema, components: { schemas: this.document.components.schemas } };
+    const key = JSON.stringify(whole);
+    const valid = compiled.get(key) ?? ajv.compile(whole);
+    compiled.set(key, valid);
+    this.validators.set(schema, valid);
+    return valid;
+  }
+}
+
+function matcher(address: string): RegExp {
+  return new RegExp(`^${address.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]+')}$`);
+}
