@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { fuzz } from '../fuzz/fuzz.js';
+
+/** Other tests run beside this one, on the same cores. */
+const PATIENCE = 15_000;
+
+describe('contract 5 and 6: whatever is sent', { timeout: 120_000 }, () => {
+  it('5,000 requests that are right or damaged are answered by the contract, by one process, in flat memory', async () => {
+    const { statuses, succeeded } = await fuzz({ requests: 5_000, seed: 20_260_101, patience: PATIENCE, slow: false });
+    expect(Object.keys(statuses).filter((status) => Number(status) >= 500)).toEqual([]);
+    expect(succeeded).toEqual(
+      expect.arrayContaining([
+        'POST /v2/customer/token',
+        'POST /v2/customer/{organization_id}/{group_id}/token',
+        'POST /customer',
+        'POST /v2/customer/identity_transfer',
+        'GET /v2/customer/info',
+        'DELETE /v2/customer/token',
+        'POST /oauth2/introspect',
+      ]),
+    );
+  });
+});

@@ -1,0 +1,35 @@
+import type { AnswersDocument } from '../support/documented-answers.js';
+import { startFuzzedService } from './fuzzed-service.js';
+import { Health } from './health.js';
+import type { OpenApi } from './operations.js';
+import { type Figures, type FuzzOptions, Run } from './run.js';
+import { checkSlowCallers } from './slow-callers.js';
+import { World } from './world.js';
+
+/** Sends so many requests to a process of the service and judges each answer. Rejects at the first that is wrong. */
+export async function fuzz(options: FuzzOptions): Promise<Figures> {
+  const service = await startFuzzedService();
+  try {
+    const document = (await (await fetch(`${service.managementUrl}/openapi.json`)).json()) as OpenApi & AnswersDocument;
+    const run = new Run(
+      options,
+      { public: service.url, management: service.managementUrl },
+      document,
+      new World(service.agents),
+    );
+    const health = new Health(service);
+    await health.check();
+    const slow = options.slow ? checkSlowCallers(service.url) : undefined;
+    slow?.catch(() => undefined);
+    const quarter = Math.floor(options.requests / 4);
+    await run.send(0, quarter);
+    const early = await health.check();
+    await run.send(quarter, options.requests);
+    await slow;
+    const late = await health.check();
+    if (late > early * 1.3 + 50) throw new Error(`memory grew from ${early} MB to ${late} MB`);
+    return run.figures([early, late]);
+  } finally {
+    await service.remove();
+  }
+}

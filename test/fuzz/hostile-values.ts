@@ -1,0 +1,146 @@
+import type { Random } from './random.js';
+
+/** Stands in every made-up value; no answer may show it but where the protocol gives a value back. */
+export const MARK = 'fzMARKfz';
+/** Must never reach a page as markup. */
+export const MARKUP = '<fz>';
+/** Must never become a header of an answer. */
+export const INJECTED_HEADER = 'x-fz-injected';
+
+const PROTOTYPE_NAMES = [
+  '__proto__',
+  'constructor',
+  'prototype',
+  'toString',
+  'hasOwnProperty',
+  'valueOf',
+  '__defineGetter__',
+];
+
+const TEXTS: readonly string[] = [
+  ...[
+    '',
+    ' ',
+    '\0',
+    `${MARK}\0`,
+    '\ufeff',
+    '\u202e',
+    '\ud800',
+    '\udfff\ud800',
+    '%00',
+    '%',
+    '%zz',
+    '%2f..%2f',
+    '../../etc/passwd',
+  ],
+  ...['null', 'undefined', 'NaN', 'true', '0', '-1', '1e400', '9007199254740993', '[object Object]', '{}', '[]'],
+  ...[
+    "' OR '1'='1",
+    `"; DROP TABLE customer_identity; --`,
+    "\\'",
+    '`',
+    '#{7*7}',
+    '{{7*7}}',
+    '<%= 7*7 %>',
+    '$ne',
+    '*',
+    '?',
+  ],
+  ...[
+    `"><script>${MARKUP}`,
+    `'${MARKUP}`,
+    `\r\n${INJECTED_HEADER}: 1`,
+    `\n${INJECTED_HEADER}: 1`,
+    'javascript:alert(1)',
+  ],
+  ...['http://169.254.169.254/', 'file:///etc/passwd', '//evil.example', 'https://acme.example@evil.example/'],
+  ...[
+    '00000000-0000-0000-0000-000000000000',
+    'FFFFFFFF-FFFF-7FFF-BFFF-FFFFFFFFFFFF',
+    '😀'.repeat(20),
+    'İıſK',
+    'a\u0301',
+  ],
+  ...[
+    'ａｃｍｅ',
+    `${MARK}`,
+    `acme-site${MARK}`,
+    'acme-site ',
+    'ACME-SITE',
+    'acme-site\0',
+    'cookie,cookie',
+    ...PROTOTYPE_NAMES,
+  ],
+];
+
+const SIZES = [43, 64, 128, 129, 255, 256, 1_000, 1_025, 2_001, 8_193, 15_000];
+const NUMBERS = [0, -0, -1, 1, 1.5, 1e21, -1e308, 2 ** 31, 2 ** 53, 2 ** 63];
+
+export function hostileName(random: Random): string {
+  return random.chance(0.6) ? random.pick(PROTOTYPE_NAMES) : random.pick(TEXTS);
+}
+
+export function hostileText(random: Random): string {
+  if (random.chance(0.8)) return random.pick(TEXTS);
+  return random
+    .pick([MARK, 'a', '0', '€', '\0', '%41', '\\', '"', '../'])
+    .repeat(random.pick(SIZES))
+    .slice(0, random.pick(SIZES));
+}
+
+/** Any JSON value. */
+export function hostileValue(random: Random): unknown {
+  const kind = random.weighted({ text: 5, number: 2, null: 1, boolean: 1, array: 2, object: 2, deep: 1 });
+  if (kind === 'text') return hostileText(random);
+  if (kind === 'number') return random.pick(NUMBERS);
+  if (kind === 'null') return null;
+  if (kind === 'boolean') return random.chance(0.5);
+  if (kind === 'array') return Array.from({ length: random.pick([0, 1, 2, 300]) }, () => random.pick(TEXTS));
+  if (kind === 'object') return withOwn(hostileName(random), random.pick(TEXTS));
+  return nested(random.pick([5, 14, 15, 16, 17, 100, 2_000]), random.chance(0.5));
+}
+
+/** A text that differs a little from one that is right. */
+export function mutatedText(text: string, random: Random): string {
+  const at = random.below(text.length + 1);
+  const kind = random.weighted({
+    flip: 4,
+    cut: 2,
+    grow: 2,
+    double: 1,
+    case: 1,
+    insert: 2,
+    drop: 1,
+    hostile: 4,
+    encoded: 1,
+  });
+  if (kind === 'flip') return `${text.slice(0, at)}${flipped(text[at] ?? 'a', random)}${text.slice(at + 1)}`;
+  if (kind === 'cut') return text.slice(0, at);
+  if (kind === 'grow') return text + random.pick(['a', '0', ' ', '=', '/', '.', '\0', '%00', '#', '?']);
+  if (kind === 'double') return text + text;
+  if (kind === 'case') return text === text.toUpperCase() ? text.toLowerCase() : text.toUpperCase();
+  if (kind === 'insert') return text.slice(0, at) + random.pick(TEXTS) + text.slice(at);
+  if (kind === 'drop') return text.slice(0, at) + text.slice(at + 1);
+  if (kind === 'encoded') return encodeURIComponent(wellFormed(text));
+  return hostileText(random);
+}
+
+export function flipped(character: string, random: Random): string {
+  return String.fromCharCode(character.charCodeAt(0) ^ (1 << random.below(7)));
+}
+
+/** Also where the name is `__proto__`, which a literal would take for something else. */
+function withOwn(name: string, value: unknown): object {
+  return Object.defineProperty({}, name, { value, enumerable: true });
+}
+
+function nested(depth: number, inArrays: boolean): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < depth; level++) value = inArrays ? [value] : { a: value };
+  return value;
+}
+
+/** The text without halves of surrogate pairs, which no UTF-8 can write. */
+export function wellFormed(text: string): string {
+  return Buffer.from(text).toString();
+}

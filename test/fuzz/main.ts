@@ -1,0 +1,21 @@
+import { randomInt } from 'node:crypto';
+import { fuzz } from './fuzz.js';
+
+const { FUZZ_REQUESTS = '200000', FUZZ_SEED = String(randomInt(2 ** 31)), FUZZ_FIRST = '0' } = process.env;
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+say(`FUZZ_SEED=${FUZZ_SEED} FUZZ_REQUESTS=${FUZZ_REQUESTS}`);
+try {
+  const requests = Number(FUZZ_REQUESTS);
+  const options = {
+    requests,
+    seed: Number(FUZZ_SEED),
+    first: Number(FUZZ_FIRST),
+    patience: 3_000,
+    slow: requests > 10_000,
+  };
+  say(JSON.stringify(await fuzz({ ...options, progress: say }), undefined, 2));
+} catch (error) {
+  say(`FAILED  FUZZ_SEED=${FUZZ_SEED}\n${(error as Error).message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,189 @@
+import { type AnswersDocument, DocumentedAnswers } from '../support/documented-answers.js';
+import { bytesOf, endsItsConnection, type FuzzRequest, setHeader } from './fuzz-request.js';
+import { harvest } from './harvest.js';
+import { mutatedRequest } from './mutations.js';
+import { type OpenApi, type Operation, operationsOf } from './operations.js';
+import { Oracle } from './oracle.js';
+import { exchangeBytes, PAUSE_OF_FRAGMENTS } from './own-connection.js';
+import { Random } from './random.js';
+import { rawShape } from './raw-shapes.js';
+import { replyHeader } from './reply.js';
+import { SharedConnection } from './shared-connection.js';
+import type { World } from './world.js';
+
+export interface FuzzOptions {
+  requests: number;
+  seed: number;
+  /** The number of the first request, to repeat one alone. */
+  first?: number;
+  /** Milliseconds in which every answer must be there. */
+  patience: number;
+  /** Whether callers that take seconds over a request are among them. */
+  slow: boolean;
+  progress?: (line: string) => void;
+}
+
+export interface Figures {
+  seed: number;
+  requests: number;
+  seconds: number;
+  statuses: Record<string, number>;
+  /** Operations of the OpenAPI document that were answered with success. */
+  succeeded: string[];
+  /** Those that never were. */
+  neverSucceeded: string[];
+  megabytes: [afterFirstQuarter: number, atTheEnd: number];
+}
+
+/** How many requests are under way at a time; connections are fewer, so that requests share them. */
+const WORKERS = 64;
+const CONNECTIONS = 16;
+const RAW_SHAPES = 0.04;
+
+/** The requests of a run, what carries them, and who judges their answers. */
+export class Run {
+  private readonly operations: Operation[];
+  /** By the operations' places in the list. */
+  private readonly weights: Record<string, number>;
+  private readonly oracle: Oracle;
+  private readonly connections: Record<string, SharedConnection[]>;
+  private readonly statuses: Record<string, number> = {};
+  private readonly succeeded = new Set<string>();
+  private readonly begun = performance.now();
+  private failure: Error | undefined;
+
+  constructor(
+    private readonly options: FuzzOptions,
+    private readonly urls: Record<'public' | 'management', string>,
+    document: OpenApi & AnswersDocument,
+    private readonly world: World,
+  ) {
+    this.operations = operationsOf(document);
+    this.weights = Object.fromEntries(this.operations.map(({ weight }, place) => [place, weight]));
+    this.oracle = new Oracle(new DocumentedAnswers(document), this.operations);
+    const connect = (url: string) => Array.from({ length: CONNECTIONS }, () => new SharedConnection(new URL(url)));
+    this.connections = { public: connect(urls.public), management: connect(urls.management) };
+  }
+
+  /** Sends the requests from one number up to another. */
+  async send(from: number, to: number): Promise<void> {
+    let next = from;
+    const watch = setInterval(() => this.watch(), this.options.patience / 4);
+    const work = async (worker: number) => {
+      while (next < to && !this.failure) await this.sendOne(next++, worker);
+    };
+    await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)));
+    clearInterval(watch);
+    this.options.progress?.(`${next} requests, ${Math.round((performance.now() - this.begun) / 1000)} s`);
+    if (this.failure) throw this.failure;
+  }
+
+  figures(megabytes: Figures['megabytes']): Figures {
+    const names = this.operations.map(nameOf);
+    return {
+      seed: this.options.seed,
+      requests: this.options.requests,
+      seconds: Math.round((performance.now() - this.begun) / 1000),
+      statuses: this.statuses,
+      succeeded: names.filter((name) => this.succeeded.has(name)),
+      neverSucceeded: names.filter((name) => !this.succeeded.has(name)),
+      megabytes,
+    };
+  }
+
+  private async sendOne(number: number, worker: number): Promise<void> {
+    const index = (this.options.first ?? 0) + number;
+    const random = new Random(this.options.seed, index);
+    if (random.chance(RAW_SHAPES)) return this.sendRaw(index, random);
+    const operation = this.operations[Number(random.weighted(this.weights))] as Operation;
+    const request = mutatedRequest(operation, this.world, random);
+    const id = `fz-request-${this.options.seed}-${index}`;
+    const isNamed = !request.headers.some(([name]) => /^(x-request-id|traceparent)$/i.test(name));
+    if (isNamed) setHeader(request, 'X-Request-Id', id);
+    try {
+      const fault = endsItsConnection(request)
+        ? await this.alone(request)
+        : await this.shared(request, worker, isNamed ? id : undefined, operation);
+      if (fault !== undefined) this.fail(index, fault, request, bytesOf(request));
+    } catch (error) {
+      this.fail(index, (error as Error).message, request, bytesOf(request));
+    }
+  }
+
+  private async shared(
+    request: FuzzRequest,
+    worker: number,
+    id: string | undefined,
+    operation: Operation,
+  ): Promise<string | undefined> {
+    const connection = this.connections[request.port]?.[worker % CONNECTIONS] as SharedConnection;
+    const reply = await connection.ask(request);
+    this.count(reply.status);
+    const isOthers = id !== undefined && replyHeader(reply, 'x-request-id') !== id;
+    const fault = isOthers ? 'the answer to another request' : this.oracle.faultOf(request, reply);
+    if (fault !== undefined) return `${fault}\nanswer: ${JSON.stringify(reply)}`;
+    if (reply.status < 400 && request.method === operation.method) this.succeeded.add(nameOf(operation));
+    harvest(this.world, request, reply);
+    return undefined;
+  }
+
+  /** On a connection of its own, where at least one answer must come, and nothing but right ones. */
+  private async alone(request: FuzzRequest): Promise<string | undefined> {
+    if (!request.headers.some(([name]) => /^connection$/i.test(name))) request.headers.push(['Connection', 'close']);
+    if (request.method === 'HEAD') request.method = 'GET'; // what is no request is answered with a body, as nobody knows its method
+    const bytes = bytesOf(request);
+    const { replies, wasReset } = await exchangeBytes(new URL(this.urls[request.port]), bytes, this.options.patience);
+    if (replies.length === 0 && !(wasReset && bytes.length > 16_000)) return 'no answer';
+    for (const reply of replies) {
+      this.count(reply.status);
+      const fault = replies.length === 1 ? this.oracle.faultOf(request, reply) : this.oracle.faultOfRaw(reply);
+      if (fault !== undefined) return `${fault}\nanswer: ${JSON.stringify(reply)}`;
+    }
+    return undefined;
+  }
+
+  private async sendRaw(index: number, random: Random): Promise<void> {
+    const port = random.pick(['public', 'management'] as const);
+    const { name, bytes } = rawShape(random);
+    try {
+      const { replies, wasReset } = await exchangeBytes(
+        new URL(this.urls[port]),
+        bytes,
+        this.options.patience,
+        PAUSE_OF_FRAGMENTS,
+      );
+      const fault = replies.map((reply) => this.oracle.faultOfRaw(reply)).find((each) => each !== undefined);
+      for (const { status } of replies) this.count(status);
+      if (fault !== undefined) this.fail(index, fault, { port, notes: [name] }, bytes);
+      if (replies.length === 0 && !wasReset && /[^\r\n]/.test(bytes.toString('latin1')))
+        this.fail(index, 'no answer', { port, notes: [name] }, bytes);
+    } catch (error) {
+      this.fail(index, (error as Error).message, { port, notes: [name] }, bytes);
+    }
+  }
+
+  private count(status: number): void {
+    this.statuses[status] = (this.statuses[status] ?? 0) + 1;
+  }
+
+  private watch(): void {
+    for (const connection of Object.values(this.connections).flat()) {
+      if (connection.isSilentFor(4)) connection.fail(`no answer in ${this.options.patience} ms`);
+    }
+  }
+
+  private fail(
+    index: number,
+    fault: string,
+    { port, notes }: Pick<FuzzRequest, 'port' | 'notes'>,
+    bytes: Buffer,
+  ): void {
+    const repeat = `FUZZ_SEED=${this.options.seed} FUZZ_FIRST=${index} FUZZ_REQUESTS=1`;
+    const line = JSON.stringify(bytes.toString('latin1'));
+    this.failure ??= new Error(`${fault}\n${repeat}\n${notes.join('; ') || 'nothing mutated'}\n${port} ${line}`);
+  }
+}
+
+function nameOf({ method, path }: Operation): string {
+  return `${method} ${path}`;
+}
