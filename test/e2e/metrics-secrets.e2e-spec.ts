@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { askToken, bearer } from '../support/agents.js';
+import { basic } from '../support/basic.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { basic, manage } from '../support/management.js';
+import { manage } from '../support/management.js';
 import { ACME_AGENT, BACKEND_SECRET } from '../support/registry.js';
 import { startTestService } from '../support/service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';

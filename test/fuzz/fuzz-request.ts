@@ -59,7 +59,7 @@ export function endsItsConnection(request: FuzzRequest): boolean {
   const texts = [target, ...headers.flat()];
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what ends it
   if (!METHODS.test(method) || texts.some((text) => /[\x00-\x1f\x7f-\uffff]/.test(text))) return true;
-  if (!/^(\/|https?:\/\/\w)[^ ]*$/.test(target) || headerOf(request, 'host') === undefined) return true;
+  if (!/^(https?:\/\/[\w.:@-]+)?\/[^ ]*$/.test(target) || headerOf(request, 'host') === undefined) return true;
   if (headers.some(([name]) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name))) return true;
   if (headers.some(([name]) => /^(connection|upgrade|expect|transfer-encoding|content-length)$/i.test(name)))
     return true;

@@ -1,7 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { fuzz } from './fuzz.js';
 
-const { FUZZ_REQUESTS = '200000', FUZZ_SEED = String(randomInt(2 ** 31)), FUZZ_FIRST = '0' } = process.env;
+const {
+  FUZZ_REQUESTS = '200000',
+  FUZZ_SEED = String(randomInt(2 ** 31)),
+  FUZZ_FIRST = '0',
+  FUZZ_PATIENCE = '3000',
+} = process.env;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 say(`FUZZ_SEED=${FUZZ_SEED} FUZZ_REQUESTS=${FUZZ_REQUESTS}`);
@@ -11,7 +16,7 @@ try {
     requests,
     seed: Number(FUZZ_SEED),
     first: Number(FUZZ_FIRST),
-    patience: 3_000,
+    patience: Number(FUZZ_PATIENCE),
     slow: requests > 10_000,
   };
   say(JSON.stringify(await fuzz({ ...options, progress: say }), undefined, 2));

@@ -63,7 +63,8 @@ export class Oracle {
     if (!STORABLE.test(path) && replyHeader(reply, 'cache-control') !== 'no-store')
       return 'an answer that may be stored';
     const shown = replyHeader(reply, 'access-control-allow-origin');
-    if (shown !== undefined && shown !== '*' && shown !== headerOf(request, 'origin')) return `CORS for ${shown}`;
+    if (shown !== undefined && shown !== '*' && shown !== headerOf(request, 'origin')?.trim())
+      return `CORS for ${shown}`;
     if (method === 'OPTIONS') return undefined;
     const operation = this.operations.find(
       (each) => each.port === port && each.method === method && each.path === path.replace(/([^/])\/$/, '$1'),
