@@ -66,3 +66,11 @@ export async function conflictsOf(pods: ClusterPod[]): Promise<number> {
   const counts = texts.map((text) => /^cas_database_statements_total\{outcome="repeated"\} (\d+)/m.exec(text)?.[1]);
   return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
 }
+
+/** What each node thinks of itself: `Primary Synced of 3` where all is well. */
+export async function statesOfNodes(): Promise<string> {
+  const { nodes } = openGalera(process.env.TEST_GALERA as string);
+  const names = ['wsrep_cluster_status', 'wsrep_local_state_comment', 'wsrep_cluster_size', 'wsrep_evs_state'];
+  const stateOf = async (node: GaleraNode) => (await Promise.all(names.map((name) => node.status(name)))).join(' ');
+  return (await Promise.all(nodes.map((node) => stateOf(node).catch(String)))).join(', ');
+}

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { type ClusterPod, othersOf } from './cluster.js';
+import { type ClusterPod, othersOf, statesOfNodes } from './cluster.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
 import { expectError } from './expect-error.js';
 import { figure } from './figures.js';
@@ -12,6 +12,7 @@ import type { Answer } from './service.js';
 const LONGEST_OUTAGE = 10_000;
 /** Within which every caller has an answer (contract, section 6). */
 const LONGEST_WAIT = 4_000;
+const PATIENCE = 60_000;
 const AT_ONCE = 20;
 /** Milliseconds of ordinary service before and after. */
 const ORDINARY = 1_000;
@@ -22,12 +23,14 @@ export function expectAway(answer: Answer): void {
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
-/** Sends it again until the database is there. */
+/** Sends it again until the database is there; gives up when that takes longer than any outage. */
 export async function untilAnswered(send: () => Promise<Answer>): Promise<Answer> {
+  const deadline = performance.now() + PATIENCE;
   for (;;) {
     const answer = await send();
     if (answer.status !== 503) return answer;
     expectAway(answer);
+    if (performance.now() > deadline) throw new Error(`503 for ${PATIENCE} ms; the nodes: ${await statesOfNodes()}`);
     await sleep(20);
   }
 }
