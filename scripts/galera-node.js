@@ -86,6 +86,11 @@ export class GaleraNode {
     await this.query("SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'");
   }
 
+  /** Makes a node that has lost all others the first of a new quorum. */
+  async bootstrap() {
+    await this.query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=1'");
+  }
+
   /**
    * A counter or state of the node, as `SHOW STATUS` names it.
    * @param {string} name

@@ -92,4 +92,23 @@ describe('a node of three', () => {
     expectInvalidToken(await info(hit, access_token));
     expectInvalidGrant(await redeem(hit, code));
   });
+
+  it('that is alone, since both others were killed, refuses until an operator makes it the first of a new quorum', async () => {
+    const [one, two, alone] = cluster.pods;
+    const { access_token } = await newCustomer(one);
+    one.node.kill();
+    two.node.kill();
+    await untilReadiness(alone, 503);
+    await sleep(2 * WITHOUT);
+    for (const answer of [await info(alone, access_token), await alone.post(TOKEN, cookieBody())]) expectAway(answer);
+    expect(await Promise.all(cluster.pods.map(readiness))).toEqual([503, 503, 503]);
+    await alone.node.bootstrap();
+    figure(`alone and bootstrapped, its pod served after ${Math.round(await untilServing(alone))} ms`);
+    await one.node.start();
+    await two.node.start();
+    for (const pod of cluster.pods) {
+      await untilServing(pod);
+      expect((await info(pod, access_token)).status).toBe(200);
+    }
+  });
 });

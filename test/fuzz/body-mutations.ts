@@ -61,7 +61,9 @@ function nameOf(name: string, random: Random): string {
 export function formOf(fields: Fields, random: Random): string {
   const text = (value: unknown) => wellFormed(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
   const encoded = (value: unknown) =>
-    random.chance(0.02) ? text(value).replaceAll(/[\s&]/g, '%') : encodeURIComponent(text(value));
+    random.chance(0.02)
+      ? text(value).replaceAll('%', '%25').replaceAll(/[\s&]/g, '%')
+      : encodeURIComponent(text(value));
   return fields.map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join('&');
 }
 
