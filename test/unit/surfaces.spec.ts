@@ -14,6 +14,8 @@ describe('contract 1: a request reaches only the surface of its port', () => {
     ['http://auth.example', '/public/'],
     ['http://auth.example/../management/x', '/public/management/x'],
     ['*', '/'],
+    ['javascript://.?response_type=token', '/'],
+    ['ftp://auth.example/v2/customer/token', '/'],
     ['/v2\\customer\\token#', '/'],
     ['/v2\\customer\\token?\xa0', '/'],
     ['', '/'],

@@ -26,7 +26,7 @@ const NOT_IN_TARGETS = /[#\xa0]/;
 export function targetOn(surface: Surface, target: string): string {
   if (NOT_IN_TARGETS.test(target)) return '/'; // nowhere
   if (target.startsWith('/')) return `/${surface}${target}`;
-  if (!URL.canParse(target)) return '/'; // nowhere
+  if (!/^https?:\/\//i.test(target) || !URL.canParse(target)) return '/'; // nowhere
   const { pathname, search } = new URL(target);
   return `/${surface}${pathname}${search}`;
 }
