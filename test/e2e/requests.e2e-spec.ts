@@ -344,7 +344,13 @@ describe('contract 4: addresses', () => {
     },
   );
 
-  it.each(['*', 'http://auth.example/nowhere', 'http://auth.example:99999999/'])('%s is no address', async (target) => {
+  it.each([
+    '*',
+    'javascript://auth.example',
+    'ftp://auth.example/v2/customer/token',
+    'http://auth.example/nowhere',
+    'http://auth.example:99999999/',
+  ])('%s is no address', async (target) => {
     const answer = await exchange(service.url, rawRequest(`OPTIONS ${target}`));
     expectError(answer, { status: 404, error: 'not_found', hint: undefined });
   });

@@ -96,6 +96,7 @@ function answerOf(port: Port, method: string, path: string, reply: Reply): Descr
 /** The path that the service takes a target for. */
 function pathOf(target: string): string {
   if (target.includes('#')) return '';
-  if (!target.startsWith('/')) return URL.canParse(target) ? new URL(target).pathname : '';
+  if (!target.startsWith('/'))
+    return /^https?:\/\//i.test(target) && URL.canParse(target) ? new URL(target).pathname : '';
   return target.split('?', 1)[0] ?? '';
 }
