@@ -99,7 +99,8 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
 
   private change(text: string): void {
     const before = this.keys.map(kidOf);
-    this.earliest.delete(kidOf(this.current())); // it signs already
+    const signing = this.keys.find((key) => maySign(key, this.clock.seconds()));
+    if (signing) this.earliest.delete(kidOf(signing));
     const published = this.clock.seconds() + PUBLISHED;
     for (const kid of keysOf(text).map(kidOf)) if (!before.includes(kid)) this.earliest.set(kid, published);
     this.use(text);

@@ -124,6 +124,20 @@ describe('contract 3: a changed SIGNING_KEYS_FILE', SLOW, () => {
     expect(kidOf(await newToken(service))).toBe(late.kid);
   });
 
+  it('a key that is the only one that may sign does so at once, also where none could any more', async () => {
+    const now = () => service.clock.seconds();
+    const brief = { ...generateKey(now() - 1), exp: now() + 30 };
+    writeSet(keysPath(service), { keys: [brief] });
+    await until(async () => (await published(service)).join() === brief.kid);
+    expect(kidOf(await newToken(service))).toBe(brief.kid);
+    service.clock.move(31);
+    expect((await service.post('/v2/customer/token', BODY)).status).toBe(500);
+    const next = generateKey(now() - 1);
+    writeSet(keysPath(service), { keys: [next] });
+    await until(async () => (await published(service)).includes(next.kid));
+    expect(kidOf(await newToken(service))).toBe(next.kid);
+  });
+
   it('loses no request under load, and no verifier that keeps the JWKS for as long as it may', async () => {
     let jwks = createLocalJWKSet((await service.send('GET', '/.well-known/jwks.json')).body);
     let fetchedAt = service.clock.now();
