@@ -10,9 +10,9 @@ import { Optional, readParameters } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
-import type { EntryList } from '../registry/entry-kinds.js';
+import type { Entry, EntryList } from '../registry/entry-kinds.js';
 import { AgentEntry, ClientEntry, OrganizationEntry, ResourceServerEntry } from '../registry/file/registry-document.js';
-import { type Entry, RegistryEditor } from '../registry/registry-editor.js';
+import { RegistryEditor } from '../registry/registry-editor.js';
 import {
   AgentPage,
   ClientPage,

@@ -10,6 +10,9 @@ import { ResourceServer } from './resource-server.entity.js';
 /** The lists of the registry, by the names that the registry file gives them. */
 export type EntryList = 'organizations' | 'clients' | 'resource_servers' | 'agents';
 
+/** An entry in the registry file's shape, with how it is addressed and whether the file owns it. */
+export type Entry = Record<string, unknown>;
+
 /** How the entries of one list are kept: by which key, and as which row. */
 export interface EntryKind {
   entity: EntityTarget<ObjectLiteral>;

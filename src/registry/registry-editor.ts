@@ -1,30 +1,24 @@
 import { Injectable } from '@nestjs/common';
-import { plainToInstance } from 'class-transformer';
-import { validateSync } from 'class-validator';
 import { type EntityManager, MoreThan, type ObjectLiteral } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { isDuplicate } from '../platform/database/database-errors.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
-import { faultsOf, UNKNOWN_FIELD } from '../platform/validation-faults.js';
 import { Agent } from './agent.entity.js';
-import { hashPassword } from './agent-password.js';
 import { Agents } from './agents.js';
 import { ClientApplication } from './client-application.entity.js';
-import { ENTRY_KINDS, type EntryKind, type EntryList } from './entry-kinds.js';
+import { ENTRY_KINDS, type Entry, type EntryList } from './entry-kinds.js';
 import { contradictionsOf } from './file/check-registry.js';
 import { mergePatched } from './file/merge-patch.js';
-import { namesOfPrototypes } from './file/names-of-prototypes.js';
 import { RegistryDocument } from './file/registry-document.js';
 import { GrantCatalogue } from './grant-catalogue.js';
 import { Organization } from './organization.entity.js';
 import { Registry } from './registry.js';
 import { RegistryRevision } from './registry-revision.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
-
-/** An entry in the registry file's shape, with how it is addressed and whether the file owns it. */
-export type Entry = Record<string, unknown>;
+import { entryOf, passwordHashOf, withoutSecret } from './sent-entry.js';
+import { lowered, owned, refuseNamed, refuseSecondAgent, shown } from './stored-entry.js';
 
 /** What a change of an agent's entry ends its tokens for. */
 const ENDING = ['password', 'organization_id', 'scopes'];
@@ -184,58 +178,8 @@ export class RegistryEditor {
   }
 }
 
-/** An entry by the classes of the registry file. @throws OAuthError `invalid_request` */
-function entryOf(list: EntryList, sent: unknown): ObjectLiteral {
-  const [strange] = namesOfPrototypes(sent);
-  if (strange !== undefined) throw OAuthError.invalidRequest(strange, 'an unknown field');
-  const document = plainToInstance(RegistryDocument, { [list]: [sent] }, { exposeDefaultValues: true });
-  const [fault] = faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true }));
-  if (fault === undefined) return document[list][0] as ObjectLiteral;
-  // the name of a field that nobody knows is the caller's own text, which the log is not told
-  const reason = fault.endsWith(UNKNOWN_FIELD) ? 'an unknown field' : undefined;
-  throw OAuthError.invalidRequest(fault.replace(`${list}[0].`, ''), reason);
-}
-
-/** Before the transaction: on SQLite whatever others write while it waits would be part of it. */
-function passwordHashOf({ password }: ObjectLiteral): Promise<string | undefined> {
-  return Promise.resolve(typeof password === 'string' ? hashPassword(password) : undefined);
-}
-
-/** The columns of a client whose secret is taken away. */
-function withoutSecret(sent: Entry): ObjectLiteral {
-  return sent.client_secret === null ? { secretHash: null, previousSecretHash: null } : {};
-}
-
 /** What is refused has changed nothing yet: SQLite's one connection must not roll back what other requests do meanwhile. */
 function asRefusal(error: unknown): OAuthError {
   if (error instanceof OAuthError) return error;
   throw error;
-}
-
-function lowered(email: unknown): string {
-  return String(email).toLowerCase();
-}
-
-function shown({ key, field, entryOf }: EntryKind, row: ObjectLiteral): Entry {
-  return { ...(field === undefined && { id: row[key] }), ...entryOf(row as never), owned_by_file: row.ownedByFile };
-}
-
-/** The row of an entry that the file does not own. */
-async function owned(manager: EntityManager, { entity, key }: EntryKind, value: string): Promise<ObjectLiteral> {
-  const row = await manager.findOneBy(entity, { [key]: value });
-  if (row?.[key] !== value) throw OAuthError.notFound();
-  if (row?.ownedByFile) throw OAuthError.conflict('the registry file lists it, and owns it');
-  return row as ObjectLiteral;
-}
-
-async function refuseSecondAgent(manager: EntityManager, { email }: ObjectLiteral, id?: string): Promise<void> {
-  const other = await manager.findOneBy(Agent, { email: lowered(email) });
-  if (other && other.id !== id) throw OAuthError.conflict('email: of another agent');
-}
-
-async function refuseNamed(manager: EntityManager, organizationId: string): Promise<void> {
-  const isNamed =
-    (await manager.existsBy(ClientApplication, { organizationId })) ||
-    (await manager.existsBy(Agent, { organizationId }));
-  if (isNamed) throw OAuthError.conflict('clients or agents are still of this organization');
 }
