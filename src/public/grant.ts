@@ -1,0 +1,27 @@
+/**
+ * What a grant is made of: `customer-authorization-service/grant`. Everything another team's grant may use is named here,
+ * and our own grants from outside the specification use nothing else.
+ */
+export type { AgentPrincipal } from '../agent-auth/principal.js';
+export { Audit } from '../audit/audit.js';
+export { Identities } from '../identity/identities.js';
+export { IdentityModule } from '../identity/identity.module.js';
+export { IdentityCookies } from '../identity/identity-cookies.js';
+export { OAuthError } from '../oauth/oauth-error.js';
+export { Optional } from '../oauth/parameters.js';
+export { Clock } from '../platform/clock.js';
+export { Configuration } from '../platform/configuration/configuration.js';
+export { Database } from '../platform/database/database.js';
+export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
+export { UUID, uuidv7 } from '../platform/uuid.js';
+export type { ClientApplication } from '../registry/client-application.entity.js';
+export type { Organization } from '../registry/organization.entity.js';
+export {
+  type Browser,
+  type Grant,
+  GrantBody,
+  type Granted,
+  type GrantOptions,
+  type GrantRequest,
+  GrantType,
+} from '../token/grant.js';
