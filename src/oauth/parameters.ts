@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { ValidateIf, type ValidationError, validateSync } from 'class-validator';
 import { declaredProperties } from '../platform/declared-properties.js';
+import { keepsRules } from '../platform/kept-rules.js';
 import { OAuthError } from './oauth-error.js';
 
 /** Marks a parameter that may be left out. One that is sent must be right: `null` and the empty text are not nothing. */
@@ -17,6 +18,7 @@ export function readParameters<Body extends object>(bodyClass: Type<Body>, sent:
   for (const name of declaredProperties(bodyClass)) {
     if (Object.hasOwn(sent, name)) Reflect.set(body, name, sent[name]);
   }
+  if (keepsRules(bodyClass, body)) return body;
   const [fault] = validateSync(body, { stopAtFirstError: true });
   if (fault) throw OAuthError.invalidRequest(hintOf(fault));
   return body;
