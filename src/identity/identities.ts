@@ -74,7 +74,7 @@ export class Identities {
     this.limit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
-    await this.database.change(`INSERT ${INSERT}`, [entityId, null, organizationId, '', null, null, new Date(now)]);
+    await this.database.insert(`INSERT ${INSERT}`, [entityId, null, organizationId, '', null, null, new Date(now)]);
     this.tell('agent', entityId, organizationId);
     return entityId;
   }
@@ -97,7 +97,7 @@ export class Identities {
     const entityId = uuidv7(now);
     const secret = randomSecret('hex');
     const row = [entityId, entityId, organizationId, groupId, sha256(secret), Math.floor(now / DAY), new Date(now)];
-    await this.database.change(`INSERT ${INSERT}`, row);
+    await this.database.insert(`INSERT ${INSERT}`, row);
     this.tell('browser', entityId, organizationId);
     return { entityId, secret };
   }

@@ -102,7 +102,7 @@ export class OneTimeCodes {
     const madeWith = content.madeWith ? JSON.stringify(markOf(content.madeWith)) : null;
     const expires = new Date(this.clock.now() + ttl * 1000);
     const values = [kind, clientId, subject, organizationId, scope, redirectUri, codeChallenge, madeWith, expires];
-    await this.database.change(INSERT, [sha256(code), ...values]);
+    await this.database.insert(INSERT, [sha256(code), ...values]);
     this.tell('issued', 'success', { kind, clientId, subject, organizationId });
     return code;
   }

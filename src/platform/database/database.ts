@@ -53,6 +53,16 @@ export class Database {
   }
 
   /**
+   * Inserts one row, `INSERT INTO … VALUES (?, …)`, that no other has the key of: rows of one turn of the event loop are
+   * inserted together or not at all.
+   *
+   * @throws ServiceUnavailableException when the database is away or too slow; the row may be there
+   */
+  insert(sql: string, parameters: SqlValue[]): Promise<void> {
+    return this.attempt(sql, () => this.client.insert(sql, parameters));
+  }
+
+  /**
    * Sends one INSERT, UPDATE or DELETE and resolves to the number of rows it matched.
    *
    * @throws ServiceUnavailableException when the database is away or too slow; the change may have happened

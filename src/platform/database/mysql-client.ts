@@ -1,6 +1,7 @@
 import type { Pool, PoolConnection, QueryError, ResultSetHeader } from 'mysql2';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import type { PoolUsage, SqlClient, SqlValue } from './sql-client.js';
+import { StatementsOfOneTurn, unionOfInserts, unionOfSelects } from './statements-of-one-turn.js';
 
 /** What mysql2 keeps of its pool, and tells nobody. */
 interface PoolState {
@@ -17,6 +18,14 @@ interface PoolState {
 export class MysqlClient implements SqlClient {
   readonly ignore = 'IGNORE';
   private refused = 0;
+  private readonly selects = new StatementsOfOneTurn<unknown[]>({
+    ...unionOfSelects,
+    send: (sql, parameters) => this.execute(sql, parameters) as Promise<unknown[]>,
+  });
+  private readonly inserts = new StatementsOfOneTurn<number>({
+    ...unionOfInserts,
+    send: (sql, parameters) => this.change(sql, parameters),
+  });
 
   constructor(
     private readonly pool: Pool,
@@ -27,8 +36,12 @@ export class MysqlClient implements SqlClient {
     return `DELETE FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit}`;
   }
 
-  async select(sql: string, parameters: SqlValue[]): Promise<unknown[]> {
-    return (await this.execute(sql, parameters)) as unknown[];
+  select(sql: string, parameters: SqlValue[]): Promise<unknown[]> {
+    return this.selects.send(sql, parameters);
+  }
+
+  async insert(sql: string, parameters: SqlValue[]): Promise<void> {
+    await this.inserts.send(sql, parameters);
   }
 
   async change(sql: string, parameters: SqlValue[]): Promise<number> {

@@ -22,6 +22,9 @@ export interface SqlClient {
 
   select(sql: string, parameters: SqlValue[]): Promise<unknown[]>;
 
+  /** Sends an INSERT of one row, `… VALUES (?, …)`. */
+  insert(sql: string, parameters: SqlValue[]): Promise<void>;
+
   /** Resolves to the number of rows that the statement matched. */
   change(sql: string, parameters: SqlValue[]): Promise<number>;
 

@@ -24,6 +24,10 @@ export class SqliteClient implements SqlClient {
     return this.prepared(sql).all(...parameters.map(asStored));
   }
 
+  async insert(sql: string, parameters: SqlValue[]): Promise<void> {
+    await this.change(sql, parameters);
+  }
+
   async change(sql: string, parameters: SqlValue[]): Promise<number> {
     return this.prepared(sql).run(...parameters.map(asStored)).changes;
   }

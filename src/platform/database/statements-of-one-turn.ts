@@ -1,0 +1,119 @@
+import { isUnavailable } from './database-errors.js';
+import type { SqlValue } from './sql-client.js';
+
+/** How many go as one: few sizes, since each is a prepared statement of each connection. */
+const SIZES = [1, 2, 4, 8, 16];
+
+interface Asked<Result> {
+  parameters: SqlValue[];
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+}
+
+/** How statements of one text become one. */
+export interface Union<Result> {
+  /** Whether a statement may be sent twice, so that a larger size does for a smaller number. */
+  readonly padded: boolean;
+  /** The text of one statement that does what `size` of this text do. */
+  textOf(sql: string, size: number): string;
+  send(sql: string, parameters: SqlValue[]): Promise<Result>;
+  /** What each of the `size` would have resolved to. */
+  split(result: Result, size: number): Result[];
+}
+
+/**
+ * Sends statements of one text that are asked for in one turn of the event loop as one: a busy process reads several
+ * requests in a turn, and a round trip costs the process and the database more than what it asks for
+ * (docs/performance.md). Alone, a statement goes as it is, and no later.
+ */
+export class StatementsOfOneTurn<Result> {
+  private readonly asked = new Map<string, Asked<Result>[]>();
+  /** The unions of each text, by size. */
+  private readonly texts = new Map<string, string[]>();
+
+  constructor(private readonly union: Union<Result>) {}
+
+  send(sql: string, parameters: SqlValue[]): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const asked = this.asked.get(sql);
+      if (asked) return void asked.push({ parameters, resolve, reject });
+      if (this.asked.size === 0) setImmediate(() => this.endTurn());
+      this.asked.set(sql, [{ parameters, resolve, reject }]);
+    });
+  }
+
+  private endTurn(): void {
+    const turn = [...this.asked];
+    this.asked.clear();
+    for (const [sql, asked] of turn) {
+      while (asked.length > 0) {
+        const size = this.sizeFor(asked.length);
+        this.sendTogether(sql, asked.splice(0, size), size);
+      }
+    }
+  }
+
+  private sizeFor(count: number): number {
+    const sizes = this.union.padded
+      ? SIZES.filter((size) => size >= count).slice(0, 1)
+      : SIZES.filter((size) => size <= count);
+    return (sizes.at(-1) ?? SIZES.at(-1)) as number;
+  }
+
+  private sendTogether(sql: string, asked: Asked<Result>[], size: number): void {
+    const [first] = asked as [Asked<Result>];
+    if (size === 1) return void this.union.send(sql, first.parameters).then(first.resolve, first.reject);
+    const padding = Array<Asked<Result>>(size - asked.length).fill(first);
+    const parameters = [...asked, ...padding].flatMap((each) => each.parameters);
+    this.union.send(this.textOf(sql, size), parameters).then(
+      (result) => {
+        const results = this.union.split(result, size);
+        for (const [index, each] of asked.entries()) each.resolve(results[index] as Result);
+      },
+      (error) => {
+        // a fault of one is no fault of the others
+        for (const each of asked)
+          if (isUnavailable(error)) each.reject(error);
+          else this.sendTogether(sql, [each], 1);
+      },
+    );
+  }
+
+  private textOf(sql: string, size: number): string {
+    const texts = this.texts.get(sql) ?? [];
+    this.texts.set(sql, texts);
+    texts[size] ??= this.union.textOf(sql, size);
+    return texts[size];
+  }
+}
+
+/** Where a row of a union of SELECTs stands that it is of. */
+const NTH = 'nth';
+
+/** SELECTs side by side, each row with the number of its SELECT. */
+export const unionOfSelects = {
+  padded: true,
+
+  textOf(sql: string, size: number): string {
+    const numbered = (nth: number) => `(${sql.trim().replace(/^SELECT /, `SELECT ${nth} AS ${NTH}, `)})`;
+    return Array.from({ length: size }, (_, nth) => numbered(nth)).join(' UNION ALL ');
+  },
+
+  split(rows: unknown[], size: number): unknown[][] {
+    const results: unknown[][] = Array.from({ length: size }, () => []);
+    for (const row of rows as Record<string, unknown>[]) results[row[NTH] as number]?.push(row);
+    return results;
+  },
+};
+
+/** INSERTs of one row each: one INSERT of several rows. */
+export const unionOfInserts = {
+  padded: false,
+
+  textOf(sql: string, size: number): string {
+    const [row = ''] = /\([^()]*\)\s*$/.exec(sql) ?? [];
+    return sql + `, ${row}`.repeat(size - 1);
+  },
+
+  split: (_changed: number, size: number): number[] => Array<number>(size).fill(1),
+};

@@ -1,0 +1,78 @@
+import type { Pool } from 'mysql2';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Database } from '../../src/platform/database/database.js';
+import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { onMariadb } from '../support/test-database.js';
+import { INFO } from '../support/transfers.js';
+
+const AT_ONCE = 40;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service?.stop());
+
+const browsers = () => Array.from({ length: AT_ONCE }, () => new TestBrowser(service));
+const visit = (all: TestBrowser[]) => Promise.all(all.map((browser) => browser.visit()));
+
+describe('of requests that come at once', () => {
+  it('each new customer is one of its own, who is there when its answer is', async () => {
+    const all = browsers();
+    const answers = await visit(all);
+    expect(answers.map(({ status }) => status)).toEqual(Array(AT_ONCE).fill(200));
+    const ids = answers.map(({ body }) => body.entity_id);
+    expect(new Set(ids).size).toBe(AT_ONCE);
+    const again = await visit(all);
+    expect(again.map(({ body }) => body.entity_id)).toEqual(ids);
+  });
+
+  it('each gets what is its own, also where some are refused', async () => {
+    const all = browsers();
+    const ids = (await visit(all)).map(({ body }) => body.entity_id);
+    const [thief, owner] = all as [TestBrowser, TestBrowser];
+    thief.cookie = `${thief.cookie?.split('; ')[0]}; ${owner.cookie?.split('; ')[1]}`; // another's secret
+    const answers = await visit(all);
+    expect(answers.slice(1).map(({ body }) => body.entity_id)).toEqual(ids.slice(1));
+    expect(ids).not.toContain(answers[0]?.body.entity_id);
+  });
+
+  it('each bearer is asked for by itself: of two, the one that has ended is refused', async () => {
+    const tokens = (await visit(browsers())).map(({ body }) => body.access_token as string);
+    const isEnded = (_token: string, index: number) => index % 2 === 1;
+    await Promise.all(
+      tokens.filter(isEnded).map((token) => service.send('DELETE', TOKEN, { authorization: `Bearer ${token}` })),
+    );
+    const answers = await Promise.all(
+      tokens.map((token) => service.send('GET', INFO, { authorization: `Bearer ${token}` })),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(tokens.map((token, n) => (isEnded(token, n) ? 401 : 200)));
+  });
+
+  it.runIf(onMariadb)('the database is sent fewer statements than there are requests', async () => {
+    const all = browsers();
+    await visit(all);
+    const { pool } = service.application.get(DataSource).driver as unknown as { pool: Pool };
+    const sent = vi.spyOn(pool, 'getConnection');
+    for (let round = 0; round < 5; round++) await visit(all);
+    expect(sent.mock.calls.length).toBeLessThan(5 * AT_ONCE * 0.75);
+    sent.mockRestore();
+  });
+
+  it('one whose row cannot be inserted is refused alone', async () => {
+    const database = service.application.get(Database);
+    const insert = (id: string | null) =>
+      database.insert('INSERT INTO revocation (kind, value, issued_before, expires_at) VALUES (?, ?, ?, ?)', [
+        'jti',
+        id,
+        new Date(),
+        new Date(),
+      ]);
+    const ended = await Promise.allSettled([insert('one'), insert(null), insert('three')]);
+    expect(ended.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    const rows = await database.select("SELECT value FROM revocation WHERE value IN ('one', 'three')", []);
+    expect(rows).toHaveLength(2);
+  });
+});
