@@ -1,9 +1,19 @@
 // @ts-check
 /**
- * The floor: what the service does for a customer, with nothing but node:http, mysql2 and node:crypto. No framework, no
- * validation, no registry, no log. The service is measured as a ratio to it, in the same run.
+ * The floor: what the service does for its callers, with nothing but node:http, mysql2 and node:crypto. No framework, no
+ * validation, no registry, no log, no limit, no deadline, and the fewest statements that keep its promises. The service is
+ * measured as a ratio to it, in the same run.
  */
-import { createHash, createPrivateKey, randomBytes, randomUUID, sign, timingSafeEqual } from 'node:crypto';
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  randomBytes,
+  randomUUID,
+  sign,
+  timingSafeEqual,
+  verify,
+} from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import mysql from 'mysql2';
@@ -11,6 +21,7 @@ import mysql from 'mysql2';
 const { DATABASE_URL = '', SIGNING_KEYS_FILE = '', PORT = '0' } = process.env;
 const [jwk] = JSON.parse(readFileSync(SIGNING_KEYS_FILE, 'utf8')).keys;
 const privateKey = createPrivateKey({ key: jwk, format: 'jwk' });
+const publicKey = { key: createPublicKey(privateKey), dsaEncoding: /** @type {const} */ ('ieee-p1363') };
 const header = Buffer.from(JSON.stringify({ typ: 'at+jwt', alg: 'ES256', kid: jwk.kid })).toString('base64url');
 const { hostname, port, username, password, pathname } = new URL(DATABASE_URL);
 const pool = mysql.createPool({
@@ -30,64 +41,174 @@ const RECOGNISE = `
   LEFT JOIN customer_identity here
     ON here.browser_id = shown.browser_id AND here.organization_id = ? AND here.group_id = ?
   WHERE shown.entity_id = ?`;
-const INSERT = `INSERT INTO customer_identity
+const NEW_CUSTOMER = `INSERT INTO customer_identity
   (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`;
+const REVOKED = `
+  SELECT 1 FROM revocation
+  WHERE (kind = 'jti' AND value = ?) OR (kind = 'family' AND value = ?)
+    OR (kind = 'subject' AND value = ? AND issued_before >= ?) OR (kind = 'client' AND value = ? AND issued_before >= ?)
+  LIMIT 1`;
+const REVOKED_OR_UNKNOWN = `
+  SELECT 1 FROM (${REVOKED}) revoked UNION ALL
+  SELECT 1 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND organization_id = ?)`;
+const NEW_CODE = `INSERT INTO one_time_code
+  (hash, kind, client_id, subject, organization_id, code_challenge, made_with, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+const CODE = `
+  SELECT code.client_id, code.subject, code.organization_id, code.code_challenge, code.made_with, code.consumed_at
+  FROM one_time_code code JOIN customer_identity customer ON customer.entity_id = code.subject
+  WHERE code.hash = ?`;
+const REDEEM = `
+  UPDATE one_time_code SET consumed_at = COALESCE(consumed_at, ?), consumed_by = ?
+  WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
+
+const routes = new Map([
+  ['POST /v2/customer/token', token],
+  ['POST /v2/customer/identity_transfer', transfer],
+  ['GET /v2/customer/info', info],
+  ['POST /oauth2/introspect', introspect],
+]);
 
 const server = createServer((request, response) => {
+  const route = routes.get(`${request.method} ${request.url}`);
+  if (!route) return response.writeHead(404).end();
   let text = '';
   request.on('data', (chunk) => {
     text += chunk;
   });
-  request.on('end', () => {
-    const body = JSON.parse(text);
-    const [, entityId] = /__svc_cid=([^;]*)/.exec(request.headers.cookie ?? '') ?? [];
-    const [, secret] = /__svc_cst=([^;]*)/.exec(request.headers.cookie ?? '') ?? [];
-    if (entityId && secret) returning(body, entityId, secret, response);
-    else created(body, response);
-  });
+  request.on('end', () => route(request, response, text));
 });
 server.listen(Number(PORT), '127.0.0.1', () => {
   const address = /** @type {import('node:net').AddressInfo} */ (server.address());
   console.log(`port ${address.port}`);
 });
 
-/** @param {any} body @param {string} entityId @param {string} secret @param {import('node:http').ServerResponse} response */
+/** @typedef {import('node:http').IncomingMessage} Request @typedef {import('node:http').ServerResponse} Response */
+
+/** @param {Request} request @param {Response} response @param {string} text */
+function token(request, response, text) {
+  const body = JSON.parse(text);
+  if (body.grant_type === 'agent_token') return ofAgent(request, response, body);
+  if (body.grant_type === 'identity_token') return exchanged(response, body);
+  const [, entityId] = /__svc_cid=([^;]*)/.exec(request.headers.cookie ?? '') ?? [];
+  const [, secret] = /__svc_cst=([^;]*)/.exec(request.headers.cookie ?? '') ?? [];
+  if (entityId && secret) returning(body, entityId, secret, response);
+  else created(body, response);
+}
+
+/** @param {any} body @param {string} entityId @param {string} secret @param {Response} response */
 function returning(body, entityId, secret, response) {
-  pool.execute(RECOGNISE, [body.organization_id, '', entityId], (error, rows) => {
-    const [row] = /** @type {any[]} */ (rows ?? []);
-    if (error || !timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(sha256(secret)))) {
-      response.writeHead(500).end();
-      return;
-    }
-    answer(body, row.entity_id, secret, response);
+  execute(response, RECOGNISE, [body.organization_id, '', entityId], ([row]) => {
+    if (!timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(sha256(secret)))) throw new Error('another secret');
+    answer(
+      response,
+      tokenAnswer(row.entity_id, body, { organization_id: body.organization_id }),
+      cookies(row.entity_id, secret),
+    );
   });
 }
 
-/** @param {any} body @param {import('node:http').ServerResponse} response */
+/** @param {any} body @param {Response} response */
 function created(body, response) {
   const entityId = uuidv7();
   const secret = randomBytes(32).toString('hex');
   const day = Math.floor(Date.now() / 86_400_000);
-  pool.execute(INSERT, [entityId, entityId, body.organization_id, '', sha256(secret), day, new Date()], (error) => {
-    if (error) response.writeHead(500).end();
-    else answer(body, entityId, secret, response);
+  const row = [entityId, entityId, body.organization_id, '', sha256(secret), day, new Date()];
+  execute(response, NEW_CUSTOMER, row, () => {
+    answer(response, tokenAnswer(entityId, body, { organization_id: body.organization_id }), cookies(entityId, secret));
   });
 }
 
-/** @param {any} body @param {string} entityId @param {string} secret @param {import('node:http').ServerResponse} response */
-function answer(body, entityId, secret, response) {
-  const text = JSON.stringify({
-    access_token: `dev:${token(entityId, body.client_id, body.organization_id)}`,
-    entity_id: entityId,
-    expires_in: 28_800,
-    token_type: 'Bearer',
-    organization_id: body.organization_id,
+/** @param {Request} request @param {Response} response @param {any} body */
+function ofAgent(request, response, body) {
+  const claims = verified(request.headers.authorization?.slice(7) ?? '');
+  if (!claims.scope.split(' ').includes('customers:own')) throw new Error('not its scope');
+  const { organization_id } = claims;
+  const parameters = [...revocationOf(claims), body.entity_id, organization_id];
+  execute(response, REVOKED_OR_UNKNOWN, parameters, (rows) => {
+    if (rows.length > 0) throw new Error('revoked, or unknown');
+    answer(
+      response,
+      tokenAnswer(body.entity_id, { ...body, organization_id }, { client_id: body.client_id, organization_id }),
+    );
   });
-  const expires = new Date(Date.now() + 63_072_000_000).toUTCString();
-  const attributes = `; Max-Age=63072000; Path=/v2/customer; Domain=localhost; Expires=${expires}; HttpOnly; Secure; SameSite=None`;
+}
+
+/** @param {Request} request @param {Response} response @param {string} text */
+function transfer(request, response, text) {
+  const body = JSON.parse(text);
+  const claims = verified(request.headers.authorization?.slice(7) ?? '');
+  execute(response, REVOKED, revocationOf(claims), (rows) => {
+    if (rows.length > 0) throw new Error('revoked');
+    const code = `dev:${randomBytes(32).toString('base64url')}`;
+    const { jti, sub, client_id, iat, organization_id } = claims;
+    const madeWith = JSON.stringify({ jti, sub, client_id, iat });
+    const row = [sha256(code), 'transfer', body.client_id, sub, organization_id, null, madeWith, later(3_600)];
+    execute(response, NEW_CODE, row, () => answer(response, { identity_transfer_token: code, expires_in: 3_600 }));
+  });
+}
+
+/** @param {Response} response @param {any} body */
+function exchanged(response, body) {
+  const hash = sha256(body.code);
+  execute(response, CODE, [hash], ([code]) => {
+    if (code.client_id !== body.client_id || code.consumed_at !== null) throw new Error('not its code');
+    execute(response, REVOKED, revocationOf(JSON.parse(code.made_with)), (rows) => {
+      if (rows.length > 0) throw new Error('revoked');
+      const attempt = randomUUID();
+      execute(response, REDEEM, [later(0.02), attempt, hash, new Date(), attempt], ({ affectedRows }) => {
+        if (affectedRows !== 1) throw new Error('another attempt was faster');
+        const { client_id, subject, organization_id } = code;
+        const done = () => answer(response, tokenAnswer(subject, { client_id, organization_id }, { client_id }));
+        setTimeout(done, 20);
+      });
+    });
+  });
+}
+
+/** @param {Request} request @param {Response} response */
+function info(request, response) {
+  const access_token = request.headers.authorization?.slice(7) ?? '';
+  const claims = verified(access_token);
+  execute(response, REVOKED, revocationOf(claims), (rows) => {
+    if (rows.length > 0) throw new Error('revoked');
+    const { client_id, sub, exp, organization_id } = claims;
+    const expires_in = exp - Math.floor(Date.now() / 1000);
+    answer(response, { access_token, client_id, entity_id: sub, expires_in, organization_id, token_type: 'Bearer' });
+  });
+}
+
+const SECRET = sha256('secret-of-the-chat-api');
+
+/** @param {Request} request @param {Response} response @param {string} text */
+function introspect(request, response, text) {
+  const basic = Buffer.from(request.headers.authorization?.slice(6) ?? '', 'base64').toString();
+  const secret = sha256(basic.slice(basic.indexOf(':') + 1));
+  if (!timingSafeEqual(Buffer.from(secret), Buffer.from(SECRET))) throw new Error('not its secret');
+  const claims = verified(JSON.parse(text).token);
+  execute(response, REVOKED, revocationOf(claims), (rows) => {
+    answer(response, rows.length > 0 ? { active: false } : { active: true, token_type: 'Bearer', ...claims });
+  });
+}
+
+/** @param {Response} response @param {string} sql @param {any[]} parameters @param {(result: any) => void} then */
+function execute(response, sql, parameters, then) {
+  pool.execute(sql, parameters, (error, result) => {
+    try {
+      if (error) throw error;
+      then(result);
+    } catch (fault) {
+      console.error(fault);
+      response.writeHead(500).end();
+    }
+  });
+}
+
+/** @param {Response} response @param {object} body @param {string[]} [setCookie] */
+function answer(response, body, setCookie) {
+  const text = JSON.stringify(body);
   response.writeHead(200, {
-    Vary: 'Origin',
-    'Set-Cookie': [`__svc_cid=${entityId}${attributes}`, `__svc_cst=${secret}${attributes}`],
+    ...(response.req.url !== '/oauth2/introspect' && { Vary: 'Origin' }),
+    ...(setCookie && { 'Set-Cookie': setCookie }),
     'X-Content-Type-Options': 'nosniff',
     'X-Request-Id': randomUUID(),
     'Content-Length': Buffer.byteLength(text),
@@ -97,8 +218,20 @@ function answer(body, entityId, secret, response) {
   response.end(text);
 }
 
-/** @param {string} sub @param {string} client_id @param {string} organization_id */
-function token(sub, client_id, organization_id) {
+/** @param {string} entity_id @param {string} secret */
+function cookies(entity_id, secret) {
+  const expires = new Date(Date.now() + 63_072_000_000).toUTCString();
+  const attributes = `; Max-Age=63072000; Path=/v2/customer; Domain=localhost; Expires=${expires}; HttpOnly; Secure; SameSite=None`;
+  return [`__svc_cid=${entity_id}${attributes}`, `__svc_cst=${secret}${attributes}`];
+}
+
+/** @param {string} entity_id @param {{ client_id: string, organization_id: string }} of @param {object} fields */
+function tokenAnswer(entity_id, of, fields) {
+  return { access_token: accessToken(entity_id, of), entity_id, expires_in: 28_800, token_type: 'Bearer', ...fields };
+}
+
+/** @param {string} sub @param {{ client_id: string, organization_id: string }} of */
+function accessToken(sub, { client_id, organization_id }) {
   const iat = Math.floor(Date.now() / 1000);
   const claims = {
     iss: 'http://localhost',
@@ -111,8 +244,28 @@ function token(sub, client_id, organization_id) {
     jti: randomUUID(),
   };
   const signed = `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
-  return `${signed}.${raw(sign('sha256', Buffer.from(signed), privateKey)).toString('base64url')}`;
+  return `dev:${signed}.${raw(sign('sha256', Buffer.from(signed), privateKey)).toString('base64url')}`;
 }
+
+/** @param {string} bearer */
+function verified(bearer) {
+  const [head, payload = '', signature = ''] = bearer.slice(4).split('.');
+  const isOurs =
+    head === header &&
+    verify('sha256', Buffer.from(`${head}.${payload}`), publicKey, Buffer.from(signature, 'base64url'));
+  const claims = JSON.parse(Buffer.from(payload, 'base64url').toString());
+  if (!isOurs || claims.exp <= Date.now() / 1000) throw new Error('not its token');
+  return claims;
+}
+
+/** What the denylist is asked for. @param {any} claims */
+function revocationOf({ jti, sub, client_id, iat }) {
+  const issued = new Date(iat * 1000);
+  return [jti, jti, sub, issued, client_id, issued];
+}
+
+/** @param {number} seconds */
+const later = (seconds) => new Date(Date.now() + seconds * 1000);
 
 /** @param {Buffer} der */
 function raw(der) {

@@ -1,53 +1,47 @@
 // @ts-check
-/** A load of POSTs over kept-alive connections, each sending its next request when the last is answered. */
-import { connect } from 'node:net';
+import { execFile } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { findProgram } from '../scripts/apt.js';
 
-/**
- * @param {{ port: number, connections: number, seconds: number, path: string, body: string, cookies?: string[] }} options
- *   `cookies`: Cookie headers, used in turn
- * @returns {Promise<{ requests: number, failed: number, p50: number, p99: number }>} times in milliseconds
- */
-export async function load({ port, connections, seconds, path, body, cookies = [] }) {
-  const end = performance.now() + seconds * 1000;
-  /** @type {number[]} */
-  const times = [];
-  let failed = 0;
-  let next = 0;
-  const request = () => {
-    const cookie = cookies.length > 0 ? `Cookie: ${cookies[next++ % cookies.length]}\r\n` : '';
-    return `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${cookie}Content-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-  };
-  const one = () =>
-    new Promise((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1').setNoDelay(true);
-      let received = '';
-      let start = 0;
-      const send = () => {
-        received = '';
-        start = performance.now();
-        socket.write(request());
-      };
-      socket.once('error', reject);
-      socket.once('connect', send);
-      socket.on('data', (chunk) => {
-        received += chunk.toString('latin1');
-        if (!isWhole(received)) return;
-        times.push(performance.now() - start);
-        if (!received.startsWith('HTTP/1.1 200')) failed++;
-        if (performance.now() < end) send();
-        else resolve(socket.destroy());
-      });
-    });
-  await Promise.all(Array.from({ length: connections }, one));
-  times.sort((a, b) => a - b);
-  const quantile = (/** @type {number} */ q) => times[Math.floor(times.length * q)] ?? 0;
-  return { requests: times.length, failed, p50: quantile(0.5), p99: quantile(0.99) };
+const SCRIPT = join(import.meta.dirname, 'load.lua');
+const run = promisify(execFile);
+let runs = 0;
+
+/** The path of wrk, which is installed if it is not there and can be. */
+export function findWrk() {
+  const wrk = findProgram({ programs: ['wrk'], packages: ['wrk'] }, true);
+  if (!wrk) throw new Error('the load generator is missing: apt-get install wrk');
+  return wrk;
 }
 
-/** @param {string} answer */
-function isWhole(answer) {
-  const head = answer.indexOf('\r\n\r\n');
-  if (head < 0) return false;
-  const length = /content-length: (\d+)/i.exec(answer)?.[1] ?? '0';
-  return answer.length >= head + 4 + Number(length);
+/**
+ * Loads a server with requests, in turn, over connections that each send the next when the last is answered (wrk).
+ *
+ * @param {{ port: number, requests: string[], seconds: number, connections?: number }} options requests: as they are
+ *   written to the socket
+ * @returns {Promise<{ requests: number, rate: number, bytes: number, p50: number, p99: number }>} requests per second,
+ *   bytes of an answer, times in milliseconds
+ * @throws Error when an answer is no success
+ */
+export async function load({ port, requests, seconds, connections = 32 }) {
+  const file = join(tmpdir(), `load-${process.pid}-${runs++}`);
+  writeFileSync(file, `${requests.join('\0')}\0`);
+  try {
+    const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', SCRIPT, `http://127.0.0.1:${port}`, '--', file];
+    const { stdout } = await run(findWrk(), options);
+    const result = JSON.parse(/^\{.*\}$/m.exec(stdout)?.[0] ?? '');
+    if (result.failed > 0) throw new Error(`${result.failed} of ${result.requests} requests failed:\n${requests[0]}`);
+    return {
+      requests: result.requests,
+      rate: (result.requests * 1e6) / result.microseconds,
+      bytes: result.bytes / result.requests,
+      p50: result.p50 / 1000,
+      p99: result.p99 / 1000,
+    };
+  } finally {
+    rmSync(file);
+  }
 }

@@ -1,0 +1,78 @@
+// @ts-check
+import { CLIENT, customer, ORGANIZATION, RESOURCE_SERVER, tokenMaker, transferToken } from './site.js';
+
+/** Different callers of each route: more than fit into any cache of a processor, as on a site. */
+const CALLERS = 20_000;
+/** Exchanges of one run: a transfer token is good for one. */
+const EXCHANGES = 12_000;
+
+/**
+ * @typedef {object} Route
+ * @property {string} name
+ * @property {boolean} [management] whether it is on the management port
+ * @property {() => string[]} requests of the next run, as they are written to the socket
+ */
+
+/**
+ * What is measured: a few seconds of each.
+ *
+ * @param {string} keysFile
+ * @returns {Promise<Route[]>}
+ */
+export async function routesOf(keysFile) {
+  const tokens = await tokenMaker(keysFile);
+  const agent = await tokens.ofAgent();
+  const callers = Array.from({ length: CALLERS }, (_, index) => index + 1);
+  const bearers = await Promise.all(callers.map((n) => tokens.ofCustomer(n)));
+  const basic = Buffer.from(`${RESOURCE_SERVER.id}:${RESOURCE_SERVER.secret}`).toString('base64');
+  const routes = {
+    'returning customer': callers.map((n) => {
+      const { entityId, secret } = customer(n);
+      return token(
+        { grant_type: 'cookie', organization_id: ORGANIZATION },
+        `Cookie: __svc_cid=${entityId}; __svc_cst=${secret}`,
+      );
+    }),
+    'new customer': [token({ grant_type: 'cookie', organization_id: ORGANIZATION })],
+    'agent token': callers.map((n) =>
+      token({ grant_type: 'agent_token', entity_id: customer(n).entityId }, `Authorization: Bearer ${agent}`),
+    ),
+    'transfer: create': bearers.map((bearer) =>
+      post(
+        '/v2/customer/identity_transfer',
+        { bearer_type: 'customer', client_id: CLIENT },
+        `Authorization: Bearer ${bearer}`,
+      ),
+    ),
+    info: bearers.map((bearer) => written('GET', '/v2/customer/info', `Authorization: Bearer ${bearer}`)),
+    introspection: bearers.map((bearer) =>
+      post('/oauth2/introspect', { token: bearer }, `Authorization: Basic ${basic}`),
+    ),
+  };
+  let exchanged = 0;
+  const exchanges = () =>
+    Array.from({ length: EXCHANGES }, () => token({ grant_type: 'identity_token', code: transferToken(++exchanged) }));
+  const measured = Object.entries(routes).map(([name, requests]) => ({
+    name,
+    management: name === 'introspection',
+    requests: () => requests,
+  }));
+  return measured.toSpliced(4, 0, { name: 'transfer: exchange', management: false, requests: exchanges });
+}
+
+/** @param {Record<string, string>} parameters @param {string} [header] */
+function token(parameters, header) {
+  return post('/v2/customer/token', { client_id: CLIENT, response_type: 'token', ...parameters }, header);
+}
+
+/** @param {string} path @param {object} parameters @param {string} [header] */
+function post(path, parameters, header) {
+  const body = JSON.stringify(parameters);
+  return written('POST', path, header, `Content-Type: text/plain\r\nContent-Length: ${body.length}`, body);
+}
+
+/** @param {string} method @param {string} path @param {string} [header] @param {string} [about] @param {string} [body] */
+function written(method, path, header, about, body = '') {
+  const lines = [`${method} ${path} HTTP/1.1`, 'Host: localhost', header, about].filter(Boolean);
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}

@@ -1,0 +1,120 @@
+// @ts-check
+/** What every bench loads: a site with customers, in the service's default production configuration. */
+import { execFileSync } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { importJWK, SignJWT } from 'jose';
+
+export const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
+export const CLIENT = 'site';
+/** What introspects. */
+export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api' };
+
+const REGISTRY = `
+organizations: [{ id: ${ORGANIZATION}, name: Bench }]
+clients: [{ client_id: ${CLIENT}, name: Site, client_type: web, scopes: ['customers:own'] }]
+resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret}, audiences: [customer-api] }]
+`;
+const BEGIN = Date.UTC(2026, 0, 1);
+const DAY = 86_400_000;
+/** Rows of one INSERT. */
+const BATCH = 1_000_000;
+
+/**
+ * The environment of a process of the service: everything on, and limits that are never reached.
+ *
+ * @param {string} folder @param {string} databaseUrl
+ */
+export function environmentOf(folder, databaseUrl) {
+  const keys = join(folder, 'keys.json');
+  const registry = join(folder, 'registry.yaml');
+  writeFileSync(keys, execFileSync(process.execPath, ['dist/cli.js', 'keys', 'generate']));
+  writeFileSync(registry, REGISTRY);
+  return {
+    PATH: process.env.PATH,
+    NODE_ENV: 'production',
+    DATABASE_URL: databaseUrl,
+    MIGRATE_ON_START: 'true',
+    SIGNING_KEYS_FILE: keys,
+    REGISTRY_FILE: registry,
+    AUTH_URL: 'http://localhost',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    MANAGEMENT_PORT: '0',
+    RATE_LIMIT: 'identities=999999999/60,tokens=999999999/60,sign_in=999999999/60',
+  };
+}
+
+/** The n-th customer that `seedCustomers` makes. @param {number} n from 1 on */
+export function customer(n) {
+  const time = (BEGIN + n).toString(16).padStart(12, '0');
+  const rest = createHash('md5').update(String(n)).digest('hex');
+  const entityId = `${time.slice(0, 8)}-${time.slice(8)}-7${rest.slice(0, 3)}-8${rest.slice(3, 6)}-${rest.slice(6, 18)}`;
+  return { entityId, secret: sha256(`secret${n}`) };
+}
+
+/**
+ * Adds customers, in the order in which their ids grow.
+ *
+ * @param {import('mysql2/promise').Connection} database @param {number} from @param {number} to
+ */
+export async function seedCustomers(database, from, to) {
+  for (let first = from; first <= to; first += BATCH) {
+    await database.query(`
+      INSERT INTO customer_identity
+        (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at)
+      SELECT id, id, '${ORGANIZATION}', '', SHA2(SHA2(CONCAT('secret', n), 256), 256), ${Math.floor(Date.now() / DAY)}, NOW(3)
+      FROM (
+        SELECT n, CONCAT(LEFT(t, 8), '-', SUBSTR(t, 9), '-7', LEFT(r, 3), '-8', SUBSTR(r, 4, 3), '-', SUBSTR(r, 7, 12)) AS id
+        FROM (
+          SELECT seq AS n, MD5(seq) AS r, LPAD(LOWER(HEX(${BEGIN} + seq)), 12, '0') AS t
+          FROM seq_${first}_to_${Math.min(to, first + BATCH - 1)}
+        ) parts
+      ) ids`);
+  }
+}
+
+/** The n-th transfer token that `seedTransfers` makes. @param {number} n */
+export const transferToken = (n) => `dev:${sha256(`code${n}`)}`;
+
+/**
+ * Adds transfer tokens, the n-th of the n-th customer.
+ *
+ * @param {import('mysql2/promise').Connection} database @param {number} count
+ */
+export async function seedTransfers(database, count) {
+  await database.query(`
+    INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, made_with, expires_at)
+    SELECT SHA2(CONCAT('dev:', SHA2(CONCAT('code', seq), 256)), 256), 'transfer', '${CLIENT}', entity_id,
+      organization_id, CONCAT('{"jti":"', UUID(), '","sub":"', entity_id, '","client_id":"${CLIENT}","iat":1}'),
+      NOW(3) + INTERVAL 1 DAY
+    FROM (
+      SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq
+      FROM customer_identity ORDER BY entity_id LIMIT ${count}
+    ) customers`);
+}
+
+/**
+ * Makes access tokens as the service does: those of customers, and one of an agent.
+ *
+ * @param {string} keysFile
+ */
+export async function tokenMaker(keysFile) {
+  const [jwk] = JSON.parse(readFileSync(keysFile, 'utf8')).keys;
+  const key = await importJWK(jwk, 'ES256');
+  const make = async (/** @type {Record<string, string>} */ claims) => {
+    const all = { iss: 'http://localhost', client_id: CLIENT, organization_id: ORGANIZATION, ...claims };
+    const token = new SignJWT({ ...all, jti: randomUUID() }).setIssuedAt().setExpirationTime('8h');
+    return `dev:${await token.setProtectedHeader({ typ: 'at+jwt', alg: 'ES256', kid: jwk.kid }).sign(key)}`;
+  };
+  return {
+    ofCustomer: (/** @type {number} */ n) => make({ sub: customer(n).entityId, aud: 'customer-api' }),
+    ofAgent: () => make({ sub: randomUUID(), aud: 'agent-api', scope: 'customers:own' }),
+  };
+}
+
+/** @param {string} text */
+function sha256(text) {
+  return createHash('sha256').update(text).digest('hex');
+}
