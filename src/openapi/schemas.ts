@@ -1,7 +1,8 @@
 import type { Type } from '@nestjs/common';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import { IS_EMAIL, ValidationTypes } from 'class-validator';
-import { targetConstructorToSchema } from 'class-validator-jsonschema';
+import { loadWhenUsed } from '../platform/load-when-used.js';
+import { ARE_TEXTS } from '../registry/file/entry-rules.js';
 
 /** A JSON Schema (2020-12), as OpenAPI 3.1 has it. */
 export type Schema = Record<string, unknown>;
@@ -13,11 +14,14 @@ export interface ObjectSchema extends Schema {
 
 /** The schema of a class, from the rules that validate it. What it holds of other classes stands in place. */
 export function schemaOf(type: Type<object>): ObjectSchema {
+  type Library = typeof import('class-validator-jsonschema');
+  const { targetConstructorToSchema } = loadWhenUsed<Library>('class-validator-jsonschema');
   return targetConstructorToSchema(type, {
     classTransformerMetadataStorage: defaultMetadataStorage,
     additionalConverters: {
       // a rule of somebody's own says by `@JSONSchema` what it admits, or says nothing
       [ValidationTypes.CUSTOM_VALIDATION]: {},
+      [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
       [IS_EMAIL]: { type: 'string' }, // the format `email` knows ASCII alone
       [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
         const held = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();

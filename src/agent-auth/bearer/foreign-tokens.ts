@@ -1,12 +1,15 @@
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
-import { createRemoteJWKSet, decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
+import type { createRemoteJWKSet, JWTPayload } from 'jose';
 import { Denylist } from '../../access-token/denylist.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import type { TrustedIssuer } from '../../platform/configuration/trusted-issuer.js';
+import { loadWhenUsed } from '../../platform/load-when-used.js';
 import { sha256 } from '../../platform/secret.js';
 import type { AgentPrincipal } from '../principal.js';
+
+const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 
 interface Issuer extends TrustedIssuer {
   keys: ReturnType<typeof createRemoteJWKSet>;
@@ -29,7 +32,7 @@ export class ForeignTokens {
   ) {
     const withKeys = (issuer: TrustedIssuer) => ({
       ...issuer,
-      keys: createRemoteJWKSet(new URL(issuer.jwks_uri), KEYS),
+      keys: jose().createRemoteJWKSet(new URL(issuer.jwks_uri), KEYS),
     });
     this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, withKeys(issuer)]));
   }
@@ -65,7 +68,7 @@ export class ForeignTokens {
 
   private issuerOf(token: string): Issuer | undefined {
     try {
-      return this.issuers.get(String(decodeJwt(token).iss));
+      return this.issuers.get(String(jose().decodeJwt(token).iss));
     } catch {
       return undefined;
     }
@@ -83,9 +86,9 @@ export class ForeignTokens {
       requiredClaims: ['exp', 'sub'],
     };
     try {
-      const { payload } = await jwtVerify(token, keys, rules);
+      const { payload } = await jose().jwtVerify(token, keys, rules);
       // the tolerance is for a clock that is ahead; what has expired has expired
-      if (!(this.clock.seconds() < Number(payload.exp))) throw new errors.JWTExpired('expired', payload);
+      if (!(this.clock.seconds() < Number(payload.exp))) throw new (jose().errors.JWTExpired)('expired', payload);
       if (payload.iat !== undefined && payload.iat > this.clock.seconds() + SKEW)
         throw new Error('issued in the future');
       return payload;
@@ -98,6 +101,7 @@ export class ForeignTokens {
 
 /** The keys could not be fetched: the network failed (no code of jose's), took too long, or answered something else. */
 function isAway(error: unknown): boolean {
+  const { errors } = jose();
   if (!(error instanceof errors.JOSEError)) return error instanceof TypeError;
   return (
     error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC'

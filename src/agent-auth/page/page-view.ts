@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Eta } from 'eta';
+import type { Eta } from 'eta';
 import type { Response } from 'express';
+import { loadWhenUsed } from '../../platform/load-when-used.js';
 import type { AuthorizationRequest } from './authorization-request.js';
 
-const eta = new Eta({ views: join(import.meta.dirname, 'views'), cache: true, autoEscape: true });
+let eta: Eta | undefined;
 
 /** The one stylesheet of the pages, which never changes while the process runs. */
 export const STYLESHEET = readFileSync(join(import.meta.dirname, 'views', 'page.css'), 'utf8');
@@ -28,7 +29,13 @@ export function renderPage(
   response.setHeader('Referrer-Policy', 'same-origin');
   // with this policy a page that was opened by the application's could not reach it
   if (!request?.toOpener) response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+  eta ??= templates();
   return eta.render(view, { ...values, script: OPENER_SCRIPT });
+}
+
+function templates(): Eta {
+  const { Eta } = loadWhenUsed<typeof import('eta')>('eta');
+  return new Eta({ views: join(import.meta.dirname, 'views'), cache: true, autoEscape: true });
 }
 
 /** Browsers also hold the redirects after a posted form against `form-action`: where they go stands there. */

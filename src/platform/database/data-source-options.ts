@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import libsql from 'libsql';
 import mysql, { type Pool, type PoolOptions } from 'mysql2';
 import type { DataSourceOptions } from 'typeorm';
 import { migrations } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
+import { loadWhenUsed } from '../load-when-used.js';
 
 /** One set of entities and migrations for each database that DATABASE_URL can name. */
 export function dataSourceOptions(configuration: Configuration): DataSourceOptions {
@@ -13,7 +13,7 @@ export function dataSourceOptions(configuration: Configuration): DataSourceOptio
     return {
       ...schema,
       type: 'better-sqlite3',
-      driver: libsql,
+      driver: loadWhenUsed<typeof import('libsql')>('libsql'),
       database: url.slice('sqlite:'.length),
       enableWAL: true,
       prepareDatabase: (database: { pragma(text: string): unknown }) => void database.pragma('busy_timeout = 5000'),

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { build as pretty } from 'pino-pretty';
 import type { Configuration } from '../configuration/configuration.js';
+import { loadWhenUsed } from '../load-when-used.js';
 import { GatheredOutput } from './gathered-output.js';
 
 /** The log of a process: JSON lines in production, lines for a reader in development. */
@@ -41,6 +41,7 @@ export function commandLog(configuration: Configuration): Log {
 
 function readableLog(configuration: Configuration, channel: 1 | 2): Log {
   const colorize = process.stdout.isTTY ?? false;
+  const { build: pretty } = loadWhenUsed<typeof import('pino-pretty')>('pino-pretty');
   const stream = pretty({ destination: channel, sync: true, singleLine: true, ignore: 'surface', colorize });
   return { logger: loggerOn(configuration, stream), lost: 0, flush: () => undefined };
 }

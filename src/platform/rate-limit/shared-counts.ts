@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
+import { loadWhenUsed } from '../load-when-used.js';
 import type { LimitCounts, Untold } from './limit-counts.js';
 
 /** Milliseconds between two exchanges with the other processes, and for one. */
@@ -25,6 +26,7 @@ export class SharedCounts {
     url: string,
     private readonly counts: LimitCounts[],
   ) {
+    const { Redis } = loadWhenUsed<typeof import('ioredis')>('ioredis');
     this.redis = new Redis(url, {
       connectTimeout: 1_000,
       commandTimeout: DEADLINE,

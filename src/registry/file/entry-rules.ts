@@ -1,9 +1,11 @@
 import { applyDecorators } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
-import { JSONSchema } from 'class-validator-jsonschema';
 import { UUID } from '../../platform/uuid.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
+
+/** The name of the rules of lists of texts, whatever else they ask for. */
+export const ARE_TEXTS = 'areTexts';
 
 /** A client id as RFC 6749 appendix A.1 has it (VSCHAR), without spaces, quotes and colons. */
 const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
@@ -53,8 +55,5 @@ export const AreRedirectUris = () =>
 function areTexts(rule: (texts: string[], entry: { client_type?: string }) => boolean, message: string) {
   const validate = (value: unknown, context?: { object: object }) =>
     Array.isArray(value) && value.every((text) => typeof text === 'string') && rule(value, context?.object ?? {});
-  return applyDecorators(
-    ValidateBy({ name: 'areTexts', validator: { validate, defaultMessage: () => message } }),
-    JSONSchema({ type: 'array', items: { type: 'string' } }),
-  );
+  return ValidateBy({ name: ARE_TEXTS, validator: { validate, defaultMessage: () => message } });
 }
