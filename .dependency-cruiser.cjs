@@ -12,20 +12,26 @@ const LEVELS = [
   ['public/grant.ts'],
   ['grants', 'openapi'],
   ['cli', 'app.module.ts', 'bootstrap.ts', 'main.ts', 'cli.ts', 'welcome.ts'],
+  ['testing', 'public/testing.ts'],
 ];
-/** The top level is one house: its parts may know each other. */
-const TOP = LEVELS.length - 1;
+/** The two levels at the top are one house each: their parts may know each other. */
+const HOUSES = LEVELS.slice(-2);
+/** What runs in tests alone, and the development packages that it may want there (optional peers in package.json). */
+const TESTING = path(LEVELS.at(-1));
+const TEST_PACKAGES = '(^|/)node_modules/(vitest|ajv|ajv-formats)/';
 
-const path = (names) => `^src/(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})(/|$)`;
+function path(names) {
+  return `^src/(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})(/|$)`;
+}
 
-const levelRules = LEVELS.slice(0, TOP).flatMap((folders, level) => [
+const levelRules = LEVELS.slice(0, -1).flatMap((folders, level) => [
   {
     name: `level-${level}-points-down`,
     severity: 'error',
     from: { path: path(folders) },
     to: { path: path(LEVELS.slice(level + 1).flat()) },
   },
-  ...folders.map((folder) => ({
+  ...(HOUSES.includes(folders) ? [] : folders).map((folder) => ({
     name: `${folder}-does-not-know-its-neighbours`,
     severity: 'error',
     from: { path: path([folder]) },
@@ -64,8 +70,14 @@ module.exports = {
     {
       name: 'no-development-packages-in-the-service',
       severity: 'error',
-      from: { path: '^src' },
-      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
+      from: { path: '^src', pathNot: TESTING },
+      to: { dependencyTypes: ['npm-dev', 'npm-peer', 'npm-no-pkg', 'npm-unknown'] },
+    },
+    {
+      name: 'few-development-packages-in-the-testing-kit',
+      severity: 'error',
+      from: { path: TESTING },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], pathNot: TEST_PACKAGES },
     },
     { name: 'resolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
   ],

@@ -8,7 +8,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.spec.ts'] } },
+      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.spec.ts'], env: { TEST_DATABASE: 'sqlite' } } },
       ...databases.map((database) => ({
         extends: true as const,
         test: { name: database, include: ['test/e2e/**/*.e2e-spec.ts'], env: { TEST_DATABASE: database } },

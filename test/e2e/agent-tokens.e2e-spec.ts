@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import {
   AgentBrowser,
   AS_BACKEND,
@@ -32,7 +33,6 @@ import {
   ACME_ORIGIN,
   ACME_SITE,
   BACKEND_SECRET,
-  type RegistryDocument,
   RIVAL,
   testRegistry,
   writeRegistry,

@@ -2,9 +2,9 @@ import type { Pool } from 'mysql2';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
+import { onMariadb } from '../../src/testing/test-database.js';
 import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { onMariadb } from '../support/test-database.js';
 import { INFO } from '../support/transfers.js';
 
 const AT_ONCE = 40;

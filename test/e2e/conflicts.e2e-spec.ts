@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { manage } from '../support/management.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 import { expectInvalidGrant, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 /** Seconds for which a table is out of reach. */

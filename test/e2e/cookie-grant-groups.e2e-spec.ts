@@ -4,6 +4,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import type { SqlClient } from '../../src/platform/database/sql-client.js';
+import { createTestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { cookieValue, expectNobodyMade, identitiesOf, secretOf } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
@@ -21,7 +22,6 @@ import {
   SHARED_SITE,
 } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
-import { createTestDatabase } from '../support/test-database.js';
 
 const NOBODY = '01890000-0000-7000-8000-000000000000';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { agentTokenBody, bearer, claimsOf, FORM, mintAgentToken, refresh } from '../support/agents.js';
 import { basic } from '../support/basic.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
@@ -24,7 +25,6 @@ import {
 } from '../support/registry.js';
 import { type Answer, request, startTestService, type TestService } from '../support/service.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 import {
   agentTokenPair,
   authorizationCode,

@@ -3,13 +3,13 @@ import { ForbiddenException, Get, ImATeapotException, Module, Post, Res } from '
 import type { Response } from 'express';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PublicController } from '../../src/platform/http/surfaces.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE, MALFORMED } from '../support/expect-error.js';
 import { exchange, RawConnection, rawRequest } from '../support/raw-http.js';
 import { ACME, ACME_NO_COOKIES, ACME_ORIGIN, SHARED, SHARED_SITE } from '../support/registry.js';
 import { type Answer, request, startTestService, type TestService } from '../support/service.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 
 const SECRET = 'MARKED-secret-of-the-cause';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';

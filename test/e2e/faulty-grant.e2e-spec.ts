@@ -1,12 +1,12 @@
 import { Module, type Type } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import { createTestDatabase } from '../../src/testing/test-database.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
 import { registryWithDraw } from '../support/lotto-grant/draw.js';
 import { LottoBody } from '../support/lotto-grant/lotto.body.js';
 import { LottoGrantModule } from '../support/lotto-grant/lotto-grant.module.js';
 import { startTestService } from '../support/service.js';
-import { createTestDatabase } from '../support/test-database.js';
 
 /** What validates nothing is no body class. */
 class LottoTicket {

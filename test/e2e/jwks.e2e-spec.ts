@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateKey, type PublicJwk } from '../../src/access-token/key-set.js';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { ACME, ACME_ORIGIN, ACME_SITE } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 
 const JWKS = '/.well-known/jwks.json';
 

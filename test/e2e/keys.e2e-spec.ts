@@ -6,11 +6,11 @@ import { createLocalJWKSet, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rotated, withoutKey } from '../../src/access-token/key-rotation.js';
 import { generateKey, type PrivateJwk, type PrivateKeySet } from '../../src/access-token/key-set.js';
+import { onMariadb } from '../../src/testing/test-database.js';
 import { AgentBrowser, FOR_TOKEN } from '../support/agents.js';
 import { runCli } from '../support/processes.js';
 import { ACME, ACME_SITE, testRegistry, writeRegistry } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { onMariadb } from '../support/test-database.js';
 
 const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
 const SLOW = { timeout: 60_000 };

@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os';
 import { All, Controller, Get, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ManagementController, PublicController } from '../../src/platform/http/surfaces.js';
+import { createTestDatabase, onMariadb } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { freePort } from '../support/free-port.js';
@@ -9,7 +10,6 @@ import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME } from '../support/registry.js';
 import { request, startTestService, type TestService } from '../support/service.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
-import { createTestDatabase, onMariadb } from '../support/test-database.js';
 
 const answer = () => ({ reached: true });
 

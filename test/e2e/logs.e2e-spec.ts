@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import {
   AgentBrowser,
   AS_BACKEND,
@@ -21,7 +22,6 @@ import { environmentOf, PORTS, type ServiceProcess, startServiceProcess, TestPro
 import { RawConnection } from '../support/raw-http.js';
 import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/registry.js';
 import { request, startTestService, type TestService } from '../support/service.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const SLOW = { timeout: 60_000 };

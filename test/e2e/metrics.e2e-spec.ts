@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onMariadb } from '../../src/testing/test-database.js';
 import { AgentBrowser, bearer, codeOf, exchangeCode, implicitToken } from '../support/agents.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management.js';
 import { ACME_AGENT } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { onMariadb } from '../support/test-database.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const SAMPLE =

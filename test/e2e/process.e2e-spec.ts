@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readKeySet } from '../../src/access-token/key-set.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { environmentOf, PORTS, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
@@ -12,7 +13,6 @@ import { RawConnection } from '../support/raw-http.js';
 import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/registry.js';
 import { request } from '../support/service.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 
 /** Starting a process takes a second of a core, and other tests want it too. */
 const SLOW = { timeout: 90_000 };

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { AS_BACKEND, agentTokenBody, BACKEND_CALLBACK, bearer, refresh } from '../support/agents.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
@@ -9,7 +10,6 @@ import type { ServiceProcess } from '../support/processes.js';
 import { OPENING, race, times, WAYS, winnerOf, winnersOf } from '../support/races.js';
 import { type Answer, request, startTestService, type TestService } from '../support/service.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 import {
   authorizationCode,
   expectInvalidGrant,

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 
 /** The address that README.md writes; the test's service has another port. */
 const AUTH_URL = 'http://localhost:3000';

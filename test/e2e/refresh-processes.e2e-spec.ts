@@ -2,11 +2,11 @@ import { DataSource, IsNull } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
+import { onMariadb } from '../../src/testing/test-database.js';
 import { AS_BACKEND } from '../support/agents.js';
 import { startPod } from '../support/pods.js';
 import type { ServiceProcess } from '../support/processes.js';
 import { request, startTestService, type TestService } from '../support/service.js';
-import { onMariadb } from '../support/test-database.js';
 import { agentTokenPair, expectInvalidGrant } from '../support/transfers.js';
 
 const WAYS = 12;

@@ -14,11 +14,11 @@ import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { Organization } from '../../src/registry/organization.entity.js';
 import { RegistryRevision } from '../../src/registry/registry-revision.entity.js';
 import { ResourceServer } from '../../src/registry/resource-server.entity.js';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { type Grant, GrantBody, type Granted, GrantType } from '../../src/token/grant.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, RIVAL, testRegistry } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 
 class RaffleSettings {
   @IsInt()

@@ -5,10 +5,10 @@ import { loadConfiguration } from '../../src/platform/configuration/load-configu
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../../src/platform/database/migrate.js';
 import { Registry } from '../../src/registry/registry.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { environmentOf } from '../support/processes.js';
 import { testRegistry } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 
 async function tablesOf(dataSource: DataSource): Promise<string[]> {
   const rows: { name: string }[] = await dataSource.query(

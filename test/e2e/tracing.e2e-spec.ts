@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import { createTestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { environmentOf, startServiceProcess } from '../support/processes.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { createTestDatabase } from '../support/test-database.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 interface Span {

@@ -1,7 +1,7 @@
+import { MARK } from '../../src/testing/fuzz/hostile-values.js';
 import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/registry.js';
 import { ADMIN_TOKEN, RESOURCE_SERVER } from './cast.js';
 import { type FuzzRequest, headerOf } from './fuzz-request.js';
-import { MARK } from './hostile-values.js';
 import { type Reply, replyCookies, replyHeader } from './reply.js';
 
 /** The statuses of each error (contract, section 6). */

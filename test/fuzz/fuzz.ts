@@ -1,4 +1,4 @@
-import type { AnswersDocument } from '../support/documented-answers.js';
+import type { AnswersDocument } from '../../src/testing/documented-answers.js';
 import { startFuzzedService } from './fuzzed-service.js';
 import { Health } from './health.js';
 import type { OpenApi } from './operations.js';

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createTestDatabase } from '../../src/testing/test-database.js';
 import { freePort } from '../support/free-port.js';
 import { environmentOf, PORTS, runCli, TestProcess } from '../support/processes.js';
 import {
@@ -12,7 +13,6 @@ import {
   testRegistry,
   writeRegistry,
 } from '../support/registry.js';
-import { createTestDatabase } from '../support/test-database.js';
 import { ADMIN_TOKEN, RESOURCE_SERVER } from './cast.js';
 
 /** A process of the built service that is there to be fuzzed. */

@@ -1,8 +1,8 @@
-import { flippedBit } from './body-mutations.js';
+import { flippedBit } from '../../src/testing/fuzz/body-mutations.js';
+import { hostileName, hostileText, MARK, mutatedText } from '../../src/testing/fuzz/hostile-values.js';
+import type { Random } from '../../src/testing/fuzz/random.js';
 import { type FuzzRequest, headerOf, setHeader } from './fuzz-request.js';
 import { AUTHORIZATIONS, MEANINGFUL } from './header-values.js';
-import { hostileName, hostileText, MARK, mutatedText } from './hostile-values.js';
-import type { Random } from './random.js';
 import { forgedToken } from './tokens.js';
 import type { CookiePair, World } from './world.js';
 

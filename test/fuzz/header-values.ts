@@ -1,4 +1,4 @@
-import { MARK } from './hostile-values.js';
+import { MARK } from '../../src/testing/fuzz/hostile-values.js';
 
 /** Values that mean something to somebody, by the names of their fields. */
 export const MEANINGFUL: Record<string, string[]> = {

@@ -1,8 +1,8 @@
-import { formOf, jsonOf, mutateBytes, mutateFields } from './body-mutations.js';
+import { formOf, jsonOf, mutateBytes, mutateFields } from '../../src/testing/fuzz/body-mutations.js';
+import type { Random } from '../../src/testing/fuzz/random.js';
 import { type FuzzRequest, setHeader } from './fuzz-request.js';
 import { mutateAuthorization, mutateCookies, mutateHeader } from './header-mutations.js';
 import type { Operation } from './operations.js';
-import type { Random } from './random.js';
 import { type Draft, rightRequest } from './right-request.js';
 import { mutatedPath, strangeQuery } from './target-mutations.js';
 import type { World } from './world.js';

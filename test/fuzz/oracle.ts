@@ -1,7 +1,7 @@
-import { type DescribedAnswer, type DocumentedAnswers } from '../support/documented-answers.js';
+import { type DescribedAnswer, type DocumentedAnswers } from '../../src/testing/documented-answers.js';
+import { INJECTED_HEADER, MARKUP } from '../../src/testing/fuzz/hostile-values.js';
 import { faultOfError } from './error-rules.js';
 import { type FuzzRequest, headerOf, type Port } from './fuzz-request.js';
-import { INJECTED_HEADER, MARKUP } from './hostile-values.js';
 import type { Operation } from './operations.js';
 import { Ownership } from './ownership.js';
 import { SMUGGLED_ID } from './raw-shapes.js';

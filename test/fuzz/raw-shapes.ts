@@ -1,4 +1,4 @@
-import type { Random } from './random.js';
+import type { Random } from '../../src/testing/fuzz/random.js';
 
 /** A request that must never be answered: it stands where only a confused server takes it for one. */
 export const SMUGGLED_ID = 'fz-smuggled-request';

@@ -1,14 +1,12 @@
+import type { Fields } from '../../src/testing/fuzz/body-mutations.js';
+import type { Random } from '../../src/testing/fuzz/random.js';
 import { basic } from '../support/basic.js';
 import { ACME_BACKEND, BACKEND_SECRET } from '../support/registry.js';
 import { ADMIN_TOKEN, BACKEND_ROLE, CAST, RESOURCE_SERVER } from './cast.js';
 import { type FuzzRequest, setHeader } from './fuzz-request.js';
 import type { Operation, Schema } from './operations.js';
-import type { Random } from './random.js';
 import { listOf, rightValue, type Scene } from './right-values.js';
 import type { Browser, World } from './world.js';
-
-/** A parameter and its value; a list, since a name may come twice. */
-export type Fields = [name: string, value: unknown][];
 
 /** A request that is right, in parts that can still be changed. */
 export interface Draft {

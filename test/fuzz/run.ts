@@ -1,11 +1,11 @@
-import { type AnswersDocument, DocumentedAnswers } from '../support/documented-answers.js';
+import { type AnswersDocument, DocumentedAnswers } from '../../src/testing/documented-answers.js';
+import { Random } from '../../src/testing/fuzz/random.js';
 import { bytesOf, endsItsConnection, type FuzzRequest, setHeader } from './fuzz-request.js';
 import { harvest } from './harvest.js';
 import { mutatedRequest } from './mutations.js';
 import { type OpenApi, type Operation, operationsOf } from './operations.js';
 import { Oracle } from './oracle.js';
 import { exchangeBytes, PAUSE_OF_FRAGMENTS } from './own-connection.js';
-import { Random } from './random.js';
 import { rawShape } from './raw-shapes.js';
 import { replyHeader } from './reply.js';
 import { SharedConnection } from './shared-connection.js';

@@ -1,5 +1,5 @@
-import { hostileText, MARK, wellFormed } from './hostile-values.js';
-import type { Random } from './random.js';
+import { hostileText, MARK, wellFormed } from '../../src/testing/fuzz/hostile-values.js';
+import type { Random } from '../../src/testing/fuzz/random.js';
 
 const SEGMENTS = [
   '..',

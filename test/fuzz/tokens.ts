@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
-import { flipped, hostileText, MARK } from './hostile-values.js';
-import type { Random } from './random.js';
+import { flipped, hostileText, MARK } from '../../src/testing/fuzz/hostile-values.js';
+import type { Random } from '../../src/testing/fuzz/random.js';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const OWN_KEY = publicKey.export({ format: 'jwk' });

@@ -1,4 +1,4 @@
-import type { Random } from './random.js';
+import type { Random } from '../../src/testing/fuzz/random.js';
 
 /** The last things of a kind that the service has given, and that later requests may use. */
 class Pool<Item> {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { AgentTokens } from '../../src/agent-auth/agent-tokens.js';
 import { Agents } from '../../src/registry/agents.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import {
   ACME_AGENT,
   ACME_BACKEND,
@@ -12,7 +13,6 @@ import {
   BACKEND_SECRET,
   PUBLIC_ORIGIN,
   PUBLIC_SITE,
-  type RegistryDocument,
   writeRegistry,
 } from './registry.js';
 import { type Answer, request, type TestService } from './service.js';

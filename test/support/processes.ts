@@ -1,8 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { writeKeySet } from './keys.js';
-import type { TestDatabase } from './test-database.js';
+import { writeKeySet } from '../../src/testing/keys.js';
+import type { TestDatabase } from '../../src/testing/test-database.js';
 
 const DIST = join(import.meta.dirname, '../../dist');
 

@@ -1,5 +1,4 @@
-import { writeFileSync } from 'node:fs';
-import { stringify } from 'yaml';
+import { type RegistryDocument, writeRegistryFile } from '../../src/testing/registry-file.js';
 
 /** The cast of the tests: two organizations that know nothing of each other, and their applications. */
 export const ACME = '390e44e6-f1e6-4368-86dd-b74514508c2e';
@@ -26,13 +25,6 @@ export const PUBLIC_ORIGIN = 'https://widget.example';
 export const ACME_AGENT = { email: 'agent@acme.example', password: 'correct horse battery staple' };
 export const RIVAL_AGENT = { email: 'agent@rival.example', password: 'another long pass phrase' };
 export const BACKEND_SECRET = 'backend-secret-with-enough-entropy';
-
-export interface RegistryDocument {
-  organizations?: object[];
-  clients?: object[];
-  resource_servers?: object[];
-  agents?: object[];
-}
 
 export function testRegistry(): Required<RegistryDocument> {
   return {
@@ -116,6 +108,5 @@ export function testRegistry(): Required<RegistryDocument> {
 }
 
 export function writeRegistry(path: string, registry: RegistryDocument = testRegistry()): string {
-  writeFileSync(path, stringify(registry));
-  return path;
+  return writeRegistryFile(path, registry);
 }

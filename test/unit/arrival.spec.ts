@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { arrivalOf, noteArrival, noteConnection } from '../../src/platform/http/arrival.js';
-import { MovingClock } from '../support/moving-clock.js';
+import { MovingClock } from '../../src/testing/moving-clock.js';
 
 const NOON = Date.UTC(2097, 0, 2, 12);
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 
-/** An empty database of a test's own, on the kind of server that the test project names. */
+/** An empty database of a test's own. */
 export interface TestDatabase {
   url: string;
   /** A folder that goes when the database goes. */
@@ -12,15 +12,19 @@ export interface TestDatabase {
   remove(): Promise<void>;
 }
 
-export const onMariadb = process.env.TEST_DATABASE === 'mariadb';
+const { TEST_DATABASE, TEST_DATABASE_URL } = process.env;
 
+/** A server where the environment names one; a project of tests may want the embedded database all the same. */
+export const onMariadb = Boolean(TEST_DATABASE_URL) && TEST_DATABASE !== 'sqlite';
+
+/** On the server of TEST_DATABASE_URL, whose account may create databases; else SQLite in a temporary folder. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });
   if (!onMariadb) {
     return { url: `sqlite:${join(folder, 'test.sqlite')}`, folder, remove: async () => removeFolder() };
   }
-  const server = new URL(process.env.TEST_DATABASE_URL as string);
+  const server = new URL(TEST_DATABASE_URL as string);
   const name = `test_${randomBytes(8).toString('hex')}`;
   await onServer(server, `CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
   const remove = async () => {

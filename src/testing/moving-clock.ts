@@ -1,4 +1,4 @@
-import { Clock } from '../../src/platform/clock.js';
+import { Clock } from '../platform/clock.js';
 
 /** The clock of the tests: goes with the real one, from wherever it was moved to. */
 export class MovingClock extends Clock {

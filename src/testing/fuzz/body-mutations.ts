@@ -1,6 +1,8 @@
 import { hostileName, hostileText, hostileValue, MARK, mutatedText, wellFormed } from './hostile-values.js';
 import type { Random } from './random.js';
-import type { Fields } from './right-request.js';
+
+/** A parameter and its value; a list, since a name may come twice. */
+export type Fields = [name: string, value: unknown][];
 
 const KINDS = {
   drop: 3,

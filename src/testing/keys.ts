@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { generateKey } from '../../src/access-token/key-set.js';
+import { generateKey } from '../access-token/key-set.js';
 
 /** A key set in a file, made once for all services that share the folder. It signs since yesterday. */
 export function writeKeySet(path: string): string {

@@ -1,0 +1,39 @@
+/** Calls a service by the address of its public port. */
+export interface Caller {
+  url: string;
+  /** Sends a POST; an object as JSON, a text as it is. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  send(method: string, path: string, headers?: Record<string, string>): Promise<Answer>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** The `Set-Cookie` lines. */
+  cookies: string[];
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it
+  body: any;
+}
+
+export function callerOf(url: string): Caller {
+  return {
+    url,
+    post: (path, body, headers = {}) =>
+      request(url + path, { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    send: (method, path, headers = {}) => request(url + path, { method, headers }),
+  };
+}
+
+export async function request(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, { redirect: 'manual', ...init });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== '';
+  return {
+    status: response.status,
+    headers: response.headers,
+    cookies: response.headers.getSetCookie(),
+    text,
+    body: isJson ? JSON.parse(text) : undefined,
+  };
+}

@@ -1,0 +1,60 @@
+import type { RegistryDocument } from './registry-file.js';
+
+/** The organization that the kit asks for, one that knows nothing of it, and one whose groups share one identity. */
+export const HOME = '1f0f7f6e-6c1c-4f43-9d0e-5d3d0f2b7a01';
+export const FOREIGN = '2a7be6c9-0b5e-4c39-8a55-9b8f1f6f5b02';
+export const SHARED = '3c1d9a4e-7d22-4e1b-b0a7-4f6f3f9d8c03';
+
+export const SITE = 'kit-site';
+export const ORIGIN = 'https://kit.example';
+/** May use no grant at all. */
+export const UNLISTED_SITE = 'kit-unlisted-site';
+/** Of which the registry says nothing under `grants`. */
+export const BARE_SITE = 'kit-bare-site';
+/** A public application: every organization may use it. */
+export const PUBLIC_SITE = 'kit-public-site';
+export const FOREIGN_SITE = 'kit-foreign-site';
+export const FOREIGN_ORIGIN = 'https://foreign.example';
+export const SHARED_SITE = 'kit-shared-site';
+
+/** What the registry says under `grants` of clients and organizations, by the names of grants. */
+export interface KitSettings {
+  client?: Record<string, object>;
+  organization?: Record<string, object>;
+}
+
+/** Organizations and applications that differ in what they may do. */
+export function kitRegistry({ client = {}, organization = {} }: KitSettings = {}): Required<RegistryDocument> {
+  const ofOrganization = { grants: organization };
+  const site = { client_type: 'web', scopes: ['customers:own'], grants: client };
+  const ofHome = { ...site, organization_id: HOME, redirect_uris: [`${ORIGIN}/`] };
+  return {
+    organizations: [
+      { id: HOME, name: 'Home', license: { chat_between_groups: false }, ...ofOrganization },
+      { id: FOREIGN, name: 'Foreign', license: { chat_between_groups: false }, ...ofOrganization },
+      { id: SHARED, name: 'Shared', ...ofOrganization },
+    ],
+    clients: [
+      { client_id: SITE, name: 'Site', ...ofHome },
+      { client_id: UNLISTED_SITE, name: 'Site without grants', ...ofHome, grant_types: [] },
+      { client_id: BARE_SITE, name: 'Site without settings', ...ofHome, grants: {} },
+      { client_id: PUBLIC_SITE, name: 'Widget', ...site, redirect_uris: ['https://widget.example/'] },
+      {
+        client_id: FOREIGN_SITE,
+        name: 'Foreign site',
+        ...site,
+        organization_id: FOREIGN,
+        redirect_uris: [`${FOREIGN_ORIGIN}/`],
+      },
+      {
+        client_id: SHARED_SITE,
+        name: 'Shared site',
+        ...site,
+        organization_id: SHARED,
+        redirect_uris: ['https://shared.example/'],
+      },
+    ],
+    resource_servers: [],
+    agents: [],
+  };
+}
