@@ -32,6 +32,6 @@ const PAGE = [Authorizer, Consents, PageAnswers];
   imports: [TypeOrmModule.forFeature([Consent]), PassportModule, RegistryModule, AccessTokenModule, OneTimeCodeModule],
   controllers: [AuthorizeController, SessionController, AgentTokenController],
   providers: [AgentTokens, AgentTokenEndpoint, ...BEARER, ...SESSION, ...PAGE],
-  exports: [AgentTokens, BearerGuard],
+  exports: [AgentTokens, BearerGuard, BearerStrategy],
 })
 export class AgentAuthModule {}

@@ -3,6 +3,7 @@ import { AuthGuard } from '@nestjs/passport';
 import type { Request } from 'express';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import type { Principal } from '../principal.js';
+import { BearerStrategy } from './bearer.strategy.js';
 
 /** What the strategy sees of a request: passport-http-bearer would take a token from the body or the query as well. */
 class BearerHeader {
@@ -30,7 +31,11 @@ declare module 'express-serve-static-core' {
 
 /** Lets in a request whose `Authorization` header carries a valid bearer, and nothing else (RFC 6750 section 2.1). */
 @Injectable()
-export class BearerGuard extends AuthGuard('bearer') {
+export class BearerGuard extends AuthGuard() {
+  constructor(strategy: BearerStrategy) {
+    super({ defaultStrategy: strategy.name });
+  }
+
   override getRequest(context: ExecutionContext): BearerHeader {
     return new BearerHeader(context.switchToHttp().getRequest());
   }

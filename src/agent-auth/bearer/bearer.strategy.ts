@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { PassportStrategy } from '@nestjs/passport';
+import passport from 'passport';
 import { Strategy } from 'passport-http-bearer';
 import { AccessTokens } from '../../access-token/access-tokens.js';
 import { Denylist } from '../../access-token/denylist.js';
@@ -11,12 +13,16 @@ import { ForeignTokens } from './foreign-tokens.js';
 /** The one way in for a bearer, of an agent or a customer (specification, section 5). */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
+  /** Passport knows strategies by name for the whole process; of two services in one, as in a test, each has its own. */
+  override readonly name = `bearer-${randomUUID()}`;
+
   constructor(
     private readonly tokens: AccessTokens,
     private readonly denylist: Denylist,
     private readonly foreign: ForeignTokens,
   ) {
     super();
+    passport.use(this.name, this);
   }
 
   /** @throws OAuthError `invalid_token` */
