@@ -38,6 +38,8 @@ export class GrantGuard implements CanActivate {
     const sent = fixed === undefined ? body : { ...body, grant_type: fixed };
     const grant = this.grants.named(sent.grant_type);
     noteRequest({ grant: grant.name });
+    if (request.params.group_id !== undefined && !grant.groups)
+      throw OAuthError.invalidRequest('grant_type: not at the address of a group');
     request.asked = { grant, sent, arrivedAt: arrivalOf(request, this.clock) };
     if (grant.agentScope !== undefined) await this.admitAgent(context, request, grant.agentScope);
     return true;

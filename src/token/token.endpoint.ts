@@ -133,9 +133,8 @@ export class TokenEndpoint {
 }
 
 /** The parameters with the organization of the address, which the body may repeat but not contradict. */
-function withAddress({ grant, sent, address }: TokenRequest): Record<string, unknown> {
+function withAddress({ sent, address }: TokenRequest): Record<string, unknown> {
   if (!address) return sent;
-  if (!grant.groups) throw OAuthError.invalidRequest('grant_type: not at the address of a group');
   if (!GROUP.test(address.groupId))
     throw OAuthError.invalidRequest('group_id: must be 1 to 64 letters, digits, _ or -');
   const { organization_id = address.organizationId } = sent;
