@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OPENING, race } from '../../src/testing/race.js';
 import { type Cluster, type ClusterPod, othersOf, startCluster } from '../support/cluster.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { figure } from '../support/figures.js';
 import { expectAway, untilServing } from '../support/outages.js';
-import { OPENING, race, times, winnersOf } from '../support/races.js';
+import { times, winnersOf } from '../support/races.js';
 import type { Answer } from '../support/service.js';
 import {
   expectInvalidGrant,

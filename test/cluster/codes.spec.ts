@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OPENING, race } from '../../src/testing/race.js';
 import { type Cluster, conflictsOf, startCluster } from '../support/cluster.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { figure, LongestWait } from '../support/figures.js';
-import { OPENING, race, times, winnerOf } from '../support/races.js';
+import { times, winnerOf } from '../support/races.js';
 import { infoStatus, newCustomer, redeemBody, transferToken } from '../support/transfers.js';
 
 const CODES = 1000;

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { AgentTokenGrant } from '../../src/grants/agent-token/agent-token.grant.js';
+import { describeGrant } from '../../src/public/testing.js';
 import {
   AgentBrowser,
   agentTokenBody,
@@ -62,6 +64,8 @@ beforeEach(async () => {
   ofRival = await mintAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
 });
 afterAll(() => service?.stop());
+
+describeGrant(AgentTokenGrant, { valid: () => ({ response_type: 'token' }) });
 
 describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
   const ask = (body: object = {}, headers: Record<string, string> = bearer(ofAcme)) =>

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { CookieGrant } from '../../src/grants/cookie/cookie.grant.js';
+import { describeGrant } from '../../src/public/testing.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { cookieValue, expectNobodyMade, identitiesOf, pairOf, secretOf } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
@@ -34,6 +36,8 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
+
+describeGrant(CookieGrant, { valid: () => ({ response_type: 'token' }) });
 
 describe('4.1 cookie grant: new or existing customer', () => {
   it('creates a customer for a request without identity cookies and answers with the fields of 2.2', async () => {

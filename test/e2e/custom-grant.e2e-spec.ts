@@ -2,11 +2,13 @@ import { Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AccessTokens } from '../../src/access-token/access-tokens.js';
 import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import { describeGrant } from '../../src/public/testing.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
 import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { lottoBody, NO_DRAW, ONLY_COOKIES, ONLY_LOTTO, registryWithDraw } from '../support/lotto-grant/draw.js';
 import { LottoBody } from '../support/lotto-grant/lotto.body.js';
+import { LottoGrant } from '../support/lotto-grant/lotto.grant.js';
 import { LottoGrantModule } from '../support/lotto-grant/lotto-grant.module.js';
 import { ACME, ACME_ORIGIN, ACME_SITE, RIVAL, RIVAL_ORIGIN } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
@@ -30,6 +32,12 @@ class OfficeGrant implements Grant<GrantBody, AgentPrincipal> {
 
 @Module({ providers: [ClubGrant, OfficeGrant] })
 class OtherGrantsModule {}
+
+describeGrant(LottoGrant, {
+  modules: [LottoGrantModule],
+  settings: { client: { winning_ticket: '123456', prize: 'a bicycle' } },
+  valid: () => ({ ticket: '123456' }),
+});
 
 describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
   let service: TestService;

@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { IdentityTokenGrant } from '../../src/grants/identity-token/identity-token.grant.js';
+import { describeGrant } from '../../src/public/testing.js';
 import { Purge } from '../../src/purge/purge.js';
 import {
   agentTokenBody,
@@ -70,6 +72,14 @@ const expectNotBurned = async (code: string, more: object = {}) => {
 };
 const erase = (entityId: string) =>
   request(`${service.managementUrl}/admin/identities/${entityId}`, { method: 'DELETE', headers: bearer(ADMIN_TOKEN) });
+
+describeGrant(IdentityTokenGrant, {
+  valid: async ({ service, clientId, newCustomer }) => {
+    const { accessToken } = await newCustomer();
+    return { code: await transferToken(service, accessToken, { client_id: clientId }) };
+  },
+  singleUse: true,
+});
 
 describe('4.5 the exchange of a transfer token', () => {
   it('answers with exactly the fields of 4.5, for the customer it was made for, and sets no cookie', async () => {

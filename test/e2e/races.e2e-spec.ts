@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OPENING, race, WAYS } from '../../src/testing/race.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { AS_BACKEND, agentTokenBody, BACKEND_CALLBACK, bearer, refresh } from '../support/agents.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
 import { startPod } from '../support/pods.js';
 import type { ServiceProcess } from '../support/processes.js';
-import { OPENING, race, times, WAYS, winnerOf, winnersOf } from '../support/races.js';
+import { times, winnerOf, winnersOf } from '../support/races.js';
 import { type Answer, request, startTestService, type TestService } from '../support/service.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import {

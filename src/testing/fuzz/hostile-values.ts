@@ -17,7 +17,7 @@ const PROTOTYPE_NAMES = [
   '__defineGetter__',
 ];
 
-const TEXTS: readonly string[] = [
+export const STRANGE_TEXTS: readonly string[] = [
   ...[
     '',
     ' ',
@@ -77,11 +77,11 @@ const SIZES = [43, 64, 128, 129, 255, 256, 1_000, 1_025, 2_001, 8_193, 15_000];
 const NUMBERS = [0, -0, -1, 1, 1.5, 1e21, -1e308, 2 ** 31, 2 ** 53, 2 ** 63];
 
 export function hostileName(random: Random): string {
-  return random.chance(0.6) ? random.pick(PROTOTYPE_NAMES) : random.pick(TEXTS);
+  return random.chance(0.6) ? random.pick(PROTOTYPE_NAMES) : random.pick(STRANGE_TEXTS);
 }
 
 export function hostileText(random: Random): string {
-  if (random.chance(0.8)) return random.pick(TEXTS);
+  if (random.chance(0.8)) return random.pick(STRANGE_TEXTS);
   return random
     .pick([MARK, 'a', '0', '€', '\0', '%41', '\\', '"', '../'])
     .repeat(random.pick(SIZES))
@@ -95,8 +95,8 @@ export function hostileValue(random: Random): unknown {
   if (kind === 'number') return random.pick(NUMBERS);
   if (kind === 'null') return null;
   if (kind === 'boolean') return random.chance(0.5);
-  if (kind === 'array') return Array.from({ length: random.pick([0, 1, 2, 300]) }, () => random.pick(TEXTS));
-  if (kind === 'object') return withOwn(hostileName(random), random.pick(TEXTS));
+  if (kind === 'array') return Array.from({ length: random.pick([0, 1, 2, 300]) }, () => random.pick(STRANGE_TEXTS));
+  if (kind === 'object') return withOwn(hostileName(random), random.pick(STRANGE_TEXTS));
   return nested(random.pick([5, 14, 15, 16, 17, 100, 2_000]), random.chance(0.5));
 }
 
@@ -119,7 +119,7 @@ export function mutatedText(text: string, random: Random): string {
   if (kind === 'grow') return text + random.pick(['a', '0', ' ', '=', '/', '.', '\0', '%00', '#', '?']);
   if (kind === 'double') return text + text;
   if (kind === 'case') return text === text.toUpperCase() ? text.toLowerCase() : text.toUpperCase();
-  if (kind === 'insert') return text.slice(0, at) + random.pick(TEXTS) + text.slice(at);
+  if (kind === 'insert') return text.slice(0, at) + random.pick(STRANGE_TEXTS) + text.slice(at);
   if (kind === 'drop') return text.slice(0, at) + text.slice(at + 1);
   if (kind === 'encoded') return encodeURIComponent(wellFormed(text));
   return hostileText(random);

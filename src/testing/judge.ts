@@ -1,0 +1,95 @@
+import { createLocalJWKSet, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
+import { Identities } from '../identity/identities.js';
+import type { DeclaredGrant } from '../token/grant.js';
+import { type Answer, request } from './caller.js';
+import type { TestHouse } from './house.js';
+import { faultOfRefusal } from './refusal.js';
+import { secretsIn, tells } from './secrets.js';
+
+/** A request, as far as its answer depends on it. */
+export interface Asked {
+  /** The parameters; `undefined` where it is not sure what they are. */
+  body?: Record<string, unknown> | undefined;
+  /** The organization in the address. */
+  organizationId?: string | undefined;
+}
+
+const FIELDS = ['access_token', 'entity_id', 'expires_in', 'token_type'];
+const CLAIMS = ['aud', 'client_id', 'exp', 'iat', 'iss', 'jti', 'organization_id', 'sub'];
+const AUTH_URL = 'https://auth.example';
+
+/** What holds of every answer to every request for a grant, whichever rule has sent it. */
+export class Judge {
+  private keys: JSONWebKeySet | undefined;
+
+  constructor(
+    private readonly house: TestHouse,
+    private readonly declared: DeclaredGrant,
+  ) {}
+
+  /** What is wrong about an answer; `undefined` when nothing is. */
+  async faultOf(answer: Answer, asked: Asked = {}): Promise<string | undefined> {
+    const { status, headers } = answer;
+    if (status >= 500) return `answered with ${status}`;
+    if (!headers.get('content-type')?.startsWith('application/json')) return 'an answer that is not JSON';
+    if (headers.get('cache-control') !== 'no-store') return 'an answer that may be stored';
+    if (headers.get('x-content-type-options') !== 'nosniff') return 'an answer without nosniff';
+    if (!headers.get('x-request-id')) return 'an answer without X-Request-Id';
+    return status === 200 ? this.faultOfToken(answer, asked) : this.faultOfRefusal(answer, asked);
+  }
+
+  /** The claims of a token that is what contract 3 says, checked as any resource server would. */
+  async claimsOf(accessToken: string): Promise<JWTPayload> {
+    const { service } = this.house;
+    this.keys ??= (await request(`${service.url}/.well-known/jwks.json`, {})).body as JSONWebKeySet;
+    const [region, jws = '', ...more] = accessToken.split(':');
+    if (!region || more.length > 0) throw new Error('an access token that is not REGION:JWS');
+    const { payload } = await jwtVerify(jws, createLocalJWKSet(this.keys), {
+      issuer: AUTH_URL,
+      audience: 'customer-api',
+      typ: 'at+jwt',
+      algorithms: ['ES256'],
+      currentDate: new Date(service.clock.now()),
+    });
+    return payload;
+  }
+
+  private async faultOfToken({ body }: Answer, asked: Asked): Promise<string | undefined> {
+    const { responds = [] } = this.declared;
+    const fields = [...FIELDS, ...responds].sort().join(', ');
+    const answered = Object.keys(body).sort().join(', ');
+    if (answered !== fields) return `an answer with ${answered}; declared: ${fields}`;
+    const { entity_id: entityId, expires_in, token_type, access_token } = body;
+    if (typeof entityId !== 'string' || entityId === '') return `entity_id is ${JSON.stringify(entityId)}, not a text`;
+    if (token_type !== 'Bearer') return 'a token_type that is not Bearer';
+    const claims = await this.claimsOf(access_token);
+    const { sub, organization_id, client_id, iat = 0, exp = 0 } = claims;
+    if (Object.keys(claims).sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
+    if (sub !== entityId) return 'a token for another customer than entity_id';
+    if (exp - iat !== expires_in) return 'expires_in is not the life of the token';
+    const asks = asked.body?.organization_id ?? asked.organizationId ?? this.house.organizationId;
+    if (organization_id !== asks) return `a token of the organization ${organization_id}; asked: ${asks}`;
+    if (asked.body && client_id !== asked.body.client_id) return `a token of the client ${client_id}`;
+    for (const [field, value] of Object.entries({ organization_id, client_id })) {
+      if (field in body && body[field] !== value) return `${field} is not that of the token`;
+    }
+    const isKnown = await this.house.service.application.get(Identities).exists(entityId, organization_id as string);
+    return isKnown ? undefined : `entity_id is no customer of the organization: ${entityId}; make one by Identities`;
+  }
+
+  private faultOfRefusal(answer: Answer, { body: sent = {} }: Asked): string | undefined {
+    const { status, text, cookies, headers, body } = answer;
+    const fault = faultOfRefusal({ status, text, cookies, header: (name) => headers.get(name) ?? undefined });
+    if (fault !== undefined) return fault;
+    if (cookies.length > 0) return 'a refusal that sets a cookie';
+    const told = secretsIn(this.declared.body, sent).find((secret) =>
+      tells(`${body.error_hint ?? ''} ${body.error_description}`, secret),
+    );
+    if (told !== undefined) return `a refusal that tells what was sent: ${told}`;
+    const made = this.house.service.audit.find(
+      ({ event, requestId }) =>
+        requestId === body.request_id && (event === 'identity.created' || event === 'token.issued'),
+    );
+    return made && `a refusal with the audit event ${made.event}`;
+  }
+}

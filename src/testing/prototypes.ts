@@ -1,0 +1,13 @@
+const WATCHED = [Object, Array, Function, String, Number, Boolean, Promise, Map, Set, RegExp, Error].map(
+  (type) => type.prototype as object,
+);
+
+/** Notes the prototypes of the language; answers which names have come to them since. */
+export function touchedPrototypes(): () => string[] {
+  const before = WATCHED.map((prototype) => new Set(Reflect.ownKeys(prototype)));
+  return () =>
+    WATCHED.flatMap((prototype, index) => {
+      const more = Reflect.ownKeys(prototype).filter((key) => !before[index]?.has(key));
+      return more.map((key) => `${prototype.constructor.name}.prototype.${String(key)}`);
+    });
+}

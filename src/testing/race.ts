@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Answer, request } from './caller.js';
+
+/** Requests of a race, unless a test says otherwise. */
+export const WAYS = 20;
+/** Milliseconds in which a service has read the headers of all requests of a race. */
+export const OPENING = 200;
+
+/** Sends the same to all services in turn, so that all of it has come before any of it can be answered. */
+export function race(
+  services: { url: string }[],
+  path: string,
+  text: string,
+  ways = WAYS,
+  headers: Record<string, string> = {},
+): Promise<Answer[]> {
+  const opened = sleep(OPENING);
+  const send = ({ url }: { url: string }) => {
+    const body = new ReadableStream({
+      async start(stream) {
+        stream.enqueue(Buffer.from(text.slice(0, 1)));
+        await opened;
+        stream.enqueue(Buffer.from(text.slice(1)));
+        stream.close();
+      },
+    });
+    return request(url + path, { method: 'POST', headers, body, duplex: 'half' });
+  };
+  const turns = Array.from({ length: ways }, (_, index) => services[index % services.length] as { url: string });
+  return Promise.all(turns.map(send));
+}

@@ -1,0 +1,60 @@
+/** An answer, as far as the rules of a refusal look at it. */
+export interface RefusingAnswer {
+  status: number;
+  text: string;
+  /** The `Set-Cookie` lines. */
+  cookies: string[];
+  /** The value of a header; its name is in lower case. */
+  header(name: string): string | undefined;
+}
+
+/** The statuses of each error (contract, section 6). */
+const STATUSES: Record<string, number[]> = {
+  invalid_request: [400, 408, 415, 431],
+  invalid_token: [401],
+  invalid_grant: [400],
+  unauthorized_client: [400],
+  unsupported_grant_type: [400],
+  insufficient_scope: [403],
+  invalid_client: [401],
+  not_found: [404],
+  method_not_allowed: [405],
+  conflict: [409],
+  payload_too_large: [413],
+  temporarily_unavailable: [429],
+};
+const NO_HINT = ['invalid_grant', 'invalid_token'];
+const FIELDS = [
+  ...['error', 'error_description', 'error_hint'],
+  ...['oauth_exception', 'exception_description', 'request_id'],
+];
+/** What an error of a status must tell in a header. */
+const HEADERS: Record<number, string> = {
+  401: 'www-authenticate',
+  403: 'www-authenticate',
+  405: 'allow',
+  429: 'retry-after',
+};
+
+/** What is wrong about a refusal as the contract wants it, section 6; `undefined` when nothing is. */
+export function faultOfRefusal(answer: RefusingAnswer): string | undefined {
+  const { status, text, cookies, header } = answer;
+  if (cookies.some((line) => /^[^=]*c(id|st)=/.test(line))) return 'a refusal that gives an identity';
+  if (header('cache-control') !== 'no-store') return 'a refusal that may be stored';
+  const needed = HEADERS[status];
+  if (needed && !header(needed)) return `${status} without ${needed}`;
+  if (!header('content-type')?.startsWith('application/json') || text === '') return undefined;
+  return faultOfErrorBody(status, JSON.parse(text), header('x-request-id'));
+}
+
+function faultOfErrorBody(status: number, body: Record<string, unknown>, requestId?: string): string | undefined {
+  const more = Object.keys(body).find((field) => !FIELDS.includes(field));
+  if (more !== undefined) return `an error with the field ${more}`;
+  if (!STATUSES[String(body.error)]?.includes(status)) return `${body.error} with ${status}`;
+  if (body.oauth_exception !== body.error) return 'oauth_exception is not error';
+  if (typeof body.error_description !== 'string' || body.error_description === '') return 'no error_description';
+  if (body.exception_description !== body.error_description) return 'two descriptions';
+  if (body.request_id !== requestId) return 'request_id is not X-Request-Id';
+  if (NO_HINT.includes(String(body.error)) && 'error_hint' in body) return `a hint with ${body.error}`;
+  return undefined;
+}

@@ -1,0 +1,36 @@
+import type { DeclaredGrant } from '../token/grant.js';
+import type { GrantKit } from './kit.js';
+import type { Trial } from './trial.js';
+
+/** A rule of the house, and how it is tried on a grant. */
+export interface Rule {
+  /** A sentence whose subject is the grant. */
+  title: string;
+  /** @throws Error that says what breaks the rule */
+  check(trial: Trial): Promise<void>;
+}
+
+/** The rules on one matter that apply to what a grant declares. */
+export type RulesOn = (declared: DeclaredGrant, kit: GrantKit) => Rule[];
+
+/** The same for each, a few at a time; the first failure ends it. */
+export async function forEach<Item>(items: Iterable<Item>, work: (item: Item) => Promise<unknown>): Promise<void> {
+  const left = [...items];
+  const worker = async () => {
+    while (left.length > 0) await work(left.shift() as Item);
+  };
+  try {
+    await Promise.all(Array.from({ length: 8 }, worker));
+  } finally {
+    left.length = 0;
+  }
+}
+
+/** Says of a failure which of several things it is about. */
+export async function about<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new Error(`${what}: ${(error as Error).message}`, { cause: error });
+  }
+}

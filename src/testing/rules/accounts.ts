@@ -1,0 +1,44 @@
+import { request } from '../caller.js';
+import type { RulesOn } from '../rule.js';
+import type { Trial } from '../trial.js';
+
+/** What the operator learns of the grant. No grant can leave it out: the endpoint does it. */
+export const accountRules: RulesOn = ({ name, agentScope }) => [
+  {
+    title: 'is in the audit, by its name, with the customer, the client, the organization and the request',
+    async check(trial) {
+      const { headers, body } = await trial.granted(await trial.body());
+      const { sub, jti, client_id, organization_id } = await trial.judge.claimsOf(body.access_token);
+      const requestId = headers.get('x-request-id');
+      const [entry, ...more] = trial.house.service.audit.filter(
+        (each) => each.event === 'token.issued' && each.requestId === requestId,
+      );
+      if (!entry || more.length > 0) throw new Error(`${more.length + (entry ? 1 : 0)} audit events token.issued`);
+      const told = [entry.grant, entry.clientId, entry.organizationId, entry.subject?.id, entry.details?.jti];
+      const right = [name, client_id, organization_id, sub, jti];
+      if (`${told}` !== `${right}`) throw new Error(`token.issued tells ${told}; it was ${right}`);
+      const actor = agentScope === undefined ? 'customer' : 'agent';
+      if (entry.actor.kind !== actor || entry.outcome !== 'success') throw new Error(JSON.stringify(entry));
+    },
+  },
+  {
+    title: 'is in the metrics, by its name',
+    async check(trial) {
+      const before = await metricsOf(trial);
+      await trial.granted(await trial.body());
+      const now = await metricsOf(trial);
+      const tokens = `cas_tokens_issued_total{grant="${name}"}`;
+      if ((now.get(tokens) ?? 0) <= (before.get(tokens) ?? 0)) throw new Error(`${tokens} does not count`);
+      const requests = [...now.keys()].find(
+        (each) => /^http_requests_total\{.*status="200"/.test(each) && each.includes(`grant="${name}"`),
+      );
+      if (!requests) throw new Error(`no http_requests_total of the grant ${name}`);
+    },
+  },
+];
+
+async function metricsOf({ house }: Trial): Promise<Map<string, number>> {
+  const { text } = await request(`${house.service.managementUrl}/metrics`, {});
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return new Map(lines.map((line) => [line.replace(/ \S+$/, ''), Number(line.split(' ').at(-1))]));
+}

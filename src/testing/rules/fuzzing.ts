@@ -1,0 +1,79 @@
+import { type Fields, formOf, jsonOf, mutateBytes, mutateFields } from '../fuzz/body-mutations.js';
+import { fuzzOptions } from '../fuzz/fuzz-options.js';
+import { MARK } from '../fuzz/hostile-values.js';
+import { Random } from '../fuzz/random.js';
+import { HOME, ORIGIN } from '../kit-registry.js';
+import type { RulesOn } from '../rule.js';
+import type { Ask, Sent, Trial } from '../trial.js';
+
+/** Requests under way at a time. */
+const WORKERS = 16;
+/** Requests that are made of the same valid one. */
+const PER_BODY = 20;
+/** How many things are wrong with a request: some are right. */
+const FAULTS = [0, 1, 1, 1, 2, 2, 3];
+const HEADERS: [name: string, values: string[]][] = [
+  ['origin', [ORIGIN, 'https://evil.example', 'null', `https://${MARK}.example`]],
+  ['cookie', ['__svc_cid=x; __svc_cst=y', `__svc_cid=${MARK}`, '=', ';;', 'a'.repeat(3_000)]],
+  ['authorization', ['Bearer x', `Bearer dev:${MARK}`, 'Basic eA==', 'Bearer', `Bearer ${'a.'.repeat(500)}`]],
+  ['content-type', ['application/x-www-form-urlencoded', 'application/json; charset=utf-16', 'x']],
+];
+
+/** A valid request, damaged in a few places: never 5xx, never silence, always an answer of the contract. */
+export const fuzzRules: RulesOn = () => [
+  {
+    title: `answers ${fuzzOptions.requests} fuzzed requests of seed ${fuzzOptions.seed} by the contract, and leaves the prototypes alone`,
+    async check(trial) {
+      const { first, requests } = fuzzOptions;
+      let next = first;
+      let failure: unknown;
+      const bodies = new Map<number, Promise<Sent>>();
+      const bodyOf = (index: number) => {
+        const turn = Math.floor(index / PER_BODY);
+        const made = bodies.get(turn) ?? trial.body();
+        bodies.set(turn, made);
+        return made;
+      };
+      const worker = async () => {
+        while (next < first + requests && failure === undefined) {
+          const index = next++;
+          await fuzzOne(trial, index, await bodyOf(index)).catch((error) => {
+            failure ??= error;
+          });
+        }
+      };
+      await Promise.all(Array.from({ length: WORKERS }, worker));
+      if (failure !== undefined) throw failure;
+      const touched = trial.prototypesTouched();
+      if (touched.length > 0) throw new Error(`touched: ${touched}`);
+    },
+  },
+];
+
+async function fuzzOne(trial: Trial, index: number, right: Sent): Promise<void> {
+  const { seed } = fuzzOptions;
+  const random = new Random(seed, index);
+  const fields: Fields = Object.entries(right).map(([name, value]) => [name, value]);
+  const notes = Array.from({ length: random.pick(FAULTS) }, () => mutateFields(fields, random));
+  const isForm = trial.declared.form === true && random.chance(0.3);
+  const how: Ask = { headers: isForm ? { 'content-type': 'application/x-www-form-urlencoded' } : {} };
+  let body: Buffer = Buffer.from((isForm ? formOf : jsonOf)(fields, random));
+  if (random.chance(0.15)) {
+    const [mutated, note] = mutateBytes(body, random);
+    body = mutated;
+    notes.push(note);
+  }
+  if (random.chance(0.2)) {
+    const [name, values] = random.pick(HEADERS);
+    how.headers = { ...how.headers, [name]: random.pick(values) };
+    notes.push(name);
+  }
+  if (random.chance(0.1)) how.path = `/v2/customer/${HOME}/${random.pick(['sales', 'support', 'x'.repeat(65)])}/token`;
+  try {
+    await trial.ask(body, how);
+  } catch (error) {
+    const repeat = `FUZZ_SEED=${seed} FUZZ_FIRST=${index} FUZZ_REQUESTS=1`;
+    const what = `${notes.join('; ') || 'nothing'}: ${JSON.stringify(body.toString('latin1'))}`;
+    throw new Error(`${(error as Error).message}\n${repeat}\n${what}`, { cause: error });
+  }
+}

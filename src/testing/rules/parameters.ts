@@ -1,0 +1,159 @@
+import { declaredProperties } from '../../platform/declared-properties.js';
+import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
+import { about, forEach, type Rule, type RulesOn } from '../rule.js';
+import { ownParameters } from '../secrets.js';
+import type { Sent, Trial } from '../trial.js';
+
+const HUGE = 10_000;
+const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
+const OF_HOUSE = ['grant_type', 'client_id'];
+
+/** Every parameter that the body class declares: left out, doubled, of another type, empty, huge, strange. */
+export const parameterRules: RulesOn = ({ body, form }) => {
+  const declared = declaredProperties(body);
+  const rules: Rule[] = [
+    {
+      title: 'declares, by a rule of its body class, every parameter that a request for a token has',
+      async check(trial) {
+        const sent = await trial.body();
+        const unknown = Object.keys(sent).filter((name) => !declared.includes(name));
+        if (unknown.length > 0) throw new Error(`${unknown}: sent by \`valid\`, not declared in ${body.name}`);
+      },
+    },
+    {
+      title: 'refuses a request without a required parameter, and names it',
+      check: (trial) =>
+        forEach(required(trial), async (name) => {
+          const { [name]: _left, ...others } = await trial.body();
+          await about(name, () => trial.refused({ error: 'invalid_request', hint: named(name) }, others));
+        }),
+    },
+    {
+      title: 'answers a request without its optional parameters by the contract',
+      check: (trial) =>
+        forEach(optional(trial), async (name) => {
+          const { [name]: _left, ...others } = await trial.body();
+          await about(name, () => trial.ask(others));
+        }),
+    },
+    {
+      title: 'refuses a parameter that comes twice, however its name is spelt',
+      check: (trial) =>
+        forEach(declared, async (name) => {
+          const sent = { [name]: 'text', ...(await trial.body()) };
+          const text = JSON.stringify(sent).slice(1);
+          const escaped = `"\\u${name.charCodeAt(0).toString(16).padStart(4, '0')}${name.slice(1)}"`;
+          for (const spelt of [JSON.stringify(name), escaped]) {
+            const doubled = `{${spelt}:${JSON.stringify(sent[name])},${text}`;
+            await about(name, () =>
+              trial.refused({ error: 'invalid_request', hint: /^body: .*more than once/ }, doubled),
+            );
+          }
+        }),
+    },
+    {
+      title: 'refuses a parameter of a wrong type, and names it',
+      check: (trial) =>
+        forEach(declared, async (name) => {
+          const types = typesOf(trial, name);
+          if (types.length === 0) throw new Error(`${name}: has no rule for its type, such as @IsString()`);
+          for (const value of WRONG_TYPES.filter((each) => !types.includes(typeOf(each)))) {
+            const sent = await trial.body({ [name]: value });
+            const what = `${name}: ${JSON.stringify(value)}`;
+            await about(what, () => trial.refused({ error: 'invalid_request', hint: named(name) }, sent));
+          }
+        }),
+    },
+    {
+      title: 'refuses the empty text for a required parameter, and answers it by the contract for an optional one',
+      check: (trial) =>
+        forEach(textsOf(trial, declared), async (name) => {
+          const sent = await trial.body({ [name]: '' });
+          const send = () => (required(trial).includes(name) ? trial.refused({}, sent) : trial.ask(sent));
+          await about(name, send);
+        }),
+    },
+    {
+      title: 'refuses a parameter of 10,000 characters',
+      check: (trial) =>
+        forEach(textsOf(trial, declared), async (name) => {
+          const right = await trial.body();
+          const longer = `${right[name] ?? 'x'}`.padEnd(HUGE, 'x');
+          for (const value of ['x'.repeat(HUGE), longer]) {
+            await about(`${name}; give it a @MaxLength()`, async () =>
+              trial.refused({}, await trial.body({ [name]: value })),
+            );
+          }
+        }),
+    },
+    {
+      title: 'never sees a parameter that its body class does not declare',
+      async check(trial) {
+        const sent = JSON.stringify(await trial.body()).slice(1);
+        const more = ['__proto__', 'constructor', 'toString', 'unknown'].filter((name) => !declared.includes(name));
+        await trial.granted(`{${more.map((name) => `"${name}":{"polluted":true},`).join('')}${sent}`);
+      },
+    },
+    {
+      title: 'answers strange texts in its own parameters by the contract, and leaves the prototypes alone',
+      async check(trial) {
+        const right = await trial.body();
+        const texts = textsOf(trial, ownParameters(body));
+        const strange = texts.flatMap((name) => STRANGE_TEXTS.map((text): [string, string] => [name, text]));
+        await forEach(strange, ([name, text]) =>
+          about(`${name}: ${JSON.stringify(text)}`, () => trial.ask({ ...right, [name]: text })),
+        );
+        const touched = trial.prototypesTouched();
+        if (touched.length > 0) throw new Error(`touched: ${touched}`);
+      },
+    },
+  ];
+  return form ? [...rules, ...FORM_RULES] : rules;
+};
+
+/** A body that says it is a form; what a form cannot write is no parameter of one. */
+const FORM_RULES: Rule[] = [
+  {
+    title: 'refuses a parameter that comes twice in a form',
+    check: async (trial) => {
+      const sent = await trial.body();
+      await forEach(Object.keys(sent), (name) => {
+        const doubled = `${new URLSearchParams(sent as Record<string, string>)}&${name}=text`;
+        const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+        const refusal = { error: 'invalid_request', hint: /^body: .*more than once/ };
+        return about(name, () => trial.refused(refusal, doubled, { headers }));
+      });
+    },
+  },
+];
+
+function required({ schema, declared: { body } }: Trial): string[] {
+  const names = new Set([...OF_HOUSE, ...(schema.required ?? [])]);
+  return declaredProperties(body).filter((name) => names.has(name));
+}
+
+function optional(trial: Trial): string[] {
+  const needed = required(trial);
+  return declaredProperties(trial.declared.body).filter((name) => !needed.includes(name));
+}
+
+/** The JSON types that the rules of a parameter admit. */
+function typesOf({ schema }: Trial, name: string): string[] {
+  const { type, const: only, enum: words } = (schema.properties[name] ?? {}) as Sent & { enum?: unknown[] };
+  if (type !== undefined) return [type].flat().map((each) => (each === 'integer' ? 'number' : `${each}`));
+  if (words) return words.map(typeOf);
+  return only === undefined ? [] : [typeOf(only)];
+}
+
+function textsOf(trial: Trial, names: string[]): string[] {
+  return names.filter((name) => typesOf(trial, name).includes('string'));
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
+function named(name: string): RegExp {
+  return new RegExp(`^${name}: `);
+}
