@@ -1,0 +1,83 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { rulesOf } from '../../src/testing/rules-of.js';
+import { declarationOf, Trial } from '../../src/testing/trial.js';
+import type { BrokenCase, Lie } from '../support/broken-grants/broken-case.js';
+import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
+import { CARELESS } from '../support/broken-grants/careless-grants.js';
+import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
+
+/** Milliseconds that the kit waits for an answer here. */
+const PATIENCE = 2_000;
+const valid = () => ({ ticket: '123456' });
+
+/** Changes what the kit sends, and what it is answered. */
+function lying({ request, answer }: Lie, fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init = {}) => {
+    const url = new URL(String(input));
+    const sent = {
+      path: url.pathname,
+      headers: { ...(init.headers as Record<string, string>) },
+      body: String(init.body),
+    };
+    if (init.method === 'POST') request?.(sent);
+    url.pathname = decodeURI(sent.path);
+    const changed = request && init.method === 'POST' ? { ...init, headers: sent.headers, body: sent.body } : init;
+    const response = await fetch(url, changed);
+    if (!answer) return response;
+    const { status, headers } = response;
+    const given = { path: url.pathname, status, headers: new Headers(headers), text: await response.text() };
+    answer(given);
+    return new Response(given.text, { status: given.status, headers: given.headers });
+  };
+}
+
+/** What the kit says of a broken grant: the failure of the one rule with a title. */
+async function verdictOn({ grant, rule, lie, damage, after, what: _what, failure: _failure, ...more }: BrokenCase) {
+  const kit = { valid, ...more };
+  const rules = rulesOf(declarationOf(grant), kit).filter(({ title }) => title === rule);
+  expect(rules).toHaveLength(1);
+  const trial = await Trial.open(grant, kit, PATIENCE);
+  const { fetch } = globalThis;
+  try {
+    damage?.(trial.house.service);
+    if (lie) globalThis.fetch = lying(lie, fetch);
+    return await rules[0]?.check(trial).then(
+      () => 'kept',
+      (error: Error) => error.message,
+    );
+  } finally {
+    globalThis.fetch = fetch;
+    after?.();
+    await trial.close();
+  }
+}
+
+describe('the conformance kit finds a grant that', { timeout: 60_000 }, () => {
+  const cases = [...CARELESS, ...BROKEN_SERVICES];
+  const { fetch } = globalThis;
+  afterEach(() => {
+    globalThis.fetch = fetch;
+  });
+
+  it.each(cases)('$what', async (broken) => {
+    expect(await verdictOn(broken)).toMatch(broken.failure);
+  });
+
+  it('breaks any of its rules', () => {
+    const declarations = [{}, { form: true, groups: true, settings: Object, agentScope: 'tickets:any' }];
+    const titles = declarations.flatMap((options) =>
+      [false, true].flatMap((singleUse) =>
+        rulesOf(declarationOf(grantThat(sound, options).grant), { valid, singleUse }).map(({ title }) => title),
+      ),
+    );
+    const broken = new Set(cases.map(({ rule }) => rule));
+    expect([...new Set(titles)].filter((title) => !broken.has(title))).toEqual([]);
+  });
+});
+
+describe('the conformance kit', () => {
+  it('wants a class with the decorator', () => {
+    class NoGrant {}
+    expect(() => declarationOf(NoGrant)).toThrow('NoGrant: no grant; decorate the class with @GrantType');
+  });
+});

@@ -1,0 +1,323 @@
+import { IsString } from 'class-validator';
+import { BearerGuard } from '../../../src/agent-auth/bearer/bearer.guard.js';
+import { Audit } from '../../../src/audit/audit.js';
+import { GrantCatalogue } from '../../../src/registry/grant-catalogue.js';
+import { Registry } from '../../../src/registry/registry.js';
+import { FOREIGN, HOME, ORIGIN, SITE } from '../../../src/testing/kit-registry.js';
+import { GrantBody } from '../../../src/token/grant.js';
+import type { BrokenCase, SentRequest } from './broken-case.js';
+import { grantThat, sound, type TicketBody } from './ticket.grant.js';
+
+const TOKEN = '/v2/customer/token';
+const SCOPE = 'tickets:any';
+const GOOD = { grant_type: 'ticket', client_id: SITE, organization_id: HOME, ticket: '123456' };
+
+class AnySetting {
+  @IsString()
+  no_such_setting: string;
+}
+
+const asAgent = grantThat(
+  async ({ agent }, identities) => {
+    const organizationId = agent?.organizationId ?? '';
+    return { entityId: await identities.create(organizationId), organizationId, response: { prize: 'a car' } };
+  },
+  { agentScope: SCOPE, body: GrantBody as typeof TicketBody },
+);
+
+const parsed = (text: string): Record<string, unknown> => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+};
+/** Changes the parameters on their way. */
+const sending = (change: (body: Record<string, unknown>) => object) => ({
+  request: (sent: SentRequest) => {
+    sent.body = JSON.stringify(change(parsed(sent.body)));
+  },
+});
+const atPath = (change: (path: string) => string) => ({
+  request: (sent: SentRequest) => {
+    sent.path = change(sent.path);
+  },
+});
+
+/** Whoever calls is let in as an agent. */
+const openDoor: Pick<BrokenCase, 'damage' | 'after'> = {
+  damage: () => {
+    const principal = { kind: 'agent', agentId: 'anybody', organizationId: HOME, clientId: SITE, scopes: [SCOPE] };
+    BearerGuard.prototype.canActivate = async (context) => {
+      context.switchToHttp().getRequest().principal = principal;
+      return true;
+    };
+  },
+  after: () => void Reflect.deleteProperty(BearerGuard.prototype, 'canActivate'), // the one it inherits is there again
+};
+
+const only = grantThat(sound);
+const withForm = grantThat(sound, { form: true });
+const withGroups = grantThat(sound, { groups: true });
+
+/** What the endpoint does for every grant, done wrongly: no grant can break these rules by itself. */
+export const BROKEN_SERVICES: BrokenCase[] = [
+  {
+    what: 'is in a service whose published keys are others',
+    ...only,
+    lie: {
+      answer: (given) => {
+        if (given.path.endsWith('jwks.json')) given.text = given.text.replace(/"kid":"[^"]*"/, '"kid":"another"');
+      },
+    },
+    rule: 'gives a token that any resource server verifies by the JWKS, with the claims of the contract',
+    failure: /^no applicable key found in the JSON Web Key Set/,
+  },
+  {
+    what: 'is in a service that fills in what is missing',
+    ...only,
+    lie: sending((body) => ({ ...GOOD, ...body })),
+    rule: 'refuses a request without a required parameter, and names it',
+    failure: /^\w+: not refused with 400 invalid_request hint/,
+  },
+  {
+    what: 'is in a service that takes the last of two',
+    ...only,
+    lie: sending((body) => ({ ...body, ...(body.redirect_uri === 'text' ? { redirect_uri: undefined } : {}) })),
+    rule: 'refuses a parameter that comes twice, however its name is spelt',
+    failure: /^\w+: not refused with 400 invalid_request hint/,
+  },
+  {
+    what: 'is in a service that is confused by further names',
+    ...only,
+    lie: sending((body) => ('unknown' in body ? {} : body)),
+    rule: 'never sees a parameter that its body class does not declare',
+    failure: /^refused, where there should be a token/,
+  },
+  {
+    what: 'is in a service that believes the Content-Type',
+    ...only,
+    lie: {
+      request: (sent) => {
+        if (sent.headers['content-type'] === 'nonsense') sent.body = 'nonsense';
+      },
+    },
+    rule: 'reads JSON whatever the Content-Type says',
+    failure: /^nonsense: refused, where there should be a token/,
+  },
+  {
+    what: 'is in a service that reads bodies of any size',
+    ...only,
+    lie: {
+      request: (sent) => {
+        sent.body = sent.body.trim();
+      },
+    },
+    rule: 'refuses a body of more than 16 KiB',
+    failure: /^not refused with 413 payload_too_large/,
+  },
+  ...['refuses a body that is not JSON', 'refuses JSON that is no object'].map(
+    (rule): BrokenCase => ({
+      what: `is in a service that guesses: ${rule}`,
+      ...only,
+      lie: {
+        request: (sent) => {
+          if (parsed(sent.body)?.grant_type !== 'ticket') sent.body = JSON.stringify(GOOD);
+        },
+      },
+      rule,
+      failure: /not refused with 400 invalid_request hint/,
+    }),
+  ),
+  {
+    what: 'is in a service that reads forms for every grant',
+    ...only,
+    lie: {
+      request: (sent) => {
+        if (sent.headers['content-type'])
+          sent.body = JSON.stringify(Object.fromEntries(new URLSearchParams(sent.body)));
+      },
+    },
+    rule: 'reads no form, which it does not declare',
+    failure: /^not refused with 400 invalid_request hint/,
+  },
+  {
+    what: 'is in a service that reads no form',
+    ...withForm,
+    lie: {
+      request: (sent) => {
+        delete sent.headers['content-type'];
+      },
+    },
+    rule: 'reads its parameters as a form too, as it declares',
+    failure: /^refused, where there should be a token/,
+  },
+  {
+    what: 'is in a service that takes the first of two in a form',
+    ...withForm,
+    lie: {
+      request: (sent) => {
+        const fields = new Map([...new URLSearchParams(sent.body)].reverse());
+        sent.body = new URLSearchParams(Object.fromEntries(fields)).toString();
+      },
+    },
+    rule: 'refuses a parameter that comes twice in a form',
+    failure: /^\w+: not refused with 400 invalid_request hint/,
+  },
+  ...[
+    'refuses a client that nobody knows',
+    'refuses a client that may not use this grant',
+    'gives nothing to a client of another organization',
+  ].map(
+    (rule): BrokenCase => ({
+      what: `is in a service that takes any client for its own: ${rule}`,
+      ...only,
+      lie: sending((body) => ({ ...body, client_id: SITE })),
+      rule,
+      failure: /a token of the client kit-site/,
+    }),
+  ),
+  {
+    what: 'is in a service that answers any page',
+    ...only,
+    lie: {
+      request: (sent) => {
+        if (sent.headers.origin) sent.headers.origin = ORIGIN;
+      },
+    },
+    rule: "answers pages of the client's origins, and refuses those of any other",
+    failure: /^https:\/\/foreign\.example: not refused/,
+  },
+  {
+    what: 'is in a service that has one organization',
+    ...only,
+    lie: sending((body) => ({ ...body, organization_id: HOME })),
+    rule: 'refuses an organization that nobody knows, and one in which the client is not usable',
+    failure: /a token of the organization .*; asked: /,
+  },
+  {
+    what: 'is in a service that heeds no redirect_uri',
+    ...only,
+    lie: sending(({ redirect_uri: _left, ...body }) => body),
+    rule: "refuses a redirect_uri that is not one of the client's",
+    failure: /^https:\/\/kit\.example: not refused/,
+  },
+  {
+    what: 'is in a service that asks for no bearer',
+    ...asAgent,
+    valid: () => ({}),
+    ...openDoor,
+    rule: 'answers 401 to whoever shows no bearer, or none of an agent',
+    failure: /^no bearer: not refused with 401 invalid_token/,
+  },
+  {
+    what: 'is in a service whose tokens live for ever',
+    ...asAgent,
+    valid: () => ({}),
+    ...openDoor,
+    rule: 'answers 401 to the bearer of an agent whose time is over',
+    failure: /^an expired token: not refused with 401 invalid_token/,
+  },
+  {
+    what: 'is in a service without scopes',
+    ...asAgent,
+    valid: () => ({}),
+    ...openDoor,
+    rule: 'answers 403 to an agent without its scope',
+    failure: /^not refused with 403 insufficient_scope/,
+  },
+  {
+    what: 'is in a service in which every client is usable everywhere',
+    ...asAgent,
+    valid: () => ({}),
+    damage: ({ application }) => {
+      const client = application.get(Registry).client(SITE);
+      if (client) client.usableIn = () => true;
+    },
+    rule: 'gives nothing to an agent of another organization',
+    failure: /^a token of the organization .*; asked: /,
+  },
+  {
+    what: 'is in a service that knows no groups',
+    ...only,
+    lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
+    rule: 'is not at the address of a group, which it does not declare',
+    failure: /^not refused with 400 invalid_request hint/,
+  },
+  {
+    what: 'is in a service that forgets whose group it is',
+    ...withGroups,
+    lie: atPath((path) => path.replace(FOREIGN, HOME)),
+    rule: 'takes the organization of a group from the address, which the body may not contradict',
+    failure: /^not refused with 400 invalid_request hint/,
+  },
+  {
+    what: 'is in a service that takes any name for a group',
+    ...withGroups,
+    lie: atPath((path) => path.replace(/[^/]+\/token$/, 'sales/token')),
+    rule: 'refuses what is no name of a group',
+    failure: /^a b: not refused with 400 invalid_request hint/,
+  },
+  {
+    what: 'is in a service that separates groups which share one identity',
+    ...withGroups,
+    lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
+    rule: 'is refused where the groups of an organization share one identity',
+    failure: /^not refused with 400 unauthorized_client/,
+  },
+  ...[{ settings: AnySetting }, {}].map(
+    (options): BrokenCase => ({
+      what: `is in a service that takes any registry, ${options.settings ? 'with' : 'without'} settings`,
+      ...grantThat(sound, options),
+      damage: ({ application }) => {
+        application.get(GrantCatalogue).settings = () => AnySetting;
+      },
+      rule: options.settings
+        ? 'refuses a registry that says of it what its settings do not declare'
+        : 'refuses a registry that says anything of it, since it declares no settings',
+      failure: /^a registry with the field no_such_setting is taken/,
+    }),
+  ),
+  {
+    what: 'is in a service without audit',
+    ...only,
+    damage: ({ application }) => {
+      application.get(Audit).record = () => undefined;
+    },
+    rule: 'is in the audit, by its name, with the customer, the client, the organization and the request',
+    failure: /^0 audit events token\.issued/,
+  },
+  {
+    what: 'is in a service that counts under another name',
+    ...only,
+    lie: {
+      answer: (given) => {
+        if (given.path === '/metrics') given.text = given.text.replaceAll('grant="ticket"', 'grant="other"');
+      },
+    },
+    rule: 'is in the metrics, by its name',
+    failure: /^cas_tokens_issued_total\{grant="ticket"\} does not count/,
+  },
+  {
+    what: 'is in a service whose document does not know it',
+    ...only,
+    lie: {
+      answer: (given) => {
+        if (given.path === '/openapi.json') given.text = given.text.replaceAll('"ticket":"#', '"other":"#');
+      },
+    },
+    rule: 'is in the OpenAPI document, with its parameters',
+    failure: /^application\/json: no entry of the grant/,
+  },
+  {
+    what: 'is in a service whose document does not know its answer',
+    ...only,
+    lie: {
+      answer: (given) => {
+        if (given.path === '/openapi.json') given.text = given.text.replaceAll('"title":"ticket"', '"title":"other"');
+      },
+    },
+    rule: 'answers as the OpenAPI document says of it',
+    failure: /^no answer of the grant/,
+  },
+];

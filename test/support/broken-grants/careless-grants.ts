@@ -1,0 +1,323 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { IsDefined, IsString, Matches } from 'class-validator';
+import { OAuthError } from '../../../src/oauth/oauth-error.js';
+import { Optional } from '../../../src/oauth/parameters.js';
+import { UUID } from '../../../src/platform/uuid.js';
+import { FOREIGN, HOME } from '../../../src/testing/kit-registry.js';
+import { GrantBody } from '../../../src/token/grant.js';
+import type { BrokenCase } from './broken-case.js';
+import { type Behaviour, grantThat, sound, TicketBody } from './ticket.grant.js';
+
+/** Takes anything as a ticket. */
+class AnyTicket extends GrantBody {
+  @Matches(UUID)
+  override organization_id: string;
+
+  @IsString()
+  ticket: string;
+}
+
+class RulelessTicket extends GrantBody {
+  @Matches(UUID)
+  override organization_id: string;
+
+  @IsDefined()
+  ticket: string;
+}
+
+/** Leaves the organization to the grant. */
+class TicketAlone extends GrantBody {
+  @Matches(/^\d{6}$/)
+  ticket: string;
+}
+
+/** `entity_id` is anybody's. */
+class CustomerBody extends TicketBody {
+  @Optional()
+  @Matches(UUID)
+  entity_id?: string;
+}
+
+class LooseSettings {
+  @IsDefined()
+  prize: unknown;
+}
+
+const VALID = { ticket: '123456' };
+const taking = (body: object) => ({ body: body as typeof TicketBody });
+const welcome: Behaviour = (request, identities) =>
+  sound({ ...request, body: { ...request.body, ticket: '123456' } }, identities);
+
+/** Uses up a ticket as a careless grant does: looks, thinks, and writes it down. */
+function once(used: Set<string>, pause: number, then: Behaviour = welcome): Behaviour {
+  return async (request, identities) => {
+    if (used.has(request.body.ticket)) throw OAuthError.invalidGrant('used');
+    await sleep(pause);
+    used.add(request.body.ticket);
+    return then(request, identities);
+  };
+}
+
+let ticket = 100_000;
+const fresh = () => ({ ticket: String(ticket++) });
+const everywhere = new Set<string>();
+let winner = '';
+
+/** Grants that break a rule by themselves, which the endpoint cannot help. */
+export const CARELESS: BrokenCase[] = [
+  {
+    what: 'answers without a field that it declares',
+    ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), response: {} })),
+    rule: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
+    failure: /^an answer with .*; declared: .*prize/,
+  },
+  {
+    what: 'names the customer by a number',
+    ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), entityId: 7 as never })),
+    rule: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
+    failure: /^entity_id is 7, not a text/,
+  },
+  {
+    what: 'names a customer whom nobody has made',
+    ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), entityId: 'a winner' })),
+    rule: 'gives a token that this service takes, for a customer whom it knows',
+    failure: /entity_id is no customer of the organization: a winner/,
+  },
+  {
+    what: 'is sent a parameter that its body class does not declare',
+    ...grantThat(sound),
+    valid: () => ({ ...VALID, colour: 'red' }),
+    rule: 'declares, by a rule of its body class, every parameter that a request for a token has',
+    failure: /^colour: sent by `valid`, not declared in TicketBody/,
+  },
+  {
+    what: 'relies on what may be left out',
+    ...grantThat((request, identities) => {
+      if (request.body.redirect_uri?.length === undefined) throw new TypeError('no redirect_uri');
+      return sound(request, identities);
+    }),
+    valid: () => ({ ...VALID, redirect_uri: 'https://kit.example/' }),
+    rule: 'answers a request without its optional parameters by the contract',
+    failure: /^redirect_uri: answered with 500[\s\S]*TypeError: no redirect_uri/,
+  },
+  {
+    what: 'has a parameter whose type nothing rules',
+    ...grantThat(welcome, taking(RulelessTicket)),
+    rule: 'refuses a parameter of a wrong type, and names it',
+    failure: /^ticket: has no rule for its type/,
+  },
+  {
+    what: 'takes the empty text for what it requires',
+    ...grantThat(welcome, taking(AnyTicket)),
+    rule: 'refuses the empty text for a required parameter, and answers it by the contract for an optional one',
+    failure: /^ticket: not refused/,
+  },
+  {
+    what: 'takes texts of any length',
+    ...grantThat(welcome, taking(AnyTicket)),
+    rule: 'refuses a parameter of 10,000 characters',
+    failure: /^ticket; give it a @MaxLength\(\): not refused/,
+  },
+  {
+    what: 'throws at a name that every object has',
+    ...grantThat((request, identities) => {
+      if (request.body.ticket in {}) throw new TypeError('not a function');
+      return sound(request, identities);
+    }, taking(AnyTicket)),
+    rule: 'answers strange texts in its own parameters by the contract, and leaves the prototypes alone',
+    failure: /^ticket: "(__proto__|constructor|\w+)": answered with 500[\s\S]*TypeError: not a function/,
+  },
+  {
+    what: 'writes what it was sent into a prototype',
+    ...grantThat((request, identities) => {
+      const known = { seen: {} } as unknown as Record<string, Record<string, string>>;
+      Object.defineProperty(known[request.body.ticket] ?? {}, 'polluted', { value: 'yes', configurable: true });
+      return sound(request, identities);
+    }, taking(AnyTicket)),
+    rule: 'answers strange texts in its own parameters by the contract, and leaves the prototypes alone',
+    failure: /^touched: Object\.prototype\.polluted/,
+    after: () => void Reflect.deleteProperty(Object.prototype, 'polluted'),
+  },
+  {
+    what: 'waits for ever at one value',
+    ...grantThat(
+      (request, identities) =>
+        request.body.ticket === 'NaN' ? new Promise(() => undefined) : sound(request, identities),
+      taking(AnyTicket),
+    ),
+    rule: 'answers strange texts in its own parameters by the contract, and leaves the prototypes alone',
+    failure: /^ticket: "NaN": no answer in \d+ ms/,
+  },
+  {
+    what: 'throws at some of what fits its rules',
+    ...grantThat((request, identities) => {
+      if (/[89]/.test(request.body.ticket)) throw new Error('not foreseen');
+      return sound(request, identities);
+    }),
+    rule: 'answers 2000 fuzzed requests of seed 2026 by the contract, and leaves the prototypes alone',
+    failure: /^answered with 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/,
+  },
+  {
+    what: 'throws where the registry says nothing of the client',
+    ...grantThat(
+      async (request, identities) => {
+        if (!request.client.grants.ticket) throw new TypeError('no settings');
+        return sound(request, identities);
+      },
+      { settings: LooseSettings },
+    ),
+    settings: { client: { prize: 'a car' } },
+    rule: 'answers a client of which the registry says nothing under `grants` by the contract',
+    failure: /^answered with 500[\s\S]*TypeError: no settings/,
+  },
+  {
+    what: 'takes anything for one of its settings',
+    ...grantThat(sound, { settings: LooseSettings }),
+    settings: { client: { prize: 'a car' } },
+    rule: 'has a rule for each of its settings',
+    failure: /^prize: takes anything/,
+  },
+  {
+    what: 'gives a public application a customer of another organization than the one that it asks for',
+    ...grantThat(async (request, identities) => {
+      if (request.client.organizationId !== null) return sound(request, identities);
+      return sound({ ...request, body: { ...request.body, organization_id: FOREIGN } }, identities);
+    }),
+    rule: 'gives a public application no token of another organization than the one asked for',
+    failure: /^a token of the organization .*; asked: /,
+  },
+  {
+    what: 'gives a token for any customer that a caller names',
+    ...grantThat(
+      async (request, identities) => {
+        const { entity_id: entityId } = request.body as CustomerBody;
+        const granted = await sound(request, identities);
+        return entityId === undefined ? granted : { ...granted, entityId };
+      },
+      { body: CustomerBody as typeof TicketBody },
+    ),
+    rule: 'answers the same for a customer of another organization as for one that does not exist',
+    failure: /^entity_id is no customer of the organization/,
+  },
+  {
+    what: 'tells that a customer is of another organization',
+    ...grantThat(
+      async (request, identities) => {
+        const { entity_id: entityId } = request.body as CustomerBody;
+        if (entityId && (await identities.exists(entityId, FOREIGN)))
+          throw OAuthError.unauthorizedClient('entity_id: not yours');
+        if (entityId) throw OAuthError.invalidRequest('entity_id: unknown');
+        return sound(request, identities);
+      },
+      { body: CustomerBody as typeof TicketBody },
+    ),
+    rule: 'answers the same for a customer of another organization as for one that does not exist',
+    failure: /^entity_id: for somebody else's customer [\s\S]*\nfor nobody /,
+  },
+  {
+    what: 'has one customer for all groups',
+    ...grantThat(
+      async ({ browser }, identities) => {
+        const [, entityId = ''] = /cid=([\w-]+)/.exec(browser.cookies ?? '') ?? [];
+        const isKnown = await identities.exists(entityId, HOME);
+        const organizationId = HOME;
+        return { entityId: isKnown ? entityId : await identities.create(HOME), organizationId, response: { prize: 1 } };
+      },
+      { groups: true },
+    ),
+    rule: 'gives a browser a customer of its own in each group, as it declares',
+    failure: /^one customer in several groups/,
+  },
+  {
+    what: 'is good once, which the kit was not told',
+    ...grantThat(once(new Set(), 0)),
+    valid: fresh,
+    rule: 'gives a token to the same request again, since the kit was not told `singleUse`',
+    failure: /^if a request is good once, tell the kit `singleUse: true`/,
+  },
+  {
+    what: 'is good again and again, where it should be once',
+    ...grantThat(sound),
+    singleUse: true,
+    rule: 'gives no second token to a request that has got one',
+    failure: /^not refused with 400 invalid_grant/,
+  },
+  {
+    what: 'looks whether a ticket was used, and then uses it',
+    ...grantThat(once(everywhere, 20)),
+    valid: fresh,
+    singleUse: true,
+    rule: 'knows on every process of the service what was used, and gives one token to 20 that use it at once',
+    failure: /^([2-9]|1\d|20) of 20 got a token/,
+  },
+  {
+    what: 'keeps in its own memory what was used',
+    ...grantThat((request, identities) => perProcess(identities)(request, identities)),
+    valid: fresh,
+    singleUse: true,
+    rule: 'knows on every process of the service what was used, and gives one token to 20 that use it at once',
+    failure: /^a token of another process/,
+  },
+  {
+    what: 'uses up a ticket for a client that gets nothing for it',
+    ...grantThat(
+      once(new Set(), 0, async () => ({ entityId: winner, organizationId: HOME, response: { prize: 'a bicycle' } })),
+      { body: TicketAlone as typeof TicketBody },
+    ),
+    valid: async ({ newCustomer }) => {
+      winner = (await newCustomer()).entityId;
+      return fresh();
+    },
+    singleUse: true,
+    rule: 'does not use up what it refuses',
+    failure: /^refused, where there should be a token/,
+  },
+  ...[
+    ['writes a ticket to the console', (text: string) => void Reflect.get(console, 'log').call(console, { text })],
+    ['writes a ticket to the log', (text: string) => new Logger('Tickets').debug(`asked for ${text}`)],
+    [
+      'gives a ticket as the reason of a refusal',
+      (text: string) => {
+        if (text !== '123456') throw OAuthError.invalidGrant(`unknown: ${text}`);
+      },
+    ],
+  ].map(
+    ([what, tell]): BrokenCase => ({
+      what: what as string,
+      ...grantThat(async (request, identities) => {
+        (tell as (text: string) => void)(request.body.ticket);
+        return sound(request, identities);
+      }),
+      rule: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
+      failure: /^the log tells \d{6}: /,
+    }),
+  ),
+  {
+    what: 'gives a ticket back in a hint',
+    ...grantThat(async (request, identities) => {
+      if (request.body.ticket !== '123456') throw OAuthError.invalidRequest(`ticket: unknown: ${request.body.ticket}`);
+      return sound(request, identities);
+    }),
+    rule: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
+    failure: /a refusal that tells what was sent: \d{6}/,
+  },
+  {
+    what: 'makes a customer before it refuses',
+    ...grantThat(async (request, identities) => {
+      await identities.create(request.body.organization_id);
+      return sound(request, identities);
+    }),
+    rule: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
+    failure: /a refusal with the audit event identity\.created/,
+  },
+];
+
+const memories = new WeakMap<object, Behaviour>();
+
+/** One memory for each service, which has one `Identities`. */
+function perProcess(identities: object): Behaviour {
+  const known = memories.get(identities) ?? once(new Set(), 0);
+  memories.set(identities, known);
+  return known;
+}

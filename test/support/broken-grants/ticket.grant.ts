@@ -1,0 +1,56 @@
+import { Injectable, Module, type Type } from '@nestjs/common';
+import { Matches } from 'class-validator';
+import type { AgentPrincipal } from '../../../src/agent-auth/principal.js';
+import { Identities } from '../../../src/identity/identities.js';
+import { IdentityModule } from '../../../src/identity/identity.module.js';
+import { OAuthError } from '../../../src/oauth/oauth-error.js';
+import { Optional } from '../../../src/oauth/parameters.js';
+import { UUID } from '../../../src/platform/uuid.js';
+import {
+  type Grant,
+  GrantBody,
+  type Granted,
+  type GrantOptions,
+  type GrantRequest,
+  GrantType,
+} from '../../../src/token/grant.js';
+
+/** A body class that keeps every rule. */
+export class TicketBody extends GrantBody {
+  @Matches(UUID)
+  override organization_id: string;
+
+  @Matches(/^\d{6}$/)
+  ticket: string;
+
+  @Optional()
+  @Matches(/^.{0,100}$/)
+  override redirect_uri?: string;
+}
+
+export type TicketRequest = GrantRequest<TicketBody, AgentPrincipal | undefined>;
+export type Behaviour = (request: TicketRequest, identities: Identities) => Promise<Granted>;
+
+/** What a grant does that keeps every rule: whoever has the ticket is a customer. */
+export const sound: Behaviour = async ({ body: { ticket, organization_id: organizationId } }, identities) => {
+  if (ticket !== '123456') throw OAuthError.invalidGrant('another ticket');
+  return { entityId: await identities.create(organizationId), organizationId, response: { prize: 'a bicycle' } };
+};
+
+/** A grant `ticket` with a module of its own, which does as it is told. */
+export function grantThat(
+  behaves: Behaviour,
+  options: Partial<GrantOptions<TicketBody, string | undefined>> = {},
+): { grant: Type; modules: Type[] } {
+  @Injectable()
+  @GrantType('ticket', { body: TicketBody, responds: ['prize'], ...options } as { body: typeof TicketBody })
+  class TicketGrant implements Grant<TicketBody> {
+    constructor(private readonly identities: Identities) {}
+
+    grant = (request: GrantRequest<TicketBody>): Promise<Granted> => behaves(request as TicketRequest, this.identities);
+  }
+
+  @Module({ imports: [IdentityModule], providers: [TicketGrant] })
+  class TicketModule {}
+  return { grant: TicketGrant, modules: [TicketModule] };
+}
