@@ -37,6 +37,17 @@ describe('5.1 the two kinds of token', () => {
     expectInvalidToken(await service.send('DELETE', '/v2/token', bearer(customerToken)));
   });
 
+  it('are looked at by the service that is asked, also beside another one in the same process', async () => {
+    const other = await startTestService();
+    try {
+      expect(await asAgent(agentToken)).toMatchObject({ status: 200 });
+      expectInvalidToken(await other.post(TOKEN, agentTokenBody(), bearer(agentToken)));
+    } finally {
+      await other.stop();
+    }
+    expect(await asCustomer(customerToken)).toMatchObject({ status: 200 });
+  });
+
   it.each([
     ['a scope does not make a customer an agent', { aud: 'customer-api' }],
     ['a list of audiences is no audience of ours', { aud: ['agent-api'] }],

@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { faultOfRefusal, type RefusingAnswer } from '../../src/testing/refusal.js';
+
+const BODY = {
+  error: 'invalid_request',
+  error_description: 'why',
+  error_hint: 'ticket: required',
+  oauth_exception: 'invalid_request',
+  exception_description: 'why',
+  request_id: 'a-request',
+};
+const HEADERS: Record<string, string> = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-request-id': 'a-request',
+};
+
+function refusal(body: object = BODY, headers = HEADERS, more: Partial<RefusingAnswer> = {}): RefusingAnswer {
+  return { status: 400, text: JSON.stringify(body), cookies: [], header: (name) => headers[name], ...more };
+}
+
+describe('contract 6: a refusal', () => {
+  it('may be as the contract has it', () => {
+    expect(faultOfRefusal(refusal())).toBeUndefined();
+    const { error_hint: _hint, ...invalidToken } = {
+      ...BODY,
+      error: 'invalid_token',
+      oauth_exception: 'invalid_token',
+    };
+    const headers = { ...HEADERS, 'www-authenticate': 'Bearer error="invalid_token"' };
+    expect(faultOfRefusal(refusal(invalidToken, headers, { status: 401 }))).toBeUndefined();
+  });
+
+  it.each<[string, RefusingAnswer]>([
+    ['an error with the field stack', refusal({ ...BODY, stack: 'at …' })],
+    ['invalid_request with 404', refusal(BODY, HEADERS, { status: 404 })],
+    ['invalid_nothing with 400', refusal({ ...BODY, error: 'invalid_nothing' })],
+    ['oauth_exception is not error', refusal({ ...BODY, oauth_exception: 'invalid_grant' })],
+    ['no error_description', refusal({ ...BODY, error_description: undefined })],
+    ['two descriptions', refusal({ ...BODY, exception_description: 'because' })],
+    ['request_id is not X-Request-Id', refusal({ ...BODY, request_id: 'another' })],
+    ['a hint with invalid_grant', refusal({ ...BODY, error: 'invalid_grant', oauth_exception: 'invalid_grant' })],
+    ['a refusal that may be stored', refusal(BODY, { ...HEADERS, 'cache-control': 'max-age=60' })],
+    ['401 without www-authenticate', refusal(BODY, HEADERS, { status: 401 })],
+    ['405 without allow', refusal(BODY, HEADERS, { status: 405 })],
+    ['429 without retry-after', refusal(BODY, HEADERS, { status: 429 })],
+    ['a refusal that gives an identity', refusal(BODY, HEADERS, { cookies: ['__svc_cid=x; Path=/'] })],
+  ])('is none that is %s', (fault, answer) => {
+    expect(faultOfRefusal(answer)).toBe(fault);
+  });
+});
