@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { rulesOf } from '../../src/testing/rules-of.js';
 import { declarationOf, Trial } from '../../src/testing/trial.js';
 import type { BrokenCase, Lie } from '../support/broken-grants/broken-case.js';
@@ -54,10 +54,8 @@ async function verdictOn({ grant, rule, lie, damage, after, what: _what, failure
 
 describe('the conformance kit finds a grant that', { timeout: 60_000 }, () => {
   const cases = [...CARELESS, ...BROKEN_SERVICES];
-  const { fetch } = globalThis;
-  afterEach(() => {
-    globalThis.fetch = fetch;
-  });
+  beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined)); // one of them writes there
+  afterEach(() => vi.restoreAllMocks());
 
   it.each(cases)('$what', async (broken) => {
     expect(await verdictOn(broken)).toMatch(broken.failure);

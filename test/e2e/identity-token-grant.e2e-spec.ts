@@ -8,13 +8,12 @@ import {
   changePassword,
   claimsOf,
   exchangeCode,
-  FORM,
   mintAgentToken,
   pkce,
   refresh,
 } from '../support/agents.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { startPod } from '../support/pods.js';
 import {
@@ -22,12 +21,8 @@ import {
   ACME_AGENT,
   ACME_BACKEND,
   ACME_NATIVE,
-  ACME_NO_COOKIES,
-  ACME_ORIGIN,
   ACME_SITE,
-  PUBLIC_ORIGIN,
   PUBLIC_SITE,
-  RIVAL_ORIGIN,
   testRegistry,
 } from '../support/registry.js';
 import { type Answer, request, startTestService, type TestService } from '../support/service.js';
@@ -176,34 +171,6 @@ describe('4.5 the exchange of a transfer token', () => {
     for (const spelling of [...spellings, code.replace('dev', 'DEV'), code.replace('dev', 'eu')])
       expectInvalidGrant(await exchange(spelling));
     await expectNotBurned(code);
-  });
-
-  it('reads JSON alone: a form is no message, also when it says that it is one', async () => {
-    const code = await transfer();
-    const form = new URLSearchParams({ grant_type: 'identity_token', client_id: ACME_SITE, code }).toString();
-    for (const headers of [{}, { 'content-type': FORM }])
-      expect((await service.post(TOKEN, form, headers)).body.error_description).toBe('Invalid message');
-    const json = JSON.stringify(redeemBody(code));
-    expect((await service.post(TOKEN, json, { 'content-type': FORM })).status).toBe(200);
-  });
-
-  it('wants a present Origin to be one of that very client’s, and burns nothing otherwise', async () => {
-    const code = await transfer();
-    for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, '']) {
-      expectInvalidRequest(await exchange(code, {}, { origin }), /^Origin: /);
-    }
-    expect((await exchange(code, {}, { origin: ACME_ORIGIN })).status).toBe(200);
-  });
-
-  it('is none for a client that may not use the grant, nor for the address of a group', async () => {
-    const code = await transfer({ client_id: ACME_NO_COOKIES });
-    expectError(await exchange(code, { client_id: ACME_NO_COOKIES }), {
-      status: 400,
-      error: 'unauthorized_client',
-      hint: /^grant_type: /,
-    });
-    const answer = await service.post(`/v2/customer/${ACME}/sales/token`, redeemBody(await transfer()));
-    expectInvalidRequest(answer, /^grant_type: /);
   });
 });
 

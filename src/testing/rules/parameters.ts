@@ -25,7 +25,9 @@ export const parameterRules: RulesOn = ({ body, form }) => {
       check: (trial) =>
         forEach(required(trial), async (name) => {
           const { [name]: _left, ...others } = await trial.body();
-          await about(name, () => trial.refused({ error: 'invalid_request', hint: named(name) }, others));
+          await about(name, () =>
+            trial.refused({ error: 'invalid_request', hint: new RegExp(`^${name}: required$`) }, others),
+          );
         }),
     },
     {
@@ -57,7 +59,8 @@ export const parameterRules: RulesOn = ({ body, form }) => {
         forEach(declared, async (name) => {
           const types = typesOf(trial, name);
           if (types.length === 0) throw new Error(`${name}: has no rule for its type, such as @IsString()`);
-          for (const value of WRONG_TYPES.filter((each) => !types.includes(typeOf(each)))) {
+          const { [name]: right } = await trial.body();
+          for (const value of [...WRONG_TYPES, [right]].filter((each) => !types.includes(typeOf(each)))) {
             const sent = await trial.body({ [name]: value });
             const what = `${name}: ${JSON.stringify(value)}`;
             await about(what, () => trial.refused({ error: 'invalid_request', hint: named(name) }, sent));
