@@ -1,9 +1,17 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 /** The end-to-end tests run once on each database; `npm test` starts the MariaDB and names it in TEST_DATABASE_URL. */
 const databases = ['sqlite', ...(process.env.TEST_DATABASE_URL ? ['mariadb'] : [])];
 
+/** The example's own imports, from the sources and not from what was built last. */
+const alias = Object.entries({ '': 'service', '/grant': 'grant', '/testing': 'testing' }).map(([subpath, file]) => ({
+  find: new RegExp(`^customer-authorization-service${subpath}$`),
+  replacement: join(import.meta.dirname, `src/public/${file}.ts`),
+}));
+
 export default defineConfig({
+  resolve: { alias },
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,

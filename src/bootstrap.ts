@@ -1,11 +1,12 @@
 import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
+import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
 import { AuditModule } from './audit/audit.module.js';
 import type { AuditSink } from './audit/audit-event.js';
 import { AuditLog } from './audit/audit-log.js';
+import type { Extension } from './extension.js';
 import { brokenRequest, starting } from './oauth/early-answers.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/readiness.js';
@@ -23,9 +24,7 @@ import { Registry } from './registry/registry.js';
 /** Milliseconds in which the database's connections are closed. */
 const LONGEST_CLOSE = 1_000;
 
-export interface ServiceOptions extends Omit<PlatformOptions, 'metrics'> {
-  /** Modules beside ours: another team's grants. */
-  modules?: Type[];
+export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metrics' | 'migrations'> {
   /** Where everything is told; stdout when left out. */
   log?: Log;
   /** Where audit events go; the log when left out. */

@@ -1,6 +1,7 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { rootModule } from '../bootstrap.js';
+import type { Extension } from '../extension.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
@@ -8,11 +9,12 @@ import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 
 /** Runs a command inside the application, without its ports; a database that is away ends it at once. */
 export async function withApplication<Result>(
+  extension: Extension,
   work: (application: INestApplicationContext) => Promise<Result>,
 ): Promise<Result> {
   const configuration = loadConfiguration();
   const log = commandLog(configuration);
-  const module = rootModule({ configuration, log, metrics: new MetricsRegistry(), patience: 0 });
+  const module = rootModule({ ...extension, configuration, log, metrics: new MetricsRegistry(), patience: 0 });
   const logger = new ServiceLogger(log.logger);
   const application = await NestFactory.createApplicationContext(module, { abortOnError: false, logger });
   try {

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import type { Extension } from '../extension.js';
 import { Clock } from '../platform/clock.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWhenUp } from '../platform/database/connect-when-up.js';
@@ -11,13 +12,13 @@ import { UsageError } from './usage-error.js';
 const PATIENCE = 30_000;
 
 /** `migrate`: brings the schema up to date. `migrate --check`: exit code 1 when it is not. */
-export async function migrateCommand(parameters: string[]): Promise<number> {
+export async function migrateCommand(parameters: string[], extension: Extension): Promise<number> {
   const [option, ...more] = parameters;
   if ((option !== undefined && option !== '--check') || more.length > 0)
     throw new UsageError(`migrate ${parameters.join(' ')}?`);
   const configuration = loadConfiguration();
   Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // Nest's own writes to stdout
-  const dataSource = await connectWhenUp(dataSourceOptions(configuration), option ? 0 : PATIENCE);
+  const dataSource = await connectWhenUp(dataSourceOptions(configuration, extension.migrations), option ? 0 : PATIENCE);
   try {
     if (option === '--check') {
       const pending = await hasPendingMigrations(dataSource);

@@ -1,20 +1,21 @@
+import type { Extension } from '../extension.js';
 import { RegistryFile } from '../registry/file/registry-file.js';
 import { withApplication } from './application.js';
 import { expectParameters, UsageError } from './usage-error.js';
 
 /** `registry apply FILE` and `registry export`. */
-export async function registryCommand([action, ...parameters]: string[]): Promise<number> {
-  if (action === 'apply') return applyFile(parameters);
+export async function registryCommand([action, ...parameters]: string[], extension: Extension): Promise<number> {
+  if (action === 'apply') return applyFile(parameters, extension);
   if (action !== 'export') throw new UsageError('registry what?');
   expectParameters(parameters, 0);
-  process.stdout.write(await withApplication((application) => application.get(RegistryFile).export()));
+  process.stdout.write(await withApplication(extension, (application) => application.get(RegistryFile).export()));
   return 0;
 }
 
-async function applyFile(parameters: string[]): Promise<number> {
+async function applyFile(parameters: string[], extension: Extension): Promise<number> {
   expectParameters(parameters, 1);
   const [path = ''] = parameters;
-  const applied = await withApplication((application) => application.get(RegistryFile).apply(path));
+  const applied = await withApplication(extension, (application) => application.get(RegistryFile).apply(path));
   process.stdout.write(applied.map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}\n`).join(''));
   return 0;
 }

@@ -1,6 +1,33 @@
+import type { MigrationInterface } from 'typeorm';
 import { House1795100000000 } from './1795100000000-house.js';
 import { AgentsTokens1795110000000 } from './1795110000000-agents-tokens.js';
 import { ClientSecrets1795220000000 } from './1795220000000-client-secrets.js';
 
+export type MigrationClass = new () => MigrationInterface;
+
 /** Every step of the schema, oldest first. Old and new processes run together during an update: expand, then contract. */
-export const migrations = [House1795100000000, AgentsTokens1795110000000, ClientSecrets1795220000000];
+export const migrations: MigrationClass[] = [House1795100000000, AgentsTokens1795110000000, ClientSecrets1795220000000];
+
+/**
+ * The service's migrations and an extension's, which share one table of what has run.
+ *
+ * @throws Error when a name is there twice, or has no time to be put in order by
+ */
+export function migrationsWith(theirs: MigrationClass[]): MigrationClass[] {
+  const all = [...migrations, ...theirs];
+  const names = new Set<string>();
+  for (const name of all.map(migrationName)) {
+    if (names.has(name))
+      throw new Error(`two migrations have the name ${name}; rename yours: what has run is known by it`);
+    if (!/\D\d{13}$/.test(name)) {
+      throw new Error(`the name of the migration ${name} must end in the time of its making: milliseconds, 13 digits`);
+    }
+    names.add(name);
+  }
+  return all;
+}
+
+/** As TypeORM has it. */
+export function migrationName(migration: MigrationClass): string {
+  return new migration().name ?? migration.name;
+}

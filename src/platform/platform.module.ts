@@ -1,6 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DataSource, type DataSourceOptions } from 'typeorm';
+import type { MigrationClass } from '../migrations/migrations.js';
 import { Clock } from './clock.js';
 import { Configuration } from './configuration/configuration.js';
 import { awaitCurrentSchema, connectWhenUp } from './database/connect-when-up.js';
@@ -16,6 +17,8 @@ import { RateLimits } from './rate-limit/rate-limits.js';
 export interface PlatformOptions {
   configuration: Configuration;
   metrics: MetricsRegistry;
+  /** Steps of the schema beside the service's own. */
+  migrations?: MigrationClass[];
   /** The clock of everything; tests give one that they move. */
   clock?: Clock;
   /** Milliseconds to wait for a database that is not there yet; a service waits for ever, a command does not. */
@@ -25,13 +28,18 @@ export interface PlatformOptions {
 /** What every module may use without naming it: configuration, clock, metrics, database. */
 @Module({})
 export class PlatformModule {
-  static forRoot({ configuration, metrics, clock = new Clock(), patience = Infinity }: PlatformOptions): DynamicModule {
+  static forRoot(options: PlatformOptions): DynamicModule {
+    const { configuration, metrics, migrations, clock = new Clock(), patience = Infinity } = options;
     return {
       module: PlatformModule,
       global: true,
       imports: [
         TypeOrmModule.forRootAsync({
-          useFactory: () => ({ ...dataSourceOptions(configuration), autoLoadEntities: true, retryAttempts: 0 }),
+          useFactory: () => ({
+            ...dataSourceOptions(configuration, migrations),
+            autoLoadEntities: true,
+            retryAttempts: 0,
+          }),
           dataSourceFactory: (options) => connectWhenUp(options as DataSourceOptions, patience),
         }),
       ],

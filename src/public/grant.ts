@@ -7,6 +7,7 @@ export { Audit } from '../audit/audit.js';
 export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { IdentityCookies } from '../identity/identity-cookies.js';
+export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { OAuthError } from '../oauth/oauth-error.js';
 export { Optional } from '../oauth/parameters.js';
 export { Clock } from '../platform/clock.js';

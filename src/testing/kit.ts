@@ -1,4 +1,5 @@
-import type { Extension, TestService } from './service.js';
+import type { Extension } from '../extension.js';
+import type { TestService } from './service.js';
 
 /** What the conformance kit must know of a grant beside what its decorator says. */
 export interface GrantKit extends Extension {

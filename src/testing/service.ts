@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { AuditEntry } from '../audit/audit-event.js';
 import { type Service, type ServiceOptions, startService } from '../bootstrap.js';
+import type { Extension } from '../extension.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { type Caller, callerOf } from './caller.js';
 import { checkAnswersOf } from './check-answers.js';
@@ -9,9 +10,6 @@ import { kitRegistry } from './kit-registry.js';
 import { MovingClock } from './moving-clock.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
-
-/** What another team's package adds to the service: its modules, and its steps of the schema. */
-export type Extension = Pick<ServiceOptions, 'modules'>;
 
 export interface TestServiceOptions extends Extension, Pick<ServiceOptions, 'log'> {
   /** Organizations, applications and agents; those of the conformance kit when left out. */

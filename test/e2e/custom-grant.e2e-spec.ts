@@ -1,15 +1,18 @@
 import { Module } from '@nestjs/common';
+import { DataSource, type MigrationInterface } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
+import { LottoBody } from '../../examples/lotto-grant/src/lotto.body.js';
+import { LottoGrant } from '../../examples/lotto-grant/src/lotto.grant.js';
+import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
 import { AccessTokens } from '../../src/access-token/access-tokens.js';
 import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import { migrationName, migrations } from '../../src/migrations/migrations.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
 import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { lottoBody, NO_DRAW, ONLY_COOKIES, ONLY_LOTTO, registryWithDraw, winningTicket } from '../support/draw.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { lottoBody, NO_DRAW, ONLY_COOKIES, ONLY_LOTTO, registryWithDraw } from '../support/lotto-grant/draw.js';
-import { LottoBody } from '../support/lotto-grant/lotto.body.js';
-import { LottoGrant } from '../support/lotto-grant/lotto.grant.js';
-import { LottoGrantModule } from '../support/lotto-grant/lotto-grant.module.js';
 import { ACME, ACME_SITE } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 
@@ -35,14 +38,24 @@ class OtherGrantsModule {}
 
 describeGrant(LottoGrant, {
   modules: [LottoGrantModule],
-  settings: { client: { winning_ticket: '123456', prize: 'a bicycle' } },
-  valid: () => ({ ticket: '123456' }),
+  migrations: [LottoTickets1795300000000],
+  settings: { client: { winning_ending: '7', prize: 'a bicycle' } },
+  valid: () => ({ ticket: winningTicket() }),
+  singleUse: true,
 });
+
+/** Made before the service's own. */
+class LottoOffices1795000000000 implements MigrationInterface {
+  async up(): Promise<void> {}
+  async down(): Promise<void> {}
+}
 
 describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
   let service: TestService;
+  const modules = [LottoGrantModule, OtherGrantsModule];
+  const theirs = [LottoTickets1795300000000, LottoOffices1795000000000];
   beforeAll(async () => {
-    service = await startTestService({ registry: registryWithDraw(), modules: [LottoGrantModule, OtherGrantsModule] });
+    service = await startTestService({ registry: registryWithDraw(), modules, migrations: theirs });
   });
   afterAll(() => service?.stop());
 
@@ -83,6 +96,29 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
 
   it('refuses in words of the service, and gives nothing with them', async () => {
     expectError(await ask(lottoBody({ ticket: '654321' })), { status: 400, error: 'invalid_grant', hint: undefined });
+  });
+
+  it('may keep what happens once in a table of its own: each ticket wins once, and of twenty at once one wins', async () => {
+    for (let round = 0; round < 10; round++) {
+      const body = lottoBody();
+      const answers = await Promise.all(Array.from({ length: 20 }, () => ask(body)));
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(400)]);
+      expectError(await ask(body), { status: 400, error: 'invalid_grant', hint: undefined });
+    }
+  });
+
+  it('brings the schema of its tables: it is what its entities say, on each database', async () => {
+    const dataSource = service.application.get(DataSource);
+    expect(dataSource.entityMetadatas.map(({ tableName }) => tableName)).toContain('lotto_ticket');
+    expect((await dataSource.driver.createSchemaBuilder().log()).upQueries).toEqual([]);
+  });
+
+  it("has its migrations run after the service's, in the order of their times", async () => {
+    const rows: { name: string }[] = await service.application
+      .get(DataSource)
+      .query('SELECT name FROM migrations ORDER BY id');
+    const expected = [...migrations, LottoOffices1795000000000, LottoTickets1795300000000].map(migrationName);
+    expect(rows.map(({ name }) => name)).toEqual(expected);
   });
 
   it('has settings of its own in the registry', async () => {

@@ -1,11 +1,14 @@
 import { Module, type Type } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { Entity, type MigrationInterface, PrimaryColumn } from 'typeorm';
 import { describe, expect, it } from 'vitest';
+import { LottoBody } from '../../examples/lotto-grant/src/lotto.body.js';
+import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
 import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import type { Extension } from '../../src/extension.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
-import { registryWithDraw } from '../support/lotto-grant/draw.js';
-import { LottoBody } from '../support/lotto-grant/lotto.body.js';
-import { LottoGrantModule } from '../support/lotto-grant/lotto-grant.module.js';
+import { registryWithDraw } from '../support/draw.js';
 import { startTestService } from '../support/service.js';
 
 /** What validates nothing is no body class. */
@@ -60,13 +63,60 @@ describe('the service does not start', () => {
 
   it('with settings in the registry that the class of the grant refuses', async () => {
     const registry = registryWithDraw();
-    registry.clients[0] = { ...registry.clients[0], grants: { lotto: { winning_ticket: 'any', price: 'a car' } } };
-    const fault = 'clients[0].grants.lotto.winning_ticket: must be six digits';
+    registry.clients[0] = { ...registry.clients[0], grants: { lotto: { winning_ending: 'any', price: 'a car' } } };
+    const fault = 'clients[0].grants.lotto.winning_ending: must be one to five digits';
     await expect(startWith([LottoGrantModule], registry)).rejects.toThrow(fault);
   });
 
   it('with a registry that names a grant whose module is not there', async () => {
     await expect(startWith([])).rejects.toThrow('clients[0].grants.lotto: not a grant of this service');
+  });
+});
+
+class EmptyMigration implements MigrationInterface {
+  async up(): Promise<void> {}
+  async down(): Promise<void> {}
+}
+
+describe('the service does not start with an extension', () => {
+  async function refused(extension: Extension): Promise<string> {
+    const database = await createTestDatabase();
+    try {
+      const start = startTestService({ ...extension, database }).then((service) => service.stop());
+      return await start.then(
+        () => 'started',
+        (error: Error) => error.message,
+      );
+    } finally {
+      await database.remove();
+    }
+  }
+
+  it('whose migration has the name of one of the service', async () => {
+    class House1795100000000 extends EmptyMigration {}
+    expect(await refused({ migrations: [House1795100000000] })).toBe(
+      'two migrations have the name House1795100000000; rename yours: what has run is known by it',
+    );
+  });
+
+  it('whose migration has no time in its name', async () => {
+    class Tickets extends EmptyMigration {}
+    expect(await refused({ migrations: [Tickets] })).toBe(
+      'the name of the migration Tickets must end in the time of its making: milliseconds, 13 digits',
+    );
+  });
+
+  it('whose entity has a table of the service', async () => {
+    @Entity('agent')
+    class LottoAgent {
+      @PrimaryColumn('varchar', { length: 36 })
+      id: string;
+    }
+    @Module({ imports: [TypeOrmModule.forFeature([LottoAgent])] })
+    class LottoAgentModule {}
+    expect(await refused({ modules: [LottoAgentModule] })).toMatch(
+      /: two entities have the table "agent"; rename yours$/,
+    );
   });
 });
 

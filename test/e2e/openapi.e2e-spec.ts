@@ -2,10 +2,10 @@ import { Get, Module } from '@nestjs/common';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { IsString } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Describes } from '../../src/platform/http/describes.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
-import { LottoGrantModule } from '../support/lotto-grant/lotto-grant.module.js';
 import { request, startTestService, type TestService } from '../support/service.js';
 
 class Promised {

@@ -99,7 +99,7 @@ describe('the manifests', () => {
     for (const kind of ['Job', 'CronJob']) {
       const [node, file, command] = podOf(one(kind)).spec.containers[0].command;
       expect([node, file]).toEqual(['node', 'dist/cli.js']);
-      expect(read('src/cli.ts')).toMatch(new RegExp(`^  ${command} `, 'm'));
+      expect(read('src/cli/run-command-line.ts')).toMatch(new RegExp(`^  ${command} `, 'm'));
     }
   });
 
@@ -143,7 +143,7 @@ describe('the manifests', () => {
   });
 
   it('give a pod longer to end than it takes', () => {
-    const [, longest] = /LONGEST_STOP = ([\d_]+)/.exec(read('src/main.ts')) ?? [];
+    const [, longest] = /LONGEST_STOP = ([\d_]+)/.exec(read('src/run-service.ts')) ?? [];
     const pod = podOf(one('Deployment')).spec;
     const [, pause] = /undefined, (\d+)/.exec(pod.containers[0].lifecycle.preStop.exec.command[2]) ?? [];
     const stop = (Number(longest?.replaceAll('_', '')) + Number(pause)) / 1000;

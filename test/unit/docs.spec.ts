@@ -20,10 +20,10 @@ describe('the documentation', () => {
   });
 
   it('shows the whole grant that the tests add to the service', () => {
-    const files = readdirSync(join(PROJECT, 'test/support/lotto-grant')).filter((name) => name.startsWith('lotto'));
+    const files = readdirSync(join(PROJECT, 'examples/lotto-grant/src')).filter((name) => name.startsWith('lotto'));
     const shown = quoted.filter(({ page }) => page === 'adding-a-grant.md');
     for (const file of files) {
-      const path = `test/support/lotto-grant/${file}`;
+      const path = `examples/lotto-grant/src/${file}`;
       expect(shown).toContainEqual({ page: 'adding-a-grant.md', file: path, text: read(path) });
     }
   });

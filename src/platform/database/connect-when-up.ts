@@ -11,6 +11,8 @@ const logger = new Logger('Database');
 /**
  * Opens the connections; while the server is away, tries again until `patience` (milliseconds) is over. A file that cannot
  * be opened will not mend itself.
+ *
+ * @throws Error when two entities have one table
  */
 export async function connectWhenUp(options: DataSourceOptions, patience: number): Promise<DataSource> {
   const dataSource = new DataSource(options);
@@ -18,7 +20,23 @@ export async function connectWhenUp(options: DataSourceOptions, patience: number
     await dataSource.initialize();
     return undefined;
   });
+  try {
+    refuseSharedTables(dataSource);
+  } catch (error) {
+    await dataSource.destroy();
+    throw error;
+  }
   return dataSource;
+}
+
+/** TypeORM would let two entities write into one table, each as if it were its own. */
+function refuseSharedTables({ entityMetadatas }: DataSource): void {
+  const owners = new Map<string, string>();
+  for (const { tableName, name } of entityMetadatas) {
+    const owner = owners.get(tableName);
+    if (owner) throw new Error(`${owner} and ${name}: two entities have the table "${tableName}"; rename yours`);
+    owners.set(tableName, name);
+  }
 }
 
 /**

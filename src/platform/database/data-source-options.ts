@@ -1,14 +1,19 @@
 import { readFileSync } from 'node:fs';
 import mysql, { type Pool, type PoolOptions } from 'mysql2';
 import type { DataSourceOptions } from 'typeorm';
-import { migrations } from '../../migrations/migrations.js';
+import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
 
-/** One set of entities and migrations for each database that DATABASE_URL can name. */
-export function dataSourceOptions(configuration: Configuration): DataSourceOptions {
+/**
+ * One set of entities and migrations for each database that DATABASE_URL can name.
+ *
+ * @param theirs the migrations of an extension
+ * @throws Error when one of them has a name that cannot be
+ */
+export function dataSourceOptions(configuration: Configuration, theirs: MigrationClass[] = []): DataSourceOptions {
   const url = configuration.DATABASE_URL;
-  const schema = { migrations, migrationsTransactionMode: 'each', logging: false } as const;
+  const schema = { migrations: migrationsWith(theirs), migrationsTransactionMode: 'each', logging: false } as const;
   if (configuration.embedded) {
     return {
       ...schema,

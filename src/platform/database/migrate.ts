@@ -1,8 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DataSource } from 'typeorm';
+import { type DataSource, type Migration, MigrationExecutor } from 'typeorm';
+import { migrationName, migrations } from '../../migrations/migrations.js';
 import type { Clock } from '../clock.js';
 import { createLeases, giveUpLease, type Lease, takeLease } from './lease.js';
+
+/** The service's migrations, then those of an extension, each in the order of the times in their names. */
+class OursFirst extends MigrationExecutor {
+  protected override getMigrations(): Migration[] {
+    const ours = new Set(migrations.map(migrationName));
+    const all = super.getMigrations();
+    return [...all.filter(({ name }) => ours.has(name)), ...all.filter(({ name }) => !ours.has(name))];
+  }
+}
 
 const LEASE = 60_000;
 const RETRY = 250;
@@ -26,7 +36,9 @@ export async function migrate(dataSource: DataSource, clock: Clock): Promise<str
   while (!(await take())) await sleep(RETRY);
   const heartbeat = setInterval(() => void take().catch(() => undefined), LEASE / 3);
   try {
-    const done = await dataSource.runMigrations();
+    const executor = new OursFirst(dataSource);
+    executor.transaction = 'each';
+    const done = await executor.executePendingMigrations();
     return done.map((migration) => migration.name);
   } finally {
     clearInterval(heartbeat);

@@ -1,7 +1,7 @@
-import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from '../registry.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from './registry.js';
 
 /** What the registry says under `grants` of a client with a draw. */
-const DRAW = { lotto: { winning_ticket: '123456', prize: 'a bicycle' } };
+const DRAW = { lotto: { winning_ending: '7', prize: 'a bicycle' } };
 export const NO_DRAW = 'acme-no-draw';
 export const ONLY_COOKIES = 'acme-only-cookies';
 export const ONLY_LOTTO = 'acme-only-lotto';
@@ -20,7 +20,11 @@ export function registryWithDraw() {
   return { ...registry, clients: [...clients, ...others] };
 }
 
-/** The parameters that win. */
+/** Another one at each call, since each wins once. */
+export const winningTicket = () => `${String(drawn++).padStart(5, '0')}7`;
+let drawn = 0;
+
+/** Parameters that win. */
 export function lottoBody(more: object = {}): object {
-  return { grant_type: 'lotto', client_id: ACME_SITE, organization_id: ACME, ticket: '123456', ...more };
+  return { grant_type: 'lotto', client_id: ACME_SITE, organization_id: ACME, ticket: winningTicket(), ...more };
 }

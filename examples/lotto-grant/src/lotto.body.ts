@@ -1,5 +1,5 @@
 import { IsString, Matches } from 'class-validator';
-import { GrantBody } from '../../../src/token/grant.js';
+import { GrantBody } from 'customer-authorization-service/grant';
 
 /** The parameters of the lotto grant. What is not declared here never reaches the grant. */
 export class LottoBody extends GrantBody {

@@ -2,8 +2,9 @@ import { IsString, Matches } from 'class-validator';
 
 /** What the registry may say about a client under `grants: { lotto: … }`. */
 export class LottoSettings {
-  @Matches(/^\d{6}$/, { message: 'must be six digits' })
-  winning_ticket: string;
+  /** Tickets that end so win. */
+  @Matches(/^\d{1,5}$/, { message: 'must be one to five digits' })
+  winning_ending: string;
 
   @IsString()
   prize: string;

@@ -1,0 +1,17 @@
+import { Columns, createTables, dropTables } from 'customer-authorization-service/grant';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** The tickets that have won. */
+export class LottoTickets1795300000000 implements MigrationInterface {
+  readonly name = 'LottoTickets1795300000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    const its = new Columns(runner);
+    const columns = [its.key('client_id', 128), its.key('ticket', 6), its.time('won_at')];
+    await createTables(runner, [{ name: 'lotto_ticket', columns }]);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['lotto_ticket']);
+  }
+}

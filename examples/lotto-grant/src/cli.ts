@@ -1,0 +1,4 @@
+import { runCommandLine } from 'customer-authorization-service';
+import { lotto } from './lotto.extension.js';
+
+await runCommandLine(lotto);

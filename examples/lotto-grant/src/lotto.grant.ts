@@ -1,0 +1,46 @@
+import { Injectable } from '@nestjs/common';
+import {
+  Clock,
+  Database,
+  type Grant,
+  type Granted,
+  type GrantRequest,
+  GrantType,
+  Identities,
+  IdentityCookies,
+  OAuthError,
+} from 'customer-authorization-service/grant';
+import { LottoBody } from './lotto.body.js';
+import { LottoSettings } from './lotto.settings.js';
+
+const REDEEM = 'INTO lotto_ticket (client_id, ticket, won_at) VALUES (?, ?, ?)';
+
+/** Whoever names a winning ticket first is a customer: the one its browser is known as, or a new one. */
+@Injectable()
+@GrantType('lotto', { body: LottoBody, settings: LottoSettings, responds: ['client_id', 'prize'] })
+export class LottoGrant implements Grant<LottoBody> {
+  constructor(
+    private readonly identities: Identities,
+    private readonly cookies: IdentityCookies,
+    private readonly database: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  async grant({ body, client, groupId, browser }: GrantRequest<LottoBody>): Promise<Granted> {
+    const draw = client.grants.lotto as LottoSettings | undefined;
+    if (!draw) throw OAuthError.unauthorizedClient('grant_type: this client has no draw');
+    if (!body.ticket.endsWith(draw.winning_ending)) throw OAuthError.invalidGrant('not a winning ticket');
+    await this.redeem(client.clientId, body.ticket); // first: who is refused becomes no customer
+    const organizationId = body.organization_id;
+    const customer = await this.identities.ofBrowser(this.cookies.read(browser.cookies), { organizationId, groupId });
+    for (const line of this.cookies.write(customer)) browser.setCookie(line);
+    return { entityId: customer.entityId, organizationId, response: { prize: draw.prize } };
+  }
+
+  /** The row is made once, by the key of its table: nothing is read before. */
+  private async redeem(clientId: string, ticket: string): Promise<void> {
+    const row = [clientId, ticket, new Date(this.clock.now())];
+    const made = await this.database.change(`INSERT ${this.database.ignore} ${REDEEM}`, row);
+    if (made !== 1) throw OAuthError.invalidGrant('a ticket that has won before');
+  }
+}

@@ -1,0 +1,53 @@
+import type { Extension } from '../extension.js';
+import { agentTokenCommand } from './agent-token.js';
+import { keysCommand } from './keys.js';
+import { migrateCommand } from './migrate.js';
+import { purgeCommand } from './purge.js';
+import { registryCommand } from './registry.js';
+import { UsageError } from './usage-error.js';
+
+/** A command gets its arguments and resolves to its exit code; stdout is for its result alone. */
+const COMMANDS: Record<string, (parameters: string[], extension: Extension) => Promise<number>> = {
+  'agent-token': agentTokenCommand,
+  keys: keysCommand,
+  migrate: migrateCommand,
+  purge: purgeCommand,
+  registry: registryCommand,
+};
+
+const USAGE = `usage: node dist/cli.js COMMAND
+
+  migrate              bring the database's schema up to date
+  migrate --check      exit 1 when migrations are pending
+  registry apply FILE  create and change what a registry file lists
+  registry export      print the registry as YAML, without secrets
+  purge                delete what has expired, in small batches
+  keys generate        print a private JWK Set for SIGNING_KEYS_FILE
+  keys rotate FILE     add a key that signs in 15 minutes; the others expire with the last token they sign
+  keys list FILE       what each key is for, and until when
+  keys retire FILE KID take a key out, which ends its tokens
+  agent-token --email E --client-id C --scope "S …"
+                       print one agent access token
+`;
+
+/**
+ * The operator's commands, for the service with what another team adds to it: reads `process.argv`, and sets the exit code: 0,
+ * 1 when the command failed, 2 when there is no such command.
+ */
+export async function runCommandLine(extension: Extension = {}): Promise<void> {
+  const [name = '', ...parameters] = process.argv.slice(2);
+  process.exitCode = await run(name, parameters, extension);
+}
+
+async function run(name: string, parameters: string[], extension: Extension): Promise<number> {
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  try {
+    if (!command) throw new UsageError(name ? `no such command: ${name}` : 'which command?');
+    return await command(parameters, extension);
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    if (!(error instanceof UsageError)) return 1;
+    process.stderr.write(USAGE);
+    return 2;
+  }
+}
