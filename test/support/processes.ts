@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { writeKeySet } from '../../src/testing/keys.js';
 import type { TestDatabase } from '../../src/testing/test-database.js';
 
@@ -30,14 +30,15 @@ export class TestProcess implements Ended {
     this.ended = once(child, 'close').then(() => this);
   }
 
+  /** `file` may be another package's, by its whole path. */
   static start(
-    file: 'main.js' | 'cli.js',
+    file: 'main.js' | 'cli.js' | `/${string}`,
     parameters: string[],
     environment: NodeJS.ProcessEnv,
     cwd = '/',
   ): TestProcess {
     const env = { PATH: process.env.PATH, ...environment };
-    return new TestProcess(spawn(process.execPath, [join(DIST, file), ...parameters], { env, cwd }));
+    return new TestProcess(spawn(process.execPath, [resolve(DIST, file), ...parameters], { env, cwd }));
   }
 
   get code(): number | null {
@@ -71,8 +72,12 @@ export interface ServiceProcess {
 
 export const PORTS = { HOST: '127.0.0.1', PORT: '0', MANAGEMENT_PORT: '0', RATE_LIMIT: 'off' };
 
-export async function startServiceProcess(environment: NodeJS.ProcessEnv, cwd?: string): Promise<ServiceProcess> {
-  const process = TestProcess.start('main.js', [], { ...PORTS, ...environment }, cwd);
+export async function startServiceProcess(
+  environment: NodeJS.ProcessEnv,
+  cwd?: string,
+  main: Parameters<typeof TestProcess.start>[0] = 'main.js',
+): Promise<ServiceProcess> {
+  const process = TestProcess.start(main, [], { ...PORTS, ...environment }, cwd);
   const [, port, managementPort] = await process.says(/port (\d+) for callers .* port (\d+) for the cluster/);
   return {
     process,

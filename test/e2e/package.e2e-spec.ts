@@ -1,0 +1,96 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, onMariadb } from '../../src/testing/test-database.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { lottoBody, registryWithDraw } from '../support/draw.js';
+import { ours, PackedExample, type Ran, theirs } from '../support/packed-example.js';
+import { environmentOf, startServiceProcess } from '../support/processes.js';
+import { writeRegistry } from '../support/registry.js';
+import { callerOf } from '../support/service.js';
+
+const SLOW = { timeout: 180_000 };
+const TSC = 'node_modules/typescript/bin/tsc';
+const DEEP = ['dist/bootstrap.js', 'dist/public/grant.js', 'bootstrap', 'package.json'];
+
+describe.skipIf(onMariadb)(
+  "the package, packed and installed beside another team's (examples/lotto-grant)",
+  SLOW,
+  () => {
+    let example: PackedExample;
+    beforeAll(async () => {
+      example = await PackedExample.install();
+      expect(await example.run(TSC, '-p', 'tsconfig.build.json')).toEqual({ code: 0, said: '' });
+    }, 180_000);
+    afterAll(() => example?.remove());
+
+    /** What the compiler says of a file of the other team's. */
+    async function compiled(text: string): Promise<Ran> {
+      const probe = join(example.folder, 'src/probe.ts');
+      writeFileSync(probe, text);
+      const ran = await example.run(TSC, '-p', 'tsconfig.json');
+      rmSync(probe);
+      return ran;
+    }
+
+    it('is the built service with its declarations and views, and the pages of whoever builds on it or runs it', () => {
+      const [built, others] = [true, false].map((wanted) =>
+        example.files.filter((path) => path.startsWith('dist/') === wanted),
+      );
+      const kinds = new Set(built?.map((path) => /(\.d)?\.\w+$/.exec(path)?.[0]));
+      expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.html', '.js']);
+      expect(others?.sort()).toEqual(
+        [
+          '.env.example',
+          'README.md',
+          'docs/adding-a-grant.md',
+          'docs/observability.md',
+          'docs/operations.md',
+          'package.json',
+        ].sort(),
+      );
+    });
+
+    it('compiles with declarations that need no package but those it names, checked to the last one', async () => {
+      expect(await example.run(TSC, '-p', 'tsconfig.json', '--skipLibCheck', 'false')).toEqual({ code: 0, said: '' });
+    });
+
+    it('lets the other package pass its own tests, which run its commands and its service', async () => {
+      const { code, said } = await example.run('node_modules/vitest/vitest.mjs', 'run');
+      expect(said).not.toMatch(/skipped|no tests/i);
+      expect({ code, said }).toMatchObject({ code: 0 });
+    });
+
+    it('runs as a process of the other package, and gives tokens for its grant and for ours', async () => {
+      const database = await createTestDatabase();
+      try {
+        const REGISTRY_FILE = writeRegistry(join(database.folder, 'registry.yaml'), registryWithDraw());
+        const main = join(example.folder, 'dist/main.js') as `/${string}`;
+        const service = await startServiceProcess({ ...environmentOf(database), REGISTRY_FILE }, example.folder, main);
+        const { post } = callerOf(service.url);
+        const { status, body } = await post(TOKEN, lottoBody());
+        expect({ status, body }).toMatchObject({ status: 200, body: { prize: 'a bicycle', token_type: 'Bearer' } });
+        const cookie = { ...lottoBody(), grant_type: 'cookie', response_type: 'token' };
+        expect((await post(TOKEN, cookie)).status).toBe(200);
+        expect(await service.terminate()).toBe(0);
+      } finally {
+        await database.remove();
+      }
+    });
+
+    it.each(DEEP)('lets nothing be imported but what it exports: not %s, by node or by the compiler', async (path) => {
+      const specifier = `${ours.name}/${path}`;
+      const refused = await example.run('--input-type=module', '--eval', `await import('${specifier}')`);
+      expect(refused).toMatchObject({ code: 1, said: expect.stringContaining('ERR_PACKAGE_PATH_NOT_EXPORTED') });
+      const { code, said } = await compiled(`import '${specifier}';\nimport * as all from '${specifier}';\nall;\n`);
+      expect(code).not.toBe(0);
+      expect(said).toContain(`Cannot find module '${specifier}'`);
+    });
+  },
+);
+
+it('what both packages need, the example asks for in the very same version, so that there is one of it in a process', () => {
+  const versions = { ...ours.devDependencies, ...ours.dependencies, [ours.name]: ours.version };
+  for (const asked of [theirs.dependencies, theirs.devDependencies]) expect(versions).toMatchObject(asked);
+  expect(theirs.overrides).toEqual(ours.overrides);
+});

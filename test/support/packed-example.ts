@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+const PROJECT = join(import.meta.dirname, '../..');
+const EXAMPLE = join(PROJECT, 'examples/lotto-grant');
+
+export interface Manifest {
+  name: string;
+  version: string;
+  scripts: Record<string, string>;
+  dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
+  overrides: Record<string, string>;
+}
+
+export const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+export const ours = manifestOf(PROJECT);
+export const theirs = manifestOf(EXAMPLE);
+
+/** What a program said, and how it ended. */
+export interface Ran {
+  code: number;
+  said: string;
+}
+
+/**
+ * The example, installed into a folder of its own beside the packed service, as npm would install it but without a registry:
+ * what the two packages name is linked to what this project has, and nothing else is there.
+ */
+export class PackedExample {
+  readonly folder = mkdtempSync(join(tmpdir(), 'packed-'));
+  private readonly modules = join(this.folder, 'node_modules');
+  /** Every file of the tarball. */
+  files: string[] = [];
+
+  static async install(): Promise<PackedExample> {
+    const example = new PackedExample();
+    for (const part of ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'registry.yaml', 'src', 'test']) {
+      cpSync(join(EXAMPLE, part), join(example.folder, part), { recursive: true });
+    }
+    await example.unpackService();
+    const { [ours.name]: _packed, ...others } = {
+      ...ours.dependencies,
+      ...theirs.dependencies,
+      ...theirs.devDependencies,
+    };
+    for (const name of Object.keys(others)) example.link(name);
+    return example;
+  }
+
+  /** A program of a package, or a script of ours, in the folder of the example. */
+  run(...parameters: string[]): Promise<Ran> {
+    return run(process.execPath, parameters, this.folder);
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  private async unpackService(): Promise<void> {
+    const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', this.folder];
+    const { code, said } = await run('npm', pack, PROJECT);
+    if (code !== 0) throw new Error(`npm pack: ${said}`);
+    const home = join(this.modules, ours.name);
+    mkdirSync(home, { recursive: true });
+    const tarball = `${ours.name}-${ours.version}.tgz`;
+    await run('tar', ['-xzf', tarball, '-C', home, '--strip-components=1'], this.folder);
+    const listed = await run('tar', ['-tzf', tarball], this.folder);
+    this.files = listed.said
+      .trim()
+      .split('\n')
+      .map((path) => path.replace(/^package\//, ''));
+  }
+
+  private link(name: string): void {
+    const path = join(this.modules, name);
+    mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(join(PROJECT, 'node_modules', name), path);
+  }
+}
+
+function run(program: string, parameters: string[], cwd: string): Promise<Ran> {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME };
+  return new Promise((resolve) => {
+    const child = execFile(program, parameters, { cwd, env, maxBuffer: 1 << 24 }, (_error, stdout, stderr) =>
+      resolve({ code: child.exitCode ?? -1, said: stdout + stderr }),
+    );
+  });
+}
