@@ -82,12 +82,12 @@ export class OAuthError extends Error {
     return new OAuthError('invalid_request', 400, MALFORMED, { hint, ...(reason && { reason }) });
   }
 
-  /** The body is not JSON: 400. */
+  /** The body is not JSON: 400. @internal */
   static invalidMessage(): OAuthError {
     return new OAuthError('invalid_request', 400, 'Invalid message', { hint: 'body: not JSON' });
   }
 
-  /** The bytes on the connection are no HTTP request, or come too slowly: 400, 408 or 431. */
+  /** The bytes on the connection are no HTTP request, or come too slowly: 400, 408 or 431. @internal */
   static brokenRequest(status: number): OAuthError {
     return new OAuthError('invalid_request', status, MALFORMED, { hint: 'HTTP: not a request that can be read' });
   }
@@ -108,6 +108,7 @@ export class OAuthError extends Error {
     return new OAuthError('unauthorized_client', 400, NOT_AUTHORIZED, { hint });
   }
 
+  /** @internal */
   static unsupportedGrantType(): OAuthError {
     const description = 'The authorization grant type is not supported by this service';
     return new OAuthError('unsupported_grant_type', 400, description, { hint: 'grant_type: not one of this service' });
@@ -126,15 +127,17 @@ export class OAuthError extends Error {
     return new OAuthError('invalid_client', 401, 'The client could not be authenticated', { reason, headers });
   }
 
+  /** @internal */
   static notFound(): OAuthError {
     return new OAuthError('not_found', 404, 'There is nothing at this address');
   }
 
-  /** The caller is told the other methods by an `Allow` header that is set where the routes are known. */
+  /** The caller is told the other methods by an `Allow` header that is set where the routes are known. @internal */
   static methodNotAllowed(): OAuthError {
     return new OAuthError('method_not_allowed', 405, 'This address does not know this method');
   }
 
+  /** @internal */
   static payloadTooLarge(): OAuthError {
     const headers = { Connection: 'close' }; // the rest of the body may still be on its way
     return new OAuthError('payload_too_large', 413, 'The request body is too large', {
@@ -143,7 +146,7 @@ export class OAuthError extends Error {
     });
   }
 
-  /** The body comes compressed: 415. Nobody needs that for 16 KiB, and a few bytes could unpack to gigabytes. */
+  /** The body comes compressed: 415. Nobody needs that for 16 KiB, and a few bytes could unpack to gigabytes. @internal */
   static unsupportedEncoding(): OAuthError {
     return new OAuthError('invalid_request', 415, MALFORMED, { hint: 'Content-Encoding: send the body as it is' });
   }
@@ -162,7 +165,7 @@ export class OAuthError extends Error {
     return new OAuthError('temporarily_unavailable', 429, description, { headers, reason: `limit: ${limit}` });
   }
 
-  /** What is there already, or belongs to the registry file, stands against it: 409. */
+  /** What is there already, or belongs to the registry file, stands against it: 409. @internal */
   static conflict(hint: string): OAuthError {
     return new OAuthError('conflict', 409, 'The request does not fit what is there', { hint });
   }
@@ -172,7 +175,7 @@ export class OAuthError extends Error {
     return new OAuthError('server_error', 500, 'The service met an unexpected condition', { cause });
   }
 
-  /** The error as it goes on the wire: in RFC 6749's vocabulary, and in the one that existing browser SDKs read. */
+  /** The error as it goes on the wire: in RFC 6749's vocabulary, and in the one that existing browser SDKs read. @internal */
   toBody(requestId: string): ErrorBody {
     return {
       error: this.code,

@@ -4,15 +4,17 @@
  */
 export type { AgentPrincipal } from '../agent-auth/principal.js';
 export { Audit } from '../audit/audit.js';
-export { Identities } from '../identity/identities.js';
+export type { AuditEvent } from '../audit/audit-event.js';
+export { Identities, type Place } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
-export { IdentityCookies } from '../identity/identity-cookies.js';
+export { type BrowserCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { OAuthError } from '../oauth/oauth-error.js';
 export { Optional } from '../oauth/parameters.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export { Database } from '../platform/database/database.js';
+export type { SqlValue } from '../platform/database/sql-client.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';

@@ -21,14 +21,15 @@ export class ClientApplication {
   @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
   organizationId: string | null;
 
-  /** SHA-256 of the secret of a server application. */
+  /** SHA-256 of the secret of a server application. @internal */
   @Column('varchar', { name: 'secret_hash', length: 64, nullable: true })
   secretHash: string | null;
 
-  /** SHA-256 of the secret before it, which is good for a while longer. */
+  /** SHA-256 of the secret before it, which is good for a while longer. @internal */
   @Column('varchar', { name: 'previous_secret_hash', length: 64, nullable: true })
   previousSecretHash: string | null;
 
+  /** @internal */
   @Column('datetime', { name: 'previous_secret_expires_at', precision: 3, nullable: true })
   previousSecretExpiresAt: Date | null;
 
@@ -54,7 +55,7 @@ export class ClientApplication {
   @Column('simple-json')
   grants: GrantSettings;
 
-  /** Whether the registry file lists it; what the file lists, the file owns. */
+  /** Whether the registry file lists it; what the file lists, the file owns. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;
 

@@ -19,7 +19,7 @@ export class Organization {
   @Column('simple-json')
   grants: GrantSettings;
 
-  /** Whether the registry file lists it; what the file lists, the file owns. */
+  /** Whether the registry file lists it; what the file lists, the file owns. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;
 }

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import type { AuditEntry } from '../audit/audit-event.js';
-import { type Service, type ServiceOptions, startService } from '../bootstrap.js';
+import { type Service, startService } from '../bootstrap.js';
 import type { Extension } from '../extension.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
+import type { Log } from '../platform/logging/log.js';
 import { type Caller, callerOf } from './caller.js';
 import { checkAnswersOf } from './check-answers.js';
 import { writeKeySet } from './keys.js';
@@ -11,13 +12,15 @@ import { MovingClock } from './moving-clock.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
 
-export interface TestServiceOptions extends Extension, Pick<ServiceOptions, 'log'> {
+export interface TestServiceOptions extends Extension {
   /** Organizations, applications and agents; those of the conformance kit when left out. */
   registry?: RegistryDocument;
   /** Variables of the configuration beside those that a test service needs. */
   environment?: Record<string, string>;
   /** A database to share with another service; it stays when this service stops. */
   database?: TestDatabase;
+  /** Where everything is told; stdout when left out. @internal */
+  log?: Log;
 }
 
 /** The real application on ports of its own, with a database of its own and a clock that the test moves. */

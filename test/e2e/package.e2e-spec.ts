@@ -46,6 +46,7 @@ describe.skipIf(onMariadb)(
           'docs/adding-a-grant.md',
           'docs/observability.md',
           'docs/operations.md',
+          'docs/public-surface.md',
           'package.json',
         ].sort(),
       );

@@ -24,7 +24,7 @@ const RESEND_PAUSE = 200;
  */
 @Injectable()
 export class Database {
-  /** Statements sent since the start. */
+  /** Statements sent since the start. @internal */
   statements = 0;
   /** `IGNORE` or `OR IGNORE`: `INSERT ${ignore} INTO` skips a row whose key exists. */
   readonly ignore: string;

@@ -1,0 +1,123 @@
+// @ts-check
+/**
+ * What the package promises, as docs/public-surface.md: every declaration that an entry of `exports` names or that one of
+ * these mentions. `npm run check:surface` fails when the page says something else; `npm run update:surface` renews it.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import ts from 'typescript';
+import { OUT, programOver } from './declarations.js';
+
+const PROJECT = dirname(import.meta.dirname);
+const PAGE = join(PROJECT, 'docs/public-surface.md');
+const HEAD = `# The public surface
+
+What another package can import, and what that mentions; written by \`npm run update:surface\` from the declarations that the
+build emits, and held to them by \`npm run check\`. What may change when: [decision 0018](decisions/0018-public-surface.md).
+Private members are left out, and the constructors that Nest alone calls.
+`;
+
+const page = report();
+if (process.argv.includes('--write')) {
+  writeFileSync(PAGE, page);
+} else if (readFileSync(PAGE, 'utf8') !== page) {
+  console.error(
+    'The public surface is not what docs/public-surface.md says. Is that meant (docs/decisions/0018)? Then:',
+  );
+  console.error('  npm run update:surface');
+  process.exitCode = 1;
+}
+
+function report() {
+  const { name, exports: subpaths } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
+  const entries = Object.entries(subpaths).map(([subpath, { types }]) => ({
+    title: join(name, subpath),
+    path: resolve(PROJECT, types),
+  }));
+  const program = programOver(entries.map(({ path }) => path));
+  const checker = program.getTypeChecker();
+  /** @type {Set<ts.Symbol>} */
+  const told = new Set();
+  const sections = entries.map(({ title, path }) => {
+    const file = program.getSourceFile(path);
+    const module = file && checker.getSymbolAtLocation(file);
+    const symbols = module ? checker.getExportsOfModule(module).map((symbol) => resolved(checker, symbol)) : [];
+    for (const symbol of symbols) told.add(symbol);
+    return section(`\`${title}\``, symbols);
+  });
+  const importable = told.size;
+  // a set goes on over what is added to it meanwhile: what the mentioned mention, too
+  for (const symbol of told) for (const other of mentionedBy(checker, symbol)) told.add(other);
+  const mentioned = [...told].slice(importable);
+  return [HEAD, ...sections, section('Mentioned, and not importable', mentioned)].join('\n');
+}
+
+/** @param {string} title @param {ts.Symbol[]} symbols */
+function section(title, symbols) {
+  const texts = symbols.map(textOf).sort();
+  return `## ${title}\n\n\`\`\`ts\n${texts.join('\n\n')}\n\`\`\`\n`;
+}
+
+/** @param {ts.Symbol} symbol */
+function textOf(symbol) {
+  const printer = ts.createPrinter({ removeComments: true });
+  const print = (/** @type {ts.Node} */ node) =>
+    printer.printNode(ts.EmitHint.Unspecified, shown(node), node.getSourceFile());
+  const text = declarationsOf(symbol).map(print).join('\n');
+  return text.replaceAll(/^(export )?(declare )?/gm, '').replaceAll('    ', '  ');
+}
+
+/** @param {ts.Symbol} symbol */
+function declarationsOf({ declarations = [] }) {
+  return declarations.map((node) => (ts.isVariableDeclaration(node) ? node.parent.parent : node));
+}
+
+/**
+ * A class without its private members and, where one of these is among its parameters, without its constructor.
+ * @param {ts.Node} node
+ */
+function shown(node) {
+  if (!ts.isClassDeclaration(node)) return node;
+  const hidden = new Set(node.members.filter(isPrivate).map((member) => member.name?.getText()));
+  const members = node.members.filter((member) => {
+    if (!ts.isConstructorDeclaration(member)) return !isPrivate(member);
+    return !isPrivate(member) && !member.parameters.some(({ name }) => hidden.has(name.getText()));
+  });
+  const { modifiers, name, typeParameters, heritageClauses } = node;
+  return ts.factory.updateClassDeclaration(node, modifiers, name, typeParameters, heritageClauses, members);
+}
+
+/** @param {ts.ClassElement} member */
+function isPrivate(member) {
+  const modifiers = ts.canHaveModifiers(member) ? ts.getModifiers(member) : undefined;
+  return modifiers?.some(({ kind }) => kind === ts.SyntaxKind.PrivateKeyword) ?? false;
+}
+
+/**
+ * The declarations of ours that one names.
+ * @param {ts.TypeChecker} checker
+ * @param {ts.Symbol} symbol
+ */
+function mentionedBy(checker, symbol) {
+  /** @type {ts.Symbol[]} */
+  const found = [];
+  const visit = (/** @type {ts.Node} */ node) => {
+    const name = ts.isIdentifier(node) ? checker.getSymbolAtLocation(node) : undefined;
+    const other = name && resolved(checker, name);
+    if (other?.declarations?.some(isOurs)) found.push(other);
+    ts.forEachChild(node, visit);
+  };
+  for (const node of declarationsOf(symbol)) visit(shown(node));
+  return found;
+}
+
+/** @param {ts.Declaration} node */
+function isOurs(node) {
+  const statement = ts.isVariableDeclaration(node) ? node.parent.parent : node;
+  return ts.isSourceFile(statement.parent) && statement.getSourceFile().fileName.startsWith(OUT);
+}
+
+/** @param {ts.TypeChecker} checker @param {ts.Symbol} symbol */
+function resolved(checker, symbol) {
+  return symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+}
