@@ -5,7 +5,7 @@ import { createTestDatabase, onMariadb } from '../../src/testing/test-database.j
 import { TOKEN } from '../support/cookie-grant.js';
 import { lottoBody, registryWithDraw } from '../support/draw.js';
 import { ours, PackedExample, type Ran, theirs } from '../support/packed-example.js';
-import { environmentOf, startServiceProcess } from '../support/processes.js';
+import { environmentOf, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
 import { writeRegistry } from '../support/registry.js';
 import { callerOf } from '../support/service.js';
 
@@ -66,14 +66,33 @@ describe.skipIf(onMariadb)(
       const database = await createTestDatabase();
       try {
         const REGISTRY_FILE = writeRegistry(join(database.folder, 'registry.yaml'), registryWithDraw());
-        const main = join(example.folder, 'dist/main.js') as `/${string}`;
-        const service = await startServiceProcess({ ...environmentOf(database), REGISTRY_FILE }, example.folder, main);
+        const environment = { ...environmentOf(database), REGISTRY_FILE };
+        const service = await startServiceProcess(environment, example.folder, example.built('main.js'));
         const { post } = callerOf(service.url);
         const { status, body } = await post(TOKEN, lottoBody());
         expect({ status, body }).toMatchObject({ status: 200, body: { prize: 'a bicycle', token_type: 'Bearer' } });
         const cookie = { ...lottoBody(), grant_type: 'cookie', response_type: 'token' };
         expect((await post(TOKEN, cookie)).status).toBe(200);
         expect(await service.terminate()).toBe(0);
+      } finally {
+        await database.remove();
+      }
+    });
+
+    it('waits for the migrations of the other package like for ours, which our own commands do not know', async () => {
+      const database = await createTestDatabase();
+      try {
+        const environment = { ...environmentOf(database), MIGRATE_ON_START: 'false' };
+        expect(await runCli(['migrate'], environment)).toMatchObject({ code: 0 });
+        const starting = startServiceProcess(environment, example.folder, example.built('main.js'));
+        const theirs = (...parameters: string[]) =>
+          TestProcess.start(example.built('cli.js'), parameters, environment).ended;
+        expect(await theirs('migrate', '--check')).toMatchObject({ code: 1, stdout: 'migrations are pending\n' });
+        expect(await theirs('migrate')).toMatchObject({ code: 0, stdout: 'migrated: LottoTickets1795300000000\n' });
+        const service = await starting;
+        expect(service.process.stdout).toContain('migrations are pending');
+        expect(await service.terminate()).toBe(0);
+        expect(await runCli(['migrate', '--check'], environment)).toMatchObject({ code: 0, stdout: 'up to date\n' });
       } finally {
         await database.remove();
       }

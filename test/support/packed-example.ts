@@ -55,6 +55,11 @@ export class PackedExample {
     return run(process.execPath, parameters, this.folder);
   }
 
+  /** One of its two programs. */
+  built(file: 'main.js' | 'cli.js'): `/${string}` {
+    return `/${join(this.folder, 'dist', file).slice(1)}`;
+  }
+
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
