@@ -3,6 +3,7 @@ import { DiscoveryService } from '@nestjs/core';
 import { IsString } from 'class-validator';
 import type { AgentPrincipal } from '../agent-auth/principal.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
+import type { Organization } from '../registry/organization.entity.js';
 
 /** The parameters that every grant has. A grant's own body class extends it, in the names of the wire. */
 export class GrantBody {
@@ -30,10 +31,19 @@ export interface Browser {
   setCookie(line: string): void;
 }
 
+/** The organization is known beforehand where the body requires an `organization_id`, and where an agent calls. */
+type OrganizationOf<Body, Agent> = Body extends { organization_id: string }
+  ? Organization
+  : Agent extends AgentPrincipal
+    ? Organization
+    : Organization | undefined;
+
 /** What a grant is given; everything here has been checked. `agent` is there when the grant declares `agentScope`. */
 export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefined> {
   body: Body;
   client: ClientApplication;
+  /** The organization that was asked for, in which the client is usable. */
+  organization: OrganizationOf<Body, Agent>;
   /** The group of 4.2; the empty text outside of groups. */
   groupId: string;
   agent: Agent;

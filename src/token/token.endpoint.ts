@@ -10,6 +10,7 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { noteRequest } from '../platform/http/current-request.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
+import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
 import type { Browser, GrantBody, Granted } from './grant.js';
 import { type IndexedGrant, ownFields } from './grant-index.js';
@@ -70,10 +71,12 @@ export class TokenEndpoint {
     if (agent && organizationId !== agent.organizationId) {
       throw OAuthError.invalidRequest("organization_id: must be the agent's");
     }
-    if (organizationId !== undefined) this.checkOrganization(client, organizationId, address?.groupId);
+    const organization =
+      organizationId === undefined ? undefined : this.organizationFor(client, organizationId, address?.groupId);
     const granted = await grant.handler.grant({
       body,
       client,
+      organization,
       groupId: address?.groupId ?? '',
       agent,
       browser,
@@ -82,7 +85,7 @@ export class TokenEndpoint {
     if (granted.organizationId !== organizationId) {
       // no grant, however careless, gives an agent another organization's customer
       if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
-      this.checkOrganization(client, granted.organizationId);
+      this.organizationFor(client, granted.organizationId);
     }
     return this.answer(request, client, granted);
   }
@@ -100,7 +103,8 @@ export class TokenEndpoint {
     return client;
   }
 
-  private checkOrganization(client: ClientApplication, organizationId: string, groupId?: string): void {
+  /** The organization a request is about, in which the client is usable. */
+  private organizationFor(client: ClientApplication, organizationId: string, groupId?: string): Organization {
     const organization = this.registry.organization(organizationId);
     if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
     noteRequest({ organizationId });
@@ -108,6 +112,7 @@ export class TokenEndpoint {
     if (groupId !== undefined && organization.chatBetweenGroups) {
       throw OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity');
     }
+    return organization;
   }
 
   private answer({ grant, agent }: TokenRequest, client: ClientApplication, granted: Granted): TokenResponse {

@@ -17,19 +17,24 @@ import { ACME, ACME_SITE } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 
 /** A grant for groups too, under the name that RFC 6749 section 4.5 wants of a grant of nobody's specification. */
-@GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club'] })
+@GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club', 'of'] })
 class ClubGrant implements Grant<LottoBody> {
-  async grant({ body, groupId }: GrantRequest<LottoBody>): Promise<Granted> {
-    const response = { club: groupId, expires_in: 1, undeclared: 'never seen' };
-    return { entityId: body.ticket, organizationId: body.organization_id, response };
+  async grant({ body, organization, groupId }: GrantRequest<LottoBody>): Promise<Granted> {
+    const response = { club: groupId, of: organization.name, expires_in: 1, undeclared: 'never seen' };
+    return { entityId: body.ticket, organizationId: organization.id, response };
   }
 }
 
 /** A grant for agents: the customer is the one an agent says. */
-@GrantType('lotto_office', { body: GrantBody, agentScope: 'lotto:draw', responds: ['organization_id', 'drawn_by'] })
+@GrantType('lotto_office', {
+  body: GrantBody,
+  agentScope: 'lotto:draw',
+  responds: ['organization_id', 'drawn_by', 'drawn_for'],
+})
 class OfficeGrant implements Grant<GrantBody, AgentPrincipal> {
-  async grant({ agent }: GrantRequest<GrantBody, AgentPrincipal>): Promise<Granted> {
-    return { entityId: 'a winner', organizationId: agent.organizationId, response: { drawn_by: agent.agentId } };
+  async grant({ agent, organization }: GrantRequest<GrantBody, AgentPrincipal>): Promise<Granted> {
+    const response = { drawn_by: agent.agentId, drawn_for: organization.name };
+    return { entityId: 'a winner', organizationId: organization.id, response };
   }
 }
 
@@ -92,6 +97,16 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
     expectInvalidRequest(await ask(lottoBody({ ticket: '12345' })), 'ticket: must be six digits');
     expectInvalidRequest(await ask(lottoBody({ ticket: 123_456 })), 'ticket: must be six digits');
     expectInvalidRequest(await ask(lottoBody({ organization_id: undefined })), 'organization_id: required');
+  });
+
+  it('is given the organization that was asked for, as the registry has it', async () => {
+    const { body } = await ask(lottoBody({ grant_type: 'urn:example:lotto:club' }));
+    expect(body).toMatchObject({ of: 'Acme', organization_id: ACME });
+    const agent = { sub: 'an-agent', aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME } as const;
+    const token = service.application.get(AccessTokens).issue({ ...agent, scope: 'lotto:draw' }, 60);
+    const office = { grant_type: 'lotto_office', client_id: ACME_SITE };
+    const answer = await ask(office, { authorization: `Bearer ${token}` });
+    expect(answer.body).toMatchObject({ drawn_for: 'Acme', organization_id: ACME });
   });
 
   it('refuses in words of the service, and gives nothing with them', async () => {
