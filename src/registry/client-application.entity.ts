@@ -44,7 +44,7 @@ export class ClientApplication {
   @Column('simple-json')
   origins: string[];
 
-  /** The customer grants it may use; `null`: all. */
+  /** The customer grants it may use; `null`: all but those that ask to be listed. */
   @Column('simple-json', { name: 'grant_types', nullable: true })
   grantTypes: string[] | null;
 
@@ -69,8 +69,9 @@ export class ClientApplication {
     return this.organizationId === null || this.organizationId === organizationId;
   }
 
-  mayUse(grantType: string): boolean {
-    return this.grantTypes === null || this.grantTypes.includes(grantType);
+  /** Whether it may use a grant; one that is `optIn` only where it is listed. */
+  mayUse(grantType: string, optIn = false): boolean {
+    return this.grantTypes === null ? !optIn : this.grantTypes.includes(grantType);
   }
 
   /** Whether a redirect URI is one of the client's: character for character, or below one for a `prefix` client. */

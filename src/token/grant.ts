@@ -84,6 +84,8 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   groups?: boolean;
   /** Whether a body that says it is `application/x-www-form-urlencoded` is read as one, as RFC 6749 clients send it. */
   form?: boolean;
+  /** Whether only clients that list it may use it: `grant_types` left out does not mean this one. */
+  optIn?: boolean;
   /** Fields of the answer beside those of every answer: `client_id`, `organization_id` (filled in), or the grant's own. */
   responds?: readonly string[];
   /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */

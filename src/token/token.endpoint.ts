@@ -97,7 +97,7 @@ export class TokenEndpoint {
     if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri)) {
       throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
     }
-    if (!client.mayUse(grant.name)) throw OAuthError.unauthorizedClient('grant_type: not for this client');
+    if (!client.mayUse(grant.name, grant.optIn)) throw OAuthError.unauthorizedClient('grant_type: not for this client');
     const wait = this.limits.take('tokens', client.clientId);
     if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
     return client;

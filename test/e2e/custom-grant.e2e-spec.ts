@@ -38,7 +38,15 @@ class OfficeGrant implements Grant<GrantBody, AgentPrincipal> {
   }
 }
 
-@Module({ providers: [ClubGrant, OfficeGrant] })
+/** A grant that no client may use by default. */
+@GrantType('lotto_syndicate', { body: LottoBody, optIn: true })
+class SyndicateGrant implements Grant<LottoBody> {
+  async grant({ body, organization }: GrantRequest<LottoBody>): Promise<Granted> {
+    return { entityId: body.ticket, organizationId: organization.id };
+  }
+}
+
+@Module({ providers: [ClubGrant, OfficeGrant, SyndicateGrant] })
 class OtherGrantsModule {}
 
 describeGrant(LottoGrant, {
@@ -60,7 +68,9 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
   const modules = [LottoGrantModule, OtherGrantsModule];
   const theirs = [LottoTickets1795300000000, LottoOffices1795000000000];
   beforeAll(async () => {
-    service = await startTestService({ registry: registryWithDraw(), modules, migrations: theirs });
+    const registry = registryWithDraw();
+    registry.clients.push({ client_id: 'syndicate', name: 'S', client_type: 'web', grant_types: ['lotto_syndicate'] });
+    service = await startTestService({ registry, modules, migrations: theirs });
   });
   afterAll(() => service?.stop());
 
@@ -145,6 +155,14 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
     const answer = await ask(lottoBody({ client_id: ONLY_COOKIES }));
     expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
     expect((await ask(lottoBody({ client_id: ONLY_LOTTO }))).status).toBe(200);
+  });
+
+  it('that declares `optIn` is only for clients that list it', async () => {
+    for (const client_id of [ACME_SITE, ONLY_COOKIES, ONLY_LOTTO]) {
+      const answer = await ask(lottoBody({ grant_type: 'lotto_syndicate', client_id }));
+      expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
+    }
+    expect((await ask(lottoBody({ grant_type: 'lotto_syndicate', client_id: 'syndicate' }))).status).toBe(200);
   });
 
   it('is at the address of a group if it declares `groups`', async () => {
