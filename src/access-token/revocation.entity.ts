@@ -1,4 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Expires } from '../platform/database/expires.js';
 
 /**
  * What a revocation names: one token, all tokens of a chain of refreshes, all of a customer or agent, all of a client.
@@ -6,6 +7,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 export type RevocationKind = 'jti' | 'family' | 'subject' | 'client';
 
 /** An entry of the denylist; kept until the last token it could name has expired, and what was made with it. */
+@Expires()
 @Entity('revocation')
 export class Revocation {
   @PrimaryColumn('varchar', { length: 16 })

@@ -1,6 +1,8 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Expires } from '../platform/database/expires.js';
 
 /** A transfer token or an authorization code, as its issuer wrote it down; the code itself is nowhere. */
+@Expires()
 @Entity('one_time_code')
 export class OneTimeCode {
   /** SHA-256 of the code. */

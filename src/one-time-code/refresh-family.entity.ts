@@ -1,9 +1,11 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Expires } from '../platform/database/expires.js';
 
 /**
  * A chain of refresh tokens, of which one lives at a time: `current`. The tokens before it are known by their hashes in
  * `refresh_token`, so that the use of one of them is recognised.
  */
+@Expires()
 @Entity('refresh_family')
 export class RefreshFamily {
   /** Begins the `jti` of every access token of the chain. */

@@ -1,6 +1,8 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Expires } from '../platform/database/expires.js';
 
 /** To which chain a refresh token belongs, whether it is still good or not. */
+@Expires()
 @Entity('refresh_token')
 export class RefreshToken {
   /** SHA-256 of the token. */

@@ -14,6 +14,7 @@ export { Optional } from '../oauth/parameters.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export { Database } from '../platform/database/database.js';
+export { Expires } from '../platform/database/expires.js';
 export type { SqlValue } from '../platform/database/sql-client.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';

@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { IdleBrowsers } from '../identity/idle-browsers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { expiringTables } from '../platform/database/expires.js';
 import { giveUpLease, type Lease, takeLease } from '../platform/database/lease.js';
 
-/** Tables whose rows are of no use after `expires_at`. */
-const EXPIRING = ['one_time_code', 'refresh_token', 'refresh_family', 'revocation'] as const;
 /** Rows that one statement deletes, and milliseconds of rest after it, in which requests find the rows unlocked. */
 const BATCH = 1_000;
 const PAUSE = 10;
@@ -18,15 +23,16 @@ const PERIOD = 3_600_000;
 const LEASE = 60_000;
 
 /** How many rows a purge has deleted, by table. */
-export type Purged = Record<(typeof EXPIRING)[number] | 'customer_identity', number>;
+export type Purged = Record<string, number>;
 
 /** Deletes what has expired, in batches that no request notices; of all processes one at a time. */
 @Injectable()
-export class Purge implements OnApplicationBootstrap, OnApplicationShutdown {
+export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Purge.name);
   private readonly lease: Lease = { name: 'purge', owner: randomUUID() };
   private timer: NodeJS.Timeout | undefined;
   private stopping = false;
+  private tables: string[] = [];
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
@@ -34,6 +40,11 @@ export class Purge implements OnApplicationBootstrap, OnApplicationShutdown {
     private readonly idle: IdleBrowsers,
     private readonly clock: Clock,
   ) {}
+
+  /** @throws Error that tells which entity cannot be purged as it asks; the application does not start then */
+  onModuleInit(): void {
+    this.tables = expiringTables(this.dataSource);
+  }
 
   onApplicationBootstrap(): void {
     // pods that start together do not ask together
@@ -51,8 +62,8 @@ export class Purge implements OnApplicationBootstrap, OnApplicationShutdown {
   async run(): Promise<Purged | undefined> {
     if (!(await this.hold())) return undefined;
     try {
-      const purged = {} as Purged;
-      for (const table of EXPIRING) purged[table] = await this.deleteExpired(table);
+      const purged: Purged = {};
+      for (const table of this.tables) purged[table] = await this.deleteExpired(table);
       purged.customer_identity = await this.deleteIdle();
       return purged;
     } finally {

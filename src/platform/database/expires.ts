@@ -1,0 +1,24 @@
+import type { DataSource, EntityMetadata } from 'typeorm';
+
+const expiring = new WeakSet<object>();
+
+/** Marks an entity whose rows are of no use after their `expires_at`: the purge deletes them then. */
+export const Expires = (): ClassDecorator => (entity) => void expiring.add(entity);
+
+/**
+ * The tables of all entities that are marked so.
+ *
+ * @throws Error that names an entity without an indexed column `expires_at`, by which the purge would find its rows
+ */
+export function expiringTables({ entityMetadatas }: DataSource): string[] {
+  const marked = entityMetadatas.filter(({ target }) => typeof target === 'function' && expiring.has(target));
+  for (const metadata of marked) {
+    if (isIndexed(metadata, 'expires_at')) continue;
+    throw new Error(`${metadata.name}: @Expires() needs a column named "expires_at" with an @Index; add it`);
+  }
+  return marked.map(({ tableName }) => tableName).sort();
+}
+
+function isIndexed({ indices }: EntityMetadata, name: string): boolean {
+  return indices.some(({ columns }) => columns[0]?.databaseName === name);
+}
