@@ -2,6 +2,7 @@
 export type AuditEventName =
   | 'identity.created'
   | 'identity.erased'
+  | 'identity.linked'
   | 'token.issued'
   | 'token.revoked'
   | 'transfer_token.issued'

@@ -6,6 +6,7 @@ import { Optional } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
+import { CustomerKeepers } from './customer-keepers.js';
 
 interface IdentityRow {
   organization_id: string;
@@ -33,6 +34,11 @@ export class CustomerRecord {
 
   @IsISO8601()
   created_at: string;
+
+  /** Ids by which the customer was known before, in the order they were linked. */
+  @Optional()
+  @IsString({ each: true })
+  linked_ids?: string[];
 }
 
 /** Seconds: longer than a request that is under way can take. */
@@ -48,6 +54,7 @@ export class CustomerRecords {
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
+    private readonly keepers: CustomerKeepers,
   ) {}
 
   /** What is known of a customer; of an erased one nothing is. */
@@ -57,12 +64,14 @@ export class CustomerRecords {
     const [row] = await this.database.select<IdentityRow>(sql, [entityId]);
     if (!row) return undefined;
     const { group_id, browser_id, created_at } = row;
+    const linked_ids = await this.keepers.linkedIds(entityId);
     return {
       entity_id: entityId,
       organization_id: row.organization_id,
       ...(group_id !== '' && { group_id }),
       browser: browser_id !== null,
       created_at: new Date(timeOf(created_at)).toISOString(),
+      ...(linked_ids.length > 0 && { linked_ids }),
     };
   }
 
@@ -76,8 +85,11 @@ export class CustomerRecords {
     if (!found) return false;
     // first the tokens: whatever is issued while the row is still there has ended already
     await this.denylist.revokeForever(entityId, this.configuration.CUSTOMER_TOKEN_TTL + MARGIN);
+    await this.keepers.forget(entityId);
     const sql = 'UPDATE customer_identity SET organization_id = NULL, group_id = NULL WHERE entity_id = ?';
     const isErased = (await this.database.changeAgain(sql, [entityId])) > 0;
+    // whoever did not see the row go has written before it went
+    await this.keepers.forget(entityId);
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = found;
     if (isErased)

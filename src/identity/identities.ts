@@ -79,6 +79,27 @@ export class Identities {
     return entityId;
   }
 
+  /**
+   * Makes a customer whose id its caller has written down first, where it is not made yet: an id of `uuidv7`, whom no
+   * browser owns. Whoever calls for the same id, in parallel or again after an answer was lost, makes the same customer.
+   *
+   * @returns whether there is such a customer now; there is none where it was erased
+   */
+  async ensure(entityId: string, organizationId: string): Promise<boolean> {
+    if (await this.exists(entityId, organizationId)) return true;
+    this.limit();
+    const row = [entityId, null, organizationId, '', null, null, new Date(this.clock.now())];
+    if ((await this.database.changeAgain(this.insertIfAbsent, row)) === 0) return this.exists(entityId, organizationId);
+    this.tell('organization', entityId, organizationId);
+    return true;
+  }
+
+  /** The customer that a browser has in a place, where it has one; nobody is made. */
+  async known(credentials: BrowserCredentials | undefined, place: Place): Promise<string | undefined> {
+    const row = credentials && (await this.recognise(credentials, place));
+    return row && (await this.noteVisit(row)) ? (row.entity_id ?? undefined) : undefined;
+  }
+
   /** Whether an id is a customer of an organization; an erased one is not. */
   async exists(entityId: string, organizationId: string): Promise<boolean> {
     const sql = 'SELECT 1 FROM customer_identity WHERE entity_id = ? AND organization_id = ?';
@@ -121,7 +142,7 @@ export class Identities {
     if (wait > 0) throw OAuthError.rateLimited(wait, 'identities');
   }
 
-  private tell(kind: 'browser' | 'agent', id: string, organizationId: string): void {
+  private tell(kind: 'browser' | 'agent' | 'organization', id: string, organizationId: string): void {
     const subject = { kind: 'customer', id } as const;
     this.audit.record({ event: 'identity.created', outcome: 'success', actor: { kind }, subject, organizationId });
   }

@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { AdminGuard } from '../oauth/admin.guard.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
+import { CustomerKeepers } from './customer-keepers.js';
 import { CustomerRecords } from './customer-records.js';
 import { Identities } from './identities.js';
 import { IdentityController } from './identity.controller.js';
@@ -13,7 +14,7 @@ import { IdleBrowsers } from './idle-browsers.js';
 @Module({
   imports: [TypeOrmModule.forFeature([CustomerIdentity]), AccessTokenModule],
   controllers: [IdentityController],
-  providers: [Identities, IdentityCookies, IdleBrowsers, CustomerRecords, AdminGuard],
-  exports: [Identities, IdentityCookies, IdleBrowsers],
+  providers: [Identities, IdentityCookies, IdleBrowsers, CustomerRecords, CustomerKeepers, AdminGuard],
+  exports: [Identities, IdentityCookies, IdleBrowsers, CustomerKeepers],
 })
 export class IdentityModule {}

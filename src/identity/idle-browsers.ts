@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { CustomerKeepers } from './customer-keepers.js';
 
 const DAY = 86_400_000;
 /** Days: the two years that the cookies live, and one for clocks and time zones. */
@@ -19,6 +20,7 @@ export class IdleBrowsers {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
+    private readonly keepers: CustomerKeepers,
   ) {}
 
   /**
@@ -30,9 +32,24 @@ export class IdleBrowsers {
     const idleSince = this.clock.now() - IDLE * DAY;
     const day = Math.floor(idleSince / DAY);
     const old = await this.after(after, uuidv7(idleSince), size);
-    const idle = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day).map((row) => row.entity_id);
+    const unseen = old
+      .filter((row) => row.last_seen_day !== null && row.last_seen_day < day)
+      .map((row) => row.entity_id);
+    const idle = await this.withoutKept(unseen);
     const last = old.length < size ? undefined : old.at(-1)?.entity_id;
     return { deleted: idle.length === 0 ? 0 : await this.deleteIdle(idle, day), last };
+  }
+
+  /** Those of some browsers none of whose customers is somebody beside the browser. */
+  private async withoutKept(browsers: string[]): Promise<string[]> {
+    if (browsers.length === 0) return [];
+    const sql = `SELECT entity_id, browser_id FROM customer_identity WHERE browser_id IN (${browsers.map(() => '?').join()})`;
+    const customers = await this.database.select<{ entity_id: string; browser_id: string }>(sql, browsers);
+    const kept = new Set(await this.keepers.kept(customers.map(({ entity_id }) => entity_id)));
+    const needed = new Set(
+      customers.filter(({ entity_id }) => kept.has(entity_id)).map(({ browser_id }) => browser_id),
+    );
+    return browsers.filter((browser) => !needed.has(browser));
   }
 
   /** One that comes back at this moment is kept: either this sees its visit, or its visit sees this. */
