@@ -72,6 +72,12 @@ module.exports = {
       to: { path: '^src/grants/', pathNot: '^src/grants/$1/' },
     },
     {
+      name: 'a-grant-from-outside-the-specification-uses-the-public-surface',
+      severity: 'error',
+      from: { path: '^src/grants/jwt-bearer/' },
+      to: { path: '^src/', pathNot: '^src/(grants/jwt-bearer/|public/grant\\.ts$)' },
+    },
+    {
       name: 'service-does-not-know-its-tests',
       severity: 'error',
       from: { path: '^src' },

@@ -4,6 +4,7 @@ import { AdminModule } from './admin/admin.module.js';
 import { AgentTokenGrantModule } from './grants/agent-token/agent-token-grant.module.js';
 import { CookieGrantModule } from './grants/cookie/cookie-grant.module.js';
 import { IdentityTokenGrantModule } from './grants/identity-token/identity-token-grant.module.js';
+import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer-grant.module.js';
 import { OpenApiModule } from './openapi/openapi.module.js';
 import { PurgeModule } from './purge/purge.module.js';
 import { TokenModule } from './token/token.module.js';
@@ -19,6 +20,7 @@ import { TokenModule } from './token/token.module.js';
     CookieGrantModule,
     AgentTokenGrantModule,
     IdentityTokenGrantModule,
+    JwtBearerGrantModule,
   ],
 })
 export class AppModule {}

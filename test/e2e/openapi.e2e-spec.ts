@@ -7,6 +7,7 @@ import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Describes } from '../../src/platform/http/describes.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
 import { request, startTestService, type TestService } from '../support/service.js';
+import { JWT_BEARER } from '../support/sign-in-system.js';
 
 class Promised {
   @IsString()
@@ -96,14 +97,20 @@ describe('every answer to a test', () => {
 describe('the grants in the OpenAPI document', () => {
   it("has one schema for each grant, another team's too, told apart by grant_type", () => {
     const { oneOf, discriminator } = bodyOf('/v2/customer/token');
-    const names = ['cookie', 'agent_token', 'identity_token', 'lotto'];
+    const names = ['cookie', 'agent_token', 'identity_token', 'lotto', JWT_BEARER];
     expect(Object.keys(discriminator.mapping).sort()).toEqual([...names].sort());
     expect(oneOf).toHaveLength(names.length);
     for (const name of names) {
-      const schema = document.components.schemas[`grant.${name}`];
+      const schema = document.components.schemas[`grant.${name.replaceAll(':', '-')}`];
       expect(schema.properties.grant_type).toEqual({ const: name });
       expect(schema.required).toContain('client_id');
     }
+  });
+
+  it('has a form for the grants that read one, and for no others', () => {
+    const { content } = document.paths['/v2/customer/token'].post.requestBody;
+    const { oneOf } = content['application/x-www-form-urlencoded'].schema;
+    expect(oneOf).toEqual([{ $ref: `#/components/schemas/grant.${JWT_BEARER.replaceAll(':', '-')}` }]);
   });
 
   it("takes a grant's parameters from the class that validates them", () => {

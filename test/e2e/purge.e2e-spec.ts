@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
@@ -22,8 +23,13 @@ import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken
 const DAY = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
 const ADMIN_TOKEN = 'admin-token-of-the-tests';
-const NOTHING: Purged = { one_time_code: 0, refresh_token: 0, refresh_family: 0, revocation: 0, customer_identity: 0 };
-const EXPIRING = [OneTimeCode, RefreshToken, RefreshFamily, Revocation] as const;
+const EXPIRING = [OneTimeCode, RefreshToken, RefreshFamily, Revocation, UsedAssertion] as const;
+/** What a purge tells that has deleted so many rows of each of them. */
+const ofEach = (rows: number): Purged => ({
+  ...{ one_time_code: rows, refresh_token: rows, refresh_family: rows, revocation: rows, used_assertion: rows },
+  customer_identity: 0,
+});
+const NOTHING = ofEach(0);
 
 let service: TestService;
 let dataSource: DataSource;
@@ -51,12 +57,11 @@ describe('what has expired', () => {
       await insertRows(entity, 3, new Date(now - 1_000));
       await insertRows(entity, 2, new Date(now + 60_000));
     }
-    const three = { one_time_code: 3, refresh_token: 3, refresh_family: 3, revocation: 3, customer_identity: 0 };
-    expect(await purge()).toEqual(three);
+    expect(await purge()).toEqual(ofEach(3));
     expect(await purge()).toEqual(NOTHING);
     for (const entity of EXPIRING) expect(await dataSource.getRepository(entity).count()).toBe(2);
     service.clock.move(61);
-    expect(Object.values((await purge()) as Purged)).toEqual([2, 2, 2, 2, 0]);
+    expect(await purge()).toEqual(ofEach(2));
   });
 
   it('goes in batches of 1000', async () => {
@@ -66,8 +71,8 @@ describe('what has expired', () => {
       sizes[table] ??= [];
       sizes[table].push(deleted);
     });
-    expect(Object.values((await purge()) as Purged)).toEqual([2_500, 2_500, 2_500, 2_500, 0]);
-    for (const table of ['one_time_code', 'refresh_token', 'refresh_family', 'revocation'])
+    expect(await purge()).toEqual(ofEach(2_500));
+    for (const table of ['one_time_code', 'refresh_token', 'refresh_family', 'revocation', 'used_assertion'])
       expect(sizes[table]).toEqual([1_000, 1_000, 500]);
   });
 

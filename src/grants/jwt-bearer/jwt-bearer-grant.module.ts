@@ -1,0 +1,17 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { IdentityModule } from '../../public/grant.js';
+import { Assertions } from './assertions.js';
+import { IssuerKeys } from './issuer-keys.js';
+import { JwtBearerGrant } from './jwt-bearer.grant.js';
+import { OrganizationUser } from './organization-user.entity.js';
+import { OrganizationUserKeeper } from './organization-user-keeper.js';
+import { OrganizationUsers } from './organization-users.js';
+import { UsedAssertion } from './used-assertion.entity.js';
+import { UsedAssertions } from './used-assertions.js';
+
+@Module({
+  imports: [IdentityModule, TypeOrmModule.forFeature([OrganizationUser, UsedAssertion])],
+  providers: [JwtBearerGrant, Assertions, IssuerKeys, OrganizationUsers, OrganizationUserKeeper, UsedAssertions],
+})
+export class JwtBearerGrantModule {}

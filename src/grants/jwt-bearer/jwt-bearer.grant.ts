@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import {
+  type Browser,
+  type Grant,
+  type Granted,
+  type GrantRequest,
+  GrantType,
+  Identities,
+  IdentityCookies,
+  OAuthError,
+} from '../../public/grant.js';
+import { Assertions } from './assertions.js';
+import { JwtBearerBody } from './jwt-bearer.body.js';
+import { JwtBearerSettings } from './jwt-bearer.settings.js';
+import { OrganizationUsers } from './organization-users.js';
+import { UsedAssertions } from './used-assertions.js';
+
+const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+
+/** RFC 7523 section 2.1: whom an organization's own sign-in system vouches for is the one customer of that user. */
+@Injectable()
+@GrantType(JWT_BEARER, {
+  body: JwtBearerBody,
+  settings: JwtBearerSettings,
+  form: true,
+  optIn: true,
+  responds: ['client_id', 'organization_id'],
+})
+export class JwtBearerGrant implements Grant<JwtBearerBody> {
+  constructor(
+    private readonly assertions: Assertions,
+    private readonly used: UsedAssertions,
+    private readonly users: OrganizationUsers,
+    private readonly identities: Identities,
+    private readonly cookies: IdentityCookies,
+  ) {}
+
+  async grant({ body, client, organization, browser }: GrantRequest<JwtBearerBody>): Promise<Granted> {
+    const settings = organization.grants[JWT_BEARER] as JwtBearerSettings | undefined;
+    if (!settings) throw OAuthError.unauthorizedClient('grant_type: not for this organization');
+    if (body.link) refuseLink(settings, browser);
+    const organizationId = organization.id;
+    const user = await this.assertions.verify(body.assertion, settings, { clientId: client.clientId, organizationId });
+    const attempt = randomUUID();
+    await this.used.use(user, attempt);
+    const shown = body.link && (await this.shownBy(browser, organizationId));
+    const entityId = await this.users.customerOf({ organizationId, userId: user.userId, shown, attempt });
+    return { entityId, organizationId, attempt };
+  }
+
+  private shownBy({ cookies }: Browser, organizationId: string): Promise<string | undefined> {
+    return this.identities.known(this.cookies.read(cookies), { organizationId, groupId: '' });
+  }
+}
+
+/** Cookies come with whatever page sends the request; so the page must be one of the client's (docs/decisions/0019). */
+function refuseLink(settings: JwtBearerSettings, { origin }: Browser): void {
+  if (!settings.link_browsers) throw OAuthError.unauthorizedClient('link: not for this organization');
+  if (origin === undefined) throw OAuthError.invalidRequest('link: needs an Origin');
+}

@@ -1,0 +1,139 @@
+import { Injectable } from '@nestjs/common';
+import { Audit, Clock, Database, Identities, OAuthError, sha256, uuidv7 } from '../../public/grant.js';
+
+/** A user of an organization who signs in. */
+export interface SignIn {
+  organizationId: string;
+  /** The organization's own id of the user, byte for byte. */
+  userId: string;
+  /** The customer whom the browser's cookies show, where it is to be linked. */
+  shown: string | undefined;
+  /** Which request this is: by it a change whose answer was lost is known as its own. */
+  attempt: string;
+}
+
+interface Row {
+  entity_id: string;
+  user_hash: string | null;
+  linked_by: string;
+  settled_at: Date | string | null;
+}
+
+const COLUMNS = '(entity_id, organization_id, user_hash, customer_id, linked_by, linked_at, settled_at)';
+const OF_USER = `SELECT entity_id, user_hash, linked_by, settled_at FROM organization_user
+  WHERE organization_id = ? AND user_hash = ?`;
+const OF_USER_OR_SHOWN = `${OF_USER} UNION ALL
+  SELECT entity_id, NULL, linked_by, settled_at FROM organization_user WHERE entity_id = ?`;
+const SETTLE = `UPDATE organization_user SET settled_at = COALESCE(settled_at, ?)
+  WHERE entity_id = ? AND user_hash = ?`;
+const GIVE_UP = 'DELETE FROM organization_user WHERE entity_id = ?';
+
+/** Turns until a sign-in has met its own end state; each further one needs another erasure at the same moment. */
+const TURNS = 5;
+
+/**
+ * Which customer a user of an organization is. The row comes first and the customer after it, so that whoever loses the race
+ * for the row, or finds what a dead process has left, makes the very same customer.
+ */
+@Injectable()
+export class OrganizationUsers {
+  private readonly insert: string;
+  private readonly insertLink: string;
+
+  constructor(
+    private readonly database: Database,
+    private readonly identities: Identities,
+    private readonly clock: Clock,
+    private readonly audit: Audit,
+  ) {
+    this.insert = `INSERT ${database.ignore} INTO organization_user ${COLUMNS} VALUES (?, ?, ?, ?, ?, ?, NULL)`;
+    this.insertLink = `INSERT ${database.ignore} INTO organization_user ${COLUMNS} VALUES (?, ?, NULL, ?, ?, ?, ?)`;
+  }
+
+  /** The user's customer. Of a known user one SELECT; a new user's is made, or is the one shown, if it is nobody's yet. */
+  async customerOf(signIn: SignIn): Promise<string> {
+    const userHash = sha256(JSON.stringify([signIn.organizationId, signIn.userId]));
+    for (let turn = 0; turn < TURNS; turn++) {
+      const rows = await this.rowsOf(signIn, userHash);
+      const own = rows.find(({ user_hash }) => user_hash !== null);
+      // a customer that belongs to somebody is never taken: many sign in at one computer
+      const free = rows.some(({ entity_id }) => entity_id === signIn.shown) ? undefined : signIn.shown;
+      const customer = own ? await this.settled(own, signIn, userHash) : await this.begin(free, signIn, userHash);
+      if (customer === undefined) continue;
+      if (own && free !== undefined && free !== customer) await this.link(free, customer, signIn);
+      return customer;
+    }
+    throw OAuthError.unavailable();
+  }
+
+  private rowsOf({ organizationId, shown }: SignIn, userHash: string): Promise<Row[]> {
+    return shown === undefined
+      ? this.database.select<Row>(OF_USER, [organizationId, userHash])
+      : this.database.select<Row>(OF_USER_OR_SHOWN, [organizationId, userHash, shown]);
+  }
+
+  /** The first sign-in of a user, which may lose to another one, and of a customer, which may just have become another's. */
+  private async begin(free: string | undefined, signIn: SignIn, userHash: string): Promise<string | undefined> {
+    const { organizationId, attempt } = signIn;
+    const now = this.clock.now();
+    const entityId = free ?? uuidv7(now);
+    const row = [entityId, organizationId, userHash, entityId, attempt, new Date(now)];
+    if ((await this.database.changeAgain(this.insert, row)) === 0) return undefined;
+    const inserted = { entity_id: entityId, user_hash: userHash, linked_by: attempt, settled_at: null };
+    return this.settled(inserted, signIn, userHash);
+  }
+
+  /** The customer of a user's row, once it is known to be there; `undefined` when it was erased. */
+  private async settled(
+    row: Row,
+    { organizationId, shown, attempt }: SignIn,
+    userHash: string,
+  ): Promise<string | undefined> {
+    const { entity_id: entityId, linked_by, settled_at } = row;
+    if (settled_at !== null) return entityId;
+    if (!(await this.identities.ensure(entityId, organizationId))) {
+      await this.database.changeAgain(GIVE_UP, [entityId]);
+      return undefined;
+    }
+    const now = new Date(this.clock.now());
+    if ((await this.database.changeAgain(SETTLE, [now, entityId, userHash])) === 0) return undefined;
+    if (linked_by === attempt && entityId === shown) this.tell(entityId, entityId, organizationId);
+    return entityId;
+  }
+
+  /** The customer that a browser was before is from now on remembered with its user's. */
+  private async link(shown: string, customer: string, { organizationId, attempt }: SignIn): Promise<void> {
+    const now = new Date(this.clock.now());
+    const changed = await this.database.changeAgain(this.insertLink, [
+      shown,
+      organizationId,
+      customer,
+      attempt,
+      now,
+      now,
+    ]);
+    if (changed === 0 && !(await this.isLinkedBy(attempt, shown))) return;
+    const isThere = (entityId: string) => this.identities.exists(entityId, organizationId);
+    if ((await isThere(shown)) && (await isThere(customer))) return this.tell(customer, shown, organizationId);
+    // one was erased before it could forget the other
+    await this.database.changeAgain(GIVE_UP, [shown]);
+  }
+
+  private async isLinkedBy(attempt: string, entityId: string): Promise<boolean> {
+    const sql = 'SELECT 1 FROM organization_user WHERE entity_id = ? AND linked_by = ?';
+    return (await this.database.select(sql, [entityId, attempt])).length > 0;
+  }
+
+  private tell(id: string, linked: string, organizationId: string): void {
+    const subject = { kind: 'customer', id } as const;
+    const actor = { kind: 'customer' } as const;
+    this.audit.record({
+      event: 'identity.linked',
+      outcome: 'success',
+      actor,
+      subject,
+      organizationId,
+      details: { linked },
+    });
+  }
+}
