@@ -5,6 +5,8 @@ import { TOKEN } from '../support/cookie-grant.js';
 import { freePort } from '../support/free-port.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET, RIVAL_AGENT } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { JWT_BEARER, registryWithSignIn, SIGN_IN, SignInSystem } from '../support/sign-in-system.js';
+import { infoStatus } from '../support/transfers.js';
 
 /** The tests' service has no TLS; nothing else of the library is turned off. */
 const insecure = { [oauth.allowInsecureRequests]: true };
@@ -14,15 +16,20 @@ const byBasic = oauth.ClientSecretBasic(BACKEND_SECRET);
 
 let service: TestService;
 let server: oauth.AuthorizationServer;
+let acme: SignInSystem;
 beforeAll(async () => {
+  acme = await SignInSystem.start();
   const port = await freePort();
   const environment = { PORT: String(port), AUTH_URL: `http://127.0.0.1:${port}` };
-  service = await startTestService({ environment });
+  service = await startTestService({ environment, registry: registryWithSignIn({ [ACME]: acme.settings() }) });
   const issuer = new URL(environment.AUTH_URL);
   const response = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
   server = await oauth.processDiscoveryResponse(issuer, response);
 });
-afterAll(() => service?.stop());
+afterAll(async () => {
+  await service?.stop();
+  await acme?.issuer.goAway();
+});
 
 interface Authorized {
   /** Where the browser was sent in the end. */
@@ -89,6 +96,23 @@ describe('an OAuth client library that knows nothing but our metadata', () => {
     const headers = new Headers({ 'content-type': 'application/json' });
     const answer = await oauth.protectedResourceRequest(next.access_token, 'POST', url, headers, body, insecure);
     expect(await answer.json()).toMatchObject({ organization_id: ACME, client_id: client.client_id });
+  });
+
+  it('gets a customer token for an assertion (RFC 7523), and understands that it was used before', async () => {
+    const client = { client_id: SIGN_IN };
+    const customers = { ...server, token_endpoint: service.url + TOKEN };
+    const assertion = await acme.assert(service.clock.now(), { aud: server.issuer });
+    const ask = async () => {
+      const parameters = { assertion, organization_id: ACME };
+      const response = await oauth.genericTokenEndpointRequest(
+        ...([customers, client, oauth.None(), JWT_BEARER, parameters, insecure] as const),
+      );
+      return oauth.processGenericTokenEndpointResponse(customers, client, response);
+    };
+    const first = await ask();
+    expect(first).toMatchObject({ token_type: 'bearer', expires_in: 28_800, organization_id: ACME });
+    expect(await infoStatus(service, first.access_token)).toBe(200);
+    await expect(ask()).rejects.toEqual(expect.objectContaining({ error: 'invalid_grant', status: 400 }));
   });
 
   it('understands an answer of the page that is an error', async () => {

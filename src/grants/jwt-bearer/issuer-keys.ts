@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from 'jose';
 import { Clock, OAuthError } from '../../public/grant.js';
 import type { JwtBearerSettings } from './jwt-bearer.settings.js';
+import { isPublicKeySet } from './public-keys.js';
 
 /** Milliseconds: how long keys are kept, how often an unknown key makes us ask for them, how long an answer may take. */
 const FETCHED = { cacheMaxAge: 600_000, cooldownDuration: 60_000, timeoutDuration: 1_000 };
@@ -44,7 +45,7 @@ export class IssuerKeys {
     const fetchKeys = async (url: string, options: object) => {
       if (Math.abs(this.clock.now() - failedAt) < PAUSE) throw new Error('it failed a moment ago');
       try {
-        return await fetchJson(url, options);
+        return await fetchKeySet(url, options);
       } catch (error) {
         failedAt = this.clock.now();
         throw error;
@@ -62,14 +63,16 @@ export class IssuerKeys {
   }
 }
 
-/** An answer of 200 whose whole body has come and is JSON; redirects are not followed (jose asks so). */
-async function fetchJson(url: string, options: object): Promise<Response> {
+/** An answer of 200 whose whole body has come and is a set of public keys; redirects are not followed (jose asks so). */
+async function fetchKeySet(url: string, options: object): Promise<Response> {
   const response = await fetch(url, options);
   if (response.status !== 200) {
     await response.body?.cancel();
     throw new Error(`the issuer answered ${response.status}`);
   }
-  return Response.json(JSON.parse(await textOf(response)));
+  const keySet: unknown = JSON.parse(await textOf(response));
+  if (!isPublicKeySet(keySet)) throw new Error('the issuer answered something else than public keys');
+  return Response.json(keySet);
 }
 
 async function textOf({ body }: Response): Promise<string> {

@@ -5,6 +5,16 @@ const MOST = 20;
 const PRIVATE = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 const SMALLEST_RSA = 2048;
 
+/** Whether something is a JWK Set without the private part of any key: who publishes that has no keys any more. */
+export function isPublicKeySet(value: unknown): boolean {
+  const keys = (value as { keys?: unknown } | null)?.keys;
+  return Array.isArray(keys) && keys.every((key) => typeof key === 'object' && key !== null && !isPrivate(key));
+}
+
+function isPrivate(key: object): boolean {
+  return PRIVATE.some((member) => member in key);
+}
+
 /** Why something is no set of public keys that our algorithms can verify with; `undefined` when it is one. */
 export function faultOfKeys(value: unknown): string | undefined {
   const keys = (value as { keys?: unknown } | undefined)?.keys;
@@ -18,7 +28,7 @@ export function faultOfKeys(value: unknown): string | undefined {
 
 function faultOfKey(key: unknown): string | undefined {
   if (typeof key !== 'object' || key === null) return 'must be a JWK';
-  if (PRIVATE.some((member) => member in key)) return 'must be a public key, without its private part';
+  if (isPrivate(key)) return 'must be a public key, without its private part';
   const { kid, use } = key as { kid?: unknown; use?: unknown };
   if (typeof kid !== 'string' || kid === '') return 'must have a kid';
   if (use !== undefined && use !== 'sig') return 'must be for signatures';

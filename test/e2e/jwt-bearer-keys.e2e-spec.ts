@@ -1,0 +1,233 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import type { ForeignIssuer } from '../support/foreign-issuer.js';
+import { ACME, RIVAL } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
+import { expectInvalidGrant } from '../support/transfers.js';
+
+const realNow = Date.now.bind(Date);
+
+let acme: SignInSystem;
+let service: TestService;
+const start = async (settings: object) => {
+  service = await startTestService({ registry: registryWithSignIn({ [ACME]: settings }) });
+};
+beforeEach(async () => {
+  acme = await SignInSystem.start();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await service?.stop();
+  await acme.issuer.goAway();
+});
+
+const keyAt = (index: number) => acme.issuer.keys.at(index) as ForeignIssuer['keys'][number];
+const send = async (header: object = {}, key = keyAt(-1)) =>
+  signIn(service, await acme.assert(service.clock.now(), {}, header, key));
+
+/** Moves the clock of the service, and of what keeps the keys. */
+function moveTime(seconds: number): void {
+  vi.spyOn(Date, 'now').mockImplementation(() => realNow() + seconds * 1000);
+}
+
+function expectUnavailable(answer: Answer): void {
+  expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+}
+
+describe('keys at a jwks_uri', () => {
+  beforeEach(() => start(acme.settings()));
+
+  it('are asked for once, by however many first requests, and not before', async () => {
+    expect(acme.issuer.requests).toBe(0);
+    const answers = await Promise.all(Array.from({ length: 10 }, () => send()));
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    await send();
+    expect(acme.issuer.requests).toBe(1);
+  });
+
+  it('are not asked for by what cannot be an assertion', async () => {
+    for (const assertion of ['x', 'e30.e30.AAAA', await acme.assert(Date.now(), {}, { typ: 'at+jwt' })])
+      expectInvalidGrant(await signIn(service, assertion));
+    expect(acme.issuer.requests).toBe(0);
+  });
+
+  it('are asked for again at a key nobody knows, but at most once a minute', async () => {
+    await send();
+    const flood = () => Promise.all(Array.from({ length: 20 }, (_, n) => send({ kid: `nobody-${n}` })));
+    for (const answer of await flood()) expectInvalidGrant(answer);
+    expect(acme.issuer.requests).toBe(1);
+    moveTime(61);
+    for (const answer of await flood()) expectInvalidGrant(answer);
+    expect(acme.issuer.requests).toBe(2);
+    expect((await send()).status).toBe(200);
+  });
+
+  it('may be rotated: a new one is found, a withdrawn one no longer believed', async () => {
+    expect((await send()).status).toBe(200);
+    await acme.issuer.addKey();
+    moveTime(61);
+    expect((await send()).status).toBe(200);
+    expect((await send({}, keyAt(0))).status).toBe(200);
+    const withdrawn = acme.issuer.keys.shift();
+    moveTime(700);
+    expectInvalidGrant(await send({}, withdrawn));
+    expect((await send()).status).toBe(200);
+  });
+
+  it('are good while the issuer is away, as long as they are fresh; then nobody is let in', async () => {
+    await send();
+    await acme.issuer.goAway();
+    expect((await send()).status).toBe(200);
+    moveTime(601);
+    expectUnavailable(await send());
+    await acme.issuer.comeBack();
+    moveTime(602);
+    expect((await send()).status).toBe(200);
+  });
+
+  it('that cannot be had are asked for once a second, however many ask', async () => {
+    acme.issuer.broken = (_, response) => void response.writeHead(500).end();
+    for (let n = 0; n < 10; n++) expectUnavailable(await send());
+    expect(acme.issuer.requests).toBe(1);
+    moveTime(2);
+    expectUnavailable(await send());
+    expect(acme.issuer.requests).toBe(2);
+    expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
+  });
+
+  it.each<[string, NonNullable<ForeignIssuer['broken']>]>([
+    ['500', (_, response) => void response.writeHead(500).end('{"keys":[]}')],
+    ['a redirect to its keys', ({ url }, response) => void response.writeHead(302, { Location: `${url}-moved` }).end()],
+    ['a page', (_, response) => void response.end('<!doctype html>')],
+    ['no key set', (_, response) => void response.end('{"keys":"none"}')],
+    ['half an answer', (_, response) => void response.writeHead(200, { 'Content-Length': 100 }).end('{')],
+    ['a private key', (_, response) => void response.end(JSON.stringify({ keys: [privateKey(keyAt(0).kid)] }))],
+    ['nothing for longer than a second', () => undefined],
+    [
+      'a byte from time to time',
+      (_, response) => {
+        const timer = setInterval(() => response.write(' '), 100);
+        response.on('close', () => clearInterval(timer));
+      },
+    ],
+    ['a megabyte', (_, response) => void response.end(`{"keys":[]}${' '.repeat(1_000_000)}`)],
+    [
+      'without end',
+      (_, response) => {
+        const more = () => void (!response.destroyed && response.write('x'.repeat(65_536), more));
+        more();
+      },
+    ],
+  ])('make 503 of an assertion when the issuer answers %s', async (_, broken) => {
+    acme.issuer.broken = broken;
+    const begun = performance.now();
+    expectUnavailable(await send());
+    expect(performance.now() - begun).toBeLessThan(3_000);
+    acme.issuer.broken = undefined;
+    moveTime(2);
+    expect((await send()).status).toBe(200);
+    expect(acme.issuer.requests).toBe(2);
+  });
+});
+
+describe('keys in the registry', () => {
+  it('verify without asking anybody, and no others do', async () => {
+    const { issuer } = acme.settings();
+    await start({ issuer, jwks: acme.jwks });
+    expect((await send()).status).toBe(200);
+    const another = await acme.issuer.addKey();
+    expectInvalidGrant(await send({}, another));
+    expectInvalidGrant(await send({ kid: keyAt(0).kid }, another));
+    expect(acme.issuer.requests).toBe(0);
+  });
+});
+
+describe('the audience', () => {
+  it('is what the registry says, and then nothing else', async () => {
+    await start(acme.settings({ audience: ['urn:acme:chat'] }));
+    const sendTo = async (aud: unknown) => signIn(service, await acme.assert(service.clock.now(), { aud }));
+    expect((await sendTo('urn:acme:chat')).status).toBe(200);
+    expect((await sendTo(['x', 'urn:acme:chat'])).status).toBe(200);
+    for (const aud of ['https://auth.example', 'urn:acme:chat ', ['x']]) expectInvalidGrant(await sendTo(aud));
+  });
+});
+
+describe('the registry', () => {
+  const issuer = 'https://idp.example';
+  const jwks_uri = 'https://idp.example/keys';
+  const rsa = (modulusLength: number) => ({
+    ...generateKeyPairSync('rsa', { modulusLength }).publicKey.export({ format: 'jwk' }),
+    kid: 'rsa',
+  });
+
+  it.each<[string, object | (() => object), RegExp]>([
+    ['without an issuer', { jwks_uri }, /\.issuer: /],
+    ['without keys', { issuer }, /\.jwks: must be a JWK Set/],
+    [
+      'with keys and their address',
+      () => ({ issuer, jwks: acme.jwks, jwks_uri }),
+      /\.jwks: must not stand beside jwks_uri/,
+    ],
+    ['with keys over http', { issuer, jwks_uri: 'http://idp.example/keys' }, /\.jwks_uri: must be an https URL/],
+    ['with a file as keys', { issuer, jwks_uri: 'file:///etc/passwd' }, /\.jwks_uri: must be an https URL/],
+    [
+      'with a password in the address',
+      { issuer, jwks_uri: 'https://a:b@idp.example/' },
+      /\.jwks_uri: must be an https URL/,
+    ],
+    ['with no keys in the set', { issuer, jwks: { keys: [] } }, /\.jwks: must be a JWK Set/],
+    [
+      'with a private key',
+      () => ({ issuer, jwks: { keys: [privateKey('x')] } }),
+      /\.jwks: keys\[0\] must be a public key/,
+    ],
+    [
+      'with a secret',
+      { issuer, jwks: { keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'x' }] } },
+      /\.jwks: keys\[0\] must be a public/,
+    ],
+    [
+      'with a key without kid',
+      () => ({ issuer, jwks: { keys: [{ ...acme.jwks.keys[0], kid: undefined }] } }),
+      /keys\[0\] must have a kid/,
+    ],
+    [
+      'with two keys of one kid',
+      () => ({ issuer, jwks: { keys: [acme.jwks.keys[0], acme.jwks.keys[0]] } }),
+      /different kid/,
+    ],
+    [
+      'with a key for encryption',
+      () => ({ issuer, jwks: { keys: [{ ...acme.jwks.keys[0], use: 'enc' }] } }),
+      /must be for signatures/,
+    ],
+    ['with a small RSA key', () => ({ issuer, jwks: { keys: [rsa(1024)] } }), /must be EC P-256/],
+    [
+      'with a key that is none',
+      { issuer, jwks: { keys: [{ kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA', kid: 'x' }] } },
+      /must be EC P-256/,
+    ],
+    ['with an empty audience', { issuer, jwks_uri, audience: [] }, /\.audience: /],
+    ['with a field that is not known', { issuer, jwks_uri, algorithms: ['none'] }, /\.algorithms: unknown field/],
+  ])('is refused %s', async (_, settings, fault) => {
+    const given = typeof settings === 'function' ? settings() : settings;
+    await expect(start(given)).rejects.toThrow(fault);
+  });
+
+  it('takes an address over https, and an RSA key of 2048 bits', async () => {
+    const registry = registryWithSignIn({
+      [ACME]: { issuer, jwks_uri },
+      [RIVAL]: { issuer, jwks: { keys: [rsa(2048)] } },
+    });
+    service = await startTestService({ registry });
+  });
+});
+
+function privateKey(kid: string): object {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { ...privateKey.export({ format: 'jwk' }), kid, alg: 'ES256', use: 'sig' };
+}
