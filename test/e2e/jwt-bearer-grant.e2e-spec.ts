@@ -466,6 +466,38 @@ describe('an erased customer', () => {
     expect((await signInAs(sub)).body.entity_id).toBe(again.entity_id);
   });
 
+  it('is not erased by halves: while what is known of the user cannot go, the customer stays', async () => {
+    const sub = newUser();
+    const { entity_id } = (await signInAs(sub)).body;
+    dieAt(/DELETE FROM organization_user/, 'before');
+    expect((await erase(entity_id)).status).toBe(500);
+    vi.restoreAllMocks();
+    expect((await erase(entity_id)).status).toBe(200);
+    expect(await rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
+  });
+
+  it('is not left to a user to whom it was given while it was erased', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    const sub = newUser();
+    const sent = service.application.get(Database);
+    const change = sent.change.bind(sent);
+    let given: Answer | undefined;
+    vi.spyOn(sent, 'change').mockImplementation(async (sql, parameters) => {
+      if (/SET organization_id = NULL/.test(sql))
+        given = await signInAs(sub, LINK, { ...FROM_PAGE, cookie: browser.cookie }, other);
+      return change(sql, parameters);
+    });
+    expect((await erase(entity_id)).status).toBe(200);
+    vi.restoreAllMocks();
+    expect(given?.body.entity_id).toBe(entity_id);
+    expect(await infoStatus(service, given?.body.access_token)).toBe(401);
+    expect(await rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
+    const after = (await signInAs(sub)).body;
+    expect(after.entity_id).not.toBe(entity_id);
+    expect(await infoStatus(service, after.access_token)).toBe(200);
+  });
+
   it('leaves nothing when the user signs in at that very moment', async () => {
     for (let round = 0; round < 10; round++) {
       const sub = newUser();
