@@ -6,21 +6,28 @@ import type { ForeignIssuer } from '../support/foreign-issuer.js';
 import { ACME, RIVAL } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { expectInvalidGrant } from '../support/transfers.js';
 
 const realNow = Date.now.bind(Date);
 
 let acme: SignInSystem;
+let database: TestDatabase;
 let service: TestService;
-const start = async (settings: object) => {
-  service = await startTestService({ registry: registryWithSignIn({ [ACME]: settings }) });
+let running: TestService | undefined;
+const start = async (settings: Record<string, object>) => {
+  service = await startTestService({ registry: registryWithSignIn(settings), database });
+  running = service;
 };
 beforeEach(async () => {
   acme = await SignInSystem.start();
+  database = await createTestDatabase();
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await service?.stop();
+  await running?.stop();
+  running = undefined;
+  await database.remove();
   await acme.issuer.goAway();
 });
 
@@ -39,7 +46,7 @@ function expectUnavailable(answer: Answer): void {
 }
 
 describe('keys at a jwks_uri', () => {
-  beforeEach(() => start(acme.settings()));
+  beforeEach(() => start({ [ACME]: acme.settings() }));
 
   it('are asked for once, by however many first requests, and not before', async () => {
     expect(acme.issuer.requests).toBe(0);
@@ -137,7 +144,7 @@ describe('keys at a jwks_uri', () => {
 describe('keys in the registry', () => {
   it('verify without asking anybody, and no others do', async () => {
     const { issuer } = acme.settings();
-    await start({ issuer, jwks: acme.jwks });
+    await start({ [ACME]: { issuer, jwks: acme.jwks } });
     expect((await send()).status).toBe(200);
     const another = await acme.issuer.addKey();
     expectInvalidGrant(await send({}, another));
@@ -148,7 +155,7 @@ describe('keys in the registry', () => {
 
 describe('the audience', () => {
   it('is what the registry says, and then nothing else', async () => {
-    await start(acme.settings({ audience: ['urn:acme:chat'] }));
+    await start({ [ACME]: acme.settings({ audience: ['urn:acme:chat'] }) });
     const sendTo = async (aud: unknown) => signIn(service, await acme.assert(service.clock.now(), { aud }));
     expect((await sendTo('urn:acme:chat')).status).toBe(200);
     expect((await sendTo(['x', 'urn:acme:chat'])).status).toBe(200);
@@ -215,15 +222,11 @@ describe('the registry', () => {
     ['with a field that is not known', { issuer, jwks_uri, algorithms: ['none'] }, /\.algorithms: unknown field/],
   ])('is refused %s', async (_, settings, fault) => {
     const given = typeof settings === 'function' ? settings() : settings;
-    await expect(start(given)).rejects.toThrow(fault);
+    await expect(start({ [ACME]: given })).rejects.toThrow(fault);
   });
 
   it('takes an address over https, and an RSA key of 2048 bits', async () => {
-    const registry = registryWithSignIn({
-      [ACME]: { issuer, jwks_uri },
-      [RIVAL]: { issuer, jwks: { keys: [rsa(2048)] } },
-    });
-    service = await startTestService({ registry });
+    await start({ [ACME]: { issuer, jwks_uri }, [RIVAL]: { issuer, jwks: { keys: [rsa(2048)] } } });
   });
 });
 

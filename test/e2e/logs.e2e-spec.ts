@@ -20,8 +20,9 @@ import { basic } from '../support/basic.js';
 import { manage } from '../support/management.js';
 import { environmentOf, PORTS, type ServiceProcess, startServiceProcess, TestProcess } from '../support/processes.js';
 import { RawConnection } from '../support/raw-http.js';
-import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/registry.js';
+import { ACME, ACME_AGENT, ACME_ORIGIN, ACME_SITE, BACKEND_SECRET, writeRegistry } from '../support/registry.js';
 import { request, startTestService, type TestService } from '../support/service.js';
+import { registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const SLOW = { timeout: 60_000 };
@@ -60,6 +61,7 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     ADMIN_TOKEN,
     SERVER_SECRET,
   ]);
+  let acme: SignInSystem;
   let database: TestDatabase;
   let service: ServiceProcess;
   let routes: string[];
@@ -71,7 +73,8 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     routes = routesOf(inProcess);
     await inProcess.stop();
     database = await createTestDatabase();
-    const registry = testRegistry();
+    acme = await SignInSystem.start();
+    const registry = registryWithSignIn({ [ACME]: acme.settings() });
     registry.resource_servers.push({ id: 'chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
     service = await startServiceProcess({
       ...environmentOf(database),
@@ -93,7 +96,10 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
       .split('\n')
       .map((line) => JSON.parse(line));
   }, SLOW.timeout);
-  afterAll(() => database.remove());
+  afterAll(async () => {
+    await acme.issuer.goAway();
+    await database.remove();
+  });
 
   /** The parts of tokens and cookies, but for the ids in them, which are no secrets. */
   const keep = (...values: unknown[]) => {
@@ -152,6 +158,14 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     keep(first.body.access_token, first.cookies[1]?.split(/[=;]/)[1]);
     const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
     expect((await post('/v2/customer/token', BODY, { cookie })).body.entity_id).toBe(first.body.entity_id);
+    const assertion = await acme.assert(Date.now(), { sub: MARK, jti: MARK });
+    const linked = await signIn(asTest, assertion, { link: 'browser' }, { cookie, origin: ACME_ORIGIN });
+    keep(assertion, linked.body.access_token);
+    expect(linked.body.entity_id).toBe(first.body.entity_id);
+    for (const claim of ['iss', 'sub', 'aud', 'exp', 'iat', 'jti', 'client_id'])
+      expect((await signIn(asTest, await acme.assert(Date.now(), { [claim]: [MARK] }))).status).toBe(400);
+    for (const header of ['kid', 'typ', 'jku'])
+      expect((await signIn(asTest, await acme.assert(Date.now(), {}, { [header]: MARK }))).status).toBe(400);
     await post(`/v2/customer/${ACME}/support/token`, { ...BODY, organization_id: undefined }, { cookie });
     const { access_token } = await newCustomer(asTest);
     const code = await transferToken(asTest, access_token);
