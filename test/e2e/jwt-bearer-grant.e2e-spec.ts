@@ -6,6 +6,8 @@ import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { Purge } from '../../src/purge/purge.js';
+import { race, WAYS } from '../../src/testing/race.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { bearer, claimsOf } from '../support/agents.js';
 import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
@@ -13,7 +15,7 @@ import type { ForeignIssuer } from '../support/foreign-issuer.js';
 import { identitiesOf } from '../support/identities.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
 import { manage } from '../support/management.js';
-import { race, times, WAYS, winnersOf } from '../support/races.js';
+import { times, winnersOf } from '../support/races.js';
 import { ACME, ACME_ORIGIN, ACME_SITE, RIVAL, RIVAL_ORIGIN } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 import {
@@ -27,7 +29,6 @@ import {
   SignInSystem,
   signIn,
 } from '../support/sign-in-system.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../support/test-database.js';
 import { expectInvalidGrant, infoStatus } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'admin-token-of-the-tests';

@@ -1,12 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import type { ForeignIssuer } from '../support/foreign-issuer.js';
 import { ACME, RIVAL } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { expectInvalidGrant } from '../support/transfers.js';
 
 const realNow = Date.now.bind(Date);
