@@ -6,7 +6,7 @@
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,6 +21,9 @@ const [, command = ''] = match(/^CMD (\[.+\])$/m);
 const [, health = ''] = match(/^ +CMD (\[.+\])$/m);
 const [, install = ''] = match(/^RUN (npm ci --omit=dev .+)$/m);
 const [, variables = ''] = match(/^ENV (.+)$/m);
+const [, compile = ''] = match(/^RUN (node dist\/cli\.js .+)$/m);
+
+const asUser = process.getuid?.() === 0 ? { uid: Number(user), gid: Number(user) } : {};
 
 buildIfStale();
 const folder = mkdtempSync(join(tmpdir(), 'image-'));
@@ -34,6 +37,7 @@ try {
   cpSync(join(PROJECT, 'dist'), join(root, 'dist'), { recursive: true });
   execFileSync('chmod', ['-R', 'a-w,a+rX', root]);
   chmodSync(folder, 0o755);
+  compileInto(join(root, '.compile-cache'));
   mkdirSync(data);
   chmodSync(data, 0o777);
   await run();
@@ -44,18 +48,34 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
+/** @param {string} cache */
+function compileInto(cache) {
+  mkdirSync(cache);
+  chmodSync(cache, 0o777);
+  execFileSync('sh', ['-c', compile], { cwd: root, env: environment(), ...asUser });
+  execFileSync('chmod', ['-R', 'a-w', cache]);
+  if (readdirSync(cache).length === 0) throw new Error('nothing was compiled for the starts to come');
+}
+
+/** The image's variables, in our folder. */
+function environment() {
+  const ofImage = variables.replaceAll('/service', root).split(' ');
+  return {
+    PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+    ...Object.fromEntries(ofImage.map((each) => each.split('='))),
+    DATA_DIR: data,
+  };
+}
+
 async function run() {
   const env = {
-    PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-    ...Object.fromEntries(variables.split(' ').map((each) => each.split('='))),
-    DATA_DIR: data,
+    ...environment(),
     AUTH_URL: 'http://localhost:3000',
     PORT: '0',
     MANAGEMENT_PORT: '0',
     HOST: '127.0.0.1',
   };
   const [program = '', ...parameters] = JSON.parse(command);
-  const asUser = process.getuid?.() === 0 ? { uid: Number(user), gid: Number(user) } : {};
   const service = spawn(program, parameters, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'], ...asUser });
   let said = '';
   service.stdout.setEncoding('utf8').on('data', (text) => {
