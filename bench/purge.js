@@ -5,18 +5,13 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import mysql from 'mysql2/promise';
-import { buildIfStale } from '../scripts/build.js';
-import { startMariadb } from '../scripts/mariadb.js';
 import { load } from './load.js';
 import { median } from './measure.js';
 import { routesOf } from './routes.js';
-import { startServer } from './server.js';
-import { environmentOf, ORGANIZATION, seedCustomers } from './site.js';
+import { SERVICE } from './server.js';
+import { ORGANIZATION, seedCustomers } from './site.js';
+import { onStage } from './stage.js';
 
 const ROWS = 300_000;
 const CONNECTIONS = 16;
@@ -28,33 +23,20 @@ const EXPIRED = `
   INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, expires_at)
   SELECT SHA2(seq, 256), 'transfer', 'site', UUID(), '${ORGANIZATION}', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_${ROWS}`;
 
-buildIfStale();
-const folder = mkdtempSync(join(tmpdir(), 'bench-'));
-const server = await startMariadb({ durable: true, bufferPool: '512M' });
-/** @type {import('./server.js').Server | undefined} */
-let service;
-try {
-  const environment = environmentOf(folder, await server.createDatabase('bench'));
-  service = await startServer('dist/main.js', environment, join(folder, 'service.log'));
-  const { port } = service;
-  const database = await mysql.createConnection(server.url('bench'));
-  await seedCustomers(database, 1, CUSTOMERS);
-  await database.query(EXPIRED);
+await onStage('512M', async ({ connection, environment, start }) => {
+  const { port } = await start(SERVICE);
+  await seedCustomers(connection, 1, CUSTOMERS);
+  await connection.query(EXPIRED);
   const [returning] = await routesOf(environment.SIGNING_KEYS_FILE);
   const requests = returning?.requests() ?? [];
   const look = () => load({ port, requests, connections: CONNECTIONS, seconds: 1 });
   for (let warm = 0; warm < 2; warm++) await look();
   const before = [];
   while (before.length < BEFORE) before.push(await look());
-  const [during, purged] = await purgeUnder(look, environment, database);
+  const [during, purged] = await purgeUnder(look, environment, connection);
   console.table({ 'before the purge': row(before), 'during the purge': row(during) });
   console.log(`purged ${purged.rows} rows, ${Math.round(purged.rows / purged.seconds)} rows/s`);
-  await database.end();
-} finally {
-  service?.kill();
-  await server.stop();
-  rmSync(folder, { recursive: true, force: true });
-}
+});
 
 /** @typedef {Awaited<ReturnType<typeof load>>} Load */
 

@@ -1,13 +1,16 @@
 // @ts-check
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { plot } from './plot.js';
 
 const SAVED = join(import.meta.dirname, '../docs/performance.json');
+const PLOT = join(import.meta.dirname, '../docs/performance.svg');
 
 /**
  * @typedef {import('./measure.js').Measured} Measured
  * @typedef {object} Run
  * @property {{ name: string, floor: Measured, service: Measured }[]} routes
+ * @property {({ name: string } & Measured)[]} peers
  * @property {number} start milliseconds
  * @property {{ atRest: number, underLoad: number }} memory megabytes
  */
@@ -35,10 +38,18 @@ export function report(run, { save, json }) {
     return [name, row];
   });
   console.table(Object.fromEntries(rows));
+  const ofPeers = run.peers.map(({ name, cpu, rate }) => [
+    name,
+    { 'requests/s': Math.round(rate), 'CPU µs': Math.round(cpu) },
+  ]);
+  if (ofPeers.length > 0) console.table(Object.fromEntries(ofPeers));
   const { atRest, underLoad } = run.memory;
   console.log(
     `start to the first answer ${Math.round(run.start)} ms; memory ${Math.round(atRest)} MB at rest, ${Math.round(underLoad)} MB after it all`,
   );
-  if (json) writeFileSync(json, JSON.stringify(run, undefined, 2));
-  if (save) writeFileSync(SAVED, `${JSON.stringify(run, undefined, 2)}\n`);
+  const text = `${JSON.stringify(run, undefined, 2)}\n`;
+  if (json) writeFileSync(json, text);
+  if (!save) return;
+  writeFileSync(SAVED, text);
+  writeFileSync(PLOT, plot(run));
 }

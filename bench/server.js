@@ -1,10 +1,18 @@
 // @ts-check
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Milliseconds. */
 const LONGEST_START = 10_000;
+
+const [, command = '[]'] =
+  /^CMD (\[.+\])$/m.exec(readFileSync(join(import.meta.dirname, '../Dockerfile'), 'utf8')) ?? [];
+/** How the image starts the service: what follows `node`. */
+export const SERVICE = /** @type {string[]} */ (JSON.parse(command)).slice(1);
 
 /**
  * @typedef {object} Server
@@ -12,31 +20,63 @@ const LONGEST_START = 10_000;
  * @property {number} port
  * @property {number} managementPort the same port where the server has one only
  * @property {number} started milliseconds from the start of its process to its first answer
+ * @property {() => Promise<unknown>} stop
  * @property {() => void} kill
  */
 
 /**
- * Starts a server that says its ports, as a process of its own. Its log goes to a file, as in a cluster: a pipe would
- * measure its reader too, and fill up without one.
+ * Starts a server as a process of its own. Its log goes to a file, as in a cluster: a pipe would measure its reader too,
+ * and fill up without one.
  *
- * @param {string} file @param {NodeJS.ProcessEnv} env @param {string} log @returns {Promise<Server>}
+ * @param {string[]} program what follows `node` @param {NodeJS.ProcessEnv} env @param {string} log
+ * @returns {Promise<Server>}
  */
-export async function startServer(file, env, log) {
+export async function startServer(program, env, log) {
+  const [port, managementPort] = [await freePort(), await freePort()];
   const begun = performance.now();
-  const child = spawn(process.execPath, [file], { env, stdio: ['ignore', openSync(log, 'w'), 'inherit'] });
+  const ports = { PORT: String(port), MANAGEMENT_PORT: String(managementPort) };
+  const stdio = /** @type {const} */ (['ignore', openSync(log, 'w'), 'inherit']);
+  const child = spawn(process.execPath, program, { env: { ...env, ...ports }, stdio: [...stdio] });
+  const stop = () => {
+    const ended = once(child, 'exit');
+    child.kill('SIGINT');
+    return ended;
+  };
   while (performance.now() < begun + LONGEST_START) {
-    const [port, managementPort = port] = Array.from(readFileSync(log, 'utf8').matchAll(/port (\d+)/g), ([, n]) =>
-      Number(n),
-    );
-    if (port && managementPort) {
-      await fetch(`http://127.0.0.1:${port}/.well-known/jwks.json`);
+    if (await answers(port)) {
       const started = performance.now() - begun;
-      return { pid: Number(child.pid), port, managementPort, started, kill: () => void child.kill('SIGKILL') };
+      const hasTwo = program === SERVICE;
+      const pid = Number(child.pid);
+      return {
+        pid,
+        port,
+        managementPort: hasTwo ? managementPort : port,
+        started,
+        stop,
+        kill: () => void child.kill('SIGKILL'),
+      };
     }
     await sleep(2);
   }
   child.kill('SIGKILL');
-  throw new Error(`${file} did not start: ${readFileSync(log, 'utf8')}`);
+  throw new Error(`${program.join(' ')} did not start: ${readFileSync(log, 'utf8')}`);
+}
+
+/** @param {number} port */
+function answers(port) {
+  return fetch(`http://127.0.0.1:${port}/.well-known/jwks.json`).then(
+    (answer) => answer.text().then(() => true),
+    () => false,
+  );
+}
+
+async function freePort() {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
+  probe.close();
+  await once(probe, 'close');
+  return port;
 }
 
 /** Seconds of processor time that a process has used. @param {number} pid */
