@@ -17,12 +17,13 @@ const EXCHANGES = 10_000;
  * What is measured: a few seconds of each.
  *
  * @param {string} keysFile
+ * @param {number} [customers] how many there are: those who come are spread over them
  * @returns {Promise<Route[]>}
  */
-export async function routesOf(keysFile) {
+export async function routesOf(keysFile, customers = CALLERS) {
   const tokens = await tokenMaker(keysFile);
   const agent = await tokens.ofAgent();
-  const callers = Array.from({ length: CALLERS }, (_, index) => index + 1);
+  const callers = Array.from({ length: CALLERS }, (_, index) => 1 + Math.floor((index * customers) / CALLERS));
   const bearers = await Promise.all(callers.map((n) => tokens.ofCustomer(n)));
   const basic = Buffer.from(`${RESOURCE_SERVER.id}:${RESOURCE_SERVER.secret}`).toString('base64');
   const routes = {
