@@ -26,7 +26,8 @@ export function migrationsWith(theirs: MigrationClass[]): MigrationClass[] {
     if (names.has(name))
       throw new Error(`two migrations have the name ${name}; rename yours: what has run is known by it`);
     if (!/\D\d{13}$/.test(name)) {
-      throw new Error(`the name of the migration ${name} must end in the time of its making: milliseconds, 13 digits`);
+      const rule = `must end in the time of its making: milliseconds, 13 digits, as in ${name}1795300000000`;
+      throw new Error(`the name of the migration ${name} ${rule}`);
     }
     names.add(name);
   }

@@ -2,7 +2,8 @@ import type { Type } from '@nestjs/common';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { GrantKit } from './kit.js';
 import { rulesOf } from './rules-of.js';
-import { declarationOf, Trial } from './trial.js';
+import { Trial } from './trial.js';
+import { declarationOf } from './tried-grant.js';
 
 /** Milliseconds that a rule may take at most; fuzzing takes most, and the cores may have much else to do. */
 const LONGEST = 120_000;

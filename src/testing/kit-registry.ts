@@ -9,6 +9,8 @@ export const SITE = 'kit-site';
 export const ORIGIN = 'https://kit.example';
 /** May use no grant at all. */
 export const UNLISTED_SITE = 'kit-unlisted-site';
+/** Lists no grants, so that it has all but those that declare `optIn`. */
+export const SILENT_SITE = 'kit-silent-site';
 /** Of which the registry says nothing under `grants`. */
 export const BARE_SITE = 'kit-bare-site';
 /** A public application: every organization may use it. */
@@ -21,12 +23,19 @@ export const SHARED_SITE = 'kit-shared-site';
 export interface KitSettings {
   client?: Record<string, object>;
   organization?: Record<string, object>;
+  /** The grants of every application. */
+  listed?: string[] | undefined;
 }
 
-/** Organizations and applications that differ in what they may do. */
-export function kitRegistry({ client = {}, organization = {} }: KitSettings = {}): Required<RegistryDocument> {
+/** Organizations and applications that differ in what they may do; they list their grants where it is told which. */
+export function kitRegistry({ client = {}, organization = {}, listed }: KitSettings = {}): Required<RegistryDocument> {
   const ofOrganization = { grants: organization };
-  const site = { client_type: 'web', scopes: ['customers:own'], grants: client };
+  const site = {
+    client_type: 'web',
+    scopes: ['customers:own'],
+    grants: client,
+    ...(listed && { grant_types: listed }),
+  };
   const ofHome = { ...site, organization_id: HOME, redirect_uris: [`${ORIGIN}/`] };
   return {
     organizations: [
@@ -37,6 +46,7 @@ export function kitRegistry({ client = {}, organization = {} }: KitSettings = {}
     clients: [
       { client_id: SITE, name: 'Site', ...ofHome },
       { client_id: UNLISTED_SITE, name: 'Site without grants', ...ofHome, grant_types: [] },
+      { client_id: SILENT_SITE, name: 'Site that lists nothing', ...ofHome, grant_types: undefined },
       { client_id: BARE_SITE, name: 'Site without settings', ...ofHome, grants: {} },
       { client_id: PUBLIC_SITE, name: 'Widget', ...site, redirect_uris: ['https://widget.example/'] },
       {

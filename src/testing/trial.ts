@@ -1,14 +1,15 @@
 import type { Type } from '@nestjs/common';
 import { type ObjectSchema, schemaOf } from '../openapi/schemas.js';
-import { type DeclaredGrant, GrantMetadata } from '../token/grant.js';
+import type { DeclaredGrant } from '../token/grant.js';
 import { type Answer, request } from './caller.js';
 import { CapturedOutput } from './captured-output.js';
 import { TestHouse, TOKEN } from './house.js';
 import { type Asked, Judge } from './judge.js';
 import type { GrantKit } from './kit.js';
-import { HOME, kitRegistry, SITE } from './kit-registry.js';
+import { HOME, SITE } from './kit-registry.js';
 import { touchedPrototypes } from './prototypes.js';
 import { startTestService, type TestService } from './service.js';
+import { declarationOf, insistOnProvided, optionsOf } from './tried-grant.js';
 
 /** Milliseconds in which every answer must be there; two cores may have much else to do. */
 const PATIENCE = 10_000;
@@ -57,6 +58,7 @@ export class Trial {
     const output = new CapturedOutput();
     try {
       const service = await startTestService({ ...optionsOf(declared, kit), log: output.log });
+      await insistOnProvided(grant, service);
       return new Trial(declared, kit, service, output, patience);
     } catch (error) {
       output.release();
@@ -143,18 +145,4 @@ export class Trial {
     const lines = this.output.about(headers.get('x-request-id') ?? 'none');
     return [`answer: ${status} ${text}`, ...lines.map((line) => `log: ${line.trim()}`)].join('\n');
   }
-}
-
-/** @throws Error when the class is no grant */
-export function declarationOf(grant: Type): DeclaredGrant {
-  const declared = Reflect.getMetadata(GrantMetadata.KEY, grant) as DeclaredGrant | undefined;
-  if (!declared) throw new Error(`${grant.name}: no grant; decorate the class with @GrantType`);
-  return declared;
-}
-
-function optionsOf({ name }: DeclaredGrant, kit: GrantKit) {
-  const { settings = {}, environment = {}, valid: _valid, caller: _caller, singleUse: _use, ...extension } = kit;
-  const of = (entry?: object) => (entry ? { [name]: entry } : {});
-  const registry = kitRegistry({ client: of(settings.client), organization: of(settings.organization) });
-  return { ...extension, registry, environment: { ...environment, AUTH_URL: 'https://auth.example' } };
 }

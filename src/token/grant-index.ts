@@ -35,7 +35,7 @@ export class GrantIndex implements OnModuleInit {
       this.refuseUnusable(declared, wrapper.name);
       if (!wrapper.isDependencyTreeStatic()) {
         throw new Error(
-          `${wrapper.name}: a grant lives as long as the service; none of what it injects may be request-scoped`,
+          `${wrapper.name}: a grant lives as long as the service; take the scope from it, or from what it injects`,
         );
       }
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
@@ -68,7 +68,7 @@ export class GrantIndex implements OnModuleInit {
 
   private refuseUnusable({ name, responds = [] }: DeclaredGrant, className: string): void {
     if (!SHORT_WORD.test(name) && !URI.test(name)) {
-      throw new Error(`${className}: the grant type "${name}" must be a short word in snake_case, or a URI`);
+      throw new Error(`${className}: the grant type "${name}" must be a short word in snake_case, or a URI; rename it`);
     }
     const other = this.grants.get(name)?.handler.constructor.name;
     if (other) {

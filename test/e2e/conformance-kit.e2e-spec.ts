@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { rulesOf } from '../../src/testing/rules-of.js';
-import { declarationOf, Trial } from '../../src/testing/trial.js';
+import { Trial } from '../../src/testing/trial.js';
+import { declarationOf } from '../../src/testing/tried-grant.js';
 import type { BrokenCase, Lie } from '../support/broken-grants/broken-case.js';
 import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
 import { CARELESS } from '../support/broken-grants/careless-grants.js';
@@ -62,7 +63,7 @@ describe('the conformance kit finds a grant that', { timeout: 60_000 }, () => {
   });
 
   it('breaks any of its rules', () => {
-    const declarations = [{}, { form: true, groups: true, settings: Object, agentScope: 'tickets:any' }];
+    const declarations = [{}, { form: true, groups: true, optIn: true, settings: Object, agentScope: 'tickets:any' }];
     const titles = declarations.flatMap((options) =>
       [false, true].flatMap((singleUse) =>
         rulesOf(declarationOf(grantThat(sound, options).grant), { valid, singleUse }).map(({ title }) => title),
@@ -77,5 +78,11 @@ describe('the conformance kit', () => {
   it('wants a class with the decorator', () => {
     class NoGrant {}
     expect(() => declarationOf(NoGrant)).toThrow('NoGrant: no grant; decorate the class with @GrantType');
+  });
+
+  it('wants its module', async () => {
+    await expect(Trial.open(grantThat(sound).grant, { valid })).rejects.toThrow(
+      'TicketGrant: no module provides it; name its module in `modules`, or in src/app.module.ts',
+    );
   });
 });

@@ -36,7 +36,7 @@ const REFUSED_AT_START: [rule: string, grant: Type, message: string][] = [
   [
     'whose name is neither a short word nor a URI',
     LoudLottoGrant,
-    'LoudLottoGrant: the grant type "Lotto!" must be a short word in snake_case, or a URI',
+    'LoudLottoGrant: the grant type "Lotto!" must be a short word in snake_case, or a URI; rename it',
   ],
   [
     'that answers with a field whose meaning is fixed',
@@ -69,7 +69,9 @@ describe('the service does not start', () => {
   });
 
   it('with a registry that names a grant whose module is not there', async () => {
-    await expect(startWith([])).rejects.toThrow('clients[0].grants.lotto: not a grant of this service');
+    await expect(startWith([])).rejects.toThrow(
+      'clients[0].grants.lotto: not a grant of this service; take it out, or import the module of the grant',
+    );
   });
 });
 
@@ -102,7 +104,7 @@ describe('the service does not start with an extension', () => {
   it('whose migration has no time in its name', async () => {
     class Tickets extends EmptyMigration {}
     expect(await refused({ migrations: [Tickets] })).toBe(
-      'the name of the migration Tickets must end in the time of its making: milliseconds, 13 digits',
+      'the name of the migration Tickets must end in the time of its making: milliseconds, 13 digits, as in Tickets1795300000000',
     );
   });
 

@@ -5,6 +5,8 @@ import { faultsOf } from '../../platform/validation-faults.js';
 import type { GrantCatalogue } from '../grant-catalogue.js';
 import type { RegistryDocument } from './registry-document.js';
 
+const UNKNOWN = 'not a grant of this service; take it out, or import the module of the grant';
+
 /** What the database holds already: ids, and the addresses of agents. */
 export interface Registered {
   organizations: Set<string>;
@@ -67,9 +69,7 @@ function duplicates(entries: Entry[], field: string): string[] {
 
 function unknownGrants(path: string, names: unknown, catalogue: GrantCatalogue): string[] {
   return (Array.isArray(names) ? names : []).flatMap((name, index) =>
-    typeof name !== 'string' || catalogue.has(name)
-      ? []
-      : [`${path}.grant_types[${index}]: not a grant of this service`],
+    typeof name !== 'string' || catalogue.has(name) ? [] : [`${path}.grant_types[${index}]: ${UNKNOWN}`],
   );
 }
 
@@ -77,9 +77,10 @@ function settingsFaults(above: string, grants: unknown, catalogue: GrantCatalogu
   if (typeof grants !== 'object' || grants === null || Array.isArray(grants)) return [];
   return Object.entries(grants).flatMap(([name, value]) => {
     const path = `${above}.grants.${name}`;
-    if (!catalogue.has(name)) return [`${path}: not a grant of this service`];
+    if (!catalogue.has(name)) return [`${path}: ${UNKNOWN}`];
     const settings = catalogue.settings(name);
-    if (!settings) return [`${path}: this grant has no settings`];
+    if (!settings)
+      return [`${path}: this grant has no settings; take it out, or declare \`settings\` in its decorator`];
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${path}: must be a mapping`];
     return faultsOf(
       validateSync(plainToInstance(settings, value), { whitelist: true, forbidNonWhitelisted: true }),

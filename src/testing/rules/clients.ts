@@ -7,6 +7,7 @@ import {
   FOREIGN_SITE,
   ORIGIN,
   PUBLIC_SITE,
+  SILENT_SITE,
   UNLISTED_SITE,
 } from '../kit-registry.js';
 import { about, forEach, type Rule, type RulesOn } from '../rule.js';
@@ -16,6 +17,7 @@ export const clientRules: RulesOn = (declared) => {
   const parameters = declaredProperties(declared.body);
   return [
     ...OF_EVERY_GRANT,
+    ...(declared.optIn ? [UNLISTED] : []),
     ...(declared.settings ? [WITHOUT_SETTINGS] : []),
     ...(parameters.includes('organization_id') ? OF_ORGANIZATIONS : []),
     ...(parameters.includes('redirect_uri') ? [REDIRECT_URI] : []),
@@ -57,6 +59,14 @@ const OF_EVERY_GRANT: Rule[] = [
     },
   },
 ];
+
+const UNLISTED: Rule = {
+  title: 'refuses a client that lists no grants, since it declares `optIn`',
+  async check(trial) {
+    const sent = await trial.body({ client_id: SILENT_SITE });
+    await trial.refused({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, sent);
+  },
+};
 
 const WITHOUT_SETTINGS: Rule = {
   title: 'answers a client of which the registry says nothing under `grants` by the contract',

@@ -59,6 +59,7 @@ const openDoor: Pick<BrokenCase, 'damage' | 'after'> = {
 const only = grantThat(sound);
 const withForm = grantThat(sound, { form: true });
 const withGroups = grantThat(sound, { groups: true });
+const closed = grantThat(sound, { optIn: true });
 
 /** What the endpoint does for every grant, done wrongly: no grant can break these rules by itself. */
 export const BROKEN_SERVICES: BrokenCase[] = [
@@ -177,6 +178,13 @@ export const BROKEN_SERVICES: BrokenCase[] = [
       failure: /a token of the client kit-site/,
     }),
   ),
+  {
+    what: 'is in a service that opens to every client what is closed',
+    ...closed,
+    lie: sending((body) => ({ ...body, client_id: SITE })),
+    rule: 'refuses a client that lists no grants, since it declares `optIn`',
+    failure: /a token of the client kit-site/,
+  },
   {
     what: 'is in a service that answers any page',
     ...only,
