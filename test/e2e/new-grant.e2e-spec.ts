@@ -69,6 +69,8 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     for (const [, path] of stdout.matchAll(/^ {2}(\S+\.ts)$/gm))
       expect(existsSync(join(project, `${path}`))).toBe(true);
     expect(stdout).toContain('npm test -- test/e2e/sms-code-grant.e2e-spec.ts');
+    const page = readFileSync(join(PROJECT, 'docs/adding-a-grant.md'), 'utf8');
+    expect(page).toContain(`\`\`\`text npm run new:grant\n${stdout}\`\`\`\n`);
     expect((await newGrant('sms-code')).stderr).toContain('src/grants/sms-code is there already');
   });
 
