@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest';
+import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
+import { Purge } from '../../src/purge/purge.js';
+import { WAYS } from '../../src/testing/race.js';
+import { TestBrowser } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { times } from '../support/races.js';
+import { ACME, RIVAL, RIVAL_ORIGIN } from '../support/registry.js';
+import {
+  assert,
+  assertRival,
+  erase,
+  expectRefused,
+  FROM_PAGE,
+  LINK,
+  linkedEvents,
+  lookUp,
+  newUser,
+  other,
+  rowsOf,
+  service,
+  signInAs,
+  startSignInServices,
+} from '../support/sign-in-services.js';
+import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/sign-in-system.js';
+
+const DAY = 86_400;
+
+startSignInServices();
+
+describe('a browser that is linked', () => {
+  /** A browser with a customer of its own. */
+  const newBrowser = async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    return { browser, entityId: entity_id as string, headers: { ...FROM_PAGE, cookie: browser.cookie as string } };
+  };
+  const linked = (sub: string, headers: object, at = service) => signInAs(sub, LINK, { ...headers }, at);
+
+  it('gives its customer to a user who has none: the same entity_id goes on, everywhere', async () => {
+    const { browser, entityId, headers } = await newBrowser();
+    const sub = newUser();
+    service.audit.length = 0;
+    expect((await linked(sub, headers)).body.entity_id).toBe(entityId);
+    expect((await signInAs(sub)).body.entity_id).toBe(entityId);
+    expect((await browser.visit()).body.entity_id).toBe(entityId);
+    await linked(sub, headers);
+    expect(linkedEvents()).toMatchObject([
+      { subject: { id: entityId }, details: { linked: entityId }, organizationId: ACME },
+    ]);
+  });
+
+  it('is remembered with the customer that its user has already, whose token it is', async () => {
+    const sub = newUser();
+    const customer = (await signInAs(sub)).body.entity_id;
+    const { browser, entityId, headers } = await newBrowser();
+    service.audit.length = 0;
+    for (let time = 0; time < 3; time++) expect((await linked(sub, headers)).body.entity_id).toBe(customer);
+    expect(linkedEvents()).toMatchObject([{ subject: { id: customer }, details: { linked: entityId } }]);
+    expect((await browser.visit()).body.entity_id).toBe(entityId);
+    expect((await lookUp(customer)).body).toMatchObject({ entity_id: customer, linked_ids: [entityId] });
+    expect((await lookUp(entityId)).body).not.toHaveProperty('linked_ids');
+  });
+
+  it('is not linked unless the request says so', async () => {
+    const { headers, entityId } = await newBrowser();
+    expect((await signInAs(newUser(), {}, headers)).body.entity_id).not.toBe(entityId);
+    expectInvalidRequest(await signInAs(newUser(), { link: 'other' }, headers), /^link: /);
+    expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
+  });
+
+  it('that belongs to a user is never given to another, nor linked to one', async () => {
+    const { headers, entityId } = await newBrowser();
+    const [first, second, third] = [newUser(), newUser(), newUser()];
+    const thirds = (await signInAs(third)).body.entity_id;
+    expect((await linked(first, headers)).body.entity_id).toBe(entityId);
+    const seconds = (await linked(second, headers)).body.entity_id;
+    expect(seconds).not.toBe(entityId);
+    expect((await linked(third, headers)).body.entity_id).toBe(thirds);
+    expect((await lookUp(thirds)).body).not.toHaveProperty('linked_ids');
+    expect((await linked(first, headers)).body.entity_id).toBe(entityId);
+  });
+
+  it('that was linked to a user’s customer is not given to another user, either', async () => {
+    const { headers, entityId } = await newBrowser();
+    const [first, second] = [newUser(), newUser()];
+    const customer = (await signInAs(first)).body.entity_id;
+    await linked(first, headers);
+    expect((await linked(second, headers)).body.entity_id).not.toBe(entityId);
+    expect((await lookUp(customer)).body.linked_ids).toEqual([entityId]);
+  });
+
+  it(`by ${WAYS} users at once belongs to one of them`, async () => {
+    for (let round = 0; round < 3; round++) {
+      const { headers, entityId } = await newBrowser();
+      const known = await times(WAYS / 2, async () => {
+        const sub = newUser();
+        await signInAs(sub);
+        return sub;
+      });
+      const users = [...known, ...Array.from({ length: WAYS / 2 }, newUser)];
+      service.audit.length = 0;
+      other.audit.length = 0;
+      const answers = await times(WAYS, (index) =>
+        linked(users[index] as string, headers, index % 2 ? service : other),
+      );
+      expect(answers.map(({ status }) => status)).toEqual(Array(WAYS).fill(200));
+      expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(WAYS);
+      expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(1);
+      const told = [...service.audit, ...other.audit].filter(({ event }) => event === 'identity.linked');
+      expect(told).toHaveLength(1);
+    }
+  });
+
+  it(`by one user ${WAYS} ways at once is linked once`, async () => {
+    const { headers, entityId } = await newBrowser();
+    const sub = newUser();
+    service.audit.length = 0;
+    const answers = await times(WAYS, () => linked(sub, headers));
+    expect(new Set(answers.map(({ body }) => body.entity_id))).toEqual(new Set([entityId]));
+    expect(linkedEvents()).toHaveLength(1);
+  });
+
+  it('two of them, by one new user at once, are that user’s customer and its history', async () => {
+    const [one, two] = [await newBrowser(), await newBrowser()];
+    const sub = newUser();
+    await Promise.all([linked(sub, one.headers), linked(sub, two.headers, other)]);
+    const customer = (await signInAs(sub)).body.entity_id;
+    expect([one.entityId, two.entityId]).toContain(customer);
+    await linked(sub, one.headers);
+    await linked(sub, two.headers);
+    expect((await lookUp(customer)).body.linked_ids).toEqual([customer === one.entityId ? two.entityId : one.entityId]);
+  });
+
+  it.each<[string, () => Promise<object>]>([
+    ['no cookies', async () => ({})],
+    ['the id without its secret', async () => ({ cookie: `__svc_cid=${(await newBrowser()).entityId}` })],
+    [
+      'an id with another’s secret',
+      async () => {
+        const [one, two] = [await newBrowser(), await newBrowser()];
+        return { cookie: two.headers.cookie.replace(two.entityId, one.entityId) };
+      },
+    ],
+    [
+      'a customer of another organization',
+      async () => {
+        const browser = new TestBrowser(service);
+        await browser.visit({ organization_id: RIVAL, client_id: PUBLIC_SIGN_IN });
+        return { cookie: browser.cookie };
+      },
+    ],
+    [
+      'a customer that was erased',
+      async () => {
+        const { headers, entityId } = await newBrowser();
+        await erase(entityId);
+        return headers;
+      },
+    ],
+  ])('with %s is no customer to be linked', async (_, headers) => {
+    const before = await rowsOf(OrganizationUser).count();
+    service.audit.length = 0;
+    expect((await linked(newUser(), { ...FROM_PAGE, ...(await headers()) })).status).toBe(200);
+    expect(linkedEvents()).toEqual([]);
+    expect(await rowsOf(OrganizationUser).count()).toBe(before + 1);
+  });
+
+  it('must show from which page it comes, and that must be one of the client’s', async () => {
+    const { headers, entityId } = await newBrowser();
+    const { cookie } = headers;
+    expectInvalidRequest(await linked(newUser(), { cookie }), 'link: needs an Origin');
+    for (const origin of [RIVAL_ORIGIN, 'null', 'https://evil.example'])
+      expectInvalidRequest(await linked(newUser(), { cookie, origin }), "Origin: not one of the client's");
+    expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
+  });
+
+  it('is not linked by a used assertion', async () => {
+    const assertion = await assert({ sub: newUser() });
+    await signIn(service, assertion);
+    const { headers, entityId } = await newBrowser();
+    await expectRefused(() => signIn(service, assertion, LINK, headers));
+    expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
+  });
+
+  it('is not linked in an organization that does not want it', async () => {
+    const sent = { ...LINK, organization_id: RIVAL, client_id: RIVAL_SIGN_IN };
+    const answer = await signIn(service, await assertRival({}), sent);
+    expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'link: not for this organization' });
+  });
+
+  it('forgets its user when the user’s customer is erased, and the other way round', async () => {
+    const sub = newUser();
+    const customer = (await signInAs(sub)).body.entity_id;
+    const [one, two] = [await newBrowser(), await newBrowser()];
+    for (const { headers } of [one, two]) await linked(sub, headers);
+    await erase(one.entityId);
+    expect((await lookUp(customer)).body.linked_ids).toEqual([two.entityId]);
+    await erase(customer);
+    expect(await rowsOf(OrganizationUser).countBy({ customerId: customer })).toBe(0);
+    expect((await two.browser.visit()).body.entity_id).toBe(two.entityId);
+  });
+
+  it('is a new customer when the one it gave to its user was erased', async () => {
+    const { browser, headers, entityId } = await newBrowser();
+    const sub = newUser();
+    await linked(sub, headers);
+    await erase(entityId);
+    const again = (await linked(sub, headers)).body.entity_id;
+    expect(again).not.toBe(entityId);
+    expect((await browser.visit()).body.entity_id).not.toBe(entityId);
+  });
+
+  it('leaves its customer to the user when it has not been seen for two years', async () => {
+    const { headers, entityId } = await newBrowser();
+    const idle = await newBrowser();
+    const sub = newUser();
+    await linked(sub, headers);
+    service.clock.move(800 * DAY);
+    await service.application.get(Purge).run();
+    expect(await identitiesOf(service).countBy({ entityId: idle.entityId })).toBe(0);
+    expect(await identitiesOf(service).countBy({ entityId })).toBe(1);
+    expect((await signInAs(sub)).body.entity_id).toBe(entityId);
+  });
+});

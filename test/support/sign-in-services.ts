@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { DataSource, type Repository } from 'typeorm';
+import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
+import { Database } from '../../src/platform/database/database.js';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { bearer } from './agents.js';
+import { type ForeignIssuer } from './foreign-issuer.js';
+import { identitiesOf } from './identities.js';
+import { manage } from './management.js';
+import { ACME, ACME_ORIGIN, RIVAL } from './registry.js';
+import { type Answer, startTestService, type TestService } from './service.js';
+import { RIVAL_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from './sign-in-system.js';
+import { expectInvalidGrant } from './transfers.js';
+
+const ADMIN_TOKEN = 'admin-token-of-the-tests';
+export const LINK = { link: 'browser' };
+export const FROM_PAGE = { origin: ACME_ORIGIN };
+
+/** The sign-in systems of two organizations. */
+export let acme: SignInSystem;
+export let rival: SignInSystem;
+export let service: TestService;
+/** A second process on the same database. */
+export let other: TestService;
+export let database: TestDatabase;
+
+/** Two services that know both sign-in systems, for the tests of a file. */
+export function startSignInServices(): void {
+  beforeAll(async () => {
+    acme = await SignInSystem.start();
+    rival = await SignInSystem.start();
+    for (const algorithm of ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA', 'RS512', 'PS384', 'ES512'])
+      await acme.issuer.addKey(algorithm);
+    database = await createTestDatabase();
+    const registry = registryWithSignIn({
+      [ACME]: acme.settings(),
+      [RIVAL]: { issuer: 'https://rival.example', jwks: rival.jwks },
+    });
+    other = await startTestService({ registry, database });
+    service = await startTestService({ registry, database, environment: { ADMIN_TOKEN } });
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    service.clock.reset();
+    other.clock.reset();
+  });
+  afterAll(async () => {
+    await other?.stop();
+    await service?.stop();
+    await database?.remove();
+    await acme?.issuer.goAway();
+    await rival?.issuer.goAway();
+  });
+}
+
+export const rowsOf = <Entity extends object>(entity: new () => Entity): Repository<Entity> =>
+  service.application.get(DataSource).getRepository(entity);
+export const seconds = () => service.clock.seconds();
+/** A user whom no other test has met. */
+export const newUser = () => `user-${randomUUID()}`;
+export const assert = (claims: object = {}, header: object = {}, key?: ForeignIssuer['keys'][number]) =>
+  acme.assert(service.clock.now(), claims, header, key);
+export const signInAs = async (sub: string, more: object = {}, headers = {}, at = service) =>
+  signIn(at, await assert({ sub }), more, headers);
+/** What the first service told of links. */
+export const linkedEvents = () => service.audit.filter(({ event }) => event === 'identity.linked');
+export const erase = (entityId: string) =>
+  manage(service, 'DELETE', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
+export const lookUp = (entityId: string) =>
+  manage(service, 'GET', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
+
+/** Insists that a request proves nothing, makes nobody, and that the log is told why. */
+export async function expectRefused(send: () => Promise<Answer>): Promise<void> {
+  const before = await identitiesOf(service).count();
+  expectInvalidGrant(await send());
+  expect(await identitiesOf(service).count()).toBe(before);
+}
+
+export function assertRival(claims: object): Promise<string> {
+  return rival.assert(service.clock.now(), { iss: 'https://rival.example', sub: newUser(), ...claims });
+}
+
+export async function signInRival(claims: object): Promise<Answer> {
+  return signIn(service, await assertRival(claims), { client_id: RIVAL_SIGN_IN, organization_id: RIVAL });
+}
+
+/** The process dies before or after a statement: nothing comes after it. */
+export function dieAt(pattern: RegExp, moment: 'before' | 'after'): void {
+  const sent = service.application.get(Database);
+  const change = sent.change.bind(sent);
+  vi.spyOn(sent, 'change').mockImplementation(async (sql, parameters) => {
+    if (!pattern.test(sql)) return change(sql, parameters);
+    if (moment === 'after') await change(sql, parameters);
+    throw new Error('died');
+  });
+}
