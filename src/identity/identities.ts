@@ -6,43 +6,19 @@ import { Database } from '../platform/database/database.js';
 import { currentRequest } from '../platform/http/current-request.js';
 import { networkOf } from '../platform/rate-limit/network.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
-import { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
+import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import type { BrowserCredentials } from './identity-cookies.js';
-
-/** Where an identity lives: each organization, and each separated group of it, has its own. */
-export interface Place {
-  organizationId: string;
-  /** The empty text outside of groups. */
-  groupId: string;
-}
-
-interface RecognisedRow {
-  browser_id: string;
-  secret_hash: string;
-  last_seen_day: number;
-  entity_id: string | null;
-}
-
-const DAY = 86_400_000;
+import { dayOf, KnownBrowsers, type Place } from './known-browsers.js';
 
 const OF_BROWSER =
   'SELECT entity_id FROM customer_identity WHERE browser_id = ? AND organization_id = ? AND group_id = ?';
-
-/** From any identity of a browser: the browser itself, and its identity in the asked place if there is one. */
-const RECOGNISE = `
-  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id
-  FROM customer_identity shown
-  JOIN customer_identity browser ON browser.entity_id = shown.browser_id
-  LEFT JOIN customer_identity here
-    ON here.browser_id = shown.browser_id AND here.organization_id = ? AND here.group_id = ?
-  WHERE shown.entity_id = ?`;
 
 const INSERT = `INTO customer_identity
   (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at)
   VALUES (?, ?, ?, ?, ?, ?, ?)`;
 
-/** Who a customer is: creates identities and recognises browsers (specification 4.1 and 4.2, contract section 4). */
+/** Who a customer is: creates identities, for browsers that are not known and for backends (specification 4.1 and 4.2, contract section 4). */
 @Injectable()
 export class Identities {
   private readonly insertIfAbsent: string;
@@ -52,6 +28,7 @@ export class Identities {
     private readonly clock: Clock,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
+    private readonly browsers: KnownBrowsers,
   ) {
     this.insertIfAbsent = `INSERT ${database.ignore} ${INSERT}`;
   }
@@ -63,9 +40,9 @@ export class Identities {
    * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs one INSERT.
    */
   async ofBrowser(credentials: BrowserCredentials | undefined, place: Place): Promise<BrowserCredentials> {
-    const row = credentials && (await this.recognise(credentials, place));
-    if (!row || !(await this.noteVisit(row))) return this.newBrowser(place);
-    const entityId = row.entity_id ?? (await this.newIdentity(row.browser_id, place));
+    const browser = credentials && (await this.browsers.recognise(credentials, place));
+    if (!browser) return this.newBrowser(place);
+    const entityId = browser.entityId ?? (await this.newIdentity(browser.browserId, place));
     return { entityId, secret: credentials.secret };
   }
 
@@ -96,8 +73,8 @@ export class Identities {
 
   /** The customer that a browser has in a place, where it has one; nobody is made. */
   async known(credentials: BrowserCredentials | undefined, place: Place): Promise<string | undefined> {
-    const row = credentials && (await this.recognise(credentials, place));
-    return row && (await this.noteVisit(row)) ? (row.entity_id ?? undefined) : undefined;
+    const browser = credentials && (await this.browsers.recognise(credentials, place));
+    return browser?.entityId;
   }
 
   /** Whether an id is a customer of an organization; an erased one is not. */
@@ -106,18 +83,12 @@ export class Identities {
     return (await this.database.select(sql, [entityId, organizationId])).length > 0;
   }
 
-  private async recognise({ entityId, secret }: BrowserCredentials, place: Place): Promise<RecognisedRow | undefined> {
-    const parameters = [place.organizationId, place.groupId, entityId];
-    const [row] = await this.database.select<RecognisedRow>(RECOGNISE, parameters);
-    return row && equalInConstantTime(row.secret_hash, sha256(secret)) ? row : undefined;
-  }
-
   private async newBrowser({ organizationId, groupId }: Place): Promise<BrowserCredentials> {
     this.limit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
     const secret = randomSecret('hex');
-    const row = [entityId, entityId, organizationId, groupId, sha256(secret), Math.floor(now / DAY), new Date(now)];
+    const row = [entityId, entityId, organizationId, groupId, sha256(secret), dayOf(now), new Date(now)];
     await this.database.insert(`INSERT ${INSERT}`, row);
     this.tell('browser', entityId, organizationId);
     return { entityId, secret };
@@ -145,13 +116,5 @@ export class Identities {
   private tell(kind: 'browser' | 'agent' | 'organization', id: string, organizationId: string): void {
     const subject = { kind: 'customer', id } as const;
     this.audit.record({ event: 'identity.created', outcome: 'success', actor: { kind }, subject, organizationId });
-  }
-
-  /** The day's first call keeps a browser from being purged as idle; false when it just was. */
-  private async noteVisit({ browser_id, secret_hash, last_seen_day }: RecognisedRow): Promise<boolean> {
-    const today = Math.floor(this.clock.now() / DAY);
-    if (last_seen_day >= today) return true;
-    const sql = 'UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ? AND secret_hash = ?';
-    return (await this.database.change(sql, [today, browser_id, secret_hash])) > 0;
   }
 }

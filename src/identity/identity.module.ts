@@ -9,12 +9,13 @@ import { Identities } from './identities.js';
 import { IdentityController } from './identity.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
 import { IdleBrowsers } from './idle-browsers.js';
+import { KnownBrowsers } from './known-browsers.js';
 
 /** Who a customer is, and the cookies by which a browser shows it. */
 @Module({
   imports: [TypeOrmModule.forFeature([CustomerIdentity]), AccessTokenModule],
   controllers: [IdentityController],
-  providers: [Identities, IdentityCookies, IdleBrowsers, CustomerRecords, CustomerKeepers, AdminGuard],
+  providers: [Identities, KnownBrowsers, IdentityCookies, IdleBrowsers, CustomerRecords, CustomerKeepers, AdminGuard],
   exports: [Identities, IdentityCookies, IdleBrowsers, CustomerKeepers],
 })
 export class IdentityModule {}
