@@ -27,8 +27,11 @@ COPY --from=build /build/dist dist/
 COPY package.json ./
 RUN mkdir .compile-cache && chown 10001:10001 .compile-cache
 USER 10001:10001
-# what is compiled here, no start compiles again: 100 ms
-RUN node dist/cli.js keys generate > /dev/null
+# what is compiled here, no start compiles again: 100 ms; found by this very user, under these very options
+RUN node --max-semi-space-size=8 --heap-growing-percent=60 dist/cli.js keys generate > /dev/null
+USER 0:0
+RUN chown -R 0:0 .compile-cache
+USER 10001:10001
 EXPOSE 3000 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
     CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.MANAGEMENT_PORT ?? 3001}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]

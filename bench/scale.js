@@ -12,7 +12,7 @@ import { seedCustomers } from './site.js';
 import { onStage } from './stage.js';
 
 const PROCESSES = [1, 2, 4];
-const POOLS = [1, 4, 12];
+const POOLS = [2, 4, 12];
 const SECONDS = 5;
 const CONNECTIONS = 32;
 

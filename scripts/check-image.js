@@ -21,7 +21,9 @@ const [, command = ''] = match(/^CMD (\[.+\])$/m);
 const [, health = ''] = match(/^ +CMD (\[.+\])$/m);
 const [, install = ''] = match(/^RUN (npm ci --omit=dev .+)$/m);
 const [, variables = ''] = match(/^ENV (.+)$/m);
-const [, compile = ''] = match(/^RUN (node dist\/cli\.js .+)$/m);
+const [, compile = '', options = ''] = match(/^RUN (node (.*)dist\/cli\.js .+)$/m);
+if (!command.replaceAll('", "', ' ').includes(`node ${options}dist/main.js`))
+  throw new Error('what is compiled under other options than CMD has, no start finds');
 
 const asUser = process.getuid?.() === 0 ? { uid: Number(user), gid: Number(user) } : {};
 

@@ -82,18 +82,21 @@ export class CustomerRecords {
    */
   async erase(entityId: string): Promise<boolean> {
     const found = await this.find(entityId);
-    if (!found) return false;
+    if (!found) {
+      await this.keepers.forget(entityId); // an erasure may have come no further than its row
+      return false;
+    }
     // first the tokens: whatever is issued while the row is still there has ended already
     await this.denylist.revokeForever(entityId, this.configuration.CUSTOMER_TOKEN_TTL + MARGIN);
     await this.keepers.forget(entityId);
     const sql = 'UPDATE customer_identity SET organization_id = NULL, group_id = NULL WHERE entity_id = ?';
     const isErased = (await this.database.changeAgain(sql, [entityId])) > 0;
-    // whoever did not see the row go has written before it went
-    await this.keepers.forget(entityId);
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = found;
     if (isErased)
       this.audit.record({ event: 'identity.erased', outcome: 'success', actor: OPERATOR, subject, organizationId });
+    // whoever did not see the row go has written before it went
+    await this.keepers.forget(entityId);
     return isErased;
   }
 }

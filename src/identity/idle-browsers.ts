@@ -7,6 +7,8 @@ import { CustomerKeepers } from './customer-keepers.js';
 const DAY = 86_400_000;
 /** Days: the two years that the cookies live, and one for clocks and time zones. */
 const IDLE = 731;
+/** Customers that are asked about at once: a browser may have any number, and a statement may not. */
+const SOME = 500;
 /** No browser has it: a browser that is being deleted is not recognised any more. */
 const NO_SECRET = '';
 
@@ -45,7 +47,11 @@ export class IdleBrowsers {
     if (browsers.length === 0) return [];
     const sql = `SELECT entity_id, browser_id FROM customer_identity WHERE browser_id IN (${browsers.map(() => '?').join()})`;
     const customers = await this.database.select<{ entity_id: string; browser_id: string }>(sql, browsers);
-    const kept = new Set(await this.keepers.kept(customers.map(({ entity_id }) => entity_id)));
+    const ids = customers.map(({ entity_id }) => entity_id);
+    const kept = new Set<string>();
+    for (let start = 0; start < ids.length; start += SOME) {
+      for (const id of await this.keepers.kept(ids.slice(start, start + SOME))) kept.add(id);
+    }
     const needed = new Set(
       customers.filter(({ entity_id }) => kept.has(entity_id)).map(({ browser_id }) => browser_id),
     );

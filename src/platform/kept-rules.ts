@@ -19,7 +19,9 @@ const known = new Map<Type<object>, PropertyRules[]>();
  * costs a request 10 µs and 10 KB (docs/performance.md); here they are collected once.
  */
 export function keepsRules<Body extends object>(type: Type<Body>, object: Body): boolean {
-  for (const { name, conditions, rules } of rulesOf(type)) {
+  const properties = rulesOf(type);
+  if (properties.length === 0) return false;
+  for (const { name, conditions, rules } of properties) {
     const value = Reflect.get(object, name);
     if (!conditions.every((condition) => condition(object, value))) continue;
     if (!rules.every((rule) => rule(object, value))) return false;

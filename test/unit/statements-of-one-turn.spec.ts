@@ -2,6 +2,7 @@ import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { SqlValue } from '../../src/platform/database/sql-client.js';
 import {
+  mayGoTogether,
   StatementsOfOneTurn,
   unionOfInserts,
   unionOfSelects,
@@ -19,7 +20,7 @@ function selects() {
       sent.push({ sql, parameters });
       if (parameters.includes('bad')) throw new Error('of this one');
       if (parameters.includes('away')) throw Object.assign(new Error('gone'), { code: 'ECONNRESET' });
-      const rows = parameters.map((id, nth) => (sql.startsWith('(') ? { nth, id } : { id }));
+      const rows = parameters.map((id, nth) => (sql.startsWith('(') ? { nth_of_turn: nth, id } : { id }));
       return rows.filter((row) => row.id !== 'c').toReversed();
     },
   });
@@ -41,7 +42,7 @@ it('statements of one text and turn go as one, and each gets its own rows', asyn
   expect(answers.map(idsOf)).toEqual([['a'], ['b'], [], ['d']]);
   expect(sent).toHaveLength(1);
   expect(sent[0]?.sql).toBe(
-    [0, 1, 2, 3].map((n) => `(SELECT ${n} AS nth, id, name FROM customer WHERE id = ?)`).join(' UNION ALL '),
+    [0, 1, 2, 3].map((n) => `(SELECT ${n} AS nth_of_turn, id, name FROM customer WHERE id = ?)`).join(' UNION ALL '),
   );
 });
 
@@ -100,4 +101,35 @@ it('INSERTs of one turn are one INSERT of several rows, and none of them goes tw
     [`${INSERT}, (?, ?)`, ['a', 'A', 'b', 'A']],
     [INSERT, ['c', 'A']],
   ]);
+});
+
+it('rows are handed over as they would be alone', async () => {
+  const { ask } = selects();
+  expect(await Promise.all([ask('a'), ask('b')])).toEqual([[{ id: 'a' }], [{ id: 'b' }]]);
+});
+
+it('where the rows do not say whose they are, each is asked for alone', async () => {
+  const statements = new StatementsOfOneTurn<unknown[]>({
+    ...unionOfSelects,
+    send: async (_sql, parameters) => parameters.map((id) => ({ id })),
+  });
+  const answers = await Promise.all(['a', 'b'].map((id) => statements.send(OF_ID, [id])));
+  expect(answers).toEqual([[{ id: 'a' }], [{ id: 'b' }]]);
+});
+
+it.each([
+  [OF_ID, true],
+  ['\n  SELECT 1 FROM customer WHERE id = ? LIMIT 1', true],
+  ['SELECT id FROM customer WHERE id > ? ORDER BY id LIMIT 5', true],
+  ['SELECT id FROM customer WHERE id > ? ORDER BY id', false],
+  ['SELECT\n  id FROM customer WHERE id = ?', false],
+  ['select id FROM customer WHERE id = ?', false],
+  ['/* a */ SELECT id FROM customer', false],
+  ['SELECT * FROM customer WHERE id = ?', false],
+  ['SELECT c.* FROM customer c WHERE id = ?', false],
+  ['SELECT DISTINCT id FROM customer', false],
+  ['SELECT id FROM customer WHERE id = ? UNION ALL SELECT ?', false],
+  ['SELECT id FROM customer WHERE id = ? FOR UPDATE', false],
+])('%j may go together with others: %j', (sql, may) => {
+  expect(mayGoTogether(sql)).toBe(may);
 });

@@ -26,7 +26,7 @@ const OF_USER_OR_SHOWN = `${OF_USER} UNION ALL
   SELECT entity_id, NULL, linked_by, settled_at FROM organization_user WHERE entity_id = ?`;
 const SETTLE = `UPDATE organization_user SET settled_at = COALESCE(settled_at, ?)
   WHERE entity_id = ? AND user_hash = ?`;
-const GIVE_UP = 'DELETE FROM organization_user WHERE entity_id = ?';
+const GIVE_UP = 'DELETE FROM organization_user WHERE entity_id = ? AND linked_by = ?';
 
 /** Turns until a sign-in has met its own end state; each further one needs another erasure at the same moment. */
 const TURNS = 5;
@@ -51,9 +51,11 @@ export class OrganizationUsers {
   }
 
   /** The user's customer. Of a known user one SELECT; a new user's is made, or is the one shown, if it is nobody's yet. */
-  async customerOf(signIn: SignIn): Promise<string> {
-    const userHash = sha256(JSON.stringify([signIn.organizationId, signIn.userId]));
+  async customerOf(asked: SignIn): Promise<string> {
+    const userHash = sha256(JSON.stringify([asked.organizationId, asked.userId]));
     for (let turn = 0; turn < TURNS; turn++) {
+      // one who is not to be had, even when nobody raced for it, was erased
+      const signIn = turn > 1 ? { ...asked, shown: undefined } : asked;
       const rows = await this.rowsOf(signIn, userHash);
       const own = rows.find(({ user_hash }) => user_hash !== null);
       // a customer that belongs to somebody is never taken: many sign in at one computer
@@ -92,7 +94,7 @@ export class OrganizationUsers {
     const { entity_id: entityId, linked_by, settled_at } = row;
     if (settled_at !== null) return entityId;
     if (!(await this.identities.ensure(entityId, organizationId))) {
-      await this.database.changeAgain(GIVE_UP, [entityId]);
+      await this.database.changeAgain(GIVE_UP, [entityId, linked_by]);
       return undefined;
     }
     const now = new Date(this.clock.now());
@@ -116,7 +118,7 @@ export class OrganizationUsers {
     const isThere = (entityId: string) => this.identities.exists(entityId, organizationId);
     if ((await isThere(shown)) && (await isThere(customer))) return this.tell(customer, shown, organizationId);
     // one was erased before it could forget the other
-    await this.database.changeAgain(GIVE_UP, [shown]);
+    await this.database.changeAgain(GIVE_UP, [shown, attempt]);
   }
 
   private async isLinkedBy(attempt: string, entityId: string): Promise<boolean> {

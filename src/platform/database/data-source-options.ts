@@ -43,7 +43,12 @@ export function dataSourceOptions(configuration: Configuration, theirs: Migratio
     charset: 'utf8mb4',
     connectTimeout: 1_000,
     poolSize: configuration.DB_POOL_SIZE,
-    extra: { queueLimit: 100 * configuration.DB_POOL_SIZE, enableKeepAlive: true, jsonStrings: true },
+    extra: {
+      queueLimit: 100 * configuration.DB_POOL_SIZE,
+      enableKeepAlive: true,
+      jsonStrings: true,
+      maxPreparedStatements: 200, // of a connection: lists of a purge are each a text of their own
+    },
   };
 }
 

@@ -13,7 +13,7 @@ const REPEATABLE = new Set([1213, 1205, 3101, 1180]);
 
 /** The server is there and cannot do its work now, or does not know us: full, stopping, read-only, without quorum. */
 const REFUSING = new Set([
-  1021, 1040, 1041, 1044, 1045, 1047, 1049, 1053, 1114, 1146, 1203, 1226, 1290, 1317, 1836, 1927, 3100, 3168,
+  1021, 1040, 1041, 1044, 1045, 1047, 1049, 1053, 1114, 1146, 1203, 1226, 1290, 1317, 1461, 1836, 1927, 3100, 3168,
 ]);
 
 const REFUSING_SQLITE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY)/;

@@ -65,9 +65,10 @@ export class StatementsOfOneTurn<Result> {
     if (size === 1) return void this.union.send(sql, first.parameters).then(first.resolve, first.reject);
     const padding = Array<Asked<Result>>(size - asked.length).fill(first);
     const parameters = [...asked, ...padding].flatMap((each) => each.parameters);
-    this.union.send(this.textOf(sql, size), parameters).then(
-      (result) => {
-        const results = this.union.split(result, size);
+    const together = this.union.send(this.textOf(sql, size), parameters);
+    const split = together.then((result) => this.union.split(result, size));
+    split.then(
+      (results) => {
         for (const [index, each] of asked.entries()) each.resolve(results[index] as Result);
       },
       (error) => {
@@ -87,10 +88,10 @@ export class StatementsOfOneTurn<Result> {
   }
 }
 
-/** Where a row of a union of SELECTs stands that it is of. */
-const NTH = 'nth';
+/** Where a row of a union of SELECTs stands that it is of: a name that no column has. */
+const NTH = 'nth_of_turn';
 
-/** SELECTs side by side, each row with the number of its SELECT. */
+/** SELECTs side by side, each row with the number of its SELECT until it is handed over. */
 export const unionOfSelects = {
   padded: true,
 
@@ -101,10 +102,25 @@ export const unionOfSelects = {
 
   split(rows: unknown[], size: number): unknown[][] {
     const results: unknown[][] = Array.from({ length: size }, () => []);
-    for (const row of rows as Record<string, unknown>[]) results[row[NTH] as number]?.push(row);
+    for (const { [NTH]: nth, ...row } of rows as Record<string, unknown>[]) {
+      const result = results[nth as number];
+      if (!result) throw new Error('a row of a union without the number of its SELECT');
+      result.push(row);
+    }
     return results;
   },
 };
+
+/**
+ * Whether several SELECTs of a text can stand side by side: it names its columns, is no union itself, locks nothing, and has an
+ * order only to say which rows it wants. Any other goes as it is.
+ */
+export function mayGoTogether(sql: string): boolean {
+  return (
+    /^\s*SELECT (?!DISTINCT\b|\*|\w+\.\*)/.test(sql) &&
+    !/\bUNION\b|\bFOR (UPDATE|SHARE)\b|\bORDER BY(?!.*\bLIMIT\b)/s.test(sql)
+  );
+}
 
 /** INSERTs of one row each: one INSERT of several rows. */
 export const unionOfInserts = {

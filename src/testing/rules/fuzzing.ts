@@ -29,7 +29,8 @@ export const fuzzRules: RulesOn = () => [
       let failure: unknown;
       const bodies = new Map<number, Promise<Sent>>();
       const bodyOf = (index: number) => {
-        const turn = Math.floor(index / PER_BODY);
+        // a request that was used up is refused before what is wrong with it is seen
+        const turn = Math.floor(index / (trial.kit.singleUse ? 1 : PER_BODY));
         const made = bodies.get(turn) ?? trial.body();
         bodies.set(turn, made);
         return made;
