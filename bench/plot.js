@@ -27,6 +27,7 @@ export function plot({ routes, peers }) {
     return label + bar(cpu, y, ours) + (floor === undefined ? '' : bar(floor, y + BAR, 'floor'));
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${TOP + rows.length * ROW}" font-family="sans-serif" font-size="12">
+<title>CPU microseconds for a request: the service, the floor, other servers</title>
 <style>
 text { fill: #57606a } .service { fill: #2f6fdb } .floor { fill: #9aa7b5 } .peer { fill: #c9812e }
 @media (prefers-color-scheme: dark) { text { fill: #b8c0c8 } }
