@@ -2,7 +2,7 @@ import type { MigrationInterface } from 'typeorm';
 import { House1795100000000 } from './1795100000000-house.js';
 import { AgentsTokens1795110000000 } from './1795110000000-agents-tokens.js';
 import { ClientSecrets1795220000000 } from './1795220000000-client-secrets.js';
-import { OrganizationUsers1795300000000 } from './1795300000000-organization-users.js';
+import { OrganizationUsers1795250000000 } from './1795250000000-organization-users.js';
 
 export type MigrationClass = new () => MigrationInterface;
 
@@ -11,7 +11,7 @@ export const migrations: MigrationClass[] = [
   House1795100000000,
   AgentsTokens1795110000000,
   ClientSecrets1795220000000,
-  OrganizationUsers1795300000000,
+  OrganizationUsers1795250000000,
 ];
 
 /**

@@ -2,8 +2,8 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** Which customer a user of an organization is, and the assertions that said so. */
-export class OrganizationUsers1795300000000 implements MigrationInterface {
-  readonly name = 'OrganizationUsers1795300000000';
+export class OrganizationUsers1795250000000 implements MigrationInterface {
+  readonly name = 'OrganizationUsers1795250000000';
 
   async up(runner: QueryRunner): Promise<void> {
     const its = new Columns(runner);
