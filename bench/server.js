@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../scripts/free-port.js';
 
 /** Milliseconds. */
 const LONGEST_START = 10_000;
@@ -68,15 +68,6 @@ function answers(port) {
     (answer) => answer.text().then(() => true),
     () => false,
   );
-}
-
-async function freePort() {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 /** Seconds of processor time that a process has used. @param {number} pid */

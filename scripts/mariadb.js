@@ -3,12 +3,12 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import { findProgram } from './apt.js';
+import { freePort } from './free-port.js';
 
 const PACKAGES = ['mariadb-server-core', 'mariadb-client-core'];
 const MARIADBD = { programs: ['mariadbd'], packages: PACKAGES, folders: ['/usr/sbin'] };
@@ -128,16 +128,6 @@ function serverOptions(dir, port, { durable = false, bufferPool = '64M', extra =
     ...(durable ? [] : NOT_DURABLE),
     ...extra,
   ];
-}
-
-/** @returns {Promise<number>} */
-async function freePort() {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 /**

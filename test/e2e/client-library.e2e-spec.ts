@@ -1,8 +1,8 @@
 import * as oauth from 'oauth4webapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../scripts/free-port.js';
 import { AgentBrowser, agentTokenBody, BACKEND_CALLBACK, NATIVE_CALLBACK, type Query } from '../support/agents.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { freePort } from '../support/free-port.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET, RIVAL_AGENT } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { JWT_BEARER, registryWithSignIn, SIGN_IN, SignInSystem } from '../support/sign-in-system.js';

@@ -1,11 +1,11 @@
 import { networkInterfaces } from 'node:os';
 import { All, Controller, Get, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../scripts/free-port.js';
 import { ManagementController, PublicController } from '../../src/platform/http/surfaces.js';
 import { createTestDatabase, onMariadb } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import { freePort } from '../support/free-port.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME } from '../support/registry.js';
 import { request, startTestService, type TestService } from '../support/service.js';

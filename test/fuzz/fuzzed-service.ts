@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../scripts/free-port.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
-import { freePort } from '../support/free-port.js';
 import { environmentOf, PORTS, runCli, TestProcess } from '../support/processes.js';
 import {
   ACME,

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from './free-port.js';
+import { freePort } from '../../scripts/free-port.js';
 
 /** The server's program; `npm test` says where it is. */
 export const REDIS_SERVER = process.env.TEST_REDIS_SERVER;

@@ -1,0 +1,16 @@
+// @ts-check
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+
+/**
+ * A port of 127.0.0.1 that nobody listens on at the moment.
+ * @returns {Promise<number>}
+ */
+export async function freePort() {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
