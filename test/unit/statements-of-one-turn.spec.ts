@@ -2,7 +2,6 @@ import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { SqlValue } from '../../src/platform/database/sql-client.js';
 import {
-  mayGoTogether,
   StatementsOfOneTurn,
   unionOfInserts,
   unionOfSelects,
@@ -130,6 +129,8 @@ it.each([
   ['SELECT DISTINCT id FROM customer', false],
   ['SELECT id FROM customer WHERE id = ? UNION ALL SELECT ?', false],
   ['SELECT id FROM customer WHERE id = ? FOR UPDATE', false],
-])('%j may go together with others: %j', (sql, may) => {
-  expect(mayGoTogether(sql)).toBe(may);
+])('%j goes together with others of its turn: %j', async (sql, may) => {
+  const { ask, sent } = selects();
+  await Promise.all([ask('a', sql), ask('b', sql)]);
+  expect(sent.length === 1).toBe(may);
 });

@@ -1,7 +1,7 @@
 import type { Pool, PoolConnection, QueryError, ResultSetHeader } from 'mysql2';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import type { PoolUsage, SqlClient, SqlValue } from './sql-client.js';
-import { mayGoTogether, StatementsOfOneTurn, unionOfInserts, unionOfSelects } from './statements-of-one-turn.js';
+import { StatementsOfOneTurn, unionOfInserts, unionOfSelects } from './statements-of-one-turn.js';
 
 /** What mysql2 keeps of its pool, and tells nobody. */
 interface PoolState {
@@ -37,7 +37,6 @@ export class MysqlClient implements SqlClient {
   }
 
   select(sql: string, parameters: SqlValue[]): Promise<unknown[]> {
-    if (!mayGoTogether(sql)) return this.execute(sql, parameters) as Promise<unknown[]>;
     return this.selects.send(sql, parameters);
   }
 

@@ -2,7 +2,8 @@ import { isUnavailable } from './database-errors.js';
 import type { SqlValue } from './sql-client.js';
 
 /** How many go as one: few sizes, since each is a prepared statement of each connection. */
-const SIZES = [1, 2, 4, 8, 16];
+const LARGEST = 16;
+const SIZES = [1, 2, 4, 8, LARGEST];
 
 interface Asked<Result> {
   parameters: SqlValue[];
@@ -14,6 +15,8 @@ interface Asked<Result> {
 export interface Union<Result> {
   /** Whether a statement may be sent twice, so that a larger size does for a smaller number. */
   readonly padded: boolean;
+  /** Whether several of this text can be one; else each goes as it is. */
+  admits(sql: string): boolean;
   /** The text of one statement that does what `size` of this text do. */
   textOf(sql: string, size: number): string;
   send(sql: string, parameters: SqlValue[]): Promise<Result>;
@@ -46,18 +49,17 @@ export class StatementsOfOneTurn<Result> {
     const turn = [...this.asked];
     this.asked.clear();
     for (const [sql, asked] of turn) {
+      const largest = asked.length > 1 && this.union.admits(sql) ? LARGEST : 1;
       while (asked.length > 0) {
-        const size = this.sizeFor(asked.length);
+        const size = this.sizeFor(Math.min(asked.length, largest));
         this.sendTogether(sql, asked.splice(0, size), size);
       }
     }
   }
 
   private sizeFor(count: number): number {
-    const sizes = this.union.padded
-      ? SIZES.filter((size) => size >= count).slice(0, 1)
-      : SIZES.filter((size) => size <= count);
-    return (sizes.at(-1) ?? SIZES.at(-1)) as number;
+    const size = this.union.padded ? SIZES.find((each) => each >= count) : SIZES.findLast((each) => each <= count);
+    return size as number;
   }
 
   private sendTogether(sql: string, asked: Asked<Result>[], size: number): void {
@@ -95,6 +97,11 @@ const NTH = 'nth_of_turn';
 export const unionOfSelects = {
   padded: true,
 
+  /** It names its columns, is no union itself, locks nothing, and has an order only to say which rows it wants. */
+  admits: (sql: string): boolean =>
+    /^\s*SELECT (?!DISTINCT\b|\*|\w+\.\*)/.test(sql) &&
+    !/\bUNION\b|\bFOR (UPDATE|SHARE)\b|\bORDER BY(?!.*\bLIMIT\b)/s.test(sql),
+
   textOf(sql: string, size: number): string {
     const numbered = (nth: number) => `(${sql.trim().replace(/^SELECT /, `SELECT ${nth} AS ${NTH}, `)})`;
     return Array.from({ length: size }, (_, nth) => numbered(nth)).join(' UNION ALL ');
@@ -111,20 +118,11 @@ export const unionOfSelects = {
   },
 };
 
-/**
- * Whether several SELECTs of a text can stand side by side: it names its columns, is no union itself, locks nothing, and has an
- * order only to say which rows it wants. Any other goes as it is.
- */
-export function mayGoTogether(sql: string): boolean {
-  return (
-    /^\s*SELECT (?!DISTINCT\b|\*|\w+\.\*)/.test(sql) &&
-    !/\bUNION\b|\bFOR (UPDATE|SHARE)\b|\bORDER BY(?!.*\bLIMIT\b)/s.test(sql)
-  );
-}
-
 /** INSERTs of one row each: one INSERT of several rows. */
 export const unionOfInserts = {
   padded: false,
+
+  admits: (sql: string): boolean => /\bVALUES \([^()]*\)\s*$/.test(sql),
 
   textOf(sql: string, size: number): string {
     const [row = ''] = /\([^()]*\)\s*$/.exec(sql) ?? [];
