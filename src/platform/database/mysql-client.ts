@@ -59,22 +59,30 @@ export class MysqlClient implements SqlClient {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
       let late = false;
-      const timer = setTimeout(() => {
+      let answered = false;
+      const giveUp = () => {
+        if (answered) return;
         late = true;
         connection?.destroy(); // what it still answers, nobody would read
         reject(new DeadlineExceededError(this.deadline));
-      }, this.deadline);
+      };
+      // after the sockets were read once more: a process that stood still finds there what came meanwhile
+      const timer = setTimeout(() => setImmediate(giveUp), this.deadline);
+      const answer = () => {
+        answered = true;
+        clearTimeout(timer);
+      };
       this.pool.getConnection((refused, acquired) => {
         if (late) return acquired?.release();
         if (refused) {
           if (refused.message.startsWith('Queue limit')) this.refused++;
-          clearTimeout(timer);
+          answer();
           return reject(refused);
         }
         connection = acquired;
         connection.execute(sql, parameters, (failed: QueryError | null, result: unknown) => {
           if (late) return;
-          clearTimeout(timer);
+          answer();
           // a server that refuses now, as a primary that was demoted, is not asked again on this connection
           if (failed && isUnavailable(failed)) acquired.destroy();
           else acquired.release();
