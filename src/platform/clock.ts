@@ -21,6 +21,7 @@ export class Clock {
   async reach(time: number): Promise<void> {
     // measured apart from the clock: one that is set back must not hold anybody up
     const end = performance.now() + time - this.now() + TICK;
-    while (performance.now() < end) await sleep(end - performance.now()); // a timer may end early
+    const rest = () => end - performance.now();
+    for (let wait = rest(); wait > 0; wait = rest()) await sleep(wait); // a timer may end early
   }
 }
