@@ -5,7 +5,7 @@ import type { Surface } from '../platform/http/surfaces.js';
 import { GrantIndex } from '../token/grant-index.js';
 import { grantComponents } from './grant-schemas.js';
 import { operationOf, SECURITY_SCHEMES } from './operation.js';
-import { ERROR_SCHEMA, refusalComponents } from './refusals.js';
+import { errorComponent, refusalComponents } from './refusals.js';
 import { routesOf } from './routes.js';
 import type { Schema } from './schemas.js';
 
@@ -51,7 +51,7 @@ export class OpenApiDocument {
       ],
       paths,
       components: {
-        schemas: { ...ERROR_SCHEMA, ...grantComponents(grants) },
+        schemas: { ...errorComponent(), ...grantComponents(grants) },
         responses: refusalComponents(),
         securitySchemes: SECURITY_SCHEMES,
       },

@@ -21,8 +21,10 @@ const REFUSALS: Record<number, Refusal> = {
   503: { description: 'The database, or another dependency, is away', headers: ['Retry-After'] },
 };
 
-/** The schema of every error, by which the responses below refer to it. */
-export const ERROR_SCHEMA = { Error: answerOf(ErrorBody) };
+/** The schema of every error, by the name under which the responses below refer to it. */
+export function errorComponent(): Schema {
+  return { Error: answerOf(ErrorBody) };
+}
 
 /** The answers of all refusals, for the components of the document. */
 export function refusalComponents(): Schema {

@@ -7,7 +7,7 @@ import { addressOf, networkOf } from '../../platform/rate-limit/network.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { hashPassword, isPasswordOf } from '../../registry/agent-password.js';
+import { isPasswordOf, NOBODYS_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import { PageCookies } from '../session/page-cookies.js';
 import { SignInAttempts } from '../session/sign-in-attempts.js';
@@ -15,8 +15,6 @@ import { SignInAttempts } from '../session/sign-in-attempts.js';
 const DEVICE = 'agent_device';
 /** Seconds: a year. */
 const DEVICE_LIFETIME = 31_536_000;
-/** Hashed once; an unknown email's password is compared with it, so that it takes as long as a wrong one. */
-const nobodysPassword = hashPassword(randomUUID());
 
 export type SignInOutcome = { agent: Agent } | { problem: string; status: number; retryAfter?: number };
 
@@ -44,7 +42,7 @@ export class SignIn {
       return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };
     }
     const agent = await this.agents.byEmail(email);
-    const isRight = await isPasswordOf(agent?.passwordHash ?? (await nobodysPassword), password);
+    const isRight = await isPasswordOf(agent?.passwordHash ?? NOBODYS_HASH, password);
     if (!agent || !isRight) {
       noteRequest({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
       this.tell('failed', address, agent);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import type { JWTPayload } from 'jose';
 import { Clock, Configuration, OAuthError } from '../../public/grant.js';
-import { IssuerKeys } from './issuer-keys.js';
+import { IssuerKeys, type Jose } from './issuer-keys.js';
 import type { JwtBearerSettings } from './jwt-bearer.settings.js';
 
 /** What an assertion proves. */
@@ -53,8 +53,9 @@ export class Assertions {
    * @throws OAuthError `invalid_grant`; `temporarily_unavailable` while the issuer's keys cannot be had
    */
   async verify(assertion: string, settings: JwtBearerSettings, use: AssertionUse): Promise<ProvenUser> {
-    refuseStrange(assertion);
-    const claims = await this.claimsOf(assertion, settings);
+    const jose = await import('jose');
+    refuseStrange(jose, assertion);
+    const claims = await this.claimsOf(jose, assertion, settings);
     this.refuseUntimely(claims);
     refuseForOthers(claims, use);
     const { iss: issuer, sub: userId, jti, exp: expires } = claims;
@@ -63,8 +64,12 @@ export class Assertions {
     return { issuer: issuer as string, userId, jti, expires: expires as number };
   }
 
-  private async claimsOf(assertion: string, settings: JwtBearerSettings): Promise<JWTPayload> {
-    const { payload } = await jwtVerify(assertion, this.keys.of(settings), {
+  private async claimsOf(
+    { errors, jwtVerify }: Jose,
+    assertion: string,
+    settings: JwtBearerSettings,
+  ): Promise<JWTPayload> {
+    const { payload } = await jwtVerify(assertion, await this.keys.of(settings), {
       algorithms: ALGORITHMS,
       issuer: settings.issuer,
       audience: settings.audience ?? this.audience,
@@ -73,8 +78,8 @@ export class Assertions {
       clockTolerance: SKEW,
     }).catch((error) => {
       if (error instanceof OAuthError) throw error;
-      const { code, claim = '' } = error as errors.JWTClaimValidationFailed;
-      throw refusal(`${error instanceof errors.JOSEError ? code : (error as Error).name} ${claim}`.trim());
+      const { code, claim = '', name } = error as Partial<Record<string, string>>;
+      throw refusal(`${error instanceof errors.JOSEError ? code : name} ${claim}`.trim());
     });
     return payload;
   }
@@ -89,22 +94,22 @@ export class Assertions {
 }
 
 /** What cannot be an assertion, or would have its own way with the verification; before a key is asked for. */
-function refuseStrange(assertion: string): void {
+function refuseStrange(jose: Jose, assertion: string): void {
   const segments = assertion.split('.');
   // the same bytes spelt otherwise would be the same assertion as another text
   const isCanonical = (text: string) =>
     SEGMENT.test(text) && Buffer.from(text, 'base64url').toString('base64url') === text;
   if (segments.length !== 3 || !segments.every(isCanonical)) throw refusal('not a signed JWT');
-  const header = headerOf(assertion);
+  const header = headerOf(jose, assertion);
   if (!ALGORITHMS.includes(String(header.alg))) throw refusal('alg is not one of ours');
   const strange = UNTRUSTED_HEADERS.find((name) => Object.hasOwn(header, name));
   if (strange) throw refusal(`header has ${strange}`);
   if (header.typ !== undefined && !TYPES.includes(mediaTypeOf(header.typ))) throw refusal('typ is that of another JWT');
 }
 
-function headerOf(assertion: string): Record<string, unknown> {
+function headerOf(jose: Jose, assertion: string): Record<string, unknown> {
   try {
-    return decodeProtectedHeader(assertion);
+    return jose.decodeProtectedHeader(assertion);
   } catch {
     throw refusal('header is no JSON object');
   }

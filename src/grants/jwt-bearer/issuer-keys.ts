@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from 'jose';
+import type { JWTVerifyGetKey } from 'jose';
 import { Clock, OAuthError } from '../../public/grant.js';
 import type { JwtBearerSettings } from './jwt-bearer.settings.js';
 import { isPublicKeySet } from './public-keys.js';
@@ -10,6 +10,9 @@ const FETCHED = { cacheMaxAge: 600_000, cooldownDuration: 60_000, timeoutDuratio
 const PAUSE = 1_000;
 /** Bytes; more than 20 RSA keys with their certificates. */
 const LARGEST = 64 * 1024;
+
+/** Loaded at the first assertion: a service to which nobody signs in so is spared it. */
+export type Jose = typeof import('jose');
 
 /** The public keys of the sign-in systems that organizations have. */
 @Injectable()
@@ -24,23 +27,24 @@ export class IssuerKeys {
    *
    * Finding throws OAuthError `temporarily_unavailable` while the keys cannot be had.
    */
-  of({ jwks, jwks_uri }: JwtBearerSettings): JWTVerifyGetKey {
-    if (jwks_uri === undefined) return this.ofSet(jwks as NonNullable<typeof jwks>);
+  async of({ jwks, jwks_uri }: JwtBearerSettings): Promise<JWTVerifyGetKey> {
+    const jose = await import('jose');
+    if (jwks_uri === undefined) return this.ofSet(jose, jwks as NonNullable<typeof jwks>);
     let keys = this.fetched.get(jwks_uri);
     if (!keys) {
-      keys = this.from(new URL(jwks_uri));
+      keys = this.from(jose, new URL(jwks_uri));
       this.fetched.set(jwks_uri, keys);
     }
     return keys;
   }
 
-  private ofSet(jwks: NonNullable<JwtBearerSettings['jwks']>): JWTVerifyGetKey {
+  private ofSet({ createLocalJWKSet }: Jose, jwks: NonNullable<JwtBearerSettings['jwks']>): JWTVerifyGetKey {
     const keys = this.inline.get(jwks) ?? createLocalJWKSet(jwks);
     this.inline.set(jwks, keys);
     return keys;
   }
 
-  private from(uri: URL): JWTVerifyGetKey {
+  private from({ createRemoteJWKSet, customFetch, errors }: Jose, uri: URL): JWTVerifyGetKey {
     let failedAt = Number.NEGATIVE_INFINITY;
     const fetchKeys = async (url: string, options: object) => {
       if (Math.abs(this.clock.now() - failedAt) < PAUSE) throw new Error('it failed a moment ago');
