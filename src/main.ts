@@ -1,3 +1,4 @@
-import { runService } from './run-service.js';
+import './platform/http/without-undici.js';
 
+const { runService } = await import('./run-service.js');
 await runService();
