@@ -40,7 +40,6 @@ export function environmentOf(folder, databaseUrl) {
     REGISTRY_FILE: registry,
     AUTH_URL: 'http://localhost',
     HOST: '127.0.0.1',
-    NODE_COMPILE_CACHE: join(folder, 'compiled'), // filled by the first start, as the image has it
     RATE_LIMIT: 'identities=999999999/60,tokens=999999999/60,sign_in=999999999/60',
   };
 }

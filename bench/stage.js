@@ -34,7 +34,7 @@ export async function onStage(bufferPool, play) {
       servers.push(server);
       return server;
     };
-    await (await start(SERVICE)).stop(); // makes the tables, and fills the compile cache
+    await (await start(SERVICE)).stop(); // makes the tables
     const connection = await mysql.createConnection(database.url('bench'));
     const result = await play({ connection, pid: database.pid, environment, start });
     connection.destroy();

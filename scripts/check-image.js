@@ -6,7 +6,7 @@
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,9 +21,6 @@ const [, command = ''] = match(/^CMD (\[.+\])$/m);
 const [, health = ''] = match(/^ +CMD (\[.+\])$/m);
 const [, install = ''] = match(/^RUN (npm ci --omit=dev .+)$/m);
 const [, variables = ''] = match(/^ENV (.+)$/m);
-const [, compile = '', options = ''] = match(/^RUN (node (.*)dist\/cli\.js .+)$/m);
-if (!command.replaceAll('", "', ' ').includes(`node ${options}dist/main.js`))
-  throw new Error('what is compiled under other options than CMD has, no start finds');
 
 const asUser = process.getuid?.() === 0 ? { uid: Number(user), gid: Number(user) } : {};
 
@@ -39,7 +36,6 @@ try {
   cpSync(join(PROJECT, 'dist'), join(root, 'dist'), { recursive: true });
   execFileSync('chmod', ['-R', 'a-w,a+rX', root]);
   chmodSync(folder, 0o755);
-  compileInto(join(root, '.compile-cache'));
   mkdirSync(data);
   chmodSync(data, 0o777);
   await run();
@@ -50,28 +46,11 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** @param {string} cache */
-function compileInto(cache) {
-  mkdirSync(cache);
-  chmodSync(cache, 0o777);
-  execFileSync('sh', ['-c', compile], { cwd: root, env: environment(), ...asUser });
-  execFileSync('chmod', ['-R', 'a-w', cache]);
-  if (readdirSync(cache).length === 0) throw new Error('nothing was compiled for the starts to come');
-}
-
-/** The image's variables, in our folder. */
-function environment() {
-  const ofImage = variables.replaceAll('/service', root).split(' ');
-  return {
-    PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-    ...Object.fromEntries(ofImage.map((each) => each.split('='))),
-    DATA_DIR: data,
-  };
-}
-
 async function run() {
   const env = {
-    ...environment(),
+    PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+    ...Object.fromEntries(variables.split(' ').map((each) => each.split('='))),
+    DATA_DIR: data,
     AUTH_URL: 'http://localhost:3000',
     PORT: '0',
     MANAGEMENT_PORT: '0',
