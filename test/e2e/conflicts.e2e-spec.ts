@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from 'mysql2';
 import mysql from 'mysql2/promise';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
+import { asCurrentRequest, type RequestRecord } from '../../src/platform/http/current-request.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
@@ -11,6 +14,13 @@ import { expectInvalidGrant, infoStatus, newCustomer, redeem, transferToken } fr
 
 /** Seconds for which a table is out of reach. */
 const AWAY = 30;
+
+/** Holds up the process for longer than a statement may take, where timers come before what was received meanwhile. */
+async function standStill(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+  const end = performance.now() + 1_500;
+  while (performance.now() < end);
+}
 
 describe.runIf(onMariadb)('a database that does not do at once what it is asked', () => {
   let database: TestDatabase;
@@ -80,10 +90,45 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
   it('an answer that has come while the service itself stood still for longer is read, and nobody is refused', async () => {
     const answer = service.application.get(Database).select('SELECT SLEEP(0.1) AS slept', []);
     await sleep(50);
-    await new Promise((resolve) => setImmediate(resolve)); // from here a timer would come before what was received
-    const end = performance.now() + 1_500;
-    while (performance.now() < end);
+    await standStill();
     expect(await answer).toEqual([{ slept: 0 }]);
+  });
+
+  it('a statement that has waited for its turn until nobody waits for it is not begun', async () => {
+    const narrow = await startTestService({ database, environment: { DB_POOL_SIZE: '2' } });
+    const statements = narrow.application.get(Database);
+    const first = statements.select('SELECT SLEEP(0.1) AS slept', []);
+    const other = statements.change('DO SLEEP(0.1)', []);
+    await sleep(10);
+    const second = statements.change('UPDATE refusals SET still = ?', [77]);
+    second.catch(() => undefined);
+    await standStill();
+    expect(await first).toEqual([{ slept: 0 }]);
+    await other;
+    await expect(second).rejects.toThrow('did not answer within 1000 ms');
+    await narrow.stop();
+    const [rows] = await somebodyElse.query<mysql.RowDataPacket[]>('SELECT still FROM refusals');
+    expect(rows[0]?.still).not.toBe(77);
+  });
+
+  it('a statement has what is left of its request, so that no request waits longer than 3 s for several', async () => {
+    const statements = service.application.get(Database);
+    const since = (milliseconds: number) =>
+      new Promise<unknown[]>((resolve, reject) => {
+        const record = { begun: performance.now() - milliseconds } as RequestRecord;
+        asCurrentRequest(record, () => statements.select('SELECT SLEEP(0.6) AS slept', []).then(resolve, reject));
+      });
+    expect(await since(2_000)).toEqual([{ slept: 0 }]);
+    const begun = performance.now();
+    await expect(since(2_500)).rejects.toThrow('did not answer within');
+    expect(performance.now() - begun).toBeLessThan(550);
+    const sent = vi.spyOn(
+      (service.application.get(DataSource).driver as unknown as { pool: Pool }).pool,
+      'getConnection',
+    );
+    await expect(since(2_900)).rejects.toThrow('the database is away');
+    expect(sent).not.toHaveBeenCalled();
+    sent.mockRestore();
   });
 
   it(`a table that is locked for ${AWAY} s is 503 within 3 s, a bounded readiness, and then as before`, {

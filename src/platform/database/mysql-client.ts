@@ -59,6 +59,7 @@ export class MysqlClient implements SqlClient {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
       let late = false;
+      let isOver = false;
       let answered = false;
       const giveUp = () => {
         if (answered) return;
@@ -67,13 +68,16 @@ export class MysqlClient implements SqlClient {
         reject(new DeadlineExceededError(this.deadline));
       };
       // after the sockets were read once more: a process that stood still finds there what came meanwhile
-      const timer = setTimeout(() => setImmediate(giveUp), this.deadline);
+      const timer = setTimeout(() => {
+        isOver = true;
+        setImmediate(giveUp);
+      }, this.deadline);
       const answer = () => {
         answered = true;
         clearTimeout(timer);
       };
       this.pool.getConnection((refused, acquired) => {
-        if (late) return acquired?.release();
+        if (late || (isOver && acquired)) return acquired?.release(); // nothing is begun that nobody would wait for
         if (refused) {
           if (refused.message.startsWith('Queue limit')) this.refused++;
           answer();

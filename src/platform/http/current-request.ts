@@ -9,6 +9,8 @@ export interface RequestRecord {
   readonly id: string;
   readonly surface: Surface;
   readonly method: string;
+  /** When its headers were here, by performance.now(). */
+  readonly begun: number;
   /** The caller's address, as TRUST_PROXY lets it be known. */
   readonly address: string;
   /** A grant of this service; never a name that a caller made up. */
@@ -27,7 +29,7 @@ export interface RequestRecord {
 }
 
 /** A request that is over. */
-export interface FinishedRequest extends RequestRecord {
+export interface FinishedRequest extends Omit<RequestRecord, 'begun'> {
   /** The pattern of its address, `none` where there is no such address: never the address itself. */
   route: string;
   /** 499 where the caller left before the answer. */
@@ -53,6 +55,12 @@ const requests = new AsyncLocalStorage<RequestRecord>();
 /** The request that this code runs for; `undefined` where it runs for none, as in a command. */
 export function currentRequest(): RequestRecord | undefined {
   return requests.getStore();
+}
+
+/** Milliseconds since the current request came; 0 where there is none. */
+export function ageOfRequest(): number {
+  const record = requests.getStore();
+  return record ? performance.now() - record.begun : 0;
 }
 
 /** Adds to what is known of the current request, where there is one. */
