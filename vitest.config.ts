@@ -15,8 +15,6 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // A machine that stands still for a second makes us answer 503, as it must. Nothing else gets a second chance.
-    retry: { count: 1, condition: /\b503\b/ },
     projects: [
       { extends: true, test: { name: 'unit', include: ['test/unit/**/*.spec.ts'], env: { TEST_DATABASE: 'sqlite' } } },
       ...databases.map((database) => ({

@@ -55,7 +55,7 @@ async function main(args) {
       ...(redis ? [] : WITHOUT_REDIS),
     ];
     if (missing.length > 0) console.error(framed(missing));
-    if (existsSync(report)) console.log([...secondTries(report), summary(report, code)].join('\n'));
+    if (existsSync(report)) console.log(summary(report, code));
     return code === 0 && missing.length > 0 && process.env.CI === 'true' ? 1 : code;
   } finally {
     await database?.stop();
@@ -99,20 +99,6 @@ async function vitest(args, env) {
   process.on('SIGTERM', () => run.kill('SIGTERM'));
   await once(run, 'exit');
   return run.exitCode ?? 128 + constants.signals[run.signalCode ?? 'SIGKILL'];
-}
-
-/**
- * The tests that passed at their second try, and what the first one met: see `retry` in vitest.config.ts.
- * @param {string} report file of vitest's json reporter
- * @returns {string[]}
- */
-function secondTries(report) {
-  /** @type {{ assertionResults: { status: string, fullName: string, failureMessages: string[] }[] }[]} */
-  const files = JSON.parse(readFileSync(report, 'utf8')).testResults;
-  const tests = files.flatMap(({ assertionResults }) => assertionResults);
-  return tests
-    .filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0)
-    .map(({ fullName, failureMessages: [first = ''] }) => `At the second try: ${fullName}: ${first.split('\n')[0]}`);
 }
 
 /**
