@@ -10,7 +10,7 @@ import { welcome, whereabouts } from './welcome.js';
 const LONGEST_STOP = 9_500;
 /** Milliseconds in which the cluster learns that this process is not ready any more. */
 const LINGER = 2_000;
-/** Milliseconds from the start to its tidying: before the cluster's probes have found this process. */
+/** Milliseconds from the start to its tidying: few requests, if any, have found this process by then. */
 const UNTIDY = 500;
 
 /**

@@ -53,7 +53,7 @@ export class Assertions {
    * @throws OAuthError `invalid_grant`; `temporarily_unavailable` while the issuer's keys cannot be had
    */
   async verify(assertion: string, settings: JwtBearerSettings, use: AssertionUse): Promise<ProvenUser> {
-    const jose = await import('jose');
+    const jose = await import('jose'); // a service to which nobody signs in so is spared loading it
     refuseStrange(jose, assertion);
     const claims = await this.claimsOf(jose, assertion, settings);
     this.refuseUntimely(claims);
@@ -64,12 +64,9 @@ export class Assertions {
     return { issuer: issuer as string, userId, jti, expires: expires as number };
   }
 
-  private async claimsOf(
-    { errors, jwtVerify }: Jose,
-    assertion: string,
-    settings: JwtBearerSettings,
-  ): Promise<JWTPayload> {
-    const { payload } = await jwtVerify(assertion, await this.keys.of(settings), {
+  private async claimsOf(jose: Jose, assertion: string, settings: JwtBearerSettings): Promise<JWTPayload> {
+    const { errors, jwtVerify } = jose;
+    const { payload } = await jwtVerify(assertion, this.keys.of(jose, settings), {
       algorithms: ALGORITHMS,
       issuer: settings.issuer,
       audience: settings.audience ?? this.audience,

@@ -11,7 +11,6 @@ const PAUSE = 1_000;
 /** Bytes; more than 20 RSA keys with their certificates. */
 const LARGEST = 64 * 1024;
 
-/** Loaded at the first assertion: a service to which nobody signs in so is spared it. */
 export type Jose = typeof import('jose');
 
 /** The public keys of the sign-in systems that organizations have. */
@@ -27,8 +26,7 @@ export class IssuerKeys {
    *
    * Finding throws OAuthError `temporarily_unavailable` while the keys cannot be had.
    */
-  async of({ jwks, jwks_uri }: JwtBearerSettings): Promise<JWTVerifyGetKey> {
-    const jose = await import('jose');
+  of(jose: Jose, { jwks, jwks_uri }: JwtBearerSettings): JWTVerifyGetKey {
     if (jwks_uri === undefined) return this.ofSet(jose, jwks as NonNullable<typeof jwks>);
     let keys = this.fetched.get(jwks_uri);
     if (!keys) {
