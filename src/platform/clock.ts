@@ -3,6 +3,8 @@ import { Injectable } from '@nestjs/common';
 
 /** Milliseconds: with one less, what comes next could be counted to the same one by rounding. */
 const TICK = 2;
+/** Milliseconds; no time that is waited for is further ahead, unless the clock was set back since. */
+const LONGEST_WAIT = 500;
 
 /** The only source of time. Tests move it by providing another. */
 @Injectable()
@@ -17,10 +19,10 @@ export class Clock {
     return Math.floor(this.now() / 1000);
   }
 
-  /** Waits until a time is past, so that whoever answers to it comes later by this clock too. */
+  /** Waits until a time, half a second ahead at most, is past, so that whoever answers to it comes later by this clock too. */
   async reach(time: number): Promise<void> {
     // measured apart from the clock: one that is set back must not hold anybody up
-    const end = performance.now() + time - this.now() + TICK;
+    const end = performance.now() + Math.min(time - this.now(), LONGEST_WAIT) + TICK;
     const rest = () => end - performance.now();
     for (let wait = rest(); wait > 0; wait = rest()) await sleep(wait); // a timer may end early
   }
