@@ -115,7 +115,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     const statements = service.application.get(Database);
     const since = (milliseconds: number) =>
       new Promise<unknown[]>((resolve, reject) => {
-        const record = { begun: performance.now() - milliseconds } as RequestRecord;
+        const record = { databaseSince: performance.now() - milliseconds } as RequestRecord;
         asCurrentRequest(record, () => statements.select('SELECT SLEEP(0.6) AS slept', []).then(resolve, reject));
       });
     expect(await since(2_000)).toEqual([{ slept: 0 }]);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
@@ -21,6 +22,17 @@ describe('callers that are slow on purpose', { timeout: 60_000 }, () => {
     expect(performance.now() - begun).toBeLessThan(5_000);
     await Promise.all(connections.map((connection) => connection.received()));
     expect(performance.now() - begun).toBeLessThan(15_000);
+  });
+
+  it('are served when their body takes longer than the database may', async () => {
+    const body = JSON.stringify(cookieBody());
+    const connection = await RawConnection.open(service.url);
+    connection.send(
+      `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    await sleep(3_200);
+    connection.send(body);
+    expect((await connection.answer()).status).toBe(200);
   });
 
   it('get 408 for a body that is not there after 20 s, however steadily it comes', async () => {

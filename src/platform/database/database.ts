@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
-import { ageOfRequest } from '../http/current-request.js';
+import { sinceFirstStatement } from '../http/current-request.js';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
 import { DeadlineExceededError, isRepeatable, isUnavailable } from './database-errors.js';
@@ -15,7 +15,7 @@ const DEADLINE = 1_000;
 /** Milliseconds for a whole table. */
 const READ_DEADLINE = 5_000;
 const ATTEMPTS = 5;
-/** Milliseconds from a request's arrival after which none of its statements goes on: a caller waits no longer than 3 s. */
+/** Milliseconds from a request's first statement after which none of its others goes on: a caller waits no longer than 3 s. */
 const LONGEST_REQUEST = 2_800;
 const RESENDS = 2;
 const RESEND_PAUSE = 200;
@@ -148,7 +148,7 @@ function clientOf({ driver, options }: DataSource): SqlClient {
 
 /** A statement late in its request has what is left of the request's time, if that is less than its own. */
 function inTime<Result>(send: () => Promise<Result>): Promise<Result> {
-  const left = LONGEST_REQUEST - ageOfRequest();
+  const left = LONGEST_REQUEST - sinceFirstStatement();
   if (left > DEADLINE) return send();
   if (left <= 0) return Promise.reject(new DeadlineExceededError(0));
   return withDeadline(send(), left);

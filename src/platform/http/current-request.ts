@@ -9,8 +9,6 @@ export interface RequestRecord {
   readonly id: string;
   readonly surface: Surface;
   readonly method: string;
-  /** When its headers were here, by performance.now(). */
-  readonly begun: number;
   /** The caller's address, as TRUST_PROXY lets it be known. */
   readonly address: string;
   /** A grant of this service; never a name that a caller made up. */
@@ -24,12 +22,14 @@ export interface RequestRecord {
   reason?: string;
   /** What went wrong on our side. */
   fault?: unknown;
+  /** When it first asked the database, by performance.now(). */
+  databaseSince?: number | undefined;
   /** Its spans, where it is traced. */
   trace?: RequestTrace;
 }
 
 /** A request that is over. */
-export interface FinishedRequest extends Omit<RequestRecord, 'begun'> {
+export interface FinishedRequest extends RequestRecord {
   /** The pattern of its address, `none` where there is no such address: never the address itself. */
   route: string;
   /** 499 where the caller left before the answer. */
@@ -57,10 +57,13 @@ export function currentRequest(): RequestRecord | undefined {
   return requests.getStore();
 }
 
-/** Milliseconds since the current request came; 0 where there is none. */
-export function ageOfRequest(): number {
+/** Milliseconds since the current request first asked the database, which is now if it has not; 0 where there is none. */
+export function sinceFirstStatement(): number {
   const record = requests.getStore();
-  return record ? performance.now() - record.begun : 0;
+  if (!record) return 0;
+  const now = performance.now();
+  record.databaseSince ??= now;
+  return now - record.databaseSince;
 }
 
 /** Adds to what is known of the current request, where there is one. */

@@ -117,6 +117,7 @@ export class Listener {
     if (request.headers.host === undefined && request.httpVersion === '1.1') {
       return this.refuse(new Error('no Host'), request.socket);
     }
+    const begun = performance.now();
     noteArrival(request);
     request.id = requestIdOf(request);
     const record = new ArrivedRequest(this.surface, request);
@@ -124,9 +125,7 @@ export class Listener {
     response.once('close', () => {
       const route = routeOf((request as Request).route?.path);
       const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST;
-      this.hooks.observer.finished(
-        Object.assign(record, { route, status, milliseconds: performance.now() - record.begun }),
-      );
+      this.hooks.observer.finished(Object.assign(record, { route, status, milliseconds: performance.now() - begun }));
     });
     if (this.closing) response.setHeader('Connection', 'close');
     request.url = targetOn(this.surface, request.url ?? '/');
@@ -161,7 +160,7 @@ export class Listener {
 class ArrivedRequest implements RequestRecord {
   readonly id: string;
   readonly method: string;
-  readonly begun = performance.now();
+  databaseSince: number | undefined = undefined;
 
   constructor(
     readonly surface: Surface,
