@@ -5,12 +5,10 @@ import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { rawSignature } from './ecdsa-signature.js';
 import { SigningKeys } from './signing-keys.js';
-
-/** Who may be called with a token. This alone tells the two kinds of token apart. */
-export type Audience = 'customer-api' | 'agent-api';
+import type { Audience, TokenLineage } from './token-lineage.js';
 
 /** The claims of our access tokens (RFC 9068 section 2.2). Times are in seconds since 1970. */
-export interface AccessTokenClaims {
+export interface AccessTokenClaims extends Partial<TokenLineage> {
   iss: string;
   sub: string;
   aud: Audience;

@@ -1,75 +1,84 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
-import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import type { AccessTokenClaims } from './access-tokens.js';
+import { endedStatement } from './ended-statement.js';
+import { RecordedValues } from './recorded-values.js';
 import type { RevocationKind } from './revocation.entity.js';
+import type { RevocableClaims } from './token-lineage.js';
 
-/** What the denylist must know of a token to tell whether it was revoked. */
-export type RevocableToken = Pick<AccessTokenClaims, 'jti' | 'sub' | 'client_id' | 'iat' | 'exp'>;
+/** Later than any token is issued: an id that names tokens revokes them whenever they were issued. */
+const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
+/** Seconds for which other processes may still issue tokens for a deleted client, and by which their clocks may be ahead. */
+const CLIENT_MARGIN_SECONDS = 40;
 
-/** Later than any token: what names a token or a chain of them is revoked whenever it was issued. */
-const EVER = new Date('9999-12-31T00:00:00Z');
-
-const REVOKES = `
-  SELECT 1 FROM revocation
-  WHERE (kind = 'jti' AND value = ?) OR (kind = 'family' AND value = ?)
-    OR (kind = 'subject' AND value = ? AND issued_before >= ?) OR (kind = 'client' AND value = ? AND issued_before >= ?)
-  LIMIT 1`;
-
-/** Tokens that ended before their time. Read from the database at each use, so that it holds at once on every pod. */
+/** Tokens that ended before their time. It is read from the database at each use, so that it holds at once on every pod. */
 @Injectable()
 export class Denylist {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly configuration: Configuration,
+    private readonly recorded: RecordedValues,
   ) {}
 
-  /** Ends one token: `jti` is its own, that of a foreign token with its issuer before it. */
-  revokeToken({ jti, exp }: Pick<RevocableToken, 'jti' | 'exp'>): Promise<void> {
-    return this.revoke('jti', jti, EVER, exp - this.clock.seconds());
-  }
-
-  /** Ends every token whose `jti` begins with the family's id, those still to come too. */
-  revokeFamily(family: string, ttl: number): Promise<void> {
-    return this.revoke('family', family, EVER, ttl);
+  /**
+   * Whether a token has ended: its `jti`, its family or one of its ancestors is revoked, its client was deleted after the
+   * token was issued, or its subject or its agent has a higher generation. One statement decides.
+   */
+  async hasEnded(claims: RevocableClaims): Promise<boolean> {
+    const { sql, parameters } = endedStatement(claims);
+    const [row] = await this.database.select<{ ended: number }>(sql, parameters);
+    return row === undefined || Number(row.ended) !== 0;
   }
 
   /**
-   * Ends the tokens that a customer, an agent or a client has now.
+   * Ends one token and its descendants. The `jti` of a trusted issuer's token is a hash that includes the issuer.
    *
-   * @param ttl seconds that the longest of them can live
-   * @param margin seconds in which other processes may still issue some
+   * @param exp seconds since 1970; a trusted issuer's token may live longer than any of this service's
    */
-  revokeAllOf(kind: 'subject' | 'client', value: string, ttl: number, margin = 0): Promise<void> {
-    return this.revoke(kind, value, new Date(this.clock.now() + margin * 1000), ttl);
+  async revokeToken({ jti, exp }: { jti: string; exp: number }): Promise<void> {
+    const { token } = await this.recorded.retentionSeconds();
+    await this.revoke('jti', jti, FAR_FUTURE, Math.max(exp - this.clock.seconds(), token));
   }
 
-  /** Ends the tokens of a subject that is gone for good, also one that is being issued at this moment. */
-  revokeForever(subject: string, ttl: number): Promise<void> {
-    return this.revoke('subject', subject, EVER, ttl);
+  /** Ends every token whose `jti` begins with the family's id, also those still to be issued, and their descendants. */
+  async revokeFamily(family: string): Promise<void> {
+    const { family: retention } = await this.recorded.retentionSeconds();
+    await this.revoke('family', family, FAR_FUTURE, retention);
   }
 
-  /** Whether a token has been revoked, by whatever names it. */
-  async revokes({ jti, sub, client_id, iat }: Omit<RevocableToken, 'exp'>): Promise<boolean> {
-    const issued = new Date(iat * 1000);
-    const rows = await this.database.select(REVOKES, [jti, familyOf(jti), sub, issued, client_id, issued]);
-    return rows.length > 0;
+  /** Ends the tokens that a client has now. */
+  async revokeClient(clientId: string): Promise<void> {
+    const { family } = await this.recorded.retentionSeconds();
+    await this.revoke('client', clientId, new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000), family);
   }
 
-  private async revoke(kind: RevocationKind, value: string, issuedBefore: Date, ttl: number): Promise<void> {
-    // a transfer token outlives the bearer it was made with, and asks for it to the end
-    const kept = ttl + this.configuration.TRANSFER_TOKEN_TTL;
-    const expires = new Date(this.clock.now() + kept * 1000);
-    const update = 'UPDATE revocation SET issued_before = ?, expires_at = ? WHERE kind = ? AND value = ?';
-    if ((await this.database.change(update, [issuedBefore, expires, kind, value])) > 0) return;
-    const insert = `INSERT ${this.database.ignore} INTO revocation (kind, value, issued_before, expires_at) VALUES (?, ?, ?, ?)`;
-    await this.database.change(insert, [kind, value, issuedBefore, expires]);
+  /**
+   * Tells processes of release 1 that a customer or an agent has a higher generation, which they cannot read. It writes
+   * nothing once the upgrade is complete.
+   *
+   * @param isErased whether nothing that is issued later is valid either
+   */
+  async mirrorGeneration(subject: string, isErased = false): Promise<void> {
+    if (!(await this.recorded.isUpgradeUnderWay())) return;
+    const { family } = await this.recorded.retentionSeconds();
+    const until = isErased ? FAR_FUTURE : new Date(this.clock.now());
+    await this.revoke('subject', subject, until, family, until);
   }
-}
 
-/** The chain of refreshes that a token belongs to; a token that no refresh token goes with is a chain of its own. */
-export function familyOf(jti: string): string {
-  return jti.split('.', 1)[0] as string;
+  private async revoke(
+    kind: RevocationKind,
+    value: string,
+    issuedBefore: Date,
+    retentionSeconds: number,
+    generationRaisedAt: Date | null = null,
+  ): Promise<void> {
+    const expires = new Date(this.clock.now() + retentionSeconds * 1000);
+    const row = [issuedBefore, expires, generationRaisedAt];
+    const update =
+      'UPDATE revocation SET issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?';
+    if ((await this.database.changeAgain(update, [...row, kind, value])) > 0) return;
+    const insert = `INSERT ${this.database.ignore} INTO revocation
+      (kind, value, issued_before, expires_at, generation_raised_at) VALUES (?, ?, ?, ?, ?)`;
+    await this.database.changeAgain(insert, [kind, value, ...row]);
+  }
 }

@@ -6,7 +6,7 @@ import { Expires } from '../platform/database/expires.js';
  */
 export type RevocationKind = 'jti' | 'family' | 'subject' | 'client';
 
-/** An entry of the denylist; kept until the last token it could name has expired, and what was made with it. */
+/** An entry of the denylist. It is kept until the last token that it could end has expired. */
 @Expires()
 @Entity('revocation')
 export class Revocation {
@@ -23,4 +23,11 @@ export class Revocation {
   @Index('revocation_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
+
+  /**
+   * Equal to `issuedBefore` where the row was written together with a raised generation. Such a row only tells processes
+   * of release 1 what the generation tells this one. A process of release 1 that changes the row makes the two differ.
+   */
+  @Column('datetime', { name: 'generation_raised_at', precision: 3, nullable: true })
+  generationRaisedAt: Date | null;
 }

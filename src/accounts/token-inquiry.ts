@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { IsBoolean, IsIn, IsInt, IsString } from 'class-validator';
-import { type AccessTokenClaims, AccessTokens, type Audience } from '../access-token/access-tokens.js';
-import { Denylist, familyOf } from '../access-token/denylist.js';
+import { Type } from 'class-transformer';
+import { IsBoolean, IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
+import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
+import { Denylist } from '../access-token/denylist.js';
+import { Actor, type Audience, familyOf } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
@@ -52,6 +54,27 @@ export class Introspection implements Partial<AccessTokenClaims> {
   @Optional()
   @IsString()
   scope?: string;
+
+  /** The agent that obtained a customer's token (RFC 8693 section 4.1). */
+  @Optional()
+  @ValidateNested()
+  @Type(() => Actor)
+  act?: Actor;
+
+  /** The ids of the tokens that the token descends from: it ends when one of them is revoked. */
+  @Optional()
+  @IsString({ each: true })
+  ancestors?: string[];
+
+  /** The generation of the customer or agent when access was granted. */
+  @Optional()
+  @IsInt()
+  gen?: number;
+
+  /** How many identity transfers led to the token. */
+  @Optional()
+  @IsInt()
+  transfers?: number;
 }
 
 const OPERATOR = { kind: 'operator' } as const;
@@ -74,7 +97,7 @@ export class TokenInquiry {
   async introspect(token: string, audiences: string[] | undefined): Promise<Introspection> {
     const claims = this.claimsOf(token);
     if (!claims || audiences?.includes(claims.aud) === false) return { active: false };
-    if (await this.denylist.revokes(claims)) return { active: false };
+    if (await this.denylist.hasEnded(claims)) return { active: false };
     return { active: true, token_type: 'Bearer', ...claims };
   }
 

@@ -7,7 +7,6 @@ import { AdminGuard } from '../oauth/admin.guard.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
-import { Configuration } from '../platform/configuration/configuration.js';
 import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { Entry, EntryList } from '../registry/entry-kinds.js';
@@ -52,8 +51,6 @@ const LISTS: Record<string, ListAddress> = {
   },
 };
 const LONGEST_LIST = 200;
-/** Seconds in which other processes may not have read yet that a client is gone. */
-const STALE = 10;
 
 class PageQuery {
   /** The key after which to go on. */
@@ -75,7 +72,6 @@ export class EntriesController {
     private readonly editor: RegistryEditor,
     private readonly denylist: Denylist,
     private readonly audit: Audit,
-    private readonly configuration: Configuration,
   ) {}
 
   /** At most `limit` entries after the key `after`; `next` is the key to go on with. */
@@ -134,8 +130,7 @@ export class EntriesController {
   async delete(@Req() request: Request, @Param('key') key: string): Promise<object> {
     const { list } = listOf(request);
     await this.editor.delete(list, key, async () => {
-      if (list === 'clients')
-        await this.denylist.revokeAllOf('client', key, this.configuration.longestTokenLife, STALE);
+      if (list === 'clients') await this.denylist.revokeClient(key);
     });
     this.tell(request, key, 'deleted', []);
     return {};

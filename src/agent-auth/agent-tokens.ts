@@ -13,6 +13,8 @@ export interface AgentGrant {
   clientId: string;
   /** Scopes separated by spaces. */
   scope: string;
+  /** The agent's, as it was read when access was granted. */
+  generation: number;
 }
 
 /** The part of the answers of RFC 6749 that an access token makes (sections 4.2.2 and 5.1). */
@@ -31,7 +33,7 @@ export class AgentTokenResponse {
   scope: string;
 }
 
-/** The access tokens of agents: issued here, ended when the agent changes. */
+/** Issues the access tokens of agents. */
 @Injectable()
 export class AgentTokens implements OnModuleInit {
   constructor(
@@ -44,18 +46,22 @@ export class AgentTokens implements OnModuleInit {
 
   onModuleInit(): void {
     this.agents.onChange(async (agentIds) => {
-      for (const id of agentIds) await this.denylist.revokeAllOf('subject', id, this.configuration.longestTokenLife);
+      for (const id of agentIds) await this.denylist.mirrorGeneration(id);
     });
   }
 
   /** `jti`: the attempt's id where a code or a refresh token was redeemed for it. */
-  issue({ agentId, organizationId, clientId, scope }: AgentGrant, jti: string = randomUUID()): AgentTokenResponse {
+  issue(
+    { agentId, organizationId, clientId, scope, generation }: AgentGrant,
+    jti: string = randomUUID(),
+  ): AgentTokenResponse {
     const claims = {
       sub: agentId,
       aud: 'agent-api',
       client_id: clientId,
       organization_id: organizationId,
       scope,
+      gen: generation,
     } as const;
     const ttl = this.configuration.AGENT_TOKEN_TTL;
     const token = this.tokens.issue(claims, ttl, jti);

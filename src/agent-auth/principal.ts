@@ -1,13 +1,13 @@
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
-import type { RevocableToken } from '../access-token/denylist.js';
+import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 
 interface Caller {
   organizationId: string;
   /** The application through which the caller calls. */
   clientId: string;
-  /** The bearer, as the denylist knows it; the `jti` of a foreign token has its issuer before it. */
-  token: RevocableToken;
+  /** The claims of the bearer that decide whether it has ended. */
+  token: RevocableClaims & { exp: number };
 }
 
 /** An agent of an organization, calling through an application that it has granted scopes to. */

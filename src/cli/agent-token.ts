@@ -18,8 +18,9 @@ export async function agentTokenCommand(parameters: string[], extension: Extensi
     if (!client.usableIn(agent.organizationId)) throw new Error('--client-id: of another organization');
     const granted = grantedScope(scope, client.scopes, agent.scopes);
     if (granted === '') throw new Error('--scope: nothing that this client and this agent both have');
-    const { id: agentId, organizationId } = agent;
-    return application.get(AgentTokens).issue({ agentId, organizationId, clientId, scope: granted }).access_token;
+    const { id: agentId, organizationId, generation } = agent;
+    const grant = { agentId, organizationId, clientId, scope: granted, generation: generation ?? 0 };
+    return application.get(AgentTokens).issue(grant).access_token;
   });
   process.stdout.write(`${token}\n`);
   return 0;

@@ -36,4 +36,8 @@ export class CustomerIdentity {
 
   @Column('datetime', { name: 'created_at', precision: 3 })
   createdAt: Date;
+
+  /** Tokens, codes and refresh families that carry a lower generation have ended. `null` is 0. It never decreases. */
+  @Column('integer', { nullable: true })
+  generation: number | null;
 }

@@ -3,7 +3,6 @@ import { IsBoolean, IsISO8601, IsString } from 'class-validator';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { Optional } from '../oauth/parameters.js';
-import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { CustomerKeepers } from './customer-keepers.js';
@@ -41,9 +40,6 @@ export class CustomerRecord {
   linked_ids?: string[];
 }
 
-/** Seconds: longer than a request that is under way can take. */
-const MARGIN = 60;
-
 const OPERATOR = { kind: 'operator' } as const;
 
 /** What the service keeps of a customer, and how it forgets. */
@@ -52,7 +48,6 @@ export class CustomerRecords {
   constructor(
     private readonly database: Database,
     private readonly denylist: Denylist,
-    private readonly configuration: Configuration,
     private readonly audit: Audit,
     private readonly keepers: CustomerKeepers,
   ) {}
@@ -86,10 +81,11 @@ export class CustomerRecords {
       await this.keepers.forget(entityId); // an erasure may have come no further than its row
       return false;
     }
-    // first the tokens: whatever is issued while the row is still there has ended already
-    await this.denylist.revokeForever(entityId, this.configuration.CUSTOMER_TOKEN_TTL + MARGIN);
+    await this.denylist.mirrorGeneration(entityId, true);
     await this.keepers.forget(entityId);
-    const sql = 'UPDATE customer_identity SET organization_id = NULL, group_id = NULL WHERE entity_id = ?';
+    // in one statement with the generation, so that a token of a request that is under way has ended with the row
+    const sql = `UPDATE customer_identity
+      SET organization_id = NULL, group_id = NULL, generation = COALESCE(generation, 0) + 1 WHERE entity_id = ?`;
     const isErased = (await this.database.changeAgain(sql, [entityId])) > 0;
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = found;

@@ -11,8 +11,16 @@ import { uuidv7 } from '../platform/uuid.js';
 import type { BrowserCredentials } from './identity-cookies.js';
 import { dayOf, KnownBrowsers, type Place } from './known-browsers.js';
 
+/** A customer of an organization, as a token is issued for it. */
+export interface Customer {
+  entityId: string;
+  organizationId: string;
+  /** The customer's generation when it was found. A token with a lower one than the customer's has ended. */
+  generation: number;
+}
+
 const OF_BROWSER =
-  'SELECT entity_id FROM customer_identity WHERE browser_id = ? AND organization_id = ? AND group_id = ?';
+  'SELECT entity_id, generation FROM customer_identity WHERE browser_id = ? AND organization_id = ? AND group_id = ?';
 
 const INSERT = `INTO customer_identity
   (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at)
@@ -39,51 +47,62 @@ export class Identities {
    *
    * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs one INSERT.
    */
-  async ofBrowser(credentials: BrowserCredentials | undefined, place: Place): Promise<BrowserCredentials> {
+  async ofBrowser(credentials: BrowserCredentials | undefined, place: Place): Promise<Customer & BrowserCredentials> {
     const browser = credentials && (await this.browsers.recognise(credentials, place));
     if (!browser) return this.newBrowser(place);
-    const entityId = browser.entityId ?? (await this.newIdentity(browser.browserId, place));
-    return { entityId, secret: credentials.secret };
+    const customer = browser.customer ?? (await this.newIdentity(browser.browserId, place));
+    return { ...customer, organizationId: place.organizationId, secret: credentials.secret };
   }
 
   /** A new customer of a backend, whom no browser owns. */
-  async create(organizationId: string): Promise<string> {
+  async create(organizationId: string): Promise<Customer> {
     this.limit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
     await this.database.insert(`INSERT ${INSERT}`, [entityId, null, organizationId, '', null, null, new Date(now)]);
     this.tell('agent', entityId, organizationId);
-    return entityId;
+    return { entityId, organizationId, generation: 0 };
   }
 
   /**
    * Makes a customer whose id its caller has written down first, where it is not made yet: an id of `uuidv7`, whom no
    * browser owns. Whoever calls for the same id, in parallel or again after an answer was lost, makes the same customer.
    *
-   * @returns whether there is such a customer now; there is none where it was erased
+   * @returns the customer; `undefined` when it was erased
    */
-  async ensure(entityId: string, organizationId: string): Promise<boolean> {
-    if (await this.exists(entityId, organizationId)) return true;
+  async ensure(entityId: string, organizationId: string): Promise<Customer | undefined> {
+    const known = await this.find(entityId, organizationId);
+    if (known) return known;
     this.limit();
     const row = [entityId, null, organizationId, '', null, null, new Date(this.clock.now())];
-    if ((await this.database.changeAgain(this.insertIfAbsent, row)) === 0) return this.exists(entityId, organizationId);
+    if ((await this.database.changeAgain(this.insertIfAbsent, row)) === 0) return this.find(entityId, organizationId);
     this.tell('organization', entityId, organizationId);
-    return true;
+    return { entityId, organizationId, generation: 0 };
   }
 
   /** The customer that a browser has in a place, where it has one; nobody is made. */
   async known(credentials: BrowserCredentials | undefined, place: Place): Promise<string | undefined> {
     const browser = credentials && (await this.browsers.recognise(credentials, place));
-    return browser?.entityId;
+    return browser?.customer?.entityId;
   }
 
-  /** Whether an id is a customer of an organization; an erased one is not. */
-  async exists(entityId: string, organizationId: string): Promise<boolean> {
-    const sql = 'SELECT 1 FROM customer_identity WHERE entity_id = ? AND organization_id = ?';
-    return (await this.database.select(sql, [entityId, organizationId])).length > 0;
+  /** The customer of an organization with this id; `undefined` also for an erased one. */
+  async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
+    const sql = 'SELECT generation FROM customer_identity WHERE entity_id = ? AND organization_id = ?';
+    const [row] = await this.database.select<{ generation: number | null }>(sql, [entityId, organizationId]);
+    return row && { entityId, organizationId, generation: row.generation ?? 0 };
   }
 
-  private async newBrowser({ organizationId, groupId }: Place): Promise<BrowserCredentials> {
+  /** The generation of a customer of any organization; `undefined` when it was erased, 0 for an id without a row. */
+  async generationOf(entityId: string): Promise<number | undefined> {
+    const sql = 'SELECT organization_id, generation FROM customer_identity WHERE entity_id = ?';
+    const [row] = await this.database.select<{ organization_id: string | null; generation: number | null }>(sql, [
+      entityId,
+    ]);
+    return row?.organization_id === null ? undefined : (row?.generation ?? 0);
+  }
+
+  private async newBrowser({ organizationId, groupId }: Place): Promise<Customer & BrowserCredentials> {
     this.limit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
@@ -91,19 +110,23 @@ export class Identities {
     const row = [entityId, entityId, organizationId, groupId, sha256(secret), dayOf(now), new Date(now)];
     await this.database.insert(`INSERT ${INSERT}`, row);
     this.tell('browser', entityId, organizationId);
-    return { entityId, secret };
+    return { entityId, organizationId, generation: 0, secret };
   }
 
   /** Of parallel first calls to a place one makes the identity, by the unique key; all get that one. */
-  private async newIdentity(browserId: string, { organizationId, groupId }: Place): Promise<string> {
+  private async newIdentity(
+    browserId: string,
+    { organizationId, groupId }: Place,
+  ): Promise<Omit<Customer, 'organizationId'>> {
     this.limit();
     const now = this.clock.now();
     const row = [uuidv7(now), browserId, organizationId, groupId, null, null, new Date(now)];
     const isNew = (await this.database.change(this.insertIfAbsent, row)) > 0;
-    const [made] = await this.database.select<{ entity_id: string }>(OF_BROWSER, [browserId, organizationId, groupId]);
+    const parameters = [browserId, organizationId, groupId];
+    const [made] = await this.database.select<{ entity_id: string; generation: number | null }>(OF_BROWSER, parameters);
     if (!made) throw new Error('an identity vanished while it was made');
     if (isNew) this.tell('browser', made.entity_id, organizationId);
-    return made.entity_id;
+    return { entityId: made.entity_id, generation: made.generation ?? 0 };
   }
 
   /** Before each INSERT: so many new customers of one network (contract, section 4). */

@@ -15,7 +15,7 @@ export interface Place {
 interface KnownBrowser {
   browserId: string;
   /** Its customer in the asked place, where it has one. */
-  entityId: string | undefined;
+  customer: { entityId: string; generation: number } | undefined;
 }
 
 interface RecognisedRow {
@@ -23,13 +23,14 @@ interface RecognisedRow {
   secret_hash: string;
   last_seen_day: number;
   entity_id: string | null;
+  generation: number | null;
 }
 
 const DAY = 86_400_000;
 
 /** From any identity of a browser: the browser itself, and its identity in the asked place if there is one. */
 const RECOGNISE = `
-  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id
+  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id, here.generation
   FROM customer_identity shown
   JOIN customer_identity browser ON browser.entity_id = shown.browser_id
   LEFT JOIN customer_identity here
@@ -53,7 +54,7 @@ export class KnownBrowsers {
     const [row] = await this.database.select<RecognisedRow>(RECOGNISE, parameters);
     if (!row || !equalInConstantTime(row.secret_hash, sha256(secret))) return undefined;
     if (!(await this.noteVisit(row))) return undefined;
-    return { browserId: row.browser_id, entityId: row.entity_id ?? undefined };
+    return { browserId: row.browser_id, customer: customerOf(row) };
   }
 
   /** The day's first call keeps a browser from being purged as idle; false when it just was. */
@@ -63,4 +64,8 @@ export class KnownBrowsers {
     const sql = 'UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ? AND secret_hash = ?';
     return (await this.database.change(sql, [today, browser_id, secret_hash])) > 0;
   }
+}
+
+function customerOf({ entity_id: entityId, generation }: RecognisedRow): KnownBrowser['customer'] {
+  return entityId === null ? undefined : { entityId, generation: generation ?? 0 };
 }

@@ -3,6 +3,7 @@ import { House1795100000000 } from './1795100000000-house.js';
 import { AgentsTokens1795110000000 } from './1795110000000-agents-tokens.js';
 import { ClientSecrets1795220000000 } from './1795220000000-client-secrets.js';
 import { OrganizationUsers1795250000000 } from './1795250000000-organization-users.js';
+import { TokenLineage1795310000000 } from './1795310000000-token-lineage.js';
 
 export type MigrationClass = new () => MigrationInterface;
 
@@ -12,6 +13,7 @@ export const migrations: MigrationClass[] = [
   AgentsTokens1795110000000,
   ClientSecrets1795220000000,
   OrganizationUsers1795250000000,
+  TokenLineage1795310000000,
 ];
 
 /**

@@ -35,7 +35,7 @@ export class OneTimeCode {
   @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
   codeChallenge: string | null;
 
-  /** The bearer that a transfer token was made with, as JSON: when it is revoked, the transfer token is void. */
+  /** A `CodeOrigin` as JSON: the bearer that the code was made with and the lineage of the token it gives. */
   @Column('text', { name: 'made_with', nullable: true })
   madeWith: string | null;
 
@@ -43,13 +43,17 @@ export class OneTimeCode {
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** When its redemption was done, so that a later use is a replay; while it is under way, when it will be at the latest. */
+  /** When it was redeemed, by the clock of the database. */
   @Column('datetime', { name: 'consumed_at', precision: 3, nullable: true })
   consumedAt: Date | null;
 
   /** The attempt that redeemed it, which is the `jti` of the token it gave. */
   @Column('varchar', { name: 'consumed_by', length: 36, nullable: true })
   consumedBy: string | null;
+
+  /** A hash of the network that the redemption came from (`callerNetwork`); `null` in rows of release 1. */
+  @Column('varchar', { name: 'consumed_network', length: 64, nullable: true })
+  consumedNetwork: string | null;
 }
 
 export type CodeKind = 'transfer' | 'authorization';

@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { Denylist, type RevocableToken } from '../access-token/denylist.js';
-import { Audit } from '../audit/audit.js';
+import { Denylist } from '../access-token/denylist.js';
+import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
+import { callerNetwork, isSameNetwork } from '../platform/http/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { traced } from '../platform/tracing/tracing.js';
+import { CodeAudit } from './code-audit.js';
+import { type CodeOwner, grantedAt, lineageOf, revocableClaims, storedOrigin } from './code-origin.js';
+import { assertFits, type CodeProof, type ProvenCode } from './code-proof.js';
 import type { CodeKind } from './one-time-code.entity.js';
-import { isPkceSatisfied } from './pkce.js';
 
 /** What a code stands for. */
 export interface CodeContent {
@@ -21,165 +24,114 @@ export interface CodeContent {
   scope?: string;
   redirectUri?: string;
   codeChallenge?: string | undefined;
-  /** The bearer without which the code is void. */
-  madeWith?: RevocableToken;
-}
-
-/** What whoever redeems a code must show beside it. */
-export interface CodeProof {
-  clientId: string;
-  redirectUri?: string | undefined;
-  codeVerifier?: string | undefined;
-  /** When the request came, in milliseconds since 1970: what came after a redemption was done is a replay. */
-  arrivedAt: number;
+  /** The bearer, or the session, that the code is made with. */
+  bearer: RevocableClaims;
+  /** The lineage of the token that the code gives. */
+  lineage: TokenLineage;
 }
 
 export interface RedeemedCode {
   subject: string;
   organizationId: string;
   scope: string | null;
-  /** When what it was made with was issued, in milliseconds since 1970; 0 where it was made with nothing. */
+  lineage: TokenLineage;
+  /** When access was granted, in milliseconds since 1970. */
   grantedAt: number;
-  /** The `jti` of the token to be given for it, so that a replay can end that token. */
+  /** The `jti` of the token to be issued, so that a replay of the code can end that token. */
   attempt: string;
 }
 
-/** What the audit is told of a code: everything but the code. */
-interface ToldCode {
-  kind: CodeKind;
-  clientId: string;
-  subject: string;
-  organizationId: string;
-  /** Of the token it gave. */
-  jti?: string;
-}
-
-interface CodeRow {
-  kind: CodeKind;
-  client_id: string;
-  subject: string;
+interface CodeRow extends CodeOwner, ProvenCode {
   organization_id: string;
   scope: string | null;
-  redirect_uri: string | null;
-  code_challenge: string | null;
-  made_with: string | null;
   expires_at: Date | string;
-  consumed_at: Date | string | null;
   consumed_by: string | null;
+  consumed_network: string | null;
+  /** Milliseconds since the redemption, by the clock of the database; `null` before it. */
+  consumed_for: number | null;
 }
+
+/** Milliseconds after a redemption in which a second use from the same network is a duplicate and not a replay. */
+const DUPLICATE_WINDOW_MS = 2_000;
 
 const COLUMNS = 'kind, client_id, subject, organization_id, scope, redirect_uri, code_challenge, made_with, expires_at';
 const INSERT = `INSERT INTO one_time_code (hash, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const SELECT = `SELECT ${COLUMNS}, consumed_at, consumed_by FROM one_time_code WHERE hash = ?`;
 
-/** Of parallel attempts exactly one matches the row; the same attempt, sent again after a lost answer, matches again. */
-const REDEEM = `
-  UPDATE one_time_code SET consumed_at = COALESCE(consumed_at, ?), consumed_by = ?
-  WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
-
-/**
- * Milliseconds until a redemption counts as done, and is answered. What comes until then raced it, and what comes later
- * replays it; so this is as long as requests that were sent together may take to be read from their sockets, on every
- * process: the longer, the longer the SELECT took, since that is how busy all of them are.
- */
-const settling = (select: number) => Math.min(500, 20 + 3 * select);
-
-/** Codes that can be redeemed once: transfer tokens and authorization codes (contract, section 3). */
+/** Codes that can be redeemed once: transfer tokens and authorization codes (docs/decisions/0005-replays-descendants-generations.md). */
 @Injectable()
 export class OneTimeCodes {
+  private readonly select: string;
+  private readonly redeemingUpdate: string;
+
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
-    private readonly audit: Audit,
-  ) {}
+    private readonly audit: CodeAudit,
+  ) {
+    this.select = `SELECT ${COLUMNS}, consumed_by, consumed_network,
+      ${database.millisecondsSince('consumed_at')} AS consumed_for FROM one_time_code WHERE hash = ?`;
+    // of parallel attempts one matches the row; the same attempt, sent again after a lost response, matches again
+    this.redeemingUpdate = `UPDATE one_time_code
+      SET consumed_at = COALESCE(consumed_at, ${database.now}), consumed_by = ?, consumed_network = ?
+      WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
+  }
 
   /** A new code, valid for `ttl` seconds; only its hash is kept. */
   async issue(kind: CodeKind, content: CodeContent, ttl: number): Promise<string> {
     const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
     const { clientId, subject, organizationId, scope = null, redirectUri = null, codeChallenge = null } = content;
-    const madeWith = content.madeWith ? JSON.stringify(markOf(content.madeWith)) : null;
-    const expires = new Date(this.clock.now() + ttl * 1000);
-    const values = [kind, clientId, subject, organizationId, scope, redirectUri, codeChallenge, madeWith, expires];
+    const now = this.clock.now();
+    const origin = storedOrigin(content.bearer, content.lineage, now / 1000);
+    const expires = new Date(now + ttl * 1000);
+    const values = [kind, clientId, subject, organizationId, scope, redirectUri, codeChallenge, origin, expires];
     await this.database.insert(INSERT, [sha256(code), ...values]);
-    this.tell('issued', 'success', { kind, clientId, subject, organizationId });
+    this.audit.issued({ kind, client_id: clientId, subject, organization_id: organizationId });
     return code;
   }
 
   /**
-   * Redeems a code. What does not fit (client, redirect URI, verifier) is refused and burns nothing; a replay ends the
-   * tokens that the first redemption gave.
+   * Redeems a code. A wrong client, redirect URI or verifier is refused and leaves the code usable. A replay ends what
+   * the first redemption gave.
    *
    * @throws OAuthError `invalid_grant`
    */
   redeem(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
-    return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemOnce(kind, code, proof));
+    return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemOnce(kind, sha256(code), proof));
   }
 
-  private async redeemOnce(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
-    const begun = this.clock.now();
-    const hash = sha256(code);
-    const [row] = await this.database.select<CodeRow>(SELECT, [hash]);
-    const fault = row ? this.faultOf(row, kind, proof) : 'unknown';
-    if (!row || fault) throw OAuthError.invalidGrant(`code: ${fault}`);
-    if (row.consumed_at !== null) await this.refuseUsed(row, proof.arrivedAt);
+  private async redeemOnce(kind: CodeKind, hash: string, proof: CodeProof): Promise<RedeemedCode> {
+    const row = await this.find(hash);
+    assertFits(row, kind, proof);
+    const network = callerNetwork(hash);
+    if (row.consumed_for !== null) return this.rejectSecondUse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
-    await this.refuseVoid(row);
+    if (await this.denylist.hasEnded(revocableClaims(row)))
+      throw OAuthError.invalidGrant('code: what it was made with has ended');
     const attempt = randomUUID();
-    const now = this.clock.now();
-    const done = now + settling(now - begun);
-    const state = [new Date(done), attempt, hash, new Date(now), attempt];
-    if ((await this.database.changeAgain(REDEEM, state)) !== 1) {
-      throw OAuthError.invalidGrant('code: another attempt was faster');
+    const state = [attempt, network, hash, new Date(this.clock.now()), attempt];
+    if ((await this.database.changeAgain(this.redeemingUpdate, state)) !== 1) {
+      return this.rejectSecondUse((await this.find(hash)) ?? row, network);
     }
-    await this.clock.reach(done); // a replay comes after the answer, and so after consumed_at
-    const { subject, organization_id: organizationId, scope, made_with } = row;
-    this.tell('redeemed', 'success', { kind, clientId: row.client_id, subject, organizationId, jti: attempt });
-    return { subject, organizationId, scope, attempt, grantedAt: made_with ? JSON.parse(made_with).iat * 1000 : 0 };
+    this.audit.redeemed(row, attempt);
+    const { subject, organization_id: organizationId, scope } = row;
+    return { subject, organizationId, scope, lineage: lineageOf(row), grantedAt: grantedAt(row), attempt };
   }
 
-  private faultOf(row: CodeRow, kind: CodeKind, proof: CodeProof): string | undefined {
-    if (row.kind !== kind) return 'of another kind';
-    if (row.client_id !== proof.clientId) return 'of another client';
-    if (row.redirect_uri !== null && row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
-    if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
-    return undefined;
+  private async find(hash: string): Promise<CodeRow | undefined> {
+    const [row] = await this.database.select<CodeRow>(this.select, [hash]);
+    return row;
   }
 
-  private async refuseVoid({ made_with }: CodeRow): Promise<void> {
-    if (made_with === null || !(await this.denylist.revokes(JSON.parse(made_with)))) return;
-    throw OAuthError.invalidGrant('code: the bearer it was made with is revoked');
-  }
-
-  /** Whoever came when the code was already used may be a thief, or the owner after a thief: what it gave ends. */
-  private async refuseUsed(row: CodeRow, arrivedAt: number): Promise<never> {
-    if (arrivedAt <= timeOf(row.consumed_at as string))
-      throw OAuthError.invalidGrant('code: another attempt was faster');
-    const jti = row.consumed_by as string;
-    // a family: what was refreshed from the first token ends with it
-    await this.denylist.revokeFamily(jti, this.configuration.longestTokenLife);
-    const { kind, client_id: clientId, subject, organization_id: organizationId } = row;
-    this.tell('replayed', 'failure', { kind, clientId, subject, organizationId, jti });
+  /** A second use soon after the first and from its network is a duplicate of it. Any other one may be a thief's. */
+  private async rejectSecondUse(row: CodeRow, network: string | null): Promise<never> {
+    const { consumed_by: jti, consumed_for, consumed_network } = row;
+    if (jti === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
+    if (consumed_for <= DUPLICATE_WINDOW_MS && isSameNetwork(consumed_network, network))
+      throw OAuthError.invalidGrant('code: a duplicate of its redemption');
+    await this.denylist.revokeFamily(jti); // the family, because tokens that were refreshed end with the first one
+    this.audit.replayed(row, jti);
     throw OAuthError.invalidGrant('code: replayed');
   }
-
-  private tell(what: 'issued' | 'redeemed' | 'replayed', outcome: 'success' | 'failure', code: ToldCode): void {
-    const { kind, clientId, subject, organizationId, jti } = code;
-    const isTransfer = kind === 'transfer';
-    this.audit.record({
-      event: `${isTransfer ? 'transfer_token' : 'authorization_code'}.${what}`,
-      outcome,
-      actor: { kind: 'client', id: clientId },
-      subject: { kind: isTransfer ? 'customer' : 'agent', id: subject },
-      organizationId,
-      clientId,
-      ...(jti && { details: { jti } }),
-    });
-  }
-}
-
-/** Of all claims of a bearer, those that the denylist asks for. */
-function markOf({ jti, sub, client_id, iat }: RevocableToken): Omit<RevocableToken, 'exp'> {
-  return { jti, sub, client_id, iat };
 }

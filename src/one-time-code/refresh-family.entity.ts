@@ -36,6 +36,7 @@ export class RefreshFamily {
   @Column('datetime', { name: 'begun_at', precision: 3 })
   begunAt: Date;
 
+  /** When `previous` was used, by the clock of the database. A retry leaves it unchanged. */
   @Column('datetime', { name: 'rotated_at', precision: 3 })
   rotatedAt: Date;
 
@@ -45,4 +46,12 @@ export class RefreshFamily {
   @Index('refresh_family_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
+
+  /** The generation of the agent when it granted access. `null` is 0. */
+  @Column('integer', { nullable: true })
+  generation: number | null;
+
+  /** A hash of the network that `previous` was used from (`callerNetwork`). */
+  @Column('varchar', { name: 'rotated_network', length: 64, nullable: true })
+  rotatedNetwork: string | null;
 }

@@ -15,4 +15,8 @@ export class RefreshToken {
   @Index('refresh_token_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
+
+  /** When a retry with the token before it replaced this token, which was never used. */
+  @Column('datetime', { name: 'replaced_at', precision: 3, nullable: true })
+  replacedAt: Date | null;
 }

@@ -6,7 +6,7 @@ export type { AgentPrincipal } from '../agent-auth/principal.js';
 export { Audit } from '../audit/audit.js';
 export type { AuditEvent } from '../audit/audit-event.js';
 export { type CustomerKeeper, CustomerKeepers } from '../identity/customer-keepers.js';
-export { Identities } from '../identity/identities.js';
+export { type Customer, Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export type { Place } from '../identity/known-browsers.js';

@@ -27,4 +27,8 @@ export class Agent {
   /** Whether the registry file lists it; what the file lists, the file owns. */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;
+
+  /** Tokens, codes and refresh families that carry a lower generation have ended. `null` is 0. It never decreases. */
+  @Column('integer', { nullable: true })
+  generation: number | null;
 }

@@ -2,7 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { Database } from '../platform/database/database.js';
 import type { Agent } from './agent.entity.js';
 
-/** Told of agents whose password, organization or scopes change, so that nothing opened before outlives the change. */
+/** SQL by which a row of an agent reaches its next generation, so that nothing granted before outlives the change. */
+export const NEXT_GENERATION = () => 'COALESCE(generation, 0) + 1';
+
+/** Called with agents whose password, organization or scopes change. */
 type ChangeListener = (agentIds: string[]) => Promise<void>;
 
 interface AgentRow {
@@ -13,9 +16,11 @@ interface AgentRow {
   organization_id: string;
   scopes: string;
   owned_by_file: number | boolean;
+  generation: number | null;
 }
 
-const SELECT = 'SELECT id, email, name, password_hash, organization_id, scopes, owned_by_file FROM agent WHERE';
+const SELECT =
+  'SELECT id, email, name, password_hash, organization_id, scopes, owned_by_file, generation FROM agent WHERE';
 
 /** The agents of all organizations, read at each use: a password that was changed is changed at once. */
 @Injectable()
@@ -54,6 +59,7 @@ export class Agents {
       organizationId: row.organization_id,
       scopes: JSON.parse(scopes),
       ownedByFile: Boolean(row.owned_by_file),
+      generation: row.generation ?? 0,
     };
   }
 }

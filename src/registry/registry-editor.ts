@@ -6,7 +6,7 @@ import { Database } from '../platform/database/database.js';
 import { isDuplicate } from '../platform/database/database-errors.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { Agent } from './agent.entity.js';
-import { Agents } from './agents.js';
+import { Agents, NEXT_GENERATION } from './agents.js';
 import { ClientApplication } from './client-application.entity.js';
 import { ENTRY_KINDS, type Entry, type EntryList } from './entry-kinds.js';
 import { contradictionsOf } from './file/check-registry.js';
@@ -84,6 +84,7 @@ export class RegistryEditor {
     const lasting = ['password', 'secret'].find((field) => sent[field] === null);
     if (lasting !== undefined) throw OAuthError.invalidRequest(`${lasting}: cannot be taken away`);
     const passwordHash = await passwordHashOf(sent);
+    const isEnding = list === 'agents' && ENDING.some((field) => field in sent);
     await this.write(async (manager) => {
       const row = await owned(manager, kind, key);
       if (kind.field !== undefined && sent[kind.field] !== undefined && sent[kind.field] !== key) {
@@ -94,11 +95,12 @@ export class RegistryEditor {
       if (list === 'agents') await refuseSecondAgent(manager, entry, key);
       const columns = Object.entries(kind.rowOf(entry as never, key, passwordHash));
       const changed = Object.fromEntries(columns.filter(([, value]) => value !== undefined));
-      await manager.update(kind.entity, { [kind.key]: key }, { ...changed, ...withoutSecret(sent) });
-      if (list === 'agents' && ENDING.some((field) => field in sent)) await this.agents.changed([key]);
+      const generation = isEnding && { generation: NEXT_GENERATION };
+      await manager.update(kind.entity, { [kind.key]: key }, { ...changed, ...withoutSecret(sent), ...generation });
+      if (isEnding) await this.agents.changed([key]);
       return key;
     });
-    if (list === 'agents' && ENDING.some((field) => field in sent)) await this.agents.changed([key]);
+    if (isEnding) await this.agents.changed([key]);
   }
 
   /**

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { AgentTokens } from '../agent-auth/agent-tokens.js';
 import { Identities } from '../identity/identities.js';
+import { Agents } from '../registry/agents.js';
 import type { Customer, House } from './kit.js';
-import { FOREIGN, HOME, ORIGIN, SITE } from './kit-registry.js';
+import { agentEmail, FOREIGN, HOME, ORIGIN, SITE } from './kit-registry.js';
 import type { TestService } from './service.js';
 
 export const TOKEN = '/v2/customer/token';
@@ -24,12 +24,21 @@ export class TestHouse implements House {
   };
 
   /** A customer whom nobody of the organization may get a token for. */
-  foreignCustomer(): Promise<string> {
-    return this.service.application.get(Identities).create(FOREIGN);
+  async foreignCustomer(): Promise<string> {
+    return (await this.service.application.get(Identities).create(FOREIGN)).entityId;
   }
 
   agentToken = async (scope: string, organizationId: string = HOME): Promise<string> => {
-    const agent = { agentId: randomUUID(), organizationId, clientId: this.clientId, scope };
-    return this.service.application.get(AgentTokens).issue(agent).access_token;
+    const { application } = this.service;
+    const agent = await application.get(Agents).byEmail(agentEmail(organizationId));
+    if (!agent) throw new Error(`the kit has no agent of ${organizationId}`);
+    const grant = {
+      agentId: agent.id,
+      organizationId,
+      clientId: this.clientId,
+      scope,
+      generation: agent.generation ?? 0,
+    };
+    return application.get(AgentTokens).issue(grant).access_token;
   };
 }

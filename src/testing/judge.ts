@@ -15,7 +15,9 @@ export interface Asked {
 }
 
 const FIELDS = ['access_token', 'entity_id', 'expires_in', 'token_type'];
-const CLAIMS = ['aud', 'client_id', 'exp', 'iat', 'iss', 'jti', 'organization_id', 'sub'];
+const CLAIMS = ['aud', 'client_id', 'exp', 'gen', 'iat', 'iss', 'jti', 'organization_id', 'sub'];
+/** Claims of tokens that an agent obtained, or that came from an identity transfer. */
+const LINEAGE = ['act', 'ancestors', 'transfers'];
 const AUTH_URL = 'https://auth.example';
 
 /** What holds of every answer to every request for a grant, whichever rule has sent it. */
@@ -64,7 +66,10 @@ export class Judge {
     if (token_type !== 'Bearer') return 'a token_type that is not Bearer';
     const claims = await this.claimsOf(access_token);
     const { sub, organization_id, client_id, iat = 0, exp = 0 } = claims;
-    if (Object.keys(claims).sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
+    const names = Object.keys(claims).filter((name) => !LINEAGE.includes(name));
+    if (names.sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
+    if ((claims.act !== undefined) !== (this.declared.agentScope !== undefined))
+      return 'act is not the agent that asked';
     if (sub !== entityId) return 'a token for another customer than entity_id';
     if (exp - iat !== expires_in) return 'expires_in is not the life of the token';
     const asks = asked.body?.organization_id ?? asked.organizationId ?? this.house.organizationId;
@@ -73,8 +78,9 @@ export class Judge {
     for (const [field, value] of Object.entries({ organization_id, client_id })) {
       if (field in body && body[field] !== value) return `${field} is not that of the token`;
     }
-    const isKnown = await this.house.service.application.get(Identities).exists(entityId, organization_id as string);
-    return isKnown ? undefined : `entity_id is no customer of the organization: ${entityId}; make one by Identities`;
+    const identities = this.house.service.application.get(Identities);
+    const customer = await identities.find(entityId, organization_id as string);
+    return customer ? undefined : `entity_id is no customer of the organization: ${entityId}; make one by Identities`;
   }
 
   private faultOfRefusal(answer: Answer, { body: sent = {} }: Asked): string | undefined {

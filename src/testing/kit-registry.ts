@@ -1,3 +1,4 @@
+import { randomSecret } from '../platform/secret.js';
 import type { RegistryDocument } from './registry-file.js';
 
 /** The organization that the kit asks for, one that knows nothing of it, and one whose groups share one identity. */
@@ -18,6 +19,9 @@ export const PUBLIC_SITE = 'kit-public-site';
 export const FOREIGN_SITE = 'kit-foreign-site';
 export const FOREIGN_ORIGIN = 'https://foreign.example';
 export const SHARED_SITE = 'kit-shared-site';
+
+/** The kit's agent of an organization. */
+export const agentEmail = (organizationId: string): string => `agent@${organizationId}.example`;
 
 /** What the registry says under `grants` of clients and organizations, by the names of grants. */
 export interface KitSettings {
@@ -65,6 +69,12 @@ export function kitRegistry({ client = {}, organization = {}, listed }: KitSetti
       },
     ],
     resource_servers: [],
-    agents: [],
+    agents: [HOME, FOREIGN, SHARED].map((organization_id) => ({
+      email: agentEmail(organization_id),
+      name: 'Agent',
+      password: randomSecret('base64url'),
+      organization_id,
+      scopes: ['customers:own'],
+    })),
   };
 }

@@ -6,15 +6,13 @@ import { readBody } from '../oauth/body-reader.js';
 import { isForm, parseForm } from '../oauth/form.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Clock } from '../platform/clock.js';
-import { arrivalOf } from '../platform/http/arrival.js';
 import { noteRequest } from '../platform/http/current-request.js';
 import { GrantIndex, type IndexedGrant } from './grant-index.js';
 
 declare module 'express-serve-static-core' {
   interface Request {
     /** What the request asks for; set by the grant guard. */
-    asked?: { grant: IndexedGrant; sent: Record<string, unknown>; arrivedAt: number };
+    asked?: { grant: IndexedGrant; sent: Record<string, unknown> };
   }
 }
 
@@ -28,7 +26,6 @@ export class GrantGuard implements CanActivate {
     private readonly grants: GrantIndex,
     private readonly bearer: BearerGuard,
     private readonly reflector: Reflector,
-    private readonly clock: Clock,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -40,7 +37,7 @@ export class GrantGuard implements CanActivate {
     noteRequest({ grant: grant.name });
     if (request.params.group_id !== undefined && !grant.groups)
       throw OAuthError.invalidRequest('grant_type: not at the address of a group');
-    request.asked = { grant, sent, arrivedAt: arrivalOf(request, this.clock) };
+    request.asked = { grant, sent };
     if (grant.agentScope !== undefined) await this.admitAgent(context, request, grant.agentScope);
     return true;
   }

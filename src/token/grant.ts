@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { IsString } from 'class-validator';
+import type { TokenLineage } from '../access-token/token-lineage.js';
 import type { AgentPrincipal } from '../agent-auth/principal.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
@@ -48,8 +49,6 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
   groupId: string;
   agent: Agent;
   browser: Browser;
-  /** When the request came, in milliseconds since 1970. */
-  arrivedAt: number;
 }
 
 /** Who the token is for. The endpoint mints it. */
@@ -58,6 +57,10 @@ export interface Granted {
   entityId: string;
   /** The customer's organization. */
   organizationId: string;
+  /** The customer's generation as `Identities` found it; left out: the endpoint looks for the customer once more. */
+  generation?: number;
+  /** What the token descends from, where a transfer led to it. @internal */
+  lineage?: TokenLineage;
   /** The attempt that redeemed a code for it (one-time-code), so that a replay of the code ends the token. */
   attempt?: string;
   /** Values of the grant's own fields in the answer, as declared by `responds`. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { IsIn, IsInt, IsString } from 'class-validator';
 import { AccessTokens } from '../access-token/access-tokens.js';
+import type { TokenLineage } from '../access-token/token-lineage.js';
 import type { AgentPrincipal } from '../agent-auth/principal.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -12,6 +13,7 @@ import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
+import { CustomerLineages } from './customer-lineages.js';
 import type { Browser, GrantBody, Granted } from './grant.js';
 import { type IndexedGrant, ownFields } from './grant-index.js';
 
@@ -20,8 +22,6 @@ export interface TokenRequest {
   grant: IndexedGrant;
   /** The parameters as they were sent. */
   sent: Record<string, unknown>;
-  /** When it came, in milliseconds since 1970. */
-  arrivedAt: number;
   /** The organization and group in the address of 4.2. */
   address?: { organizationId: string; groupId: string };
   agent?: AgentPrincipal;
@@ -60,11 +60,12 @@ export class TokenEndpoint {
     private readonly configuration: Configuration,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
+    private readonly lineages: CustomerLineages,
   ) {}
 
   /** @throws OAuthError */
   async issue(request: TokenRequest): Promise<TokenResponse> {
-    const { grant, address, agent, browser, arrivedAt } = request;
+    const { grant, address, agent, browser } = request;
     const body = readParameters(grant.body, withAddress(request));
     const client = this.clientFor(grant, body, browser.origin);
     const organizationId = body.organization_id ?? agent?.organizationId;
@@ -80,14 +81,13 @@ export class TokenEndpoint {
       groupId: address?.groupId ?? '',
       agent,
       browser,
-      arrivedAt,
     });
     if (granted.organizationId !== organizationId) {
       // no grant, however careless, gives an agent another organization's customer
       if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
       this.organizationFor(client, granted.organizationId);
     }
-    return this.answer(request, client, granted);
+    return this.answer(request, client, granted, await this.lineages.of(granted, agent));
   }
 
   /** The client a request names, which may use the grant, from where the request comes, with its redirect URI. */
@@ -115,10 +115,15 @@ export class TokenEndpoint {
     return organization;
   }
 
-  private answer({ grant, agent }: TokenRequest, client: ClientApplication, granted: Granted): TokenResponse {
+  private answer(
+    { grant, agent }: TokenRequest,
+    client: ClientApplication,
+    granted: Granted,
+    lineage: TokenLineage,
+  ): TokenResponse {
     const ttl = this.configuration.CUSTOMER_TOKEN_TTL;
     const { entityId: sub, organizationId: organization_id } = granted;
-    const claims = { sub, aud: 'customer-api', client_id: client.clientId, organization_id } as const;
+    const claims = { sub, aud: 'customer-api', client_id: client.clientId, organization_id, ...lineage } as const;
     const jti = granted.attempt ?? randomUUID();
     const token = this.tokens.issue(claims, ttl, jti);
     const actor = agent ? ({ kind: 'agent', id: agent.agentId } as const) : CUSTOMER;

@@ -2,16 +2,18 @@ import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { AgentAuthModule } from '../agent-auth/agent-auth.module.js';
+import { IdentityModule } from '../identity/identity.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
+import { CustomerLineages } from './customer-lineages.js';
 import { GrantIndex } from './grant-index.js';
 import { TokenController } from './token.controller.js';
 import { TokenEndpoint } from './token.endpoint.js';
 
 /** The token endpoint, blind to which grants exist. */
 @Module({
-  imports: [DiscoveryModule, RegistryModule, AccessTokenModule, AgentAuthModule],
+  imports: [DiscoveryModule, RegistryModule, AccessTokenModule, AgentAuthModule, IdentityModule],
   controllers: [TokenController],
-  providers: [TokenEndpoint, GrantIndex],
+  providers: [TokenEndpoint, GrantIndex, CustomerLineages],
   exports: [TokenEndpoint, GrantIndex, AgentAuthModule],
 })
 export class TokenModule {}

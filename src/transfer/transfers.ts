@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { IsInt, IsString } from 'class-validator';
+import { lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
 import type { Principal } from '../agent-auth/principal.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { type CodeProof, OneTimeCodes } from '../one-time-code/one-time-codes.js';
+import type { CodeProof } from '../one-time-code/code-proof.js';
+import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Registry } from '../registry/registry.js';
 import type { TransferBody } from './transfer.body.js';
@@ -24,6 +26,7 @@ export interface TransferredIdentity {
   organizationId: string;
   /** The `jti` for the customer's new token. */
   attempt: string;
+  lineage: TokenLineage;
 }
 
 /** What an agent needs to hand a customer on, since whoever gets it acts as the customer. */
@@ -48,41 +51,37 @@ export class Transfers {
     const client = this.registry.clientCalling(body.client_id, origin);
     if (!client.usableIn(organizationId)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
     const { clientId } = client;
-    const subject = await this.subjectOf(principal, body.customer_id);
-    const content = {
-      clientId,
-      subject,
-      organizationId,
-      codeChallenge: body.code_challenge,
-      madeWith: principal.token,
-    };
+    const { subject, generation } = await this.subjectOf(principal, body.customer_id);
+    const lineage = lineageByTransfer(principal.token, generation);
+    const about = { clientId, subject, organizationId, codeChallenge: body.code_challenge };
+    const content = { ...about, bearer: principal.token, lineage };
     const ttl = this.configuration.TRANSFER_TOKEN_TTL;
     return { identity_transfer_token: await this.codes.issue('transfer', content, ttl), expires_in: ttl };
   }
 
   /**
-   * Redeems a transfer token. The customer is looked for after the redemption, so that one erased meanwhile is missed.
+   * Redeems a transfer token. A customer that is erased meanwhile has a higher generation than the token's lineage.
    *
    * @throws OAuthError `invalid_grant`
    */
   async redeem(code: string, proof: CodeProof): Promise<TransferredIdentity> {
-    const { subject: entityId, organizationId, attempt } = await this.codes.redeem('transfer', code, proof);
-    if (!(await this.identities.exists(entityId, organizationId))) {
-      throw OAuthError.invalidGrant('code: its customer was erased');
-    }
-    return { entityId, organizationId, attempt };
+    const { subject: entityId, organizationId, attempt, lineage } = await this.codes.redeem('transfer', code, proof);
+    return { entityId, organizationId, attempt, lineage };
   }
 
-  private async subjectOf(principal: Principal, customerId: string | undefined): Promise<string> {
+  /** The customer to transfer; with its generation where the bearer does not carry it. */
+  private async subjectOf(
+    principal: Principal,
+    customerId: string | undefined,
+  ): Promise<{ subject: string; generation?: number }> {
     if (principal.kind === 'customer') {
-      if (customerId === undefined || customerId === principal.entityId) return principal.entityId;
+      if (customerId === undefined || customerId === principal.entityId) return { subject: principal.entityId };
       throw OAuthError.invalidRequest("customer_id: must be the bearer's own");
     }
     if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required');
-    if (!(await this.identities.exists(customerId, principal.organizationId))) {
-      throw OAuthError.invalidRequest('customer_id: unknown');
-    }
-    return customerId;
+    const customer = await this.identities.find(customerId, principal.organizationId);
+    if (!customer) throw OAuthError.invalidRequest('customer_id: unknown');
+    return { subject: customerId, generation: customer.generation };
   }
 }
 

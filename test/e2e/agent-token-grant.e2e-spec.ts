@@ -89,7 +89,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     expect(await rowOf(body.entity_id)).toMatchObject({ browserId: null, secretHash: null, organizationId: ACME });
   });
 
-  it('gives a customer token, in which nothing of the agent is left', async () => {
+  it('gives a customer token that names the agent who obtained it and the token it ends with', async () => {
     const { body } = await ask();
     const { sub, aud, client_id, organization_id, ...more } = claimsOf(body.access_token);
     expect({ sub, aud, client_id, organization_id }).toEqual({
@@ -98,7 +98,13 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
       client_id: ACME_SITE,
       organization_id: ACME,
     });
-    expect(Object.keys(more).sort()).toEqual(['exp', 'iat', 'iss', 'jti']);
+    const agent = claimsOf(ofAcme);
+    expect(more).toMatchObject({
+      gen: 0,
+      act: { sub: agent.sub, client_id: agent.client_id, gen: 0 },
+      ancestors: [agent.jti],
+    });
+    expect(Object.keys(more).sort()).toEqual(['act', 'ancestors', 'exp', 'gen', 'iat', 'iss', 'jti']);
   });
 
   it('gives an existing customer a new token, and changes nothing of it', async () => {

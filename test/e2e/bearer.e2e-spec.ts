@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
@@ -9,7 +9,7 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
-import { ACME, ACME_SITE, RIVAL } from '../support/registry.js';
+import { ACME, ACME_SITE, RIVAL, RIVAL_AGENT } from '../support/registry.js';
 import { type Answer, request, startTestService, type TestService } from '../support/service.js';
 
 const INFO = '/v2/customer/info';
@@ -216,23 +216,29 @@ describe('the time of a token', () => {
 
 describe('a revoked token', () => {
   it.each([
-    ['it alone', 'jti', 'jti'],
-    ['its chain of refreshes', 'family', 'jti'],
-    ['all of its agent', 'subject', 'sub'],
-    ['all of its client', 'client', 'client_id'],
-  ] as const)('is refused at once: %s', async (_, kind, claim) => {
-    const token = issue({ sub: `agent whose ${kind}`, client_id: 'some-client' });
+    ['its jti', 'jti', 'jti'],
+    ['its refresh family', 'family', 'jti'],
+    ['its client', 'client', 'client_id'],
+  ] as const)('is refused at once when %s is on the denylist', async (_, kind, claim) => {
+    const token = issue({ client_id: `client of ${kind}` });
     expect((await asAgent(token)).status).toBe(200);
     await revoke(kind, claimsOf(token)[claim]);
     expectInvalidToken(await asAgent(token));
     expect((await asAgent(agentToken)).status).toBe(200);
   });
 
-  it('leaves the tokens that its agent gets later', async () => {
-    await revoke('subject', 'moved-on');
-    expectInvalidToken(await asAgent(issue({ sub: 'moved-on' })));
+  it('is refused when release 1 has revoked its agent, whose later tokens are accepted', async () => {
+    const sub = claimsOf(await mintAgentToken(service, { email: RIVAL_AGENT.email })).sub as string;
+    const before = issue({ sub });
+    expect((await asAgent(before)).status).toBe(200);
+    await revoke('subject', sub);
+    expectInvalidToken(await asAgent(before));
     service.clock.move(1);
-    expect((await asAgent(issue({ sub: 'moved-on' }))).status).toBe(200);
+    expect((await asAgent(issue({ sub }))).status).toBe(200);
+  });
+
+  it('is refused when its agent does not exist any more', async () => {
+    expectInvalidToken(await asAgent(issue({ sub: randomUUID() })));
   });
 
   it('is what DELETE /v2/token makes of an agent token, at once and for all of its uses', async () => {

@@ -9,11 +9,12 @@ import { AccessTokens } from '../../src/access-token/access-tokens.js';
 import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
 import { migrationName, migrations } from '../../src/migrations/migrations.js';
 import { describeGrant } from '../../src/public/testing.js';
+import { Agents } from '../../src/registry/agents.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
 import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { lottoBody, NO_DRAW, ONLY_COOKIES, ONLY_LOTTO, registryWithDraw, winningTicket } from '../support/draw.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { ACME, ACME_SITE } from '../support/registry.js';
+import { ACME, ACME_AGENT, ACME_SITE } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 
 /** A grant for groups too, under the name that RFC 6749 section 4.5 wants of a grant of nobody's specification. */
@@ -112,7 +113,12 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
   it('is given the organization that was asked for, as the registry has it', async () => {
     const { body } = await ask(lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect(body).toMatchObject({ of: 'Acme', organization_id: ACME });
-    const agent = { sub: 'an-agent', aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME } as const;
+    const agent = {
+      sub: await agentIdOf(service),
+      aud: 'agent-api',
+      client_id: ACME_SITE,
+      organization_id: ACME,
+    } as const;
     const token = service.application.get(AccessTokens).issue({ ...agent, scope: 'lotto:draw' }, 60);
     const office = { grant_type: 'lotto_office', client_id: ACME_SITE };
     const answer = await ask(office, { authorization: `Bearer ${token}` });
@@ -173,15 +179,25 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
 
   describe('that declares `agentScope`', () => {
     const body = { grant_type: 'lotto_office', client_id: ACME_SITE };
-    const bearerFor = (aud: 'agent-api' | 'customer-api', scope: string) => {
-      const claims = { sub: 'an-agent', aud, client_id: ACME_SITE, organization_id: ACME, scope };
+    const bearerFor = async (aud: 'agent-api' | 'customer-api', scope: string) => {
+      const claims = { sub: await agentIdOf(service), aud, client_id: ACME_SITE, organization_id: ACME, scope };
       return { authorization: `Bearer ${service.application.get(AccessTokens).issue(claims, 60)}` };
     };
 
     it('is given the agent, and stays in its organization', async () => {
-      const bearer = bearerFor('agent-api', 'customers:own lotto:draw');
+      const bearer = await bearerFor('agent-api', 'customers:own lotto:draw');
       const answer = await ask(body, bearer);
-      expect(answer.body).toMatchObject({ entity_id: 'a winner', organization_id: ACME, drawn_by: 'an-agent' });
+      expect(answer.body).toMatchObject({
+        entity_id: 'a winner',
+        organization_id: ACME,
+        drawn_by: await agentIdOf(service),
+      });
     });
   });
 });
+
+async function agentIdOf({ application }: TestService): Promise<string> {
+  const agent = await application.get(Agents).byEmail(ACME_AGENT.email);
+  if (!agent) throw new Error('no agent');
+  return agent.id;
+}

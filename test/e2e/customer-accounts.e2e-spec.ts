@@ -165,7 +165,8 @@ describe('GET /v2/customer/info', () => {
 
 describe('DELETE /v2/customer/token', () => {
   it('ends the bearer at once, for every use, and no other token of the customer', async () => {
-    const other = (await redeem(service, await transferToken(service, customer.access_token))).body.access_token;
+    const byAgent = agentTokenBody({ entity_id: customer.entity_id });
+    const other = (await service.post(TOKEN, byAgent, bearer(agentToken))).body.access_token;
     const { status, text, cookies } = await end(customer.access_token);
     expect({ status, text, cookies }).toEqual({ status: 200, text: '{}', cookies: [] });
     expectInvalidToken(await info(customer.access_token));

@@ -5,7 +5,7 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management.js';
 import { ACME_AGENT } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { ageRedemption, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const SAMPLE =
   /^([a-zA-Z_:][\w:]*)(\{(?:[a-z_]\w*="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (-?[\d.]+(?:e[+-]?\d+)?|[+-]Inf|NaN)$/;
@@ -85,6 +85,7 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
   it('counts replays', async () => {
     const code = await transferToken(service, (await newCustomer(service)).access_token);
     await redeem(service, code);
+    await ageRedemption(service, code, 3);
     const name = 'cas_code_redemptions_total{kind="transfer_token",outcome="replayed"}';
     expect(await rise(name, () => redeem(service, code))).toBe(1);
   });

@@ -109,8 +109,7 @@ describe('what has expired', () => {
       expect(await purge()).toEqual(NOTHING);
       expect(await infoStatus(service, access_token)).toBe(401);
     }
-    // by then no transfer token is left either that was made with it
-    service.clock.move(5 + 3_600 + 1);
+    service.clock.move(5 + 120 + 1);
     expect(await purge()).toEqual({ ...NOTHING, revocation: 1 });
     expect(await infoStatus(service, access_token)).toBe(401);
   });

@@ -156,6 +156,19 @@ export function exchangeCode(service: TestService, code: string, more: Record<st
   return askToken(service, { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...more });
 }
 
+export const ACME_NATIVE_FORM = { client_id: ACME_NATIVE };
+
+/** Exchanges a code as the native application, which has no secret. */
+export function exchangeNativeCode(
+  service: TestService,
+  code: string,
+  code_verifier: string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const body = { grant_type: 'authorization_code', code, code_verifier, redirect_uri: NATIVE_CALLBACK };
+  return service.post('/v2/token', { ...body, ...ACME_NATIVE_FORM }, headers);
+}
+
 export function refresh(service: TestService, refreshToken: string, more: Record<string, string | undefined> = {}) {
   return askToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
 }
@@ -167,8 +180,9 @@ export async function mintAgentToken(
 ): Promise<string> {
   const agent = await application.get(Agents).byEmail(email);
   if (!agent) throw new Error(`no agent ${email}`);
-  const { id: agentId, organizationId } = agent;
-  return application.get(AgentTokens).issue({ agentId, organizationId, clientId, scope }).access_token;
+  const { id: agentId, organizationId, generation } = agent;
+  const grant = { agentId, organizationId, clientId, scope, generation: generation ?? 0 };
+  return application.get(AgentTokens).issue(grant).access_token;
 }
 
 /** Applies a registry again, in which one agent has a new password. */

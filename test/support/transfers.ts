@@ -3,6 +3,9 @@ import { DataSource, type Repository } from 'typeorm';
 import { expect } from 'vitest';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { OneTimeCodes } from '../../src/one-time-code/one-time-codes.js';
+import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
+import { RefreshToken } from '../../src/one-time-code/refresh-token.entity.js';
+import { sha256 } from '../../src/platform/secret.js';
 import { Agents } from '../../src/registry/agents.js';
 import { BACKEND_CALLBACK, bearer, exchangeCode } from './agents.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
@@ -44,8 +47,11 @@ export function redeem(service: Caller, code: unknown, more: object = {}, header
 export async function authorizationCode({ application }: TestService): Promise<string> {
   const agent = await application.get(Agents).byEmail(ACME_AGENT.email);
   if (!agent) throw new Error('no agent');
-  const { id: subject, organizationId } = agent;
-  const content = { clientId: ACME_BACKEND, subject, organizationId, scope: 'customers:own' };
+  const { id: subject, organizationId, generation } = agent;
+  const clientId = ACME_BACKEND;
+  const bearer = { jti: randomUUID(), sub: subject, client_id: clientId, iat: Date.now() / 1000 };
+  const lineage = { gen: generation ?? 0 };
+  const content = { clientId, subject, organizationId, scope: 'customers:own', bearer, lineage };
   return application.get(OneTimeCodes).issue('authorization', { ...content, redirectUri: BACKEND_CALLBACK }, 300);
 }
 
@@ -56,6 +62,23 @@ export async function agentTokenPair(service: TestService): Promise<{ access_tok
 
 export async function infoStatus(service: Caller, token: string): Promise<number> {
   return (await service.send('GET', INFO, bearer(token))).status;
+}
+
+/** Makes the redemption of a code so many seconds older, as if the database's clock had moved on. */
+export async function ageRedemption(service: TestService, code: string, seconds: number): Promise<void> {
+  const codes = codesOf(service);
+  const row = await codes.findOneByOrFail({ hash: sha256(code) });
+  const consumedAt = new Date((row.consumedAt as Date).getTime() - seconds * 1000);
+  await codes.update({ hash: row.hash }, { consumedAt });
+}
+
+/** Makes the last rotation of a token's refresh family so many seconds older. */
+export async function ageRotation({ application }: TestService, refreshToken: string, seconds: number): Promise<void> {
+  const dataSource = application.get(DataSource);
+  const token = await dataSource.getRepository(RefreshToken).findOneByOrFail({ hash: sha256(refreshToken) });
+  const families = dataSource.getRepository(RefreshFamily);
+  const { id, rotatedAt } = await families.findOneByOrFail({ id: token.familyId });
+  await families.update({ id }, { rotatedAt: new Date(rotatedAt.getTime() - seconds * 1000) });
 }
 
 export function codesOf({ application }: TestService): Repository<OneTimeCode> {

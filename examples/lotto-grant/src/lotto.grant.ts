@@ -34,7 +34,8 @@ export class LottoGrant implements Grant<LottoBody> {
     const organizationId = body.organization_id;
     const customer = await this.identities.ofBrowser(this.cookies.read(browser.cookies), { organizationId, groupId });
     for (const line of this.cookies.write(customer)) browser.setCookie(line);
-    return { entityId: customer.entityId, organizationId, response: { prize: draw.prize } };
+    const { entityId, generation } = customer;
+    return { entityId, organizationId, generation, response: { prize: draw.prize } };
   }
 
   /** The row is made once, by the key of its table: nothing is read before. */

@@ -36,7 +36,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
 
   private async ofOurs(token: string): Promise<Principal> {
     const claims = this.tokens.verify(token);
-    if (await this.denylist.revokes(claims)) throw OAuthError.invalidToken('revoked');
+    if (await this.denylist.hasEnded(claims)) throw OAuthError.invalidToken('ended before its time');
     return principalOf(claims);
   }
 }

@@ -60,10 +60,11 @@ export class ForeignTokens {
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
     // hashed, since an issuer may write longer ones than the denylist has room for
     const jti = sha256(`${issuer.issuer} ${claims.jti ?? token}`);
-    const mark = { jti, sub: claims.sub, client_id: clientId, iat: claims.iat ?? 0, exp: claims.exp as number };
-    if (await this.denylist.revokes(mark)) throw OAuthError.invalidToken('revoked');
+    const { sub, iat = 0, exp } = claims;
+    const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
+    if (await this.denylist.hasEnded(bearer)) throw OAuthError.invalidToken('ended before its time');
     const scopes = scopesOf(claims[issuer.scope_claim]);
-    return { kind: 'agent', agentId: claims.sub, organizationId, clientId, scopes, foreign: true, token: mark };
+    return { kind: 'agent', agentId: claims.sub, organizationId, clientId, scopes, foreign: true, token: bearer };
   }
 
   private issuerOf(token: string): Issuer | undefined {

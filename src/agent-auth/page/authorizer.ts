@@ -54,17 +54,18 @@ export class Authorizer {
   private async grant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {
     const { client, redirectUri, codeChallenge } = request;
     const { id: agentId, organizationId } = agent;
+    const generation = agent.generation ?? 0;
     if (request.responseType === 'token') {
       noteRequest({ grant: 'implicit' });
-      const token = this.tokens.issue({ agentId, organizationId, clientId: client.clientId, scope });
+      const token = this.tokens.issue({ agentId, organizationId, clientId: client.clientId, scope, generation });
       return { ...token, expires_in: String(token.expires_in) };
     }
     const { clientId } = client;
     const iat = this.clock.now() / 1000;
     const ttl = this.configuration.AUTHORIZATION_CODE_TTL;
-    // a code ends like a token of this moment would: with the agent's password
-    const madeWith = { jti: randomUUID(), sub: agentId, client_id: clientId, iat, exp: iat + ttl };
-    const content = { clientId, subject: agentId, organizationId, scope, redirectUri, codeChallenge, madeWith };
+    const bearer = { jti: randomUUID(), sub: agentId, client_id: clientId, iat };
+    const about = { clientId, subject: agentId, organizationId, scope, redirectUri, codeChallenge };
+    const content = { ...about, bearer, lineage: { gen: generation } };
     return { code: await this.codes.issue('authorization', content, ttl) };
   }
 }

@@ -21,6 +21,8 @@ interface Session {
   /** Of the password it was opened with. */
   mark: string;
   id: string;
+  /** The generation of the agent when the session was opened. */
+  generation: number;
 }
 
 /**
@@ -41,7 +43,12 @@ export class AgentSessions {
   async begin(request: Request, agent: Agent): Promise<void> {
     await this.revoke(this.read(request));
     const expires = this.clock.now() + LIFETIME * 1000;
-    this.cookies.write(request, NAME, [agent.id, expires, markOf(agent), randomUUID()].join('.'), LIFETIME);
+    this.cookies.write(
+      request,
+      NAME,
+      [agent.id, expires, markOf(agent), randomUUID(), agent.generation ?? 0].join('.'),
+      LIFETIME,
+    );
   }
 
   /** Who is signed in; nobody when the session is over, or the agent was removed or has a new password. */
@@ -50,8 +57,9 @@ export class AgentSessions {
     if (!session || !(this.clock.now() < session.expires)) return undefined;
     const agent = await this.agents.byId(session.agentId);
     if (!agent || !equalInConstantTime(markOf(agent), session.mark)) return undefined;
-    const { id: jti, agentId: sub, expires } = session;
-    const isOver = await this.denylist.revokes({ jti, sub, client_id: '', iat: expires / 1000 - LIFETIME });
+    const { id: jti, agentId: sub, expires, generation: gen } = session;
+    const iat = expires / 1000 - LIFETIME;
+    const isOver = await this.denylist.hasEnded({ jti, sub, client_id: '', iat, aud: 'agent-api', gen });
     return isOver ? undefined : agent;
   }
 
@@ -67,13 +75,13 @@ export class AgentSessions {
 
   private async revoke(session: Session | undefined): Promise<void> {
     if (!session || session.expires <= this.clock.now()) return;
-    await this.denylist.revokeToken({ jti: session.id, exp: Math.ceil(session.expires / 1000) });
+    await this.denylist.revokeToken({ jti: session.id, exp: session.expires / 1000 });
   }
 
   private read(request: Request): Session | undefined {
-    const [agentId, expires, mark, id] = this.cookies.read(request, NAME)?.split('.') ?? [];
+    const [agentId, expires, mark, id, generation = 0] = this.cookies.read(request, NAME)?.split('.') ?? [];
     if (agentId === undefined || mark === undefined || id === undefined) return undefined;
-    return { agentId, expires: Number(expires), mark, id };
+    return { agentId, expires: Number(expires), mark, id, generation: Number(generation) };
   }
 }
 

@@ -4,8 +4,6 @@ import { Audit } from '../../audit/audit.js';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Clock } from '../../platform/clock.js';
-import { arrivalOf } from '../../platform/http/arrival.js';
 import { noteRequest } from '../../platform/http/current-request.js';
 import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
@@ -21,7 +19,6 @@ export class AgentTokenController {
   constructor(
     private readonly clients: ClientAuthentication,
     private readonly endpoint: AgentTokenEndpoint,
-    private readonly clock: Clock,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
   ) {}
@@ -39,7 +36,6 @@ export class AgentTokenController {
   async token(@Req() request: Request): Promise<TokenPairResponse> {
     const { authorization, 'content-type': contentType } = request.headers;
     const sent = parseFormOrJson(await readBody(request), contentType);
-    const arrivedAt = arrivalOf(request, this.clock);
     const client = this.clients.authenticate(authorization, sent);
     noteRequest({ clientId: client.clientId });
     const wait = this.limits.take('tokens', client.clientId);
@@ -48,10 +44,10 @@ export class AgentTokenController {
     switch (sent.grant_type) {
       case 'authorization_code':
         noteRequest({ grant: sent.grant_type });
-        return this.endpoint.exchange(client, sent, arrivedAt);
+        return this.endpoint.exchange(client, sent);
       case 'refresh_token':
         noteRequest({ grant: sent.grant_type });
-        return this.endpoint.refresh(client, sent, arrivedAt);
+        return this.endpoint.refresh(client, sent);
       case undefined:
         throw OAuthError.invalidRequest('grant_type: required');
       default:

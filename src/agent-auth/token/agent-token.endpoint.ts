@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { IsString } from 'class-validator';
-import { Denylist, familyOf } from '../../access-token/denylist.js';
+import { Denylist } from '../../access-token/denylist.js';
+import { familyOf } from '../../access-token/token-lineage.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
@@ -41,16 +42,13 @@ export class AgentTokenEndpoint {
    *
    * @throws OAuthError `invalid_request`, `invalid_grant`
    */
-  async exchange(
-    client: ClientApplication,
-    sent: Record<string, unknown>,
-    arrivedAt: number,
-  ): Promise<TokenPairResponse> {
+  async exchange(client: ClientApplication, sent: Record<string, unknown>): Promise<TokenPairResponse> {
     const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, sent);
-    const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier, arrivedAt };
+    const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
     const redeemed = await this.codes.redeem('authorization', code, proof);
-    const { subject: agentId, organizationId, scope, attempt, grantedAt } = redeemed;
-    const granted = { agentId, organizationId, clientId: client.clientId, scope: scope ?? '' };
+    const { subject: agentId, organizationId, scope, attempt, grantedAt, lineage } = redeemed;
+    const { clientId } = client;
+    const granted = { agentId, organizationId, clientId, scope: scope ?? '', generation: lineage.gen };
     const grant = await this.stillGranted(client, granted);
     // the attempt that redeemed the code begins the chain: whoever replays the code ends all of it
     const refreshToken = await this.refreshTokens.begin(attempt, granted, grantedAt);
@@ -62,14 +60,12 @@ export class AgentTokenEndpoint {
    *
    * @throws OAuthError `invalid_request`, `invalid_grant`
    */
-  async refresh(
-    client: ClientApplication,
-    sent: Record<string, unknown>,
-    arrivedAt: number,
-  ): Promise<TokenPairResponse> {
+  async refresh(client: ClientApplication, sent: Record<string, unknown>): Promise<TokenPairResponse> {
     const { refresh_token, scope } = readParameters(RefreshBody, sent);
+    // a client that has a secret has shown it by now
+    const refreshing = { clientId: client.clientId, isAuthenticated: client.secretHash !== null };
     const decide = async (granted: AgentGrant) => narrowed(await this.stillGranted(client, granted), scope);
-    const refreshed = await this.refreshTokens.rotate(refresh_token, client.clientId, arrivedAt, decide);
+    const refreshed = await this.refreshTokens.rotate(refresh_token, refreshing, decide);
     return this.answer(refreshed, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
   }
 
@@ -81,14 +77,15 @@ export class AgentTokenEndpoint {
 
   /** What the agent may grant the client now: since it did, the agent or the client may have lost something. */
   private async stillGranted(client: ClientApplication, granted: AgentGrant): Promise<AgentGrant> {
-    const { agentId, organizationId, clientId } = granted;
+    const { agentId, organizationId, clientId, generation } = granted;
     const agent = await this.agents.byId(agentId);
+    if ((agent?.generation ?? 0) > generation) throw OAuthError.invalidGrant('the agent has changed since');
     if (agent?.organizationId !== organizationId || !client.usableIn(organizationId)) {
       throw OAuthError.invalidGrant('the agent or the client belongs elsewhere now');
     }
     const scope = grantedScope(granted.scope, client.scopes, agent.scopes);
     if (scope === '') throw OAuthError.invalidGrant('nothing is left of what was granted');
-    return { agentId, organizationId, clientId, scope };
+    return { agentId, organizationId, clientId, scope, generation };
   }
 
   private answer(grant: AgentGrant, jti: string, refreshToken: string): TokenPairResponse {

@@ -18,10 +18,10 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
   async grant({ body, agent }: GrantRequest<AgentTokenBody, AgentPrincipal>): Promise<Granted> {
     const { organizationId } = agent;
     const { entity_id: entityId } = body;
-    if (entityId === undefined) return { entityId: await this.identities.create(organizationId), organizationId };
+    if (entityId === undefined) return this.identities.create(organizationId);
     // somebody else's customer is as unknown as one that does not exist
-    if (!(await this.identities.exists(entityId, organizationId)))
-      throw OAuthError.invalidRequest('entity_id: unknown');
-    return { entityId, organizationId };
+    const customer = await this.identities.find(entityId, organizationId);
+    if (!customer) throw OAuthError.invalidRequest('entity_id: unknown');
+    return customer;
   }
 }

@@ -17,6 +17,7 @@ export class CookieGrant implements Grant<CookieBody> {
     const organizationId = body.organization_id;
     const customer = await this.identities.ofBrowser(this.cookies.read(browser.cookies), { organizationId, groupId });
     for (const line of this.cookies.write(customer)) browser.setCookie(line);
-    return { entityId: customer.entityId, organizationId };
+    const { entityId, generation } = customer;
+    return { entityId, organizationId, generation };
   }
 }

@@ -9,8 +9,8 @@ import { IdentityTokenBody } from './identity-token.body.js';
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(private readonly transfers: Transfers) {}
 
-  async grant({ body, client, arrivedAt }: GrantRequest<IdentityTokenBody>): Promise<Granted> {
-    const proof = { clientId: client.clientId, codeVerifier: body.code_verifier, arrivedAt };
+  async grant({ body, client }: GrantRequest<IdentityTokenBody>): Promise<Granted> {
+    const proof = { clientId: client.clientId, codeVerifier: body.code_verifier };
     return this.transfers.redeem(body.code, proof);
   }
 }

@@ -45,8 +45,8 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     const attempt = randomUUID();
     await this.used.use(user, attempt);
     const shown = body.link && (await this.shownBy(browser, organizationId));
-    const entityId = await this.users.customerOf({ organizationId, userId: user.userId, shown, attempt });
-    return { entityId, organizationId, attempt };
+    const customer = await this.users.customerOf({ organizationId, userId: user.userId, shown, attempt });
+    return { ...customer, attempt };
   }
 
   private shownBy({ cookies }: Browser, organizationId: string): Promise<string | undefined> {

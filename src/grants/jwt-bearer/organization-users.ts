@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Audit, Clock, Database, Identities, OAuthError, sha256, uuidv7 } from '../../public/grant.js';
+import { Audit, Clock, type Customer, Database, Identities, OAuthError, sha256, uuidv7 } from '../../public/grant.js';
 
 /** A user of an organization who signs in. */
 export interface SignIn {
@@ -17,13 +17,15 @@ interface Row {
   user_hash: string | null;
   linked_by: string;
   settled_at: Date | string | null;
+  generation: number | null;
 }
 
 const COLUMNS = '(entity_id, organization_id, user_hash, customer_id, linked_by, linked_at, settled_at)';
-const OF_USER = `SELECT entity_id, user_hash, linked_by, settled_at FROM organization_user
-  WHERE organization_id = ? AND user_hash = ?`;
+const OF_USER = `SELECT known.entity_id, known.user_hash, known.linked_by, known.settled_at, customer.generation
+  FROM organization_user known LEFT JOIN customer_identity customer ON customer.entity_id = known.entity_id
+  WHERE known.organization_id = ? AND known.user_hash = ?`;
 const OF_USER_OR_SHOWN = `${OF_USER} UNION ALL
-  SELECT entity_id, NULL, linked_by, settled_at FROM organization_user WHERE entity_id = ?`;
+  SELECT entity_id, NULL, linked_by, settled_at, NULL FROM organization_user WHERE entity_id = ?`;
 const SETTLE = `UPDATE organization_user SET settled_at = COALESCE(settled_at, ?)
   WHERE entity_id = ? AND user_hash = ?`;
 const GIVE_UP = 'DELETE FROM organization_user WHERE entity_id = ? AND linked_by = ?';
@@ -51,7 +53,7 @@ export class OrganizationUsers {
   }
 
   /** The user's customer. Of a known user one SELECT; a new user's is made, or is the one shown, if it is nobody's yet. */
-  async customerOf(asked: SignIn): Promise<string> {
+  async customerOf(asked: SignIn): Promise<Customer> {
     const userHash = sha256(JSON.stringify([asked.organizationId, asked.userId]));
     for (let turn = 0; turn < TURNS; turn++) {
       // one who is not to be had, even when nobody raced for it, was erased
@@ -62,7 +64,7 @@ export class OrganizationUsers {
       const free = rows.some(({ entity_id }) => entity_id === signIn.shown) ? undefined : signIn.shown;
       const customer = own ? await this.settled(own, signIn, userHash) : await this.begin(free, signIn, userHash);
       if (customer === undefined) continue;
-      if (own && free !== undefined && free !== customer) await this.link(free, customer, signIn);
+      if (own && free !== undefined && free !== customer.entityId) await this.link(free, customer.entityId, signIn);
       return customer;
     }
     throw OAuthError.unavailable();
@@ -75,13 +77,19 @@ export class OrganizationUsers {
   }
 
   /** The first sign-in of a user, which may lose to another one, and of a customer, which may just have become another's. */
-  private async begin(free: string | undefined, signIn: SignIn, userHash: string): Promise<string | undefined> {
+  private async begin(free: string | undefined, signIn: SignIn, userHash: string): Promise<Customer | undefined> {
     const { organizationId, attempt } = signIn;
     const now = this.clock.now();
     const entityId = free ?? uuidv7(now);
     const row = [entityId, organizationId, userHash, entityId, attempt, new Date(now)];
     if ((await this.database.changeAgain(this.insert, row)) === 0) return undefined;
-    const inserted = { entity_id: entityId, user_hash: userHash, linked_by: attempt, settled_at: null };
+    const inserted = {
+      entity_id: entityId,
+      user_hash: userHash,
+      linked_by: attempt,
+      settled_at: null,
+      generation: null,
+    };
     return this.settled(inserted, signIn, userHash);
   }
 
@@ -90,17 +98,18 @@ export class OrganizationUsers {
     row: Row,
     { organizationId, shown, attempt }: SignIn,
     userHash: string,
-  ): Promise<string | undefined> {
-    const { entity_id: entityId, linked_by, settled_at } = row;
-    if (settled_at !== null) return entityId;
-    if (!(await this.identities.ensure(entityId, organizationId))) {
+  ): Promise<Customer | undefined> {
+    const { entity_id: entityId, linked_by, settled_at, generation } = row;
+    if (settled_at !== null) return { entityId, organizationId, generation: generation ?? 0 };
+    const customer = await this.identities.ensure(entityId, organizationId);
+    if (!customer) {
       await this.database.changeAgain(GIVE_UP, [entityId, linked_by]);
       return undefined;
     }
     const now = new Date(this.clock.now());
     if ((await this.database.changeAgain(SETTLE, [now, entityId, userHash])) === 0) return undefined;
     if (linked_by === attempt && entityId === shown) this.tell(entityId, entityId, organizationId);
-    return entityId;
+    return customer;
   }
 
   /** The customer that a browser was before is from now on remembered with its user's. */
@@ -115,7 +124,7 @@ export class OrganizationUsers {
       now,
     ]);
     if (changed === 0 && !(await this.isLinkedBy(attempt, shown))) return;
-    const isThere = (entityId: string) => this.identities.exists(entityId, organizationId);
+    const isThere = async (entityId: string) => (await this.identities.find(entityId, organizationId)) !== undefined;
     if ((await isThere(shown)) && (await isThere(customer))) return this.tell(customer, shown, organizationId);
     // one was erased before it could forget the other
     await this.database.changeAgain(GIVE_UP, [shown, attempt]);

@@ -64,11 +64,11 @@ export class Configuration {
   SIGNING_KEYS_FILE?: string;
 
   /** Seconds a customer access token is valid (specification, section 8). */
-  @Whole(1, YEAR)
+  @Whole(1, DAY)
   CUSTOMER_TOKEN_TTL = 28_800;
 
   /** Seconds an agent access token is valid. */
-  @Whole(1, YEAR)
+  @Whole(1, DAY)
   AGENT_TOKEN_TTL = 28_800;
 
   /** Seconds an identity transfer token is valid (specification, section 8). */
@@ -139,11 +139,6 @@ export class Configuration {
   @IsOptional()
   @IsHttpUrl()
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
-
-  /** Seconds after which nothing issued today is valid any more, whatever was refreshed from it meanwhile. */
-  get longestTokenLife(): number {
-    return Math.max(this.CUSTOMER_TOKEN_TTL, this.REFRESH_TOKEN_TTL + this.AGENT_TOKEN_TTL);
-  }
 
   /** Whether the embedded SQLite is the database: the mode of a first run, of one process alone. */
   get embedded(): boolean {

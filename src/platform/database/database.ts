@@ -30,6 +30,8 @@ export class Database {
   statements = 0;
   /** `IGNORE` or `OR IGNORE`: `INSERT ${ignore} INTO` skips a row whose key exists. */
   readonly ignore: string;
+  /** SQL for the present time of the database, which all processes share. */
+  readonly now: string;
   private readonly client: SqlClient;
   private lastTransaction: Promise<unknown> = Promise.resolve();
 
@@ -41,7 +43,13 @@ export class Database {
   ) {
     this.client = clientOf(dataSource);
     this.ignore = this.client.ignore;
+    this.now = this.client.now;
     this.metrics = new DatabaseMetrics(metrics, () => this.client.usage?.());
+  }
+
+  /** SQL for the whole milliseconds from a time in a column to the present time of the database. */
+  millisecondsSince(column: string): string {
+    return this.client.millisecondsSince(column);
   }
 
   /** The text of a DELETE of at most so many rows, in an order. */

@@ -17,6 +17,7 @@ interface PoolState {
  */
 export class MysqlClient implements SqlClient {
   readonly ignore = 'IGNORE';
+  readonly now = 'CURRENT_TIMESTAMP(3)';
   private refused = 0;
   private readonly selects = new StatementsOfOneTurn<unknown[]>({
     ...unionOfSelects,
@@ -31,6 +32,10 @@ export class MysqlClient implements SqlClient {
     private readonly pool: Pool,
     private readonly deadline: number,
   ) {}
+
+  millisecondsSince(column: string): string {
+    return `(TIMESTAMPDIFF(MICROSECOND, ${column}, CURRENT_TIMESTAMP(3)) DIV 1000)`;
+  }
 
   deleteInOrder(table: string, where: string, order: string, limit: number): string {
     return `DELETE FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit}`;

@@ -17,6 +17,12 @@ export interface SqlClient {
   /** What makes `INSERT … INTO` skip a row whose key exists: `IGNORE` or `OR IGNORE`. */
   readonly ignore: string;
 
+  /** The present time of the database, with milliseconds. */
+  readonly now: string;
+
+  /** Whole milliseconds from a time in a column to the present time of the database. */
+  millisecondsSince(column: string): string;
+
   /** A DELETE of at most so many rows, in an order. */
   deleteInOrder(table: string, where: string, order: string, limit: number): string;
 

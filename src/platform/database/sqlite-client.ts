@@ -11,9 +11,14 @@ export interface SqliteConnection {
 /** Prepared statements of the embedded database, which answers at once in this very process. */
 export class SqliteClient implements SqlClient {
   readonly ignore = 'OR IGNORE';
+  readonly now = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
   private readonly statements = new Map<string, ReturnType<SqliteConnection['prepare']>>();
 
   constructor(private readonly connection: SqliteConnection) {}
+
+  millisecondsSince(column: string): string {
+    return `CAST(ROUND((julianday('now') - julianday(${column})) * 86400000) AS INTEGER)`;
+  }
 
   /** SQLite's own DELETE knows no LIMIT. */
   deleteInOrder(table: string, where: string, order: string, limit: number): string {

@@ -8,7 +8,6 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Request } from 'express';
-import { noteArrival, noteConnection } from './arrival.js';
 import { type BrokenRequestBody, type HttpSocket, refuseBrokenRequest } from './broken-request.js';
 import { asCurrentRequest, type FinishedRequest, type RequestRecord, requestIdOf } from './current-request.js';
 import { routeOf, type Surface, targetOn } from './surfaces.js';
@@ -70,7 +69,6 @@ export class Listener {
     this.server.on('connect', (_request, socket: HttpSocket) => this.refuseTunnel(socket));
     this.server.maxConnections = MAX_CONNECTIONS;
     this.server.on('connection', (socket) => {
-      noteConnection(socket);
       this.connections.set(socket, performance.now());
       socket.once('close', () => this.connections.delete(socket));
     });
@@ -118,7 +116,6 @@ export class Listener {
       return this.refuse(new Error('no Host'), request.socket);
     }
     const begun = performance.now();
-    noteArrival(request);
     request.id = requestIdOf(request);
     const record = new ArrivedRequest(this.surface, request);
     this.hooks.observer.begun(record, request);

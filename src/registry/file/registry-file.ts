@@ -15,7 +15,7 @@ import { ResourceServer } from '../resource-server.entity.js';
 import { contradictionsOf, type Registered } from './check-registry.js';
 import { exportedRegistry } from './export-registry.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
-import { type AppliedEntry, applyTable, type RegistryTable, tablesOf } from './registry-tables.js';
+import { type AppliedEntry, applyTable, isEnding, type RegistryTable, tablesOf } from './registry-tables.js';
 
 const ATTEMPTS = 5;
 
@@ -111,11 +111,7 @@ export class RegistryFile {
 
 /** The agents whose tokens must end: with a new password, in another organization, with other scopes. */
 function changedAgents(applied: AppliedEntry[]): string[] {
-  const ending = ['passwordHash', 'organizationId', 'scopes'];
   return applied
-    .filter(
-      ({ kind, outcome, changes }) =>
-        kind === 'agent' && outcome === 'changed' && changes.some((column) => ending.includes(column)),
-    )
+    .filter(({ kind, outcome, changes }) => kind === 'agent' && outcome === 'changed' && isEnding(changes))
     .map(({ row }) => row.id);
 }

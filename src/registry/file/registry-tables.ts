@@ -1,5 +1,6 @@
 import type { EntityManager, EntityTarget, ObjectLiteral } from 'typeorm';
 import { Agent } from '../agent.entity.js';
+import { NEXT_GENERATION } from '../agents.js';
 import { ClientApplication } from '../client-application.entity.js';
 import { Organization } from '../organization.entity.js';
 import { ResourceServer } from '../resource-server.entity.js';
@@ -65,8 +66,15 @@ async function applyRow(
     (column) => row[column] !== undefined && !isSame(row[column], current[column]),
   );
   if (changes.length === 0) return { kind, id, row, changes, outcome: 'left' };
-  await manager.update(entity, { [key]: row[key] }, Object.fromEntries(changes.map((column) => [column, row[column]])));
+  const changed = Object.fromEntries(changes.map((column) => [column, row[column]]));
+  const generation = kind === 'agent' && isEnding(changes) && { generation: NEXT_GENERATION };
+  await manager.update(entity, { [key]: row[key] }, { ...changed, ...generation });
   return { kind, id, row, changes, outcome: 'changed' };
+}
+
+/** Whether a change of an agent ends what was granted before. */
+export function isEnding(changes: string[]): boolean {
+  return changes.some((column) => ['passwordHash', 'organizationId', 'scopes'].includes(column));
 }
 
 function isSame(one: unknown, other: unknown): boolean {

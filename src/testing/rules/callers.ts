@@ -1,6 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { uuidv7 } from '../../platform/uuid.js';
-import { FOREIGN } from '../kit-registry.js';
+import { FOREIGN, SHARED } from '../kit-registry.js';
 import { about, forEach, type Rule, type RulesOn } from '../rule.js';
 import { ownParameters } from '../secrets.js';
 import type { Trial } from '../trial.js';
@@ -85,7 +84,7 @@ function agentRules(scope: string): Rule[] {
     {
       title: 'gives nothing to an agent of another organization',
       check: (trial) =>
-        forEach([FOREIGN, randomUUID()], async (organization) => {
+        forEach([FOREIGN, SHARED], async (organization) => {
           const headers = { authorization: `Bearer ${await trial.house.agentToken(scope, organization)}` };
           await trial.refused({}, await trial.body(), { headers });
         }),

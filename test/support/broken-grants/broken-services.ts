@@ -19,8 +19,7 @@ class AnySetting {
 
 const asAgent = grantThat(
   async ({ agent }, identities) => {
-    const organizationId = agent?.organizationId ?? '';
-    return { entityId: await identities.create(organizationId), organizationId, response: { prize: 'a car' } };
+    return { ...(await identities.create(agent?.organizationId ?? '')), response: { prize: 'a car' } };
   },
   { agentScope: SCOPE, body: GrantBody as typeof TicketBody },
 );
@@ -47,7 +46,15 @@ const atPath = (change: (path: string) => string) => ({
 /** Whoever calls is let in as an agent. */
 const openDoor: Pick<BrokenCase, 'damage' | 'after'> = {
   damage: () => {
-    const principal = { kind: 'agent', agentId: 'anybody', organizationId: HOME, clientId: SITE, scopes: [SCOPE] };
+    const token = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' };
+    const principal = {
+      kind: 'agent',
+      agentId: 'anybody',
+      organizationId: HOME,
+      clientId: SITE,
+      scopes: [SCOPE],
+      token,
+    };
     BearerGuard.prototype.canActivate = async (context) => {
       context.switchToHttp().getRequest().principal = principal;
       return true;

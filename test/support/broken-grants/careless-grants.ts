@@ -205,7 +205,7 @@ export const CARELESS: BrokenCase[] = [
     ...grantThat(
       async (request, identities) => {
         const { entity_id: entityId } = request.body as CustomerBody;
-        if (entityId && (await identities.exists(entityId, FOREIGN)))
+        if (entityId && (await identities.find(entityId, FOREIGN)))
           throw OAuthError.unauthorizedClient('entity_id: not yours');
         if (entityId) throw OAuthError.invalidRequest('entity_id: unknown');
         return sound(request, identities);
@@ -220,9 +220,8 @@ export const CARELESS: BrokenCase[] = [
     ...grantThat(
       async ({ browser }, identities) => {
         const [, entityId = ''] = /cid=([\w-]+)/.exec(browser.cookies ?? '') ?? [];
-        const isKnown = await identities.exists(entityId, HOME);
-        const organizationId = HOME;
-        return { entityId: isKnown ? entityId : await identities.create(HOME), organizationId, response: { prize: 1 } };
+        const customer = (await identities.find(entityId, HOME)) ?? (await identities.create(HOME));
+        return { ...customer, response: { prize: 1 } };
       },
       { groups: true },
     ),

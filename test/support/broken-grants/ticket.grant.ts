@@ -34,7 +34,7 @@ export type Behaviour = (request: TicketRequest, identities: Identities) => Prom
 /** What a grant does that keeps every rule: whoever has the ticket is a customer. */
 export const sound: Behaviour = async ({ body: { ticket, organization_id: organizationId } }, identities) => {
   if (ticket !== '123456') throw OAuthError.invalidGrant('another ticket');
-  return { entityId: await identities.create(organizationId), organizationId, response: { prize: 'a bicycle' } };
+  return { ...(await identities.create(organizationId)), response: { prize: 'a bicycle' } };
 };
 
 /** A grant `ticket` with a module of its own, which does as it is told. */

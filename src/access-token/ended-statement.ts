@@ -1,0 +1,50 @@
+import type { SqlValue } from '../platform/database/sql-client.js';
+import { familyOf, type RevocableClaims } from './token-lineage.js';
+
+/** Numbers of ids in one statement: few texts, because each is a prepared statement of each connection. */
+const ID_COUNTS = [1, 2, 4, 8, 22];
+
+/** Statement texts by what they ask. */
+const texts = new Map<string, string>();
+
+/** The statement that decides whether a token has ended; its one row has `ended`, which is 0 or 1. */
+export function endedStatement(claims: RevocableClaims): { sql: string; parameters: SqlValue[] } {
+  const { jti, sub, client_id, iat, aud, gen = 0, ancestors = [], act } = claims;
+  const ids = [...new Set([familyOf(jti), jti, ...ancestors])];
+  const count = ID_COUNTS.find((each) => each >= ids.length) ?? ids.length;
+  const padding = Array<string>(count - ids.length).fill(jti);
+  const issued = new Date(iat * 1000);
+  const agent =
+    aud === 'agent-api' ? { sub, gen } : act?.gen === undefined ? undefined : { sub: act.sub, gen: act.gen };
+  const parameters: SqlValue[] = [...ids, ...padding, client_id, issued, sub, agent?.sub ?? sub, issued];
+  if (aud === 'customer-api') parameters.push(sub, gen);
+  if (agent) parameters.push(agent.sub, agent.gen);
+  return { sql: textFor(count, aud === 'customer-api', agent !== undefined), parameters };
+}
+
+function textFor(count: number, isCustomer: boolean, hasAgent: boolean): string {
+  const key = `${count} ${isCustomer} ${hasAgent}`;
+  let text = texts.get(key);
+  if (text === undefined) {
+    text = [revoked(count), ...(isCustomer ? [CUSTOMER_ENDED] : []), ...(hasAgent ? [AGENT_ENDED] : [])].join(' OR ');
+    text = `SELECT (${text}) AS ended`;
+    texts.set(key, text);
+  }
+  return text;
+}
+
+/**
+ * Rows of kind `subject` come from release 1 and name tokens by the time they were issued. Such a row does not count where
+ * it was written together with a raised generation, which is exact.
+ */
+const revoked = (count: number) => `EXISTS (
+    SELECT 1 FROM revocation
+    WHERE (kind IN ('jti', 'family') AND value IN (${Array(count).fill('?').join()}))
+      OR (kind = 'client' AND value = ? AND issued_before >= ?)
+      OR (kind = 'subject' AND value IN (?, ?) AND issued_before >= ?
+        AND (generation_raised_at IS NULL OR generation_raised_at <> issued_before)))`;
+
+const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND generation > ?)';
+
+/** An agent that was deleted has no row. */
+const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)';

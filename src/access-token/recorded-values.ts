@@ -1,0 +1,56 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { Database } from '../platform/database/database.js';
+import type { RecordedName } from './recorded-value.entity.js';
+
+/** Seconds that the defaults of release 1 let a token live. Release 1 recorded nothing. */
+const RELEASE_1_LIFE_SECONDS = { access: 28_800, refresh: 2_592_000 };
+/** Seconds for a request that was under way, and for clocks that differ. */
+const MARGIN_SECONDS = 120;
+
+/** The longest lifetimes that were ever configured on this database, and whether its upgrade to release 2 is complete. */
+@Injectable()
+export class RecordedValues implements OnModuleInit {
+  constructor(
+    private readonly database: Database,
+    private readonly configuration: Configuration,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    const { CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, TRANSFER_TOKEN_TTL, REFRESH_TOKEN_TTL } = this.configuration;
+    const { access, refresh } = RELEASE_1_LIFE_SECONDS;
+    // a transfer token is refused when the token that created it was revoked, so it counts like an access token
+    const accessLife = Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, TRANSFER_TOKEN_TTL, access);
+    await this.raise('longest_access_token_life', accessLife);
+    await this.raise('longest_refresh_token_life', Math.max(REFRESH_TOKEN_TTL, refresh));
+  }
+
+  /** Seconds for which a revocation of single access tokens must be kept, and one of a refresh family or a client. */
+  async retentionSeconds(): Promise<{ token: number; family: number }> {
+    const recorded = await this.read();
+    const access = recorded.get('longest_access_token_life') ?? 0;
+    const refresh = recorded.get('longest_refresh_token_life') ?? 0;
+    return { token: access + MARGIN_SECONDS, family: Math.max(refresh, access) + MARGIN_SECONDS };
+  }
+
+  /** Whether processes of release 1 may still use this database. */
+  async isUpgradeUnderWay(): Promise<boolean> {
+    return ((await this.read()).get('complete_release') ?? 1) < 2;
+  }
+
+  private async read(): Promise<Map<RecordedName, number>> {
+    const rows = await this.database.select<{ name: RecordedName; value: number }>(
+      'SELECT name, value FROM recorded_value',
+      [],
+    );
+    return new Map(rows.map(({ name, value }) => [name, value]));
+  }
+
+  /** Two processes with different lifetimes leave the longer one, in whichever order they start. */
+  private async raise(name: RecordedName, value: number): Promise<void> {
+    const insert = `INSERT ${this.database.ignore} INTO recorded_value (name, value) VALUES (?, ?)`;
+    if ((await this.database.changeAgain(insert, [name, value])) > 0) return;
+    const update = 'UPDATE recorded_value SET value = ? WHERE name = ? AND value < ?';
+    await this.database.changeAgain(update, [value, name, value]);
+  }
+}

@@ -1,0 +1,88 @@
+import { IsInt, IsString } from 'class-validator';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Optional } from '../oauth/parameters.js';
+
+/** The API that a token is for. It alone tells the two kinds of token apart. */
+export type Audience = 'customer-api' | 'agent-api';
+
+/** The agent that obtained a customer token (RFC 8693 section 4.1). */
+export class Actor {
+  /** The agent's id. */
+  @IsString()
+  sub: string;
+
+  /** The application through which the agent called. */
+  @IsString()
+  client_id: string;
+
+  /** The agent's generation; absent for an agent of a trusted issuer. */
+  @Optional()
+  @IsInt()
+  gen?: number;
+
+  /** The trusted issuer of the agent's token; absent for an agent of this service. */
+  @Optional()
+  @IsString()
+  iss?: string;
+}
+
+/** The claims that say what a token comes from, and therefore what ends it. */
+export interface TokenLineage {
+  /** The generation of the customer or agent that the token is for. */
+  gen: number;
+  /** The `jti` and family ids of the tokens that this one descends from, oldest first. */
+  ancestors?: string[];
+  act?: Actor;
+  /** How many identity transfers led to this token. */
+  transfers?: number;
+}
+
+/** The claims of a token that decide whether it has ended. */
+export interface RevocableClaims extends Partial<TokenLineage> {
+  jti: string;
+  sub: string;
+  client_id: string;
+  /** Seconds since 1970. */
+  iat: number;
+  /** Absent for a token of a trusted issuer, whose subjects have no generation here. */
+  aud?: Audience;
+  iss?: string;
+}
+
+const MAX_TRANSFERS = 8;
+const MAX_ANCESTORS = 20;
+
+/** The refresh family that a token belongs to. A token without a refresh token is a family of its own. */
+export function familyOf(jti: string): string {
+  return jti.split('.', 1)[0] as string;
+}
+
+/** Every id by which a token is revoked together with its descendants: its family's and its own. */
+export function revocableIds(jti: string): string[] {
+  return [...new Set([familyOf(jti), jti])];
+}
+
+/** The lineage of a customer token that an agent obtains: it ends with the agent's token, and with the agent. */
+export function lineageByAgent(agent: RevocableClaims, customerGeneration: number): TokenLineage {
+  return { gen: customerGeneration, ancestors: revocableIds(agent.jti), act: actorOf(agent) };
+}
+
+/**
+ * The lineage of the token that an identity transfer gives: it descends from the bearer that created the transfer.
+ *
+ * @param customerGeneration the customer's, where the bearer is an agent's
+ * @throws OAuthError `invalid_grant` when the chain of transfers is too long
+ */
+export function lineageByTransfer(bearer: RevocableClaims, customerGeneration?: number): TokenLineage {
+  const transfers = (bearer.transfers ?? 0) + 1;
+  const ancestors = [...(bearer.ancestors ?? []), ...revocableIds(bearer.jti)];
+  if (transfers > MAX_TRANSFERS || ancestors.length > MAX_ANCESTORS)
+    throw OAuthError.invalidGrant(`transfer: more than ${MAX_TRANSFERS} in a chain`);
+  const act = customerGeneration === undefined ? bearer.act : actorOf(bearer);
+  return { gen: customerGeneration ?? bearer.gen ?? 0, ancestors, ...(act && { act }), transfers };
+}
+
+function actorOf({ sub, client_id, gen = 0, aud, iss }: RevocableClaims): Actor {
+  if (aud === undefined) return { sub, client_id, ...(iss !== undefined && { iss }) };
+  return { sub, client_id, gen };
+}

@@ -1,0 +1,48 @@
+import { Injectable } from '@nestjs/common';
+import { Audit } from '../audit/audit.js';
+import type { CodeKind } from './one-time-code.entity.js';
+
+/** What the audit records about a code: everything but the code. */
+interface AuditedCode {
+  kind: CodeKind;
+  client_id: string;
+  subject: string;
+  organization_id: string;
+}
+
+/** Records what happens to transfer tokens and authorization codes. */
+@Injectable()
+export class CodeAudit {
+  constructor(private readonly audit: Audit) {}
+
+  issued(code: AuditedCode): void {
+    this.record(code, 'issued', 'success');
+  }
+
+  /** `jti`: of the token that the code gave. */
+  redeemed(code: AuditedCode, jti: string): void {
+    this.record(code, 'redeemed', 'success', jti);
+  }
+
+  replayed(code: AuditedCode, jti: string): void {
+    this.record(code, 'replayed', 'failure', jti);
+  }
+
+  private record(
+    { kind, client_id, subject, organization_id }: AuditedCode,
+    what: 'issued' | 'redeemed' | 'replayed',
+    outcome: 'success' | 'failure',
+    jti?: string,
+  ): void {
+    const isTransfer = kind === 'transfer';
+    this.audit.record({
+      event: `${isTransfer ? 'transfer_token' : 'authorization_code'}.${what}`,
+      outcome,
+      actor: { kind: 'client', id: client_id },
+      subject: { kind: isTransfer ? 'customer' : 'agent', id: subject },
+      organizationId: organization_id,
+      clientId: client_id,
+      ...(jti && { details: { jti } }),
+    });
+  }
+}

@@ -1,0 +1,37 @@
+import { OAuthError } from '../oauth/oauth-error.js';
+import type { CodeKind } from './one-time-code.entity.js';
+import { isPkceSatisfied } from './pkce.js';
+
+/** What a client must present together with a code. */
+export interface CodeProof {
+  clientId: string;
+  redirectUri?: string | undefined;
+  codeVerifier?: string | undefined;
+}
+
+/** The columns of a code that the proof is compared with. */
+export interface ProvenCode {
+  kind: CodeKind;
+  client_id: string;
+  redirect_uri: string | null;
+  code_challenge: string | null;
+}
+
+/** @throws OAuthError `invalid_grant` when the code is unknown, or the proof is not the one that the code asks for */
+export function assertFits<Row extends ProvenCode>(
+  row: Row | undefined,
+  kind: CodeKind,
+  proof: CodeProof,
+): asserts row is Row {
+  const violation = row ? violationOf(row, kind, proof) : 'unknown';
+  if (violation !== undefined) throw OAuthError.invalidGrant(`code: ${violation}`);
+}
+
+function violationOf(row: ProvenCode, kind: CodeKind, proof: CodeProof): string | undefined {
+  if (row.kind !== kind) return 'of another kind';
+  if (row.client_id !== proof.clientId) return 'of another client';
+  // RFC 6749 section 4.1.3
+  if (row.redirect_uri !== null && row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
+  if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
+  return undefined;
+}

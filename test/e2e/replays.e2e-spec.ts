@@ -1,0 +1,113 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { ACME_NATIVE_FORM, AgentBrowser, exchangeNativeCode, FOR_NATIVE, pkce, redirected } from '../support/agents.js';
+import { times, winnersOf } from '../support/races.js';
+import { testRegistry } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+import {
+  ageRotation,
+  expectInvalidGrant,
+  infoStatus,
+  newCustomer,
+  redeem,
+  transferToken,
+} from '../support/transfers.js';
+
+const registry = testRegistry();
+/** Of two processes on one database: their clocks differ by 30 s. */
+const AHEAD_SECONDS = 30;
+
+let database: TestDatabase;
+let service: TestService;
+let ahead: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const options = { registry, database, environment: { TRUST_PROXY: '1' } };
+  service = await startTestService(options);
+  ahead = onMariadb ? await startTestService(options) : service; // SQLite is the database of one process
+  if (ahead !== service) ahead.clock.move(AHEAD_SECONDS);
+});
+afterEach(() => service.clock.reset());
+afterAll(async () => {
+  if (ahead !== service) await ahead?.stop();
+  await service?.stop();
+  await database?.remove();
+});
+
+const from = (address: string) => ({ 'x-forwarded-for': address });
+const exchange = (at: TestService, code: string, address: string) => redeem(at, code, {}, from(address));
+
+describe('a second use of a transfer token', () => {
+  it.each([
+    ['ends nothing', 'the same IPv4 address', '203.0.113.7', '203.0.113.7', 200],
+    ['ends nothing', 'the same IPv4 address written as IPv6', '203.0.113.7', '::ffff:203.0.113.7', 200],
+    ['ends nothing', 'the same IPv6 /64', '2001:db8:1:2::7', '2001:db8:1:2:ffff::8', 200],
+    ['ends the token of the first use', 'another IPv4 address', '203.0.113.7', '203.0.113.8', 401],
+    ['ends the token of the first use', 'another IPv6 /64', '2001:db8:1:2::7', '2001:db8:1:3::7', 401],
+  ])('%s when it comes at once from %s', async (_outcome, _network, first, second, status) => {
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    const { access_token } = (await exchange(service, code, first)).body;
+    expectInvalidGrant(await exchange(ahead, code, second));
+    expect(await infoStatus(service, access_token)).toBe(status);
+  });
+
+  it('never ends the winner when duplicates race from one network, at processes whose clocks differ by 30 s', async () => {
+    const { access_token } = await newCustomer(service);
+    for (let round = 0; round < 10; round++) {
+      const code = await transferToken(service, access_token);
+      const answers = await times(20, (n) => exchange(n % 2 ? service : ahead, code, '203.0.113.7'));
+      const [winner, ...more] = winnersOf(answers);
+      expect(more).toEqual([]);
+      expect(await infoStatus(ahead, winner?.body.access_token)).toBe(200);
+    }
+  });
+
+  it('always ends the winner when one of the racing uses comes from another network', async () => {
+    const { access_token } = await newCustomer(service);
+    for (let round = 0; round < 10; round++) {
+      const code = await transferToken(service, access_token);
+      const answers = await times(6, (n) => exchange(n % 2 ? service : ahead, code, `203.0.113.${n === 3 ? 9 : 7}`));
+      const [winner, ...more] = winnersOf(answers);
+      expect(more).toEqual([]);
+      expect(await infoStatus(service, winner?.body.access_token)).toBe(401);
+    }
+  });
+});
+
+describe('a refresh token of a client without a secret', () => {
+  const NETWORK = from('203.0.113.7');
+
+  async function firstRefreshToken(): Promise<string> {
+    const browser = new AgentBrowser(service);
+    const { verifier, asked } = pkce();
+    let answer = await browser.authorize({ ...FOR_NATIVE, ...asked });
+    if (answer.status === 200) answer = await browser.submit(answer, { decision: 'allow' }, '/consent');
+    const { code } = redirected(answer).parameters;
+    return (await exchangeNativeCode(service, code as string, verifier, NETWORK)).body.refresh_token;
+  }
+  const use = (token: string, headers: Record<string, string>, at = service) =>
+    at.post('/v2/token', { grant_type: 'refresh_token', refresh_token: token, ...ACME_NATIVE_FORM }, headers);
+
+  it('may be sent again from the network of the first use', async () => {
+    const token = await firstRefreshToken();
+    const lost = await use(token, NETWORK);
+    const again = await use(token, NETWORK, ahead);
+    expect([lost.status, again.status]).toEqual([200, 200]);
+    expectInvalidGrant(await use(lost.body.refresh_token, NETWORK));
+    expect((await use(again.body.refresh_token, NETWORK)).status).toBe(200);
+  });
+
+  it('ends its family when it is sent again from another network', async () => {
+    const token = await firstRefreshToken();
+    const next = (await use(token, NETWORK)).body.refresh_token;
+    expectInvalidGrant(await use(token, from('203.0.113.8')));
+    expectInvalidGrant(await use(next, NETWORK));
+  });
+
+  it('may be used from another network when it was never used before', async () => {
+    const token = await firstRefreshToken();
+    const next = (await use(token, NETWORK)).body.refresh_token;
+    await ageRotation(service, token, 600);
+    expect((await use(next, from('198.51.100.1'))).status).toBe(200);
+  });
+});

@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  AgentBrowser,
+  agentTokenBody,
+  BACKEND_CALLBACK,
+  bearer,
+  exchangeCode,
+  FOR_CODE,
+  FOR_TOKEN,
+  mintAgentToken,
+  queryOf,
+  redirected,
+  refresh,
+} from '../support/agents.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management.js';
+import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { StatementGate } from '../support/statement-gate.js';
+import { infoStatus, redeem, redeemBody, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-requests-under-way';
+const PASSWORD = 'a password of more than 8 characters';
+/** More statements than any request here sends. */
+const MAX_STATEMENTS = 20;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: { ADMIN_TOKEN } });
+});
+afterAll(() => service?.stop());
+
+const asOperator = (method: string, path: string, body?: object) =>
+  manage(service, method, path, bearer(ADMIN_TOKEN), body);
+
+/** An agent, its browser, its customer, and what both have been given so far. */
+class Cast {
+  private constructor(
+    readonly agentId: string,
+    readonly email: string,
+    readonly customerId: string,
+    readonly customerToken: string,
+    readonly cookie: string,
+  ) {}
+
+  static async make(): Promise<Cast> {
+    const email = `${randomUUID()}@acme.example`;
+    const entry = { email, name: 'Agent', password: PASSWORD, organization_id: ACME, scopes: ['customers:own'] };
+    const { id } = (await asOperator('POST', '/admin/agents', entry)).body;
+    const visit = await service.post(TOKEN, cookieBody());
+    return new Cast(id, email, visit.body.entity_id, visit.body.access_token, cookieHeader(visit));
+  }
+
+  token = () => mintAgentToken(service, { email: this.email, clientId: ACME_BACKEND });
+
+  async browser(): Promise<AgentBrowser> {
+    const browser = new AgentBrowser(service);
+    await browser.signIn({ email: this.email, password: PASSWORD });
+    return browser;
+  }
+
+  async code(): Promise<string> {
+    const answer = await (await this.browser()).open(FOR_CODE);
+    return redirected(answer).parameters.code as string;
+  }
+}
+
+type Send = (headers: Record<string, string>) => Promise<Answer>;
+
+/** Requests that give something; each resolves to the request itself, with everything that it needs at hand. */
+const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
+  'a cookie grant of a returning customer':
+    async ({ cookie }) =>
+    (headers) =>
+      service.post(TOKEN, cookieBody(), { ...headers, cookie }),
+  'an agent token grant': async ({ token, customerId }) => {
+    const agent = bearer(await token());
+    return (headers) => service.post(TOKEN, agentTokenBody({ entity_id: customerId }), { ...headers, ...agent });
+  },
+  'an identity transfer by the customer':
+    async ({ customerToken }) =>
+    (headers) =>
+      service.post(TRANSFER, transferBody(), { ...headers, ...bearer(customerToken) }),
+  'an identity transfer by an agent': async ({ token, customerId }) => {
+    const body = transferBody({ bearer_type: 'agent', customer_id: customerId });
+    const agent = bearer(await token());
+    return (headers) => service.post(TRANSFER, body, { ...headers, ...agent });
+  },
+  'an exchange of a transfer token': async ({ token, customerId }) => {
+    const code = await transferToken(service, await token(), { bearer_type: 'agent', customer_id: customerId });
+    return (headers) => service.post(TOKEN, redeemBody(code), headers);
+  },
+  'an exchange of an authorization code': async (cast) => {
+    const code = await cast.code();
+    const body = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK };
+    return (headers) => service.post('/v2/token', { ...body, ...BACKEND }, headers);
+  },
+  'a refresh': async (cast) => {
+    const { refresh_token } = (await exchangeCode(service, await cast.code())).body;
+    return (headers) => service.post('/v2/token', { grant_type: 'refresh_token', refresh_token, ...BACKEND }, headers);
+  },
+  'an implicit grant at the authorization page': async (cast) => {
+    const browser = await cast.browser();
+    return (headers) => browser.send('GET', `/?${queryOf(FOR_TOKEN)}`, headers);
+  },
+  'a code grant at the authorization page': async (cast) => {
+    const browser = await cast.browser();
+    return (headers) => browser.send('GET', `/?${queryOf(FOR_CODE)}`, headers);
+  },
+};
+const BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
+
+const CUSTOMER_REQUESTS = Object.keys(REQUESTS).slice(0, 5);
+const AGENT_REQUESTS = Object.keys(REQUESTS)
+  .slice(1)
+  .filter((name) => !name.includes('by the customer'));
+
+const EVENTS: [string, string[], (cast: Cast) => Promise<Answer>][] = [
+  [
+    'the customer is erased',
+    CUSTOMER_REQUESTS,
+    ({ customerId }) => asOperator('DELETE', `/admin/identities/${customerId}`),
+  ],
+  ['the agent is deleted', AGENT_REQUESTS, ({ agentId }) => asOperator('DELETE', `/admin/agents/${agentId}`)],
+  [
+    'the agent gets a new password',
+    AGENT_REQUESTS,
+    ({ agentId }) => asOperator('PATCH', `/admin/agents/${agentId}`, { password: `${PASSWORD}, a new one` }),
+  ],
+  [
+    'the agent moves to another organization',
+    AGENT_REQUESTS,
+    ({ agentId }) => asOperator('PATCH', `/admin/agents/${agentId}`, { organization_id: RIVAL }),
+  ],
+];
+
+describe.each(EVENTS)('when %s', (_, names, happen) => {
+  it.each(names)('%s that is under way gives nothing that works afterwards', { timeout: 60_000 }, async (name) => {
+    let statement = 1;
+    for (; statement <= MAX_STATEMENTS; statement++) {
+      const cast = await Cast.make();
+      const send = await (REQUESTS[name] as (cast: Cast) => Promise<Send>)(cast);
+      const id = randomUUID();
+      const gate = new StatementGate(service, id, statement);
+      const response = send({ 'x-request-id': id });
+      const stopped = await Promise.race([gate.reached.then(() => true), response.then(() => false)]);
+      if (stopped) expect((await happen(cast)).status).toBe(200);
+      gate.close();
+      const answer = await response;
+      if (!stopped) break;
+      await expectNothingWorks(cast, answer, `stopped after statement ${statement}`);
+    }
+    expect(statement, 'the request must send statements, and end').toBeGreaterThan(1);
+    expect(statement).toBeLessThan(MAX_STATEMENTS);
+  });
+});
+
+/** Whatever the response gives, a token of this customer or agent must not come of it. */
+async function expectNothingWorks(cast: Cast, answer: Answer, where: string): Promise<void> {
+  const { access_token, identity_transfer_token, refresh_token, entity_id, code } = {
+    ...redirected(answer).parameters,
+    ...answer.body,
+  };
+  expect(answer.status, where).toBeLessThan(500);
+  // a browser whose customer was erased may be given a new one
+  if (entity_id !== undefined && entity_id !== cast.customerId) return;
+  if (access_token) expect(await works(access_token), where).toBe(false);
+  if (refresh_token) expect((await refresh(service, refresh_token)).status, where).toBe(400);
+  if (code) expect((await exchangeCode(service, code)).status, where).toBe(400);
+  if (!identity_transfer_token) return;
+  const redeemed = await redeem(service, identity_transfer_token);
+  if (redeemed.status === 200) expect(await works(redeemed.body.access_token), where).toBe(false);
+}
+
+async function works(token: string): Promise<boolean> {
+  const asAgent = await service.post(TOKEN, agentTokenBody(), bearer(token));
+  return asAgent.status === 200 || (await infoStatus(service, token)) === 200;
+}

@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
+import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { Purge } from '../../src/purge/purge.js';
+import { Agent } from '../../src/registry/agent.entity.js';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { agentTokenBody, bearer, claimsOf, exchangeCode, mintAgentToken, refresh } from '../support/agents.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management.js';
+import { ACME, ACME_SITE } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+import {
+  agentTokenPair,
+  authorizationCode,
+  codesOf,
+  expectInvalidGrant,
+  infoStatus,
+  newCustomer,
+  redeem,
+  transferToken,
+} from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-the-revocations-test';
+const LOWERED = { CUSTOMER_TOKEN_TTL: '60', AGENT_TOKEN_TTL: '60', REFRESH_TOKEN_TTL: '60', TRANSFER_TOKEN_TTL: '60' };
+
+describe('lifetimes that are lowered after tokens were issued', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+  afterAll(() => database?.remove());
+
+  it('leave revoked tokens revoked for as long as they would have lived', async () => {
+    const before = await startTestService({ database });
+    const customer = await newCustomer(before);
+    const other = await newCustomer(before);
+    const pair = await agentTokenPair(before);
+    const replayed = await authorizationCode(before);
+    const chain = (await exchangeCode(before, replayed)).body;
+    await before.stop();
+
+    const after = await startTestService({ database, environment: { ...LOWERED, ADMIN_TOKEN } });
+    expect((await after.send('DELETE', TOKEN, bearer(customer.access_token))).status).toBe(200);
+    expect((await after.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
+    await manage(after, 'DELETE', `/admin/identities/${other.entity_id}`, bearer(ADMIN_TOKEN));
+    await codesOf(after).update({ kind: 'authorization' }, { consumedNetwork: 'another network' });
+    expectInvalidGrant(await exchangeCode(after, replayed));
+    for (const seconds of [600, 20_000]) {
+      after.clock.move(seconds);
+      await after.application.get(Purge).run();
+      for (const { access_token } of [customer, other]) expect(await infoStatus(after, access_token)).toBe(401);
+      expect((await after.post(TOKEN, agentTokenBody(), bearer(pair.access_token))).status).toBe(401);
+      for (const { refresh_token } of [pair, chain]) expectInvalidGrant(await refresh(after, refresh_token));
+    }
+    await after.stop();
+  });
+
+  it('are recorded as the longest that were ever configured, whichever process starts last', async () => {
+    const long = await startTestService({ database, environment: { CUSTOMER_TOKEN_TTL: '86400' } });
+    const short = await startTestService({ database, environment: LOWERED });
+    const recorded = short.application.get(DataSource).getRepository(RecordedValue);
+    expect(await recorded.findOneBy({ name: 'longest_access_token_life' })).toMatchObject({ value: 86_400 });
+    await short.stop();
+    await long.stop();
+  });
+
+  it.each(['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'])('cannot be longer than a day: %s', async (name) => {
+    await expect(startTestService({ environment: { [name]: '86401' } })).rejects.toThrow(
+      `${name}: must not be greater than 86400`,
+    );
+  });
+});
+
+describe('tokens and revocations of release 1', () => {
+  let service: TestService;
+  let agentId: string;
+  beforeAll(async () => {
+    service = await startTestService({ environment: { ADMIN_TOKEN } });
+    agentId = claimsOf(await mintAgentToken(service)).sub as string;
+  });
+  afterAll(() => service?.stop());
+
+  const revocations = () => service.application.get(DataSource).getRepository(Revocation);
+  const issue = (more: object) => {
+    const claims = { client_id: ACME_SITE, organization_id: ACME, scope: 'customers:own', ...more };
+    return service.application.get(AccessTokens).issue(claims as unknown as IssuableClaims, 600);
+  };
+  const asAgent = async (token: string) => (await service.post(TOKEN, agentTokenBody(), bearer(token))).status;
+  const setGeneration = (generation: number | null) =>
+    service.application.get(DataSource).getRepository(Agent).update({ id: agentId }, { generation });
+
+  it('keep a token without a generation valid until the generation is raised', async () => {
+    const token = issue({ sub: agentId, aud: 'agent-api' });
+    expect(await asAgent(token)).toBe(200);
+    await setGeneration(1);
+    expect(await asAgent(token)).toBe(401);
+    expect(await asAgent(issue({ sub: agentId, aud: 'agent-api', gen: 1 }))).toBe(200);
+    await setGeneration(null);
+  });
+
+  it('keep a transfer token of release 1 redeemable, which ends with the bearer that created it', async () => {
+    const customer = await newCustomer(service);
+    const { jti, sub, client_id, iat } = claimsOf(customer.access_token);
+    const asRelease1 = async () => {
+      const code = await transferToken(service, customer.access_token);
+      const [row] = await codesOf(service).find({ order: { expiresAt: 'DESC' }, take: 1 });
+      await codesOf(service).update(
+        { hash: row?.hash as string },
+        { madeWith: JSON.stringify({ jti, sub, client_id, iat }) },
+      );
+      return code;
+    };
+    const token = (await redeem(service, await asRelease1())).body.access_token;
+    expect(claimsOf(token)).toMatchObject({ gen: 0, ancestors: [jti] });
+    const unused = await asRelease1();
+    await service.send('DELETE', TOKEN, bearer(customer.access_token));
+    expect(await infoStatus(service, token)).toBe(401);
+    expectInvalidGrant(await redeem(service, unused));
+  });
+
+  it('end what an agent granted before release 1 revoked the agent, and what customers were given by it', async () => {
+    const token = issue({ sub: agentId, aud: 'agent-api', gen: 0 });
+    const pair = await agentTokenPair(service);
+    const { access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(token))).body;
+    const now = new Date(service.clock.now() + 1_000);
+    await revocations().insert({
+      kind: 'subject',
+      value: agentId,
+      issuedBefore: now,
+      expiresAt: new Date(now.getTime() + 600_000),
+    });
+    expect([await asAgent(token), await infoStatus(service, access_token)]).toEqual([401, 401]);
+    expectInvalidGrant(await refresh(service, pair.refresh_token));
+    await revocations().delete({ kind: 'subject', value: agentId });
+    expect(await asAgent(token)).toBe(200);
+  });
+
+  it('are written for processes of release 1 until the upgrade is complete, and do not delay new tokens', async () => {
+    const values = service.application.get(DataSource).getRepository(RecordedValue);
+    const { entity_id } = await newCustomer(service);
+    const password = { password: 'a new password of the agent' };
+    const change = () => manage(service, 'PATCH', `/admin/agents/${id}`, bearer(ADMIN_TOKEN), password);
+    const entry = { email: `${randomUUID()}@acme.example`, name: 'New', organization_id: ACME, ...password };
+    const { id } = (await manage(service, 'POST', '/admin/agents', bearer(ADMIN_TOKEN), entry)).body;
+    await change();
+    expect(await revocations().countBy({ value: id })).toBe(0);
+    await values.update({ name: 'complete_release' }, { value: 1 });
+    await change();
+    await manage(service, 'DELETE', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
+    expect(await revocations().countBy([{ value: id }, { value: entity_id }])).toBe(2);
+    const token = issue({ sub: id, aud: 'agent-api', gen: 2 });
+    expect(await asAgent(token)).toBe(200);
+    // release 1 changes the row without knowing of the generation
+    await revocations().update({ value: id }, { issuedBefore: new Date(service.clock.now() + 1_000) });
+    expect(await asAgent(token)).toBe(401);
+    await values.update({ name: 'complete_release' }, { value: 2 });
+  });
+});

@@ -1,0 +1,202 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { agentTokenBody, bearer, changePassword, claimsOf, mintAgentToken, refresh } from '../support/agents.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management.js';
+import { ACME, ACME_AGENT, ACME_SITE, RIVAL, testRegistry } from '../support/registry.js';
+import { request, startTestService, type TestService } from '../support/service.js';
+import {
+  agentTokenPair,
+  ageRedemption,
+  expectInvalidGrant,
+  infoStatus,
+  newCustomer,
+  redeem,
+  TRANSFER,
+  transferBody,
+  transferToken,
+} from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-the-descendants-test';
+const PASSWORD = 'a password of more than 8 characters';
+
+const registry = testRegistry();
+let service: TestService;
+let root: { entity_id: string; access_token: string };
+beforeAll(async () => {
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+});
+beforeEach(async () => {
+  root = await newCustomer(service);
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const move = async (token: string, more: object = {}) =>
+  (await redeem(service, await transferToken(service, token, more))).body.access_token as string;
+const end = (token: string) => service.send('DELETE', TOKEN, bearer(token));
+const isGood = async (token: string) => (await infoStatus(service, token)) === 200;
+const byAgent = async (token: string, more: object = {}) =>
+  (await service.post(TOKEN, agentTokenBody(more), bearer(token))).body;
+
+const asOperator = (method: string, path: string, body?: object) =>
+  manage(service, method, path, bearer(ADMIN_TOKEN), body);
+
+/** A chain of so many transfers, the root first. */
+async function chain(length: number, first = root.access_token): Promise<string[]> {
+  const tokens = [first];
+  for (let link = 0; link < length; link++) tokens.push(await move(tokens.at(-1) as string));
+  return tokens;
+}
+
+describe('a token that an identity transfer gave', () => {
+  it('names every token that it descends from, and how many transfers led to it', async () => {
+    const tokens = await chain(3);
+    const ids = tokens.map((token) => claimsOf(token).jti);
+    expect(claimsOf(tokens[3] as string)).toMatchObject({ ancestors: ids.slice(0, 3), transfers: 3, gen: 0 });
+    expect(claimsOf(tokens[0] as string)).not.toHaveProperty('ancestors');
+  });
+
+  it.each([0, 1, 2])('ends at any depth with its ancestor number %i, whose own ancestors live on', async (ended) => {
+    const tokens = await chain(4);
+    expect((await end(tokens[ended] as string)).status).toBe(200);
+    expect(await Promise.all(tokens.map(isGood))).toEqual(tokens.map((_, depth) => depth < ended));
+  });
+
+  it('ends when the operator ends its ancestor', async () => {
+    const tokens = await chain(2);
+    const form = new URLSearchParams({ token: root.access_token }).toString();
+    const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
+    const revoked = await request(`${service.managementUrl}/oauth2/revoke`, { method: 'POST', headers, body: form });
+    expect(revoked.status).toBe(200);
+    expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false]);
+  });
+
+  it('ends with its ancestor when the transfer token of the ancestor is replayed', async () => {
+    const code = await transferToken(service, root.access_token);
+    const first = (await redeem(service, code)).body.access_token;
+    const next = await move(await move(first));
+    await ageRedemption(service, code, 3);
+    expectInvalidGrant(await redeem(service, code));
+    expect([await isGood(first), await isGood(next), await isGood(root.access_token)]).toEqual([false, false, true]);
+  });
+
+  it('does not end when its ancestors only expire', async () => {
+    service.clock.move(28_000);
+    const code = await transferToken(service, root.access_token);
+    const token = (await redeem(service, code)).body.access_token;
+    service.clock.move(1_000);
+    expect(await isGood(root.access_token)).toBe(false);
+    expect(await isGood(token)).toBe(true);
+  });
+
+  it('cannot be created with a token that has ended, nor redeemed when it ended meanwhile', async () => {
+    const [, child] = (await chain(1)) as [string, string];
+    const code = await transferToken(service, child);
+    await end(root.access_token);
+    expectInvalidGrant(await redeem(service, code));
+    expect((await service.post(TRANSFER, transferBody(), bearer(child))).status).toBe(401);
+  });
+
+  it('is the last one after eight transfers in a chain, whatever token the chain began with', async () => {
+    const agent = await mintAgentToken(service);
+    const ofAgent = await byAgent(agent);
+    const moved = await move(agent, { bearer_type: 'agent', customer_id: root.entity_id });
+    for (const [first, length] of [
+      [root.access_token, 8],
+      [ofAgent.access_token, 8],
+      [moved, 7],
+    ] as const) {
+      const tokens = await chain(length, first);
+      expectInvalidGrant(await service.post(TRANSFER, transferBody(), bearer(tokens.at(-1) as string)));
+      expect(await isGood(tokens.at(-1) as string)).toBe(true);
+    }
+  });
+});
+
+describe('a customer token that an agent obtained', () => {
+  it('names the agent, and its descendants name the same agent', async () => {
+    const { access_token, refresh_token } = await agentTokenPair(service);
+    const refreshed = (await refresh(service, refresh_token)).body.access_token;
+    const { sub, client_id, jti } = claimsOf(refreshed) as Record<string, string>;
+    const token = (await byAgent(refreshed)).access_token;
+    const act = { sub, client_id, gen: 0 };
+    expect(claimsOf(token)).toMatchObject({ act, ancestors: [jti?.split('.')[0], jti] });
+    expect(claimsOf(await move(token))).toMatchObject({ act });
+    const moved = await move(access_token, { bearer_type: 'agent', customer_id: root.entity_id });
+    expect(claimsOf(moved)).toMatchObject({
+      act: { ...act, client_id: claimsOf(access_token).client_id },
+      transfers: 1,
+    });
+    expect(claimsOf(root.access_token)).not.toHaveProperty('act');
+  });
+
+  it('ends with the token of the agent, and with the family that this token was refreshed from', async () => {
+    const pair = await agentTokenPair(service);
+    const refreshed = (await refresh(service, pair.refresh_token)).body.access_token;
+    const tokens = [(await byAgent(pair.access_token)).access_token, (await byAgent(refreshed)).access_token];
+    tokens.push(await move(tokens[1] as string));
+    tokens.push(await move(refreshed, { bearer_type: 'agent', customer_id: root.entity_id }));
+    expect((await service.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
+    expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false, false]);
+    expect(await isGood(root.access_token)).toBe(true);
+  });
+
+  it('does not end with another token of the same agent', async () => {
+    const token = (await byAgent(await mintAgentToken(service))).access_token;
+    await service.send('DELETE', '/v2/token', bearer(await mintAgentToken(service)));
+    expect(await isGood(token)).toBe(true);
+  });
+
+  it.each([
+    ['is deleted', 'DELETE', undefined],
+    ['gets a new password', 'PATCH', { password: 'another password of the agent' }],
+    ['moves to another organization', 'PATCH', { organization_id: RIVAL }],
+  ])('ends when the agent %s, and so do its descendants', async (_, method, change) => {
+    const { id, email } = await newAgent();
+    const agent = await mintAgentToken(service, { email });
+    const made = await byAgent(agent);
+    const tokens = [made.access_token, await move(made.access_token)];
+    tokens.push(await move(agent, { bearer_type: 'agent', customer_id: root.entity_id }));
+    expect(await Promise.all(tokens.map(isGood))).toEqual([true, true, true]);
+    expect((await asOperator(method, `/admin/agents/${id}`, change)).status).toBe(200);
+    expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false]);
+    expect(await isGood(root.access_token)).toBe(true);
+  });
+
+  it('is good when it was obtained right after the response to the agent’s new password', async () => {
+    await changePassword(service, registry, ACME_AGENT.email);
+    expect(await isGood((await byAgent(await mintAgentToken(service))).access_token)).toBe(true);
+  });
+});
+
+describe('deleting a client', () => {
+  it('ends the tokens of that client, and not their descendants under another client', async () => {
+    const client_id = 'short-lived';
+    const entry = { client_id, name: 'Short', client_type: 'web', organization_id: ACME, redirect_uris: [] };
+    expect((await asOperator('POST', '/admin/clients', entry)).status).toBe(201);
+    const own = await move(root.access_token, { client_id: ACME_SITE });
+    const code = await transferToken(service, root.access_token, { client_id });
+    const token = (await redeem(service, code, { client_id })).body.access_token;
+    const onward = await move(token);
+    expect((await asOperator('DELETE', `/admin/clients/${client_id}`)).status).toBe(200);
+    expect([await isGood(token), await isGood(onward), await isGood(own)]).toEqual([false, true, true]);
+  });
+});
+
+describe('erasing a customer', () => {
+  it('ends its tokens of every chain, and no token of another customer', async () => {
+    const tokens = await chain(2);
+    tokens.push((await byAgent(await mintAgentToken(service), { entity_id: root.entity_id })).access_token);
+    const other = await newCustomer(service);
+    await asOperator('DELETE', `/admin/identities/${root.entity_id}`);
+    expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false, false]);
+    expect(await isGood(other.access_token)).toBe(true);
+  });
+});
+
+async function newAgent(): Promise<{ id: string; email: string }> {
+  const email = `agent-${service.clock.now()}-${Math.random()}@acme.example`;
+  const entry = { email, name: 'New', password: PASSWORD, organization_id: ACME, scopes: ['customers:own'] };
+  const { body } = await asOperator('POST', '/admin/agents', entry);
+  return { id: body.id, email };
+}

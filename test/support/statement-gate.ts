@@ -1,0 +1,48 @@
+import { Database } from '../../src/platform/database/database.js';
+import { currentRequest } from '../../src/platform/http/current-request.js';
+import type { TestService } from './service.js';
+
+/** The names of the methods by which request paths send a statement. */
+const METHODS = ['select', 'insert', 'change'] as const;
+
+/** Stops one request after its n-th statement, until the test lets it go on. */
+export class StatementGate {
+  /** Resolves when the database has answered the statement. */
+  readonly reached: Promise<void>;
+  open: () => void = () => undefined;
+  private count = 0;
+  private readonly restore: () => void;
+
+  constructor({ application }: TestService, requestId: string, statement: number) {
+    const database = application.get(Database);
+    const opened = new Promise<void>((resolve) => {
+      this.open = resolve;
+    });
+    let arrive: () => void = () => undefined;
+    this.reached = new Promise((resolve) => {
+      arrive = resolve;
+    });
+    const pass = async () => {
+      if (currentRequest()?.id !== requestId || ++this.count !== statement) return;
+      arrive();
+      await opened;
+    };
+    for (const name of METHODS) {
+      const original = database[name].bind(database) as (...all: unknown[]) => Promise<unknown>;
+      const gated = async (...all: unknown[]) => {
+        const result = await original(...all);
+        await pass();
+        return result;
+      };
+      Object.assign(database, { [name]: gated });
+    }
+    this.restore = () => {
+      for (const name of METHODS) Reflect.deleteProperty(database, name);
+    };
+  }
+
+  close(): void {
+    this.open();
+    this.restore();
+  }
+}
