@@ -35,7 +35,7 @@ const pool = mysql.createPool({
 });
 
 const RECOGNISE = `
-  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id
+  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id, here.generation
   FROM customer_identity shown
   JOIN customer_identity browser ON browser.entity_id = shown.browser_id
   LEFT JOIN customer_identity here
@@ -43,22 +43,20 @@ const RECOGNISE = `
   WHERE shown.entity_id = ?`;
 const NEW_CUSTOMER = `INSERT INTO customer_identity
   (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`;
-const REVOKED = `
+const REVOKED = `EXISTS (
   SELECT 1 FROM revocation
-  WHERE (kind = 'jti' AND value = ?) OR (kind = 'family' AND value = ?)
-    OR (kind = 'subject' AND value = ? AND issued_before >= ?) OR (kind = 'client' AND value = ? AND issued_before >= ?)
-  LIMIT 1`;
-const REVOKED_OR_UNKNOWN = `
-  SELECT 1 FROM (${REVOKED}) revoked UNION ALL
-  SELECT 1 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND organization_id = ?)`;
+  WHERE (kind IN ('jti', 'family') AND value IN (?)) OR (kind = 'client' AND value = ? AND issued_before >= ?))`;
+const ENDED = `
+  SELECT (${REVOKED} OR EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND generation > ?)) AS ended`;
+const CUSTOMER_OF_AGENT = `
+  SELECT generation FROM customer_identity WHERE entity_id = ? AND organization_id = ? AND NOT ${REVOKED}
+    AND EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)`;
 const NEW_CODE = `INSERT INTO one_time_code
   (hash, kind, client_id, subject, organization_id, code_challenge, made_with, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 const CODE = `
-  SELECT code.client_id, code.subject, code.organization_id, code.code_challenge, code.made_with, code.consumed_at
-  FROM one_time_code code JOIN customer_identity customer ON customer.entity_id = code.subject
-  WHERE code.hash = ?`;
+  SELECT client_id, subject, organization_id, code_challenge, made_with, consumed_at FROM one_time_code WHERE hash = ?`;
 const REDEEM = `
-  UPDATE one_time_code SET consumed_at = COALESCE(consumed_at, ?), consumed_by = ?
+  UPDATE one_time_code SET consumed_at = COALESCE(consumed_at, CURRENT_TIMESTAMP(3)), consumed_by = ?, consumed_network = ?
   WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
 
 const routes = new Map([
@@ -123,13 +121,13 @@ function ofAgent(request, response, body) {
   const claims = verified(request.headers.authorization?.slice(7) ?? '');
   if (!claims.scope.split(' ').includes('customers:own')) throw new Error('not its scope');
   const { organization_id } = claims;
-  const parameters = [...revocationOf(claims), body.entity_id, organization_id];
-  execute(response, REVOKED_OR_UNKNOWN, parameters, (rows) => {
-    if (rows.length > 0) throw new Error('revoked, or unknown');
-    answer(
-      response,
-      tokenAnswer(body.entity_id, { ...body, organization_id }, { client_id: body.client_id, organization_id }),
-    );
+  const parameters = [body.entity_id, organization_id, ...revocationOf(claims), claims.sub, claims.gen];
+  execute(response, CUSTOMER_OF_AGENT, parameters, ([customer]) => {
+    if (!customer) throw new Error('ended, or unknown');
+    const { sub, client_id, gen, jti } = claims;
+    const lineage = { gen: customer.generation ?? 0, ancestors: [jti], act: { sub, client_id, gen } };
+    const fields = { client_id: body.client_id, organization_id };
+    answer(response, tokenAnswer(body.entity_id, { ...body, organization_id }, fields, lineage));
   });
 }
 
@@ -137,11 +135,12 @@ function ofAgent(request, response, body) {
 function transfer(request, response, text) {
   const body = JSON.parse(text);
   const claims = verified(request.headers.authorization?.slice(7) ?? '');
-  execute(response, REVOKED, revocationOf(claims), (rows) => {
-    if (rows.length > 0) throw new Error('revoked');
+  execute(response, ENDED, endOf(claims), ([{ ended }]) => {
+    if (ended !== 0) throw new Error('ended');
     const code = `dev:${randomBytes(32).toString('base64url')}`;
     const { jti, sub, client_id, iat, organization_id } = claims;
-    const madeWith = JSON.stringify({ jti, sub, client_id, iat });
+    const lineage = { gen: claims.gen, ancestors: [jti], transfers: 1 };
+    const madeWith = JSON.stringify({ jti, sub, client_id, iat, lineage });
     const row = [sha256(code), 'transfer', body.client_id, sub, organization_id, null, madeWith, later(3_600)];
     execute(response, NEW_CODE, row, () => answer(response, { identity_transfer_token: code, expires_in: 3_600 }));
   });
@@ -152,14 +151,15 @@ function exchanged(response, body) {
   const hash = sha256(body.code);
   execute(response, CODE, [hash], ([code]) => {
     if (code.client_id !== body.client_id || code.consumed_at !== null) throw new Error('not its code');
-    execute(response, REVOKED, revocationOf(JSON.parse(code.made_with)), (rows) => {
-      if (rows.length > 0) throw new Error('revoked');
+    const { lineage, ...bearer } = JSON.parse(code.made_with);
+    execute(response, ENDED, endOf({ ...bearer, ...lineage, sub: code.subject }), ([{ ended }]) => {
+      if (ended !== 0) throw new Error('ended');
       const attempt = randomUUID();
-      execute(response, REDEEM, [later(0.02), attempt, hash, new Date(), attempt], ({ affectedRows }) => {
+      const network = sha256(`${hash} ${response.req.socket.remoteAddress}`);
+      execute(response, REDEEM, [attempt, network, hash, new Date(), attempt], ({ affectedRows }) => {
         if (affectedRows !== 1) throw new Error('another attempt was faster');
         const { client_id, subject, organization_id } = code;
-        const done = () => answer(response, tokenAnswer(subject, { client_id, organization_id }, { client_id }));
-        setTimeout(done, 20);
+        answer(response, tokenAnswer(subject, { client_id, organization_id }, { client_id }, lineage));
       });
     });
   });
@@ -169,8 +169,8 @@ function exchanged(response, body) {
 function info(request, response) {
   const access_token = request.headers.authorization?.slice(7) ?? '';
   const claims = verified(access_token);
-  execute(response, REVOKED, revocationOf(claims), (rows) => {
-    if (rows.length > 0) throw new Error('revoked');
+  execute(response, ENDED, endOf(claims), ([{ ended }]) => {
+    if (ended !== 0) throw new Error('ended');
     const { client_id, sub, exp, organization_id } = claims;
     const expires_in = exp - Math.floor(Date.now() / 1000);
     answer(response, { access_token, client_id, entity_id: sub, expires_in, organization_id, token_type: 'Bearer' });
@@ -185,8 +185,8 @@ function introspect(request, response, text) {
   const secret = sha256(basic.slice(basic.indexOf(':') + 1));
   if (!timingSafeEqual(Buffer.from(secret), Buffer.from(SECRET))) throw new Error('not its secret');
   const claims = verified(JSON.parse(text).token);
-  execute(response, REVOKED, revocationOf(claims), (rows) => {
-    answer(response, rows.length > 0 ? { active: false } : { active: true, token_type: 'Bearer', ...claims });
+  execute(response, ENDED, endOf(claims), ([{ ended }]) => {
+    answer(response, ended !== 0 ? { active: false } : { active: true, token_type: 'Bearer', ...claims });
   });
 }
 
@@ -225,13 +225,22 @@ function cookies(entity_id, secret) {
   return [`__svc_cid=${entity_id}${attributes}`, `__svc_cst=${secret}${attributes}`];
 }
 
-/** @param {string} entity_id @param {{ client_id: string, organization_id: string }} of @param {object} fields */
-function tokenAnswer(entity_id, of, fields) {
-  return { access_token: accessToken(entity_id, of), entity_id, expires_in: 28_800, token_type: 'Bearer', ...fields };
+/**
+ * @param {string} entity_id @param {{ client_id: string, organization_id: string }} of @param {object} fields
+ * @param {object} [lineage]
+ */
+function tokenAnswer(entity_id, of, fields, lineage) {
+  return {
+    access_token: accessToken(entity_id, of, lineage),
+    entity_id,
+    expires_in: 28_800,
+    token_type: 'Bearer',
+    ...fields,
+  };
 }
 
-/** @param {string} sub @param {{ client_id: string, organization_id: string }} of */
-function accessToken(sub, { client_id, organization_id }) {
+/** @param {string} sub @param {{ client_id: string, organization_id: string }} of @param {object} [lineage] */
+function accessToken(sub, { client_id, organization_id }, lineage = { gen: 0 }) {
   const iat = Math.floor(Date.now() / 1000);
   const claims = {
     iss: 'http://localhost',
@@ -239,6 +248,7 @@ function accessToken(sub, { client_id, organization_id }) {
     aud: 'customer-api',
     client_id,
     organization_id,
+    ...lineage,
     iat,
     exp: iat + 28_800,
     jti: randomUUID(),
@@ -258,11 +268,11 @@ function verified(bearer) {
   return claims;
 }
 
-/** What the denylist is asked for. @param {any} claims */
-function revocationOf({ jti, sub, client_id, iat }) {
-  const issued = new Date(iat * 1000);
-  return [jti, jti, sub, issued, client_id, issued];
-}
+/** The parameters of REVOKED. @param {any} claims */
+const revocationOf = ({ jti, client_id, iat }) => [jti, client_id, new Date(iat * 1000)];
+
+/** The parameters of ENDED. @param {any} claims */
+const endOf = (claims) => [...revocationOf(claims), claims.sub, claims.gen];
 
 /** @param {number} seconds */
 const later = (seconds) => new Date(Date.now() + seconds * 1000);

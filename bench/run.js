@@ -13,7 +13,7 @@ import { peers } from './peers.js';
 import { report } from './report.js';
 import { routesOf } from './routes.js';
 import { memory, SERVICE } from './server.js';
-import { seedCustomers, seedTransfers } from './site.js';
+import { seedAgent, seedCustomers, seedTransfers } from './site.js';
 import { onStage } from './stage.js';
 
 const ROUNDS = 3;
@@ -33,6 +33,7 @@ report(await onStage('1G', run), options);
 async function run({ connection, pid, environment, start }) {
   await seedCustomers(connection, 1, CUSTOMERS);
   await seedTransfers(connection, CUSTOMERS);
+  await seedAgent(connection);
   const starts = [];
   for (let round = 0; round < STARTS; round++) {
     const server = await start(SERVICE);

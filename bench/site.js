@@ -8,6 +8,7 @@ import { importJWK, SignJWT } from 'jose';
 
 export const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
 export const CLIENT = 'site';
+const AGENT = '5b0c2d7e-3f41-4c8a-9d26-7e1f0a9b8c64';
 /** What introspects. */
 export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api' };
 
@@ -73,6 +74,15 @@ export async function seedCustomers(database, from, to) {
   }
 }
 
+/** Adds the agent whose tokens `tokenMaker` makes. @param {import('mysql2/promise').Connection} database */
+export async function seedAgent(database) {
+  await database.query(
+    `INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, owned_by_file)
+      VALUES (?, 'agent@bench.example', 'Agent', '', ?, '["customers:own"]', 0)`,
+    [AGENT, ORGANIZATION],
+  );
+}
+
 /** The n-th transfer token that `seedTransfers` makes. @param {number} n */
 export const transferToken = (n) => `dev:${sha256(`code${n}`)}`;
 
@@ -85,7 +95,7 @@ export async function seedTransfers(database, count) {
   await database.query(`
     INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, made_with, expires_at)
     SELECT SHA2(CONCAT('dev:', SHA2(CONCAT('code', seq), 256)), 256), 'transfer', '${CLIENT}', entity_id,
-      organization_id, CONCAT('{"jti":"', UUID(), '","sub":"', entity_id, '","client_id":"${CLIENT}","iat":1}'),
+      organization_id, CONCAT('{"jti":"', UUID(), '","sub":"', entity_id, '","client_id":"${CLIENT}","iat":1,"lineage":{"gen":0,"ancestors":["', UUID(), '"],"transfers":1}}'),
       NOW(3) + INTERVAL 1 DAY
     FROM (
       SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq
@@ -101,14 +111,14 @@ export async function seedTransfers(database, count) {
 export async function tokenMaker(keysFile) {
   const [jwk] = JSON.parse(readFileSync(keysFile, 'utf8')).keys;
   const key = await importJWK(jwk, 'ES256');
-  const make = async (/** @type {Record<string, string>} */ claims) => {
+  const make = async (/** @type {Record<string, string | number>} */ claims) => {
     const all = { iss: 'http://localhost', client_id: CLIENT, organization_id: ORGANIZATION, ...claims };
     const token = new SignJWT({ ...all, jti: randomUUID() }).setIssuedAt().setExpirationTime('8h');
     return `dev:${await token.setProtectedHeader({ typ: 'at+jwt', alg: 'ES256', kid: jwk.kid }).sign(key)}`;
   };
   return {
-    ofCustomer: (/** @type {number} */ n) => make({ sub: customer(n).entityId, aud: 'customer-api' }),
-    ofAgent: () => make({ sub: randomUUID(), aud: 'agent-api', scope: 'customers:own' }),
+    ofCustomer: (/** @type {number} */ n) => make({ sub: customer(n).entityId, aud: 'customer-api', gen: 0 }),
+    ofAgent: () => make({ sub: AGENT, aud: 'agent-api', scope: 'customers:own', gen: 0 }),
   };
 }
 
