@@ -53,51 +53,104 @@ afterEach(async () => {
   for (const browser of browsers.splice(0)) await browser.close();
 });
 
-describe('a browser on a page of another site', () => {
-  beforeAll(() => start());
+describe.each(['true', 'false'])(
+  'a browser on a page of another site, with COOKIE_PARTITIONED=%s',
+  (COOKIE_PARTITIONED) => {
+    beforeAll(() => start({ COOKIE_PARTITIONED }));
+    afterAll(stop);
+
+    it('becomes a customer on its first visit and is recognised by two cookies on the next', async () => {
+      const browser = await openBrowser();
+      front.seen.length = 0;
+      const first = await entityId(browser);
+      expect(await entityId(browser)).toBe(first);
+      const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{64}$/);
+      const asked = { method: 'POST', path: TOKEN, origin: ACME_ORIGIN, site: 'cross-site' };
+      expect(front.seen).toEqual([
+        { ...asked, cookie: undefined },
+        { ...asked, cookie: cookies },
+      ]);
+    });
+
+    it('is the same customer after the browser was closed', async () => {
+      const browser = await openBrowser();
+      const before = await entityId(browser);
+      await browser.restart();
+      expect(await entityId(browser)).toBe(before);
+    });
+
+    it('is the same customer for a page that sends application/json, which asks permission first', async () => {
+      const browser = await openBrowser();
+      const before = await entityId(browser);
+      front.seen.length = 0;
+      const { body } = await browser.ask(ACME_PAGE, ofAcme, TOKEN, 'application/json');
+      expect(front.seen.map(({ method }) => method)).toEqual(['OPTIONS', 'POST']);
+      expect(body.entity_id).toBe(before);
+    });
+
+    it('keeps the cookies where no script reads them and no plain connection carries them', async () => {
+      const browser = await openBrowser();
+      const { headers } = await browser.ask(ACME_PAGE, ofAcme);
+      const kept = { httpOnly: true, secure: true, sameSite: 'None', path: '/v2/customer', domain: '.auth.example' };
+      expect(await browser.cookies()).toEqual([
+        expect.objectContaining({ name: '__svc_cid', ...kept }),
+        expect.objectContaining({ name: '__svc_cst', ...kept }),
+      ]);
+      expect(headers).not.toHaveProperty('set-cookie');
+      expect(await browser.cookiesOfScript(ACME_PAGE)).toBe('');
+      expect(await browser.cookiesOfScript(`https://auth.example${TOKEN}`)).toBe('');
+    });
+
+    it('has an identity of its own in each group, and loses none of them', async () => {
+      const browser = await openBrowser();
+      const outside = await entityId(browser);
+      const sales = await entityId(browser, ACME_PAGE, ofAcme, group('sales'));
+      const support = await entityId(browser, ACME_PAGE, ofAcme, group('support'));
+      expect(new Set([outside, sales, support]).size).toBe(3);
+      expect(await entityId(browser, ACME_PAGE, ofAcme, group('sales'))).toBe(sales);
+      expect(await entityId(browser, ACME_PAGE, ofAcme, group('support'))).toBe(support);
+      expect(await entityId(browser)).toBe(outside);
+    });
+
+    it('is another customer than any other browser', async () => {
+      const [one, other] = [await openBrowser(), await openBrowser()];
+      const first = await entityId(one);
+      expect(await entityId(other)).not.toBe(first);
+      expect(await entityId(one)).toBe(first);
+    });
+
+    it.each(['text/plain', 'application/json'])(
+      'gives a page that no client has registered nothing, sent as %s: no answer, cookie or customer',
+      async (type) => {
+        const browser = await openBrowser();
+        const before = await customers();
+        await expect(browser.ask(EVIL_PAGE, ofAcme, TOKEN, type)).rejects.toThrow('Failed to fetch');
+        await expect(browser.ask(EVIL_PAGE, cookieBody(), group('sales'), type)).rejects.toThrow('Failed to fetch');
+        expect(await browser.cookies()).toEqual([]);
+        expect(await customers()).toBe(before);
+      },
+    );
+
+    it('tells a registered page why it was refused', async () => {
+      const browser = await openBrowser();
+      const refusals: [sent: object | string, status: number, error: object][] = [
+        ['{ "grant_type": ', 400, { error: 'invalid_request', exception_description: 'Invalid message' }],
+        [{}, 400, { oauth_exception: 'invalid_request', error_hint: 'grant_type: required' }],
+        [{ grant_type: 'nobody' }, 400, { oauth_exception: 'unsupported_grant_type' }],
+        [cookieBody({ redirect_uri: EVIL_PAGE }), 400, { error_hint: expect.stringMatching(/^redirect_uri: /) }],
+        [{ padding: 'x'.repeat(17_000) }, 413, { oauth_exception: 'payload_too_large' }],
+      ];
+      for (const [sent, status, error] of refusals) {
+        expect(await browser.ask(ACME_PAGE, sent)).toMatchObject({ status, body: error });
+      }
+      expect(await browser.cookies()).toEqual([]);
+    });
+  },
+);
+
+describe('a browser that sends unpartitioned cookies to all sites', () => {
+  beforeAll(() => start({ COOKIE_PARTITIONED: 'false' }));
   afterAll(stop);
-
-  it('becomes a customer on its first visit and is recognised by two cookies on the next', async () => {
-    const browser = await openBrowser();
-    front.seen.length = 0;
-    const first = await entityId(browser);
-    expect(await entityId(browser)).toBe(first);
-    const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{64}$/);
-    const asked = { method: 'POST', path: TOKEN, origin: ACME_ORIGIN, site: 'cross-site' };
-    expect(front.seen).toEqual([
-      { ...asked, cookie: undefined },
-      { ...asked, cookie: cookies },
-    ]);
-  });
-
-  it('is the same customer after the browser was closed', async () => {
-    const browser = await openBrowser();
-    const before = await entityId(browser);
-    await browser.restart();
-    expect(await entityId(browser)).toBe(before);
-  });
-
-  it('is the same customer for a page that sends application/json, which asks permission first', async () => {
-    const browser = await openBrowser();
-    const before = await entityId(browser);
-    front.seen.length = 0;
-    const { body } = await browser.ask(ACME_PAGE, ofAcme, TOKEN, 'application/json');
-    expect(front.seen.map(({ method }) => method)).toEqual(['OPTIONS', 'POST']);
-    expect(body.entity_id).toBe(before);
-  });
-
-  it('keeps the cookies where no script reads them and no plain connection carries them', async () => {
-    const browser = await openBrowser();
-    const { headers } = await browser.ask(ACME_PAGE, ofAcme);
-    const kept = { httpOnly: true, secure: true, sameSite: 'None', path: '/v2/customer', domain: '.auth.example' };
-    expect(await browser.cookies()).toEqual([
-      expect.objectContaining({ name: '__svc_cid', ...kept }),
-      expect.objectContaining({ name: '__svc_cst', ...kept }),
-    ]);
-    expect(headers).not.toHaveProperty('set-cookie');
-    expect(await browser.cookiesOfScript(ACME_PAGE)).toBe('');
-    expect(await browser.cookiesOfScript(`https://auth.example${TOKEN}`)).toBe('');
-  });
 
   it('shows its cookies below /v2/customer and nowhere else', async () => {
     const browser = await openBrowser();
@@ -111,24 +164,6 @@ describe('a browser on a page of another site', () => {
     expect(shown).toEqual(['/v2/customer/token']);
   });
 
-  it('has an identity of its own in each group, and loses none of them', async () => {
-    const browser = await openBrowser();
-    const outside = await entityId(browser);
-    const sales = await entityId(browser, ACME_PAGE, ofAcme, group('sales'));
-    const support = await entityId(browser, ACME_PAGE, ofAcme, group('support'));
-    expect(new Set([outside, sales, support]).size).toBe(3);
-    expect(await entityId(browser, ACME_PAGE, ofAcme, group('sales'))).toBe(sales);
-    expect(await entityId(browser, ACME_PAGE, ofAcme, group('support'))).toBe(support);
-    expect(await entityId(browser)).toBe(outside);
-  });
-
-  it('is another customer than any other browser', async () => {
-    const [one, other] = [await openBrowser(), await openBrowser()];
-    const first = await entityId(one);
-    expect(await entityId(other)).not.toBe(first);
-    expect(await entityId(one)).toBe(first);
-  });
-
   it('is a customer of its own to each tenant, and one to all sites of a tenant', async () => {
     const browser = await openBrowser();
     const toAcme = await entityId(browser);
@@ -138,18 +173,6 @@ describe('a browser on a page of another site', () => {
     expect(await entityId(browser)).toBe(toAcme);
     expect(await entityId(browser, RIVAL_PAGE, ofRival)).toBe(toRival);
   });
-
-  it.each(['text/plain', 'application/json'])(
-    'gives a page that no client has registered nothing, sent as %s: no answer, cookie or customer',
-    async (type) => {
-      const browser = await openBrowser();
-      const before = await customers();
-      await expect(browser.ask(EVIL_PAGE, ofAcme, TOKEN, type)).rejects.toThrow('Failed to fetch');
-      await expect(browser.ask(EVIL_PAGE, cookieBody(), group('sales'), type)).rejects.toThrow('Failed to fetch');
-      expect(await browser.cookies()).toEqual([]);
-      expect(await customers()).toBe(before);
-    },
-  );
 
   it('gives a page that no client has registered no customer that the browser already is', async () => {
     const browser = await openBrowser();
@@ -184,36 +207,39 @@ describe('a browser on a page of another site', () => {
     }
     expect({ cookies: await browser.cookies(), customers: await customers() }).toEqual(before);
   });
+});
 
-  it('tells a registered page why it was refused', async () => {
+describe('a browser with partitioned cookies', () => {
+  beforeAll(() => start());
+  afterAll(stop);
+
+  it('is a customer of its own on each site, and sends the cookies of one site to no page of another', async () => {
     const browser = await openBrowser();
-    const refusals: [sent: object | string, status: number, error: object][] = [
-      ['{ "grant_type": ', 400, { error: 'invalid_request', exception_description: 'Invalid message' }],
-      [{}, 400, { oauth_exception: 'invalid_request', error_hint: 'grant_type: required' }],
-      [{ grant_type: 'nobody' }, 400, { oauth_exception: 'unsupported_grant_type' }],
-      [cookieBody({ redirect_uri: EVIL_PAGE }), 400, { error_hint: expect.stringMatching(/^redirect_uri: /) }],
-      [{ padding: 'x'.repeat(17_000) }, 413, { oauth_exception: 'payload_too_large' }],
-    ];
-    for (const [sent, status, error] of refusals) {
-      expect(await browser.ask(ACME_PAGE, sent)).toMatchObject({ status, body: error });
-    }
-    expect(await browser.cookies()).toEqual([]);
+    const onAcme = await entityId(browser);
+    front.seen.length = 0;
+    const onWidget = await entityId(browser, PUBLIC_PAGE, ofWidget);
+    expect(onWidget).not.toBe(onAcme);
+    await expect(browser.ask(EVIL_PAGE, ofAcme)).rejects.toThrow('Failed to fetch');
+    await browser.goTo(`https://auth.example${TOKEN}`);
+    expect(front.seen.map(({ cookie }) => cookie)).toEqual(front.seen.map(() => undefined));
+    expect(await entityId(browser)).toBe(onAcme);
+    expect(await entityId(browser, PUBLIC_PAGE, ofWidget)).toBe(onWidget);
   });
 });
 
 describe('a browser that blocks third-party cookies', () => {
   afterEach(stop);
 
-  it('is a new customer on every visit when the cookies are not partitioned', async () => {
-    await start();
+  it('is a new customer on every visit with COOKIE_PARTITIONED=false', async () => {
+    await start({ COOKIE_PARTITIONED: 'false' });
     const browser = await openBrowser(false);
     const visits = [await entityId(browser), await entityId(browser), await entityId(browser)];
     expect(new Set(visits).size).toBe(3);
     expect(await browser.cookies()).toEqual([]);
   });
 
-  it('is one customer per site with COOKIE_PARTITIONED=true', async () => {
-    await start({ COOKIE_PARTITIONED: 'true' });
+  it('is one customer per site by default', async () => {
+    await start();
     const browser = await openBrowser(false);
     const onAcme = await entityId(browser);
     const onWidget = await entityId(browser, PUBLIC_PAGE, ofWidget);

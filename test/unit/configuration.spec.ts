@@ -76,7 +76,7 @@ describe('contract 7: configuration', () => {
       CUSTOMER_TOKEN_TTL: 28_800,
       COOKIE_PREFIX: '__svc_',
       COOKIE_DOMAIN: 'localhost',
-      COOKIE_PARTITIONED: false,
+      COOKIE_PARTITIONED: true,
       LOG_LEVEL: 'info',
     });
     expect(loadConfiguration({}).HOST).toBeUndefined();
@@ -96,7 +96,7 @@ describe('contract 7: configuration', () => {
     ],
     [{ DATABASE_URL: MYSQL, SIGNING_KEYS_FILE: 'keys.json', MIGRATE_ON_START: 'true' }, { MIGRATE_ON_START: true }],
     [{ MIGRATE_ON_START: 'false' }, { MIGRATE_ON_START: false }],
-    [{ COOKIE_PARTITIONED: 'true' }, { COOKIE_PARTITIONED: true }],
+    [{ COOKIE_PARTITIONED: 'false' }, { COOKIE_PARTITIONED: false }],
   ])('of %j makes %j', (environment, expected) => {
     expect(loadConfiguration(environment as unknown as Record<string, string>)).toMatchObject(expected);
   });

@@ -127,9 +127,9 @@ export class Configuration {
   @Matches(/^[A-Za-z0-9.:[\]-]{1,253}$/, { message: 'must be a host name, or host-only' })
   COOKIE_DOMAIN: string;
 
-  /** Adds `Partitioned` (CHIPS) to the identity cookies. */
+  /** Adds `Partitioned` (CHIPS) to the identity cookies, which browsers that block third-party cookies drop without it. */
   @Flag()
-  COOKIE_PARTITIONED = false;
+  COOKIE_PARTITIONED = true;
 
   /** The least grave lines that are written; audit events are written at every level. */
   @IsIn(['fatal', 'error', 'warn', 'info', 'debug', 'trace'])
