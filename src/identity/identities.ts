@@ -8,7 +8,7 @@ import { networkOf } from '../platform/rate-limit/network.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import type { BrowserCredentials } from './identity-cookies.js';
+import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { dayOf, KnownBrowsers, type Place } from './known-browsers.js';
 
 /** A customer of an organization, as a token is issued for it. */
@@ -42,16 +42,16 @@ export class Identities {
   }
 
   /**
-   * The customer behind a browser's credentials in a place, made if the browser has none there yet. Credentials that
-   * nobody has are as good as none: a new browser with a new secret.
+   * The customer of a browser in a place, made if the browser has none there yet. If the candidates belong to no browser, a
+   * new browser with a new secret is made. The returned secret is that of the browser.
    *
    * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs one INSERT.
    */
-  async ofBrowser(credentials: BrowserCredentials | undefined, place: Place): Promise<Customer & BrowserCredentials> {
-    const browser = credentials && (await this.browsers.recognise(credentials, place));
+  async ofBrowser(candidates: CandidateCredentials | undefined, place: Place): Promise<Customer & BrowserCredentials> {
+    const browser = candidates && (await this.browsers.recognise(candidates, place));
     if (!browser) return this.newBrowser(place);
     const customer = browser.customer ?? (await this.newIdentity(browser.browserId, place));
-    return { ...customer, organizationId: place.organizationId, secret: credentials.secret };
+    return { ...customer, organizationId: place.organizationId, secret: browser.secret };
   }
 
   /** A new customer of a backend, whom no browser owns. */
@@ -81,8 +81,8 @@ export class Identities {
   }
 
   /** The customer that a browser has in a place, where it has one; nobody is made. */
-  async known(credentials: BrowserCredentials | undefined, place: Place): Promise<string | undefined> {
-    const browser = credentials && (await this.browsers.recognise(credentials, place));
+  async known(candidates: CandidateCredentials | undefined, place: Place): Promise<string | undefined> {
+    const browser = candidates && (await this.browsers.recognise(candidates, place));
     return browser?.customer?.entityId;
   }
 

@@ -2,8 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { UUID } from '../platform/uuid.js';
+import { type Cookie, parseCookies, parseJoinedSetCookies } from './cookie-header.js';
 
-/** What a browser shows to be recognised. */
+/** The values of a browser's two identity cookies. */
 export interface BrowserCredentials {
   /** Any entity_id of the browser. */
   entityId: string;
@@ -11,17 +12,26 @@ export interface BrowserCredentials {
   secret: string;
 }
 
+/**
+ * The well-formed ids and secrets of a request, at least one of each. A request may have several, because a browser sends
+ * cookies of one name that were set for different domains, paths or partitions. Any id may belong to any secret.
+ */
+export interface CandidateCredentials {
+  entityIds: string[];
+  secrets: string[];
+}
+
 /** Specification 2.4: two years, counted from the answer. */
 const MAX_AGE = 63_072_000;
 const SECRET = /^[0-9a-f]{64}$/;
+/** Ids, and secrets, of one request that are tried. */
+export const MAX_CANDIDATES = 4;
 
 /** The two identity cookies of specification 2.4. */
 @Injectable()
 export class IdentityCookies {
   private readonly idName: string;
   private readonly secretName: string;
-  private readonly idPattern: RegExp;
-  private readonly secretPattern: RegExp;
   private readonly place: string;
   private readonly flags: string;
 
@@ -31,23 +41,25 @@ export class IdentityCookies {
   ) {
     this.idName = `${COOKIE_PREFIX}cid`;
     this.secretName = `${COOKIE_PREFIX}cst`;
-    this.idPattern = valuesOf(this.idName);
-    this.secretPattern = valuesOf(this.secretName);
     this.place = `; Max-Age=${MAX_AGE}; Path=/v2/customer${COOKIE_DOMAIN === 'host-only' ? '' : `; Domain=${COOKIE_DOMAIN}`}`;
     this.flags = `; HttpOnly; Secure; SameSite=None${COOKIE_PARTITIONED ? '; Partitioned' : ''}`;
   }
 
   /**
-   * The credentials in a `Cookie` header; `undefined` where there is no well-formed pair. Callers that are no browsers
-   * send whole `Set-Cookie` lines back, so a value also ends at a comma. Where a name comes twice, the first id belongs
-   * to the first secret and the second to the second: pairs are never mixed.
+   * The identity cookies in a `Cookie` header; `undefined` without a well-formed id or without a well-formed secret.
+   *
+   * Some programs send whole `Set-Cookie` lines back, joined by commas. A header is read so only if its first cookie is an
+   * identity cookie and the request has no `Origin`, which browsers send with each POST of a page.
+   *
+   * @param header the `Cookie` header
+   * @param origin the `Origin` header
    */
-  read(header: string | undefined): BrowserCredentials | undefined {
+  read(header: string | undefined, origin: string | undefined): CandidateCredentials | undefined {
     if (header === undefined) return undefined;
-    const ids = Array.from(header.matchAll(this.idPattern), ([, value = '']) => value);
-    const secrets = Array.from(header.matchAll(this.secretPattern), ([, value = '']) => value);
-    const pair = ids.findIndex((id, index) => UUID.test(id) && SECRET.test(secrets[index] ?? ''));
-    return pair < 0 ? undefined : { entityId: ids[pair] as string, secret: secrets[pair] as string };
+    const cookies = this.cookiesOf(header, origin);
+    const entityIds = candidatesOf(cookies, this.idName, UUID);
+    const secrets = candidatesOf(cookies, this.secretName, SECRET);
+    return entityIds.length === 0 || secrets.length === 0 ? undefined : { entityIds, secrets };
   }
 
   /** The two `Set-Cookie` lines that make a browser keep its credentials for two more years. */
@@ -56,8 +68,24 @@ export class IdentityCookies {
     const attributes = `${this.place}; Expires=${expires}${this.flags}`;
     return [`${this.idName}=${entityId}${attributes}`, `${this.secretName}=${secret}${attributes}`];
   }
+
+  private cookiesOf(header: string, origin: string | undefined): Cookie[] {
+    const cookies = parseCookies(header);
+    const [first] = cookies;
+    const mayBeJoined = origin === undefined && (first?.name === this.idName || first?.name === this.secretName);
+    return mayBeJoined && header.includes(',') ? parseJoinedSetCookies(header) : cookies;
+  }
 }
 
-function valuesOf(name: string): RegExp {
-  return new RegExp(`(?:^|[;,\\s])${name}="?([^;,\\s"]*)`, 'g');
+/**
+ * The distinct well-formed values of the cookies with a name: the first and the last three if there are more than four.
+ * So a visitor's own cookie is tried however many others come before it, or however many come after it.
+ */
+function candidatesOf(cookies: Cookie[], name: string, pattern: RegExp): string[] {
+  const values = cookies
+    .filter((cookie) => cookie.name === name && pattern.test(cookie.value))
+    .map(({ value }) => value);
+  if (values.length <= 1) return values;
+  const [first, ...others] = new Set(values);
+  return [first as string, ...others.slice(1 - MAX_CANDIDATES)];
 }

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
-import type { BrowserCredentials } from './identity-cookies.js';
+import { type CandidateCredentials, MAX_CANDIDATES } from './identity-cookies.js';
 
 /** Where an identity lives: each organization, and each separated group of it, has its own. */
 export interface Place {
@@ -14,6 +14,8 @@ export interface Place {
 /** A browser that has shown its secret. */
 interface KnownBrowser {
   browserId: string;
+  /** The secret that it has shown. */
+  secret: string;
   /** Its customer in the asked place, where it has one. */
   customer: { entityId: string; generation: number } | undefined;
 }
@@ -37,6 +39,9 @@ const RECOGNISE = `
     ON here.browser_id = shown.browser_id AND here.organization_id = ? AND here.group_id = ?
   WHERE shown.entity_id = ?`;
 
+/** The same for several identities, as many as are tried at most: one text for every number of them. */
+const RECOGNISE_ANY = RECOGNISE.replace(/= \?$/, `IN (${Array(MAX_CANDIDATES).fill('?').join(', ')})`);
+
 /** The day on which browsers are noted as seen, counted from 1970. */
 export const dayOf = (time: number): number => Math.floor(time / DAY);
 
@@ -48,13 +53,28 @@ export class KnownBrowsers {
     private readonly clock: Clock,
   ) {}
 
-  /** The browser that has these credentials; seen today, so that it is not purged as idle. */
-  async recognise({ entityId, secret }: BrowserCredentials, place: Place): Promise<KnownBrowser | undefined> {
-    const parameters = [place.organizationId, place.groupId, entityId];
-    const [row] = await this.database.select<RecognisedRow>(RECOGNISE, parameters);
-    if (!row || !equalInConstantTime(row.secret_hash, sha256(secret))) return undefined;
-    if (!(await this.noteVisit(row))) return undefined;
-    return { browserId: row.browser_id, customer: customerOf(row) };
+  /**
+   * The browser to which one of the ids and one of the secrets belong, by one SELECT: of several such browsers the one that
+   * was made last. It is noted as seen today, so that it is not purged as idle.
+   */
+  async recognise({ entityIds, secrets }: CandidateCredentials, place: Place): Promise<KnownBrowser | undefined> {
+    const rows = await this.rowsOf(entityIds, place);
+    const hashes = secrets.map((secret) => ({ secret, hash: sha256(secret) }));
+    const matches = rows.flatMap((row) =>
+      hashes.filter(({ hash }) => equalInConstantTime(row.secret_hash, hash)).map(({ secret }) => ({ row, secret })),
+    );
+    matches.sort((one, other) => compareIds(other.row.browser_id, one.row.browser_id));
+    for (const { row, secret } of matches) {
+      if (await this.noteVisit(row)) return { browserId: row.browser_id, secret, customer: customerOf(row) };
+    }
+    return undefined;
+  }
+
+  private rowsOf(entityIds: string[], { organizationId, groupId }: Place): Promise<RecognisedRow[]> {
+    const [first] = entityIds;
+    if (entityIds.length === 1) return this.database.select(RECOGNISE, [organizationId, groupId, first as string]);
+    const padding = Array<string>(MAX_CANDIDATES - entityIds.length).fill(first as string);
+    return this.database.select(RECOGNISE_ANY, [organizationId, groupId, ...entityIds, ...padding]);
   }
 
   /** The day's first call keeps a browser from being purged as idle; false when it just was. */
@@ -68,4 +88,9 @@ export class KnownBrowsers {
 
 function customerOf({ entity_id: entityId, generation }: RecognisedRow): KnownBrowser['customer'] {
   return entityId === null ? undefined : { entityId, generation: generation ?? 0 };
+}
+
+/** Browser ids are UUIDv7, whose order as texts is the order in which they were made. */
+function compareIds(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
 }

@@ -8,7 +8,7 @@ export type { AuditEvent } from '../audit/audit-event.js';
 export { type CustomerKeeper, CustomerKeepers } from '../identity/customer-keepers.js';
 export { type Customer, Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
-export { type BrowserCredentials, IdentityCookies } from '../identity/identity-cookies.js';
+export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export type { Place } from '../identity/known-browsers.js';
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { OAuthError } from '../oauth/oauth-error.js';

@@ -1,9 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Database } from '../../src/platform/database/database.js';
-import type { SqlClient } from '../../src/platform/database/sql-client.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { cookieValue, expectNobodyMade, identitiesOf, secretOf } from '../support/identities.js';
@@ -22,6 +19,7 @@ import {
   SHARED_SITE,
 } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { clientOf, statementsOf } from '../support/statements.js';
 
 const NOBODY = '01890000-0000-7000-8000-000000000000';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
@@ -323,15 +321,15 @@ describe('contract 4: what a call costs the database', () => {
       const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 23, 59, 59));
       const first = await visit(place);
       const cookie = cookieHeader(first);
-      expect(await statementsOf(() => visit(place))).toEqual(['INSERT']);
-      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT']);
+      expect(await statementsOf(service, () => visit(place))).toEqual(['INSERT']);
+      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT']);
       clock.mockReturnValue(Date.UTC(2097, 0, 3));
-      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT', 'UPDATE']);
-      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT']);
+      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT', 'UPDATE']);
+      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT']);
       clock.mockReturnValue(Date.UTC(2097, 0, 3, 23, 59, 59, 999));
-      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT']);
+      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT']);
       clock.mockReturnValue(Date.UTC(2097, 0, 2));
-      expect(await statementsOf(() => visit(place, cookie))).toEqual(['SELECT']);
+      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT']);
     },
   );
 
@@ -340,8 +338,8 @@ describe('contract 4: what a call costs the database', () => {
     const cookie = cookieHeader(await visit(A));
     await visit(G1, cookie);
     clock.mockReturnValue(Date.UTC(2097, 0, 4));
-    expect(await statementsOf(() => visit(G1, cookie))).toEqual(['SELECT', 'UPDATE']);
-    expect(await statementsOf(() => visit(A, cookie))).toEqual(['SELECT']);
+    expect(await statementsOf(service, () => visit(G1, cookie))).toEqual(['SELECT', 'UPDATE']);
+    expect(await statementsOf(service, () => visit(A, cookie))).toEqual(['SELECT']);
     const rows = await identitiesOf(service).findBy({ browserId: cookieValue(cookie) });
     expect(rows.map(({ lastSeenDay }) => lastSeenDay !== null).sort()).toEqual([false, true]);
   });
@@ -349,7 +347,7 @@ describe('contract 4: what a call costs the database', () => {
   it('the first call to a further place makes its identity by one INSERT', async () => {
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2));
     const cookie = cookieHeader(await visit(A));
-    expect(await statementsOf(() => visit(G1, cookie))).toEqual(['SELECT', 'INSERT', 'SELECT']);
+    expect(await statementsOf(service, () => visit(G1, cookie))).toEqual(['SELECT', 'INSERT', 'SELECT']);
   });
 
   it.each([
@@ -360,7 +358,7 @@ describe('contract 4: what a call costs the database', () => {
       ['SELECT', 'INSERT'],
     ],
   ])('%s', async (_, cookie, expected) => {
-    expect(await statementsOf(() => visit(A, cookie))).toEqual(expected);
+    expect(await statementsOf(service, () => visit(A, cookie))).toEqual(expected);
   });
 
   it.each<[string, object, Record<string, string>]>([
@@ -370,7 +368,7 @@ describe('contract 4: what a call costs the database', () => {
     ['an unknown organization', { organization_id: NOBODY }, {}],
     ['an unknown grant', { grant_type: 'nothing' }, {}],
   ])('a request refused for %s: nothing', async (_, body, headers) => {
-    expect(await statementsOf(() => service.post(TOKEN, cookieBody(body), headers))).toEqual([]);
+    expect(await statementsOf(service, () => service.post(TOKEN, cookieBody(body), headers))).toEqual([]);
   });
 });
 
@@ -430,29 +428,3 @@ function entityOf({ body }: Answer): string {
 function expectRefused(send: () => Promise<Answer>, ...rule: [string, string?, string?]): Promise<Answer> {
   return expectNobodyMade(service, send, ...rule);
 }
-
-/** What stands between a service and its database's driver. */
-function clientOf({ application }: TestService): SqlClient {
-  return Reflect.get(application.get(Database), 'client');
-}
-
-/** The kinds of the statements that a request makes the service send, by whichever way to the database. */
-async function statementsOf(send: () => Promise<unknown>): Promise<string[]> {
-  const database = service.application.get(Database);
-  const client = clientOf(service);
-  const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'change')];
-  const logger = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
-  const before = database.statements;
-  await send();
-  const calls = spies.flatMap(({ mock }) =>
-    mock.calls.map(([sql], index) => ({ sql, order: mock.invocationCallOrder[index] ?? 0 })),
-  );
-  const texts = calls.sort((one, other) => one.order - other.order).map(({ sql }) => sql);
-  expect(database.statements - before).toBe(texts.length);
-  texts.push(...logger.mock.calls.map(([sql]) => sql));
-  for (const spy of [...spies, logger]) spy.mockRestore();
-  return texts.filter((sql) => !IN_THE_BACKGROUND.test(sql)).map((sql) => sql.trim().split(/\s/)[0] as string);
-}
-
-/** By which the service looks every two seconds whether the registry has changed. */
-const IN_THE_BACKGROUND = /registry_revision/;

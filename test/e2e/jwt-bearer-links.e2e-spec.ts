@@ -144,6 +144,10 @@ describe('a browser that is linked', () => {
       },
     ],
     [
+      'a pair inside the value of another cookie',
+      async () => ({ cookie: `theme=dark ${(await newBrowser()).headers.cookie.replace('; ', ' ')}` }),
+    ],
+    [
       'a customer of another organization',
       async () => {
         const browser = new TestBrowser(service);

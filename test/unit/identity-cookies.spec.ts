@@ -4,27 +4,50 @@ import { IdentityCookies } from '../../src/identity/identity-cookies.js';
 import { Clock } from '../../src/platform/clock.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { randomSecret } from '../../src/platform/secret.js';
-import { UUID, uuidv7 } from '../../src/platform/uuid.js';
+import { uuidv7 } from '../../src/platform/uuid.js';
 
-const SECRET = /^[0-9a-f]{64}$/;
+const ORIGIN = 'https://acme.example';
 const cookies = cookiesWith();
 const { entityId: ID, secret: CST } = credentials();
 const other = credentials();
-const pair = `__svc_cid=${ID}; __svc_cst=${CST}`;
+const pair = pairOf({ entityId: ID, secret: CST });
+const otherPair = pairOf(other);
+const OWN = { entityIds: [ID], secrets: [CST] };
+
+/** RFC 6265 section 4.1.1: `token` without `=`, and `cookie-octet`. */
+const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}$/).filter((name) => !/^__svc_c(id|st)$/.test(name));
+const uuid = fc.uuid();
+const hex = fc.stringMatching(/^[0-9a-f]{64}$/);
+const octets = fc.stringMatching(/^[!#-+\--:<-[\]-~]{0,40}$/);
+
+/** Text that a header parser could mistake for an identity cookie. */
+const bait = fc
+  .tuple(fc.constantFrom(' ', '\t', ',', ', ', '"', '" ', '=', '', "'"), fc.constantFrom('cid', 'cst'))
+  .map(([separator, name]) => `${separator}__svc_${name}=${name === 'cid' ? other.entityId : other.secret}`);
+
+/** Any cookie but an identity cookie, with text in its value that looks like one. */
+const baited = fc
+  .tuple(token, octets, fc.array(bait, { minLength: 1, maxLength: 3 }), octets)
+  .map(([name, before, baits, after]) => `${name}=x${before}${baits.join('')}${after}`);
 
 describe('reading the identity cookies', () => {
   it.each([
     ['as browsers send them', pair],
     ['in the other order', `__svc_cst=${CST}; __svc_cid=${ID}`],
     ['without spaces', pair.replaceAll(' ', '')],
+    ['with tabs', pair.replaceAll(' ', '\t')],
+    ['with blanks around names and values', ` __svc_cid\t= ${ID} ; __svc_cst = ${CST}\t`],
     ['among others', `a=b; ${pair}; c=d`],
     ['in quotes', `__svc_cid="${ID}"; __svc_cst="${CST}"`],
+    ['among pieces without a name or without =', `; =; =x; __svc_cid; ${pair}; ;`],
+    ['twice, with the same values', `${pair}; ${pair}`],
     ['beside names that end like theirs', `x__svc_cid=${other.entityId}; ${pair}; x__svc_cst=${other.secret}`],
     ['beside names that begin like theirs', `__svc_cid2=${other.entityId}; ${pair}; __svc_cst2=${other.secret}`],
     ['after a malformed pair', `__svc_cid=x; __svc_cst=y; ${pair}`],
     ['after an empty pair', `__svc_cid=; __svc_cst=; ${pair}`],
   ])('finds them %s', (_, header) => {
-    expect(cookies.read(header)).toEqual({ entityId: ID, secret: CST });
+    expect(cookies.read(header, ORIGIN)).toEqual(OWN);
+    expect(cookies.read(header, undefined)).toEqual(OWN);
   });
 
   it.each([
@@ -44,67 +67,210 @@ describe('reading the identity cookies', () => {
     ['signed cookies', `__svc_cid=s:${ID}; __svc_cst=s:${CST}`],
     ['names in upper case', pair.toUpperCase()],
     ['bytes outside ASCII', `__svc_cid=ÿ${ID}; __svc_cst=${CST}`],
+    ['a no-break space before a name', `\u00a0__svc_cid=${ID}; __svc_cst=${CST}`],
     ['a zero byte at the end', `__svc_cid=${ID}\0; __svc_cst=${CST}`],
-    ['spaces around the equals sign', `__svc_cid = ${ID}; __svc_cst = ${CST}`],
+    ['one quote before the value', `__svc_cid="${ID}; __svc_cst="${CST}`],
+    ['two quotes around the value', `__svc_cid=""${ID}""; __svc_cst=""${CST}""`],
+    ['text after the value', `__svc_cid=${ID} x; __svc_cst=${CST} x`],
     ['4 KB of digits', `__svc_cid=${ID}; __svc_cst=${'0'.repeat(4096)}`],
     ['names that end like theirs', `a__svc_cid=${ID}; a__svc_cst=${CST}`],
   ])('finds none in %s', (_, header) => {
-    expect(cookies.read(header)).toBeUndefined();
+    expect(cookies.read(header, ORIGIN)).toBeUndefined();
+    expect(cookies.read(header, undefined)).toBeUndefined();
   });
 
-  it.each([
-    ['pair by pair', `${pair}; __svc_cid=${other.entityId}; __svc_cst=${other.secret}`],
-    ['ids first', `__svc_cid=${ID}; __svc_cid=${other.entityId}; __svc_cst=${CST}; __svc_cst=${other.secret}`],
-  ])('takes the first id with the first secret where both come twice, %s', (_, header) => {
-    expect(cookies.read(header)).toEqual({ entityId: ID, secret: CST });
-  });
-
-  it('does not lend the secret of one pair to the id of another whose own is malformed', () => {
-    const header = `__svc_cid=${ID}; __svc_cst=x; __svc_cid=y; __svc_cst=${other.secret}`;
-    expect(cookies.read(header)).toBeUndefined();
-  });
-
-  it('never throws, and finds nothing malformed, whatever the header', () => {
-    const pieces = fc.constantFrom('__svc_cid=', '__svc_cst=', ID, CST, ';', ',', ' ', '"', '=', '\0', 'ÿ', '__svc_');
-    const header = fc.array(fc.oneof(pieces, fc.string({ unit: 'binary' }))).map((parts) => parts.join(''));
+  it('finds every pair of a header that follows the grammar of RFC 6265, in its order', () => {
+    const stranger = fc.tuple(token, octets, fc.boolean()).map(([name, value, quoted]) => ({
+      text: `${name}=${quoted ? `"${value}"` : value}`,
+      id: undefined,
+      secret: undefined,
+    }));
+    const own = fc.tuple(fc.oneof(uuid, hex), fc.boolean()).map(([value, quoted]) => ({
+      text: `__svc_${value.length === 36 ? 'cid' : 'cst'}=${quoted ? `"${value}"` : value}`,
+      id: value.length === 36 ? value : undefined,
+      secret: value.length === 36 ? undefined : value,
+    }));
     fc.assert(
-      fc.property(header, (text) => {
-        const found = cookies.read(text);
-        if (!found) return;
-        expect(found.entityId).toMatch(UUID);
-        expect(found.secret).toMatch(SECRET);
+      fc.property(
+        fc.array(stranger),
+        fc.array(own, { maxLength: 4 }),
+        fc.infiniteStream(fc.nat(6)),
+        (some, owned, at) => {
+          const all: { text: string; id: string | undefined; secret: string | undefined }[] = [...some];
+          for (const cookie of owned) all.splice(Number(at.next().value) % (all.length + 1), 0, cookie);
+          const entityIds = all.flatMap(({ id }) => id ?? []);
+          const secrets = all.flatMap(({ secret }) => secret ?? []);
+          const expected = entityIds.length > 0 && secrets.length > 0 ? { entityIds, secrets } : undefined;
+          expect(cookies.read(all.map(({ text }) => text).join('; '), ORIGIN)).toEqual(expected);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('finds no identity cookie inside the value of another cookie', () => {
+    fc.assert(
+      fc.property(fc.array(baited, { minLength: 1 }), fc.array(baited), fc.boolean(), (before, after, isOwn) => {
+        const header = [...before, ...(isOwn ? [pair] : []), ...after].join('; ');
+        expect(cookies.read(header, ORIGIN)).toEqual(isOwn ? OWN : undefined);
+        expect(cookies.read(header, undefined)).toEqual(isOwn ? OWN : undefined);
       }),
       { numRuns: 2_000 },
     );
   });
 
-  it('takes time that grows with the header, not with its square', () => {
-    const header = `${'__svc_cid='.repeat(800)}${' __svc_cst="'.repeat(600)}`;
-    const start = performance.now();
-    cookies.read(header);
-    expect(performance.now() - start).toBeLessThan(250);
+  it('finds what an independent regular expression finds, and never throws, in any text', () => {
+    const whole = (name: string, value: string) =>
+      new RegExp(`(?<![^;])[ \\t]*${name}[ \\t]*=[ \\t]*(?:"(${value})"|(${value}))[ \\t]*(?![^;])`, 'g');
+    const [ids, secrets] = [
+      whole('__svc_cid', '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'),
+      whole('__svc_cst', '[0-9a-f]{64}'),
+    ];
+    const valuesOf = (text: string, pattern: RegExp) => {
+      const distinct = [...new Set(Array.from(text.matchAll(pattern), ([, quoted, plain]) => quoted ?? plain))];
+      return distinct.length > 4 ? [distinct[0], ...distinct.slice(-3)] : distinct;
+    };
+    const random = fc.tuple(uuid, hex).map(([entityId, secret]) => pairOf({ entityId, secret }));
+    const pieces = fc.constantFrom(
+      '__svc_cid=',
+      '__svc_cst=',
+      ID,
+      CST,
+      ';',
+      ';',
+      '; ',
+      ',',
+      ' ',
+      '\t',
+      '"',
+      '=',
+      '\0',
+      'ÿ',
+    );
+    const text = fc
+      .array(fc.oneof(pieces, pieces, random, fc.string({ unit: 'binary' })))
+      .map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(text, (header) => {
+        const [entityIds, found] = [valuesOf(header, ids), valuesOf(header, secrets)];
+        const expected = entityIds.length > 0 && found.length > 0 ? { entityIds, secrets: found } : undefined;
+        expect(cookies.read(header, ORIGIN)).toEqual(expected);
+        expect(() => cookies.read(header, undefined)).not.toThrow();
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it.each([
+    ['names', '__svc_cid='],
+    ['quotes', '__svc_cst="'],
+    ['cookies of a few letters', 'a=b;'],
+    ['semicolons', ';'],
+    ['commas', ','],
+    ['spaces', ' '],
+    ['tabs before semicolons', '\t\t\t\t;'],
+    ['equals signs', '='],
+    ['pairs', `${pair};`],
+  ])('takes time that grows with the header, not with its square: %s', (_, text) => {
+    const many = text.repeat(200_000 / text.length);
+    for (const header of [many, `__svc_cid=${many}`, `__svc_cid=${many}x`]) {
+      for (const origin of [ORIGIN, undefined]) {
+        const start = performance.now();
+        cookies.read(header, origin);
+        expect(performance.now() - start).toBeLessThan(1_000);
+      }
+    }
+  });
+});
+
+describe('of several identity cookies', () => {
+  it('the distinct well-formed ones are tried, in their order', () => {
+    const header = `${otherPair}; __svc_cid=x; ${pair}; __svc_cst=y; ${otherPair}; __svc_cid=${ID}`;
+    expect(cookies.read(header, ORIGIN)).toEqual({ entityIds: [other.entityId, ID], secrets: [other.secret, CST] });
+  });
+
+  it.each([
+    ['an id alone', `__svc_cid=${other.entityId}`, { entityIds: [other.entityId, ID], secrets: [CST] }],
+    ['a secret alone', `__svc_cst=${other.secret}`, { entityIds: [ID], secrets: [other.secret, CST] }],
+  ])('half a pair before a whole one (%s) takes nothing from it', (_, half, expected) => {
+    expect(cookies.read(`${half}; ${pair}`, ORIGIN)).toEqual(expected);
+  });
+
+  it('at most four ids and four secrets are tried: the first, and the last three', () => {
+    const all = Array.from({ length: 100 }, credentials);
+    const [entityIds, secrets] = [all.map(({ entityId }) => entityId), all.map(({ secret }) => secret)];
+    const tried = (values: string[]) => [values[0], ...values.slice(-3)];
+    expect(cookies.read(all.map(pairOf).join('; '), ORIGIN)).toEqual({
+      entityIds: tried(entityIds),
+      secrets: tried(secrets),
+    });
+  });
+
+  it.each([0, 1, 2, 4, 5, 50])(
+    'the own one is tried with %i other pairs before it, and with as many after it',
+    (count) => {
+      const others = Array.from({ length: count }, () => pairOf(credentials()));
+      for (const header of [
+        [...others, pair],
+        [pair, ...others],
+      ]) {
+        const found = cookies.read(header.join('; '), ORIGIN);
+        expect(found?.entityIds).toContain(ID);
+        expect(found?.secrets).toContain(CST);
+      }
+    },
+  );
+
+  it('malformed ones are not counted', () => {
+    const junk = `__svc_cid=x; __svc_cst=y; __svc_cid=${ID}0; __svc_cst=${CST}0; `;
+    expect(cookies.read(`${junk.repeat(50)}${pair}; ${junk.repeat(50)}`, ORIGIN)).toEqual(OWN);
+  });
+});
+
+describe('a header that a program made of Set-Cookie lines', () => {
+  const lines = cookies.write({ entityId: ID, secret: CST });
+
+  it.each([
+    ['whole lines joined by a comma', lines.join(', ')],
+    ['whole lines in the other order', [...lines].reverse().join(',')],
+    ['pairs joined by a comma', pair.replace(';', ',')],
+    ['whole lines and one of another program', [...lines, 'route=1; Path=/'].join(', ')],
+  ])('is read without an Origin: %s', (_, header) => {
+    expect(cookies.read(header, undefined)).toEqual(OWN);
+    expect(cookies.read(header, ORIGIN)).toBeUndefined();
+    expect(cookies.read(header, '')).toBeUndefined();
+  });
+
+  it('is read with and without an Origin if the lines are joined by semicolons', () => {
+    for (const origin of [ORIGIN, undefined]) expect(cookies.read(lines.join('; '), origin)).toEqual(OWN);
+  });
+
+  it.each([
+    ['another cookie comes first', `a=b; ${lines.join(', ')}`],
+    ['the pair is in the value of another cookie', `a=b, ${lines.join(', ')}`],
+    ['a cookie whose name begins like theirs comes first', `__svc_cid2=b, ${lines.join(', ')}`],
+  ])('is not read if %s', (_, header) => {
+    expect(cookies.read(header, undefined)).toBeUndefined();
   });
 });
 
 describe('writing the identity cookies', () => {
   it('sets what is read again, whatever stands around it', () => {
-    const strange = fc.stringMatching(/^[!#-+\--:<-~]{0,20}$/).filter((text) => !text.includes('__svc_'));
-    const junk = fc.array(strange, { maxLength: 3 });
-    const separator = fc.constantFrom('; ', ';', ', ', ',', '  ');
+    const stranger = fc.tuple(token, octets).map(([name, value]) => `${name}=${value}`);
+    const strangers = fc.array(stranger, { maxLength: 3 });
     fc.assert(
       fc.property(
-        junk,
-        junk,
-        junk,
-        separator,
+        strangers,
+        strangers,
+        strangers,
         fc.boolean(),
         fc.boolean(),
-        (before, between, after, by, whole, swap) => {
+        (before, between, after, whole, swap) => {
           const shown = credentials();
           const lines: string[] = cookies.write(shown).map((line) => (whole ? line : (line.split(';')[0] as string)));
           if (swap) lines.reverse();
-          const header = [...before, lines[0], ...between, lines[1], ...after].join(by);
-          expect(cookies.read(header)).toEqual(shown);
+          const header = [...before, lines[0], ...between, lines[1], ...after].join('; ');
+          expect(cookies.read(header, ORIGIN)).toEqual({ entityIds: [shown.entityId], secrets: [shown.secret] });
         },
       ),
     );
@@ -119,8 +285,8 @@ describe('writing the identity cookies', () => {
     const [cid, cst] = prefixed.write({ entityId: ID, secret: CST });
     expect(cid).toMatch(new RegExp(`^${prefix}cid=${ID};`));
     expect(cst).toMatch(new RegExp(`^${prefix}cst=${CST};`));
-    expect(prefixed.read(`${cid}; ${cst}`)).toEqual({ entityId: ID, secret: CST });
-    expect(prefixed.read(`other_cid=${ID}; other_cst=${CST}`)).toBeUndefined();
+    expect(prefixed.read(`${cid}; ${cst}`, ORIGIN)).toEqual(OWN);
+    expect(prefixed.read(`other_cid=${ID}; other_cst=${CST}`, ORIGIN)).toBeUndefined();
   });
 });
 
@@ -130,4 +296,8 @@ function cookiesWith(environment: Record<string, string> = {}): IdentityCookies 
 
 function credentials() {
   return { entityId: uuidv7(Date.now()), secret: randomSecret('hex') };
+}
+
+function pairOf({ entityId, secret }: { entityId: string; secret: string }): string {
+  return `__svc_cid=${entityId}; __svc_cst=${secret}`;
 }

@@ -32,7 +32,8 @@ export class LottoGrant implements Grant<LottoBody> {
     if (!body.ticket.endsWith(draw.winning_ending)) throw OAuthError.invalidGrant('not a winning ticket');
     await this.redeem(client.clientId, body.ticket); // first: who is refused becomes no customer
     const organizationId = body.organization_id;
-    const customer = await this.identities.ofBrowser(this.cookies.read(browser.cookies), { organizationId, groupId });
+    const candidates = this.cookies.read(browser.cookies, browser.origin);
+    const customer = await this.identities.ofBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.write(customer)) browser.setCookie(line);
     const { entityId, generation } = customer;
     return { entityId, organizationId, generation, response: { prize: draw.prize } };

@@ -15,7 +15,8 @@ export class CookieGrant implements Grant<CookieBody> {
 
   async grant({ body, groupId, browser }: GrantRequest<CookieBody>): Promise<Granted> {
     const organizationId = body.organization_id;
-    const customer = await this.identities.ofBrowser(this.cookies.read(browser.cookies), { organizationId, groupId });
+    const candidates = this.cookies.read(browser.cookies, browser.origin);
+    const customer = await this.identities.ofBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.write(customer)) browser.setCookie(line);
     const { entityId, generation } = customer;
     return { entityId, organizationId, generation };

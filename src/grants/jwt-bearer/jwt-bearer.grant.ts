@@ -49,8 +49,8 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     return { ...customer, attempt };
   }
 
-  private shownBy({ cookies }: Browser, organizationId: string): Promise<string | undefined> {
-    return this.identities.known(this.cookies.read(cookies), { organizationId, groupId: '' });
+  private shownBy({ cookies, origin }: Browser, organizationId: string): Promise<string | undefined> {
+    return this.identities.known(this.cookies.read(cookies, origin), { organizationId, groupId: '' });
   }
 }
 

@@ -1,0 +1,225 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { randomSecret } from '../../src/platform/secret.js';
+import { uuidv7 } from '../../src/platform/uuid.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { cookieValue, identitiesOf, secretOf } from '../support/identities.js';
+import { manage } from '../support/management.js';
+import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { statementsOf, statementTextsOf } from '../support/statements.js';
+
+const OPERATOR = 'operator-token-of-these-tests';
+const FROM_PAGE = { origin: ACME_ORIGIN };
+const DAY = 86_400;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: testRegistry(), environment: { ADMIN_TOKEN: OPERATOR } });
+});
+afterAll(() => service?.stop());
+afterEach(() => vi.restoreAllMocks());
+
+/** The customer of the visitor, and the customer of an attacker who plants cookies in the visitor's browser. */
+let own: Answer;
+let planted: Answer;
+beforeEach(async () => {
+  own = await visit();
+  service.clock.move(1);
+  planted = await visit();
+});
+
+describe('an identity cookie inside the value of another cookie', () => {
+  const hidden: [string, (pair: string) => string][] = [
+    ['after a space', (pair) => `theme=dark ${pair.replace('; ', ' ')}`],
+    ['after a tab', (pair) => `theme=dark\t${pair.replace('; ', '\t')}`],
+    ['after a comma', (pair) => `theme=dark,${pair.replace('; ', ',')}`],
+    ['after a comma and a space', (pair) => `theme=dark, ${pair.replace('; ', ', ')}`],
+    ['in quotes', (pair) => `theme="dark ${pair.replace('; ', ' ')} "`],
+    ['after an equals sign', (pair) => pair.replaceAll('__svc_', 'theme=__svc_')],
+    ['in the values of two cookies', (pair) => pair.replaceAll('__svc_', 'theme= __svc_')],
+    ['as whole Set-Cookie lines', () => `theme=dark, ${planted.cookies.join(', ')}`],
+  ];
+
+  it.each(hidden)('is not found: %s', async (_, hide) => {
+    for (const headers of [FROM_PAGE, {}]) {
+      const answer = await visit(hide(cookieHeader(planted)), headers);
+      expect(answer.status).toBe(200);
+      expect(answer.body.entity_id).not.toBe(planted.body.entity_id);
+      expect(secretOf(answer)).not.toBe(secretOf(planted));
+    }
+  });
+
+  it.each(hidden)('costs the visitor nothing: %s', async (_, hide) => {
+    const value = hide(cookieHeader(planted));
+    for (const headers of [FROM_PAGE, {}]) expectOwn(await visit(`${value}; ${cookieHeader(own)}`, headers));
+    expectOwn(await visit(`${cookieHeader(own)}; ${value}`, FROM_PAGE));
+  });
+
+  it('is not found after the visitor’s own cookies in a request of a page, joined by commas', async () => {
+    expectOwn(await visit(`${cookieHeader(own)}; theme=dark, ${planted.cookies.join(', ')}`, FROM_PAGE));
+    const answer = await visit([...own.cookies, ...planted.cookies].join(', '), FROM_PAGE);
+    expect([own.body.entity_id, planted.body.entity_id]).not.toContain(answer.body.entity_id);
+  });
+});
+
+describe('a request with several identity cookies', () => {
+  it.each<[string, () => string[]]>([
+    ['an id of another customer', () => [`__svc_cid=${planted.body.entity_id}`]],
+    ['a secret of another customer', () => [`__svc_cst=${secretOf(planted)}`]],
+    ['an id that does not exist', () => [junkId()]],
+    ['a secret that does not exist', () => [junkSecret()]],
+    ['three ids and a secret', () => [...times(3, junkId), junkSecret()]],
+    ['a malformed pair', () => ['__svc_cid=x; __svc_cst=y']],
+    ['four junk pairs', () => times(4, junkPair)],
+    ['fifty junk pairs', () => times(50, junkPair)],
+    ['fifty malformed pairs', () => times(50, () => '__svc_cid=x; __svc_cst=y')],
+    ['fifty ids with one secret', () => [...times(50, junkId), junkSecret()]],
+  ])('keeps the visitor’s identity if they come before or after the own pair: %s', async (_, others) => {
+    const rows = await identitiesOf(service).count();
+    expectOwn(await visit([...others(), cookieHeader(own)].join('; '), FROM_PAGE));
+    expectOwn(await visit([cookieHeader(own), ...others()].join('; '), FROM_PAGE));
+    expect(await identitiesOf(service).count()).toBe(rows);
+  });
+
+  it('keeps the visitor’s identity if the own id and the own secret stand apart among others', async () => {
+    const [id = '', secret = ''] = cookieHeader(own).split('; ');
+    expectOwn(await visit([junkPair(), secret, junkPair(), id, junkPair()].join('; '), FROM_PAGE));
+    expectOwn(await visit([secret, junkPair(), junkPair(), id].join('; '), FROM_PAGE));
+  });
+
+  it('never recognises a customer by an id and a secret of different browsers', async () => {
+    const third = await visit();
+    const ids = [planted, third].map(({ body }) => `__svc_cid=${body.entity_id}`);
+    const answer = await visit([...ids, `__svc_cst=${secretOf(own)}`, junkSecret()].join('; '));
+    const known = [own, planted, third];
+    expect(known.map(({ body }) => body.entity_id)).not.toContain(answer.body.entity_id);
+    expect(known.map(secretOf)).not.toContain(secretOf(answer));
+  });
+
+  it('is of the browser that was made last if several pairs are valid, whatever their order', async () => {
+    const later = planted; // made after the own one
+    const [first, last] = [cookieHeader(own), cookieHeader(later)];
+    for (const cookie of [`${first}; ${last}`, `${last}; ${first}`, `${last}; ${junkPair()}; ${first}`]) {
+      const answer = await visit(cookie, FROM_PAGE);
+      expect(answer.body.entity_id).toBe(later.body.entity_id);
+      expect(answer.cookies.map(cookieValue)).toEqual(later.cookies.map(cookieValue));
+    }
+    expectOwn(await visit(first));
+  });
+
+  it('takes the age of the browser, not of the id that its cookie has', async () => {
+    const group = await service.post(`/v2/customer/${ACME}/late/token`, cookieBody(), { cookie: cookieHeader(own) });
+    expect(group.body.entity_id > planted.body.entity_id).toBe(true);
+    const answer = await visit(`${cookieHeader(group)}; ${cookieHeader(planted)}`);
+    expect(answer.body.entity_id).toBe(planted.body.entity_id);
+  });
+
+  it('makes the identity of a further organization for the browser that was made last alone', async () => {
+    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: RIVAL });
+    const headers = { origin: PUBLIC_ORIGIN, cookie: `${cookieHeader(planted)}; ${cookieHeader(own)}` };
+    const answer = await service.post(TOKEN, body, headers);
+    const row = await identitiesOf(service).findOneByOrFail({ entityId: answer.body.entity_id });
+    expect(row).toMatchObject({ browserId: planted.body.entity_id, organizationId: RIVAL });
+    expect(secretOf(answer)).toBe(secretOf(planted));
+  });
+
+  it('goes on working for the other customers of a pair whose customer was erased', async () => {
+    const group = `/v2/customer/${ACME}/kept/token`;
+    const kept = await service.post(group, cookieBody(), { cookie: cookieHeader(own) });
+    await manage(service, 'DELETE', `/admin/identities/${own.body.entity_id}`, { authorization: `Bearer ${OPERATOR}` });
+    for (const cookie of [cookieHeader(own), `${junkPair()}; ${cookieHeader(own)}`]) {
+      const answer = await service.post(group, cookieBody(), { cookie });
+      expect(answer.body.entity_id).toBe(kept.body.entity_id);
+      expect(secretOf(answer)).toBe(secretOf(own));
+    }
+    const [id] = cookieHeader(own).split('; ');
+    const stray = `${id}; ${cookieHeader(planted)}`;
+    expect((await visit(stray)).body.entity_id).toBe(planted.body.entity_id);
+  });
+});
+
+describe('the statements of a request with identity cookies', () => {
+  it('are one SELECT for a returning customer with one pair, also if it is sent twice', async () => {
+    const pair = cookieHeader(own);
+    const [one, ...more] = await statementTextsOf(service, () => visit(pair));
+    expect(more).toEqual([]);
+    expect(one).toMatch(/^SELECT .* WHERE shown\.entity_id = \?$/s);
+    expect(await statementTextsOf(service, () => visit(`${pair}; ${pair}`))).toEqual([one]);
+    expect(await statementTextsOf(service, () => visit(`${pair}; ${junkSecret()}`))).toEqual([one]);
+  });
+
+  it.each([1, 2, 3, 4, 50])('are one SELECT of one text with %i other pairs', async (count) => {
+    const junk = times(count, junkPair).join('; ');
+    for (const cookie of [`${junk}; ${cookieHeader(own)}`, `${cookieHeader(own)}; ${junk}`]) {
+      const texts = await statementTextsOf(service, async () => expectOwn(await visit(cookie)));
+      expect(texts).toEqual([expect.stringMatching(/^SELECT .* WHERE shown\.entity_id IN \(\?, \?, \?, \?\)$/s)]);
+    }
+  });
+
+  it('are one SELECT and one INSERT if no pair is valid', async () => {
+    expect(await statementsOf(service, () => visit(times(50, junkPair).join('; ')))).toEqual(['SELECT', 'INSERT']);
+  });
+
+  it('note the day once, of the browser that counts', async () => {
+    const both = `${cookieHeader(planted)}; ${cookieHeader(own)}`;
+    const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.now() + DAY * 1000);
+    expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT', 'UPDATE']);
+    expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT']);
+    clock.mockRestore();
+    const dayOf = async ({ body }: Answer) =>
+      (await identitiesOf(service).findOneByOrFail({ entityId: body.entity_id })).lastSeenDay as number;
+    expect(await dayOf(planted)).toBe((await dayOf(own)) + 1);
+  });
+});
+
+describe('a change of COOKIE_PARTITIONED', () => {
+  it('keeps the customers whose browsers send the cookies of before beside the new ones', async () => {
+    const { database } = service;
+    const before = await startTestService({
+      registry: testRegistry(),
+      database,
+      environment: { COOKIE_PARTITIONED: 'false' },
+    });
+    try {
+      const browser = new TestBrowser(before);
+      const toAcme = await browser.visit();
+      const unpartitioned = browser.cookie as string;
+      const ofRival = cookieBody({ client_id: PUBLIC_SITE, organization_id: RIVAL });
+      const toRival = await service.post(TOKEN, ofRival, { cookie: unpartitioned });
+      const both = `${unpartitioned}; ${cookieHeader(toRival)}`;
+      expect((await visit(both)).body.entity_id).toBe(toAcme.body.entity_id);
+      const again = await service.post(TOKEN, ofRival, { cookie: both });
+      expect(again.body.entity_id).toBe(toRival.body.entity_id);
+      expect(again.cookies.every((line) => line.endsWith('; Partitioned'))).toBe(true);
+      expect(toAcme.cookies.some((line) => line.includes('Partitioned'))).toBe(false);
+    } finally {
+      await before.stop();
+    }
+  });
+});
+
+function visit(cookie?: string, headers: Record<string, string> = {}): Promise<Answer> {
+  return service.post(TOKEN, cookieBody(), { ...headers, ...(cookie !== undefined && { cookie }) });
+}
+
+function expectOwn(answer: Answer): void {
+  expect({ status: answer.status, id: answer.body.entity_id }).toEqual({ status: 200, id: own.body.entity_id });
+  expect(answer.cookies.map(cookieValue)).toEqual(own.cookies.map(cookieValue));
+}
+
+/** A well-formed pair of no browser. */
+function junkPair(): string {
+  return `${junkId()}; ${junkSecret()}`;
+}
+
+function junkId(): string {
+  return `__svc_cid=${uuidv7(Date.now())}`;
+}
+
+function junkSecret(): string {
+  return `__svc_cst=${randomSecret('hex')}`;
+}
+
+function times<Value>(count: number, make: () => Value): Value[] {
+  return Array.from({ length: count }, make);
+}

@@ -1,0 +1,36 @@
+import { DataSource } from 'typeorm';
+import { expect, vi } from 'vitest';
+import { Database } from '../../src/platform/database/database.js';
+import type { SqlClient } from '../../src/platform/database/sql-client.js';
+import type { TestService } from './service.js';
+
+/** The client between a service and its database's driver. */
+export function clientOf({ application }: TestService): SqlClient {
+  return Reflect.get(application.get(Database), 'client');
+}
+
+/** The statements that a request makes the service send, by any way to the database. */
+export async function statementTextsOf(service: TestService, send: () => Promise<unknown>): Promise<string[]> {
+  const database = service.application.get(Database);
+  const client = clientOf(service);
+  const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'change')];
+  const logger = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
+  const before = database.statements;
+  await send();
+  const calls = spies.flatMap(({ mock }) =>
+    mock.calls.map(([sql], index) => ({ sql, order: mock.invocationCallOrder[index] ?? 0 })),
+  );
+  const texts = calls.sort((one, other) => one.order - other.order).map(({ sql }) => sql);
+  expect(database.statements - before).toBe(texts.length);
+  texts.push(...logger.mock.calls.map(([sql]) => sql));
+  for (const spy of [...spies, logger]) spy.mockRestore();
+  return texts.filter((sql) => !IN_THE_BACKGROUND.test(sql)).map((sql) => sql.trim());
+}
+
+/** The kinds of those statements: SELECT, INSERT, UPDATE. */
+export async function statementsOf(service: TestService, send: () => Promise<unknown>): Promise<string[]> {
+  return (await statementTextsOf(service, send)).map((sql) => sql.split(/\s/)[0] as string);
+}
+
+/** The statement by which the service looks every two seconds whether the registry has changed. */
+const IN_THE_BACKGROUND = /registry_revision/;
