@@ -72,7 +72,7 @@ describe('a request with several identity cookies', () => {
     ['a malformed pair', () => ['__svc_cid=x; __svc_cst=y']],
     ['four junk pairs', () => times(4, junkPair)],
     ['fifty junk pairs', () => times(50, junkPair)],
-    ['fifty malformed pairs', () => times(50, () => '__svc_cid=x; __svc_cst=y')],
+    ['fifty malformed pairs', () => times(50, (n) => `__svc_cid=x${n}; __svc_cst=${n}y`)],
     ['fifty ids with one secret', () => [...times(50, junkId), junkSecret()]],
   ])('keeps the visitor’s identity if they come before or after the own pair: %s', async (_, others) => {
     const rows = await identitiesOf(service).count();
@@ -85,6 +85,11 @@ describe('a request with several identity cookies', () => {
     const [id = '', secret = ''] = cookieHeader(own).split('; ');
     expectOwn(await visit([junkPair(), secret, junkPair(), id, junkPair()].join('; '), FROM_PAGE));
     expectOwn(await visit([secret, junkPair(), junkPair(), id].join('; '), FROM_PAGE));
+  });
+
+  it('keeps the visitor’s identity if malformed cookies come before and after the own pair', async () => {
+    const malformed = (text: string) => times(5, (n) => `__svc_cid=${text}${n}; __svc_cst=${text}${n}`);
+    expectOwn(await visit([...malformed('x'), cookieHeader(own), ...malformed('y')].join('; '), FROM_PAGE));
   });
 
   it('never recognises a customer by an id and a secret of different browsers', async () => {
@@ -220,6 +225,6 @@ function junkSecret(): string {
   return `__svc_cst=${randomSecret('hex')}`;
 }
 
-function times<Value>(count: number, make: () => Value): Value[] {
-  return Array.from({ length: count }, make);
+function times<Value>(count: number, make: (index: number) => Value): Value[] {
+  return Array.from({ length: count }, (_, index) => make(index));
 }

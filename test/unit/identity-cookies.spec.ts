@@ -172,12 +172,12 @@ describe('reading the identity cookies', () => {
     ['equals signs', '='],
     ['pairs', `${pair};`],
   ])('takes time that grows with the header, not with its square: %s', (_, text) => {
-    const many = text.repeat(200_000 / text.length);
-    for (const header of [many, `__svc_cid=${many}`, `__svc_cid=${many}x`]) {
+    const many = text.repeat(100_000 / text.length);
+    for (const header of [many, `__svc_cid=${many}`, `__svc_cid=x${many}x`]) {
       for (const origin of [ORIGIN, undefined]) {
         const start = performance.now();
         cookies.read(header, origin);
-        expect(performance.now() - start).toBeLessThan(1_000);
+        expect(performance.now() - start).toBeLessThan(500);
       }
     }
   });
