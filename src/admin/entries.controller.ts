@@ -5,6 +5,7 @@ import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { AdminGuard } from '../oauth/admin.guard.js';
 import { readBody } from '../oauth/body-reader.js';
+import { parseQuery } from '../oauth/form.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
 import { Describes } from '../platform/http/describes.js';
@@ -86,7 +87,7 @@ export class EntriesController {
     };
   })
   async list(@Req() request: Request): Promise<object> {
-    const { after = '', limit } = readParameters(PageQuery, request.query);
+    const { after = '', limit } = readParameters(PageQuery, parseQuery(request.originalUrl));
     const count = Number(limit ?? LONGEST_LIST);
     const { list } = listOf(request);
     const entries = await this.editor.list(list, after, count);

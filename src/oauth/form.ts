@@ -2,17 +2,33 @@ import { parseJsonObject } from './json-object.js';
 import { OAuthError } from './oauth-error.js';
 
 /**
- * Reads an `application/x-www-form-urlencoded` text.
+ * Reads an `application/x-www-form-urlencoded` body. A parameter without a value is left out (RFC 6749 section 3.1).
  *
  * @throws OAuthError `invalid_request` when a name comes twice (RFC 6749 section 3.2)
  */
 export function parseForm(text: string): Record<string, string> {
-  const fields: Record<string, string> = Object.create(null);
+  return parametersOf(text, 'body');
+}
+
+/** Reads the query of a URL by the rules of a form. */
+export function parseQuery(url: string): Record<string, string> {
+  return parametersOf(queryOf(url), 'query');
+}
+
+/** The query of a URL as it came; a question mark in it is one of its characters (RFC 3986 section 3.4). */
+export function queryOf(url: string): string {
+  return /\?(.*)$/s.exec(url)?.[1] ?? '';
+}
+
+function parametersOf(text: string, part: 'body' | 'query'): Record<string, string> {
+  const names = new Set<string>();
+  const parameters: Record<string, string> = Object.create(null);
   for (const [name, value] of new URLSearchParams(text)) {
-    if (name in fields) throw OAuthError.invalidRequest('body: a parameter is given more than once');
-    fields[name] = value;
+    if (names.has(name)) throw OAuthError.invalidRequest(`${part}: a parameter is given more than once`);
+    names.add(name);
+    if (value !== '') parameters[name] = value;
   }
-  return fields;
+  return parameters;
 }
 
 /**

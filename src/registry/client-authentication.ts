@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { readBasicCredentials } from '../oauth/basic-credentials.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { optionalString } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
@@ -25,11 +26,8 @@ export class ClientAuthentication {
    * @throws OAuthError `invalid_client`, or `invalid_request` when the request authenticates in two ways
    */
   authenticate(authorization: string | undefined, parameters: Record<string, unknown>): ClientApplication {
-    const { client_id: id, client_secret: secret } = parameters;
-    for (const [name, value] of Object.entries({ client_id: id, client_secret: secret })) {
-      if (value !== undefined && typeof value !== 'string')
-        throw OAuthError.invalidRequest(`${name}: must be a string`);
-    }
+    const id = optionalString('client_id', parameters.client_id);
+    const secret = optionalString('client_secret', parameters.client_secret);
     if (authorization === undefined) return this.client(id, secret);
     const basic = readBasicCredentials(authorization);
     if (!basic) throw OAuthError.invalidClient('Authorization is no Basic credentials');
@@ -51,9 +49,9 @@ export class ClientAuthentication {
     return server;
   }
 
-  private client(id: unknown, secret: unknown): ClientApplication {
-    const client = typeof id === 'string' ? this.registry.client(id) : undefined;
-    const isRight = this.isSecretOf(client, sha256(String(secret ?? '')));
+  private client(id: string | undefined, secret: string | undefined): ClientApplication {
+    const client = id === undefined ? undefined : this.registry.client(id);
+    const isRight = this.isSecretOf(client, sha256(secret ?? ''));
     if (!client) throw OAuthError.invalidClient('unknown client');
     if (client.secretHash === null ? secret !== undefined : !isRight) throw OAuthError.invalidClient('wrong secret');
     if (client.secretHash === null && client.clientType === 'server')

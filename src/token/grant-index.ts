@@ -2,6 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { AgentPrincipal } from '../agent-auth/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { requiredString } from '../oauth/parameters.js';
 import { GrantCatalogue } from '../registry/grant-catalogue.js';
 import { type DeclaredGrant, type Grant, type GrantBody, GrantMetadata } from './grant.js';
 
@@ -49,9 +50,7 @@ export class GrantIndex implements OnModuleInit {
    * @throws OAuthError `invalid_request`, `unsupported_grant_type`
    */
   named(grantType: unknown): IndexedGrant {
-    if (grantType === undefined) throw OAuthError.invalidRequest('grant_type: required');
-    if (typeof grantType !== 'string') throw OAuthError.invalidRequest('grant_type: must be a string');
-    const grant = this.grants.get(grantType);
+    const grant = this.grants.get(requiredString('grant_type', grantType));
     if (!grant) throw OAuthError.unsupportedGrantType();
     return grant;
   }

@@ -471,9 +471,7 @@ describe('DELETE /v2/token', () => {
 
 describe('POST /v2/token', () => {
   it.each([undefined, ''])('wants a grant_type, and not %j', async (grant_type) => {
-    expect((await service.post(ENDPOINT, { ...AS_BACKEND, grant_type })).body).toMatchObject({
-      error: grant_type === undefined ? 'invalid_request' : 'unsupported_grant_type',
-    });
+    expectInvalidRequest(await service.post(ENDPOINT, { ...AS_BACKEND, grant_type }), 'grant_type: required');
   });
 
   it.each(['password', 'client_credentials', 'cookie', 'agent_token', 'constructor', '__proto__', 'Refresh_token'])(

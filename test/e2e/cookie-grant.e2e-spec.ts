@@ -583,7 +583,7 @@ describe('the parameters of 4.1', () => {
     },
   );
 
-  it.each(['', 'Cookie', 'cookie ', 'COOKIE', 'cookies', 'password', '__proto__', 'constructor'])(
+  it.each(['Cookie', 'cookie ', 'COOKIE', 'cookies', 'password', '__proto__', 'constructor'])(
     'grant_type %j is an unsupported_grant_type',
     async (grant_type) => {
       const send = () => service.post(TOKEN, cookieBody({ grant_type }));

@@ -106,7 +106,8 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
   it('has its parameters validated by its body class', async () => {
     expectInvalidRequest(await ask(lottoBody({ ticket: undefined })), 'ticket: required');
     expectInvalidRequest(await ask(lottoBody({ ticket: '12345' })), 'ticket: must be six digits');
-    expectInvalidRequest(await ask(lottoBody({ ticket: 123_456 })), 'ticket: must be six digits');
+    expectInvalidRequest(await ask(lottoBody({ ticket: 123_456 })), 'ticket: must be a string');
+    expectInvalidRequest(await ask(lottoBody({ ticket: '' })), 'ticket: required');
     expectInvalidRequest(await ask(lottoBody({ organization_id: undefined })), 'organization_id: required');
   });
 

@@ -54,7 +54,7 @@ describe('an assertion of the organization’s own sign-in system', () => {
     expect((await signInAs(newUser(), LINK, FROM_PAGE)).cookies).toEqual([]);
   });
 
-  it.each(['', 'x', 'a.b', 'a.b.c', 'a.b.c.d', '..', '....', 'e30.e30.e30', '\u0000', 'é.é.é'])(
+  it.each(['x', 'a.b', 'a.b.c', 'a.b.c.d', '..', '....', 'e30.e30.e30', '\u0000', 'é.é.é'])(
     'proves nothing when it is no JWT: %j',
     (assertion) => expectRefused(() => signIn(service, assertion)),
   );

@@ -148,7 +148,9 @@ export const AS_BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECR
 
 /** Asks `/v2/token`, as the backend by `client_secret_post` unless told otherwise. */
 export function askToken(service: TestService, fields: Record<string, string | undefined>): Promise<Answer> {
-  const given = Object.entries({ ...AS_BACKEND, ...fields }).filter((pair): pair is [string, string] => !!pair[1]);
+  const given = Object.entries({ ...AS_BACKEND, ...fields }).filter(
+    (pair): pair is [string, string] => pair[1] !== undefined,
+  );
   return service.post('/v2/token', new URLSearchParams(given).toString(), { 'content-type': FORM });
 }
 

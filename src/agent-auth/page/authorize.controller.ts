@@ -1,7 +1,7 @@
 import { Get, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request } from 'express';
 import { readBody } from '../../oauth/body-reader.js';
-import { parseForm } from '../../oauth/form.js';
+import { parseForm, queryOf } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { Describes } from '../../platform/http/describes.js';
@@ -36,7 +36,7 @@ export class AuthorizeController {
     refusals: [400],
   })
   async authorize(@Req() request: Request): Promise<string> {
-    const asked = readAuthorizationRequest(queryOf(request), this.registry);
+    const asked = readAuthorizationRequest(queryOf(request.originalUrl), this.registry);
     if (asked.fault) return this.answers.fault(request, asked, asked.fault);
     const agent = await this.sessions.agentOf(request);
     if (!agent || asked.prompt.includes('login')) return this.answers.askToSignIn(request, asked);
@@ -69,9 +69,4 @@ export class AuthorizeController {
     const allowed = await this.authorizer.allow(asked, agent, scope.split(' '));
     return this.answers.carryOut(request, asked, agent, allowed);
   }
-}
-
-/** The query as it came; a question mark in it is one of its characters (RFC 3986 section 3.4). */
-function queryOf({ originalUrl }: Request): string {
-  return /\?(.*)$/s.exec(originalUrl)?.[1] ?? '';
 }

@@ -4,6 +4,7 @@ import { Audit } from '../../audit/audit.js';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { requiredString } from '../../oauth/parameters.js';
 import { noteRequest } from '../../platform/http/current-request.js';
 import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
@@ -41,17 +42,15 @@ export class AgentTokenController {
     const wait = this.limits.take('tokens', client.clientId);
     if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
     refuseClientOfTokens(client);
-    switch (sent.grant_type) {
+    const grantType = requiredString('grant_type', sent.grant_type);
+    switch (grantType) {
       case 'authorization_code':
-        noteRequest({ grant: sent.grant_type });
+        noteRequest({ grant: grantType });
         return this.endpoint.exchange(client, sent);
       case 'refresh_token':
-        noteRequest({ grant: sent.grant_type });
+        noteRequest({ grant: grantType });
         return this.endpoint.refresh(client, sent);
-      case undefined:
-        throw OAuthError.invalidRequest('grant_type: required');
       default:
-        if (typeof sent.grant_type !== 'string') throw OAuthError.invalidRequest('grant_type: must be a string');
         throw OAuthError.unsupportedGrantType();
     }
   }

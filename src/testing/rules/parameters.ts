@@ -68,12 +68,12 @@ export const parameterRules: RulesOn = ({ body, form }) => {
         }),
     },
     {
-      title: 'refuses the empty text for a required parameter, and answers it by the contract for an optional one',
+      title: 'refuses an empty parameter, and names it',
       check: (trial) =>
         forEach(textsOf(trial, declared), async (name) => {
+          const hint = required(trial).includes(name) ? new RegExp(`^${name}: required$`) : named(name);
           const sent = await trial.body({ [name]: '' });
-          const send = () => (required(trial).includes(name) ? trial.refused({}, sent) : trial.ask(sent));
-          await about(name, send);
+          await about(name, () => trial.refused({ error: 'invalid_request', hint }, sent));
         }),
     },
     {
@@ -114,6 +114,8 @@ export const parameterRules: RulesOn = ({ body, form }) => {
   return form ? [...rules, ...FORM_RULES] : rules;
 };
 
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
 /** A body that says it is a form; what a form cannot write is no parameter of one. */
 const FORM_RULES: Rule[] = [
   {
@@ -122,9 +124,24 @@ const FORM_RULES: Rule[] = [
       const sent = await trial.body();
       await forEach(Object.keys(sent), (name) => {
         const doubled = `${new URLSearchParams(sent as Record<string, string>)}&${name}=text`;
-        const headers = { 'content-type': 'application/x-www-form-urlencoded' };
         const refusal = { error: 'invalid_request', hint: /^body: .*more than once/ };
-        return about(name, () => trial.refused(refusal, doubled, { headers }));
+        return about(name, () => trial.refused(refusal, doubled, { headers: FORM }));
+      });
+    },
+  },
+  {
+    title: 'treats an empty parameter of a form as one that is left out',
+    check: async (trial) => {
+      const { body } = trial.declared;
+      await forEach(textsOf(trial, declaredProperties(body)), async (name) => {
+        if (name === 'grant_type') return; // a form without it is for no grant that reads forms
+        const sent = (await trial.body({ [name]: '' })) as Record<string, string>;
+        const form = `${new URLSearchParams(sent)}`;
+        const missing = { error: 'invalid_request', hint: new RegExp(`^${name}: required$`) };
+        const isRequired = required(trial).includes(name);
+        await about(name, async () =>
+          isRequired ? trial.refused(missing, form, { headers: FORM }) : trial.granted(form, { headers: FORM }),
+        );
       });
     },
   },

@@ -89,6 +89,24 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^ticket: not refused with 400 invalid_request hint/,
   },
   {
+    what: 'is in a service that fills in what is empty',
+    ...only,
+    lie: sending((body) => ({ ...body, ticket: body.ticket || GOOD.ticket })),
+    rule: 'refuses an empty parameter, and names it',
+    failure: /^ticket: not refused with 400 invalid_request hint/,
+  },
+  {
+    what: 'is in a service that takes an empty parameter of a form for a value',
+    ...withForm,
+    lie: {
+      request: (sent) => {
+        sent.body = sent.body.replace('redirect_uri=', 'redirect_uri=empty');
+      },
+    },
+    rule: 'treats an empty parameter of a form as one that is left out',
+    failure: /^redirect_uri: refused, where there should be a token/,
+  },
+  {
     what: 'is in a service that takes the last of two',
     ...only,
     lie: sending((body) => ({ ...body, ...(body.redirect_uri === 'text' ? { redirect_uri: undefined } : {}) })),

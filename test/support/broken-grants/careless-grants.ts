@@ -108,12 +108,6 @@ export const CARELESS: BrokenCase[] = [
     failure: /^ticket: has no rule for its type/,
   },
   {
-    what: 'takes the empty text for what it requires',
-    ...grantThat(welcome, taking(AnyTicket)),
-    rule: 'refuses the empty text for a required parameter, and answers it by the contract for an optional one',
-    failure: /^ticket: not refused/,
-  },
-  {
     what: 'takes texts of any length',
     ...grantThat(welcome, taking(AnyTicket)),
     rule: 'refuses a parameter of 10,000 characters',

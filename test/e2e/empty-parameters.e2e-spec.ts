@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  AgentBrowser,
+  AS_BACKEND,
+  agentTokenBody,
+  askToken,
+  bearer,
+  codeOf,
+  exchangeCode,
+  FOR_NATIVE,
+  FOR_PUBLIC,
+  FORM,
+  formOf,
+  NATIVE_CALLBACK,
+  pkce,
+  refresh,
+} from '../support/agents.js';
+import { basic } from '../support/basic.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { manage } from '../support/management.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_BACKEND,
+  ACME_NATIVE,
+  ACME_SITE,
+  BACKEND_SECRET,
+  testRegistry,
+} from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { agentTokenPair } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'admin-token-of-these-tests';
+const SERVER_SECRET = 'a secret of a resource server';
+const OPERATOR = bearer(ADMIN_TOKEN);
+const CHAT_API = basic('customer-chat-api', SERVER_SECRET);
+const BACKEND = basic(ACME_BACKEND, BACKEND_SECRET);
+const AGENT_TOKENS = '/v2/token';
+const AS_FORM = { 'content-type': FORM };
+
+const registry = testRegistry();
+registry.resource_servers.push({ id: 'customer-chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
+
+let service: TestService;
+let agent: Record<string, string>;
+beforeAll(async () => {
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+  agent = bearer((await agentTokenPair(service)).access_token);
+});
+afterAll(() => service?.stop());
+
+/** Sends a body in which one parameter has another value; `undefined` leaves the parameter out. */
+type Send = (changed: Record<string, unknown>) => Promise<Answer>;
+
+const cookie: Send = (changed) => service.post(TOKEN, cookieBody(changed));
+const group: Send = (changed) => service.post(`/v2/customer/${ACME}/sales/token`, cookieBody(changed));
+const agentGrant: Send = (changed) => service.post(TOKEN, { ...agentTokenBody(), ...changed }, agent);
+const olderAddress: Send = (changed) =>
+  service.post('/customer', { client_id: ACME_SITE, response_type: 'token', ...changed }, agent);
+const exchange: Send = (changed) =>
+  service.post(TOKEN, { grant_type: 'identity_token', client_id: ACME_SITE, code: 'dev:x', ...changed });
+const transfer: Send = (changed) =>
+  service.post('/v2/customer/identity_transfer', { bearer_type: 'agent', client_id: ACME_SITE, ...changed }, agent);
+const agentCode: Send = (changed) =>
+  service.post(AGENT_TOKENS, {
+    ...AS_BACKEND,
+    grant_type: 'authorization_code',
+    code: 'x',
+    redirect_uri: 'x',
+    ...changed,
+  });
+const agentRefresh: Send = (changed) =>
+  service.post(AGENT_TOKENS, { ...AS_BACKEND, grant_type: 'refresh_token', refresh_token: 'x', ...changed });
+const introspect: Send = (changed) =>
+  manage(service, 'POST', '/oauth2/introspect', CHAT_API, { token: 'x', ...changed });
+const revoke: Send = (changed) => manage(service, 'POST', '/oauth2/revoke', BACKEND, { token: 'x', ...changed });
+const newSecret: Send = (changed) =>
+  manage(service, 'POST', `/admin/clients/${ACME_BACKEND}/secret`, OPERATOR, changed);
+
+describe('a JSON body', () => {
+  const required: [string, Send, string[]][] = [
+    ['the cookie grant', cookie, ['grant_type', 'client_id', 'response_type', 'organization_id']],
+    ['the cookie grant of a group', group, ['grant_type', 'client_id', 'response_type']],
+    ['the agent token grant', agentGrant, ['grant_type', 'client_id', 'response_type']],
+    ['its older address', olderAddress, ['client_id', 'response_type']],
+    ['the identity token grant', exchange, ['grant_type', 'client_id', 'code']],
+    ['the transfer', transfer, ['bearer_type', 'client_id']],
+    ['the code exchange of agents', agentCode, ['grant_type', 'code', 'redirect_uri']],
+    ['the refresh of agents', agentRefresh, ['grant_type', 'refresh_token']],
+    ['introspection', introspect, ['token']],
+    ['revocation', revoke, ['token']],
+  ];
+  const optional: [string, Send, string[]][] = [
+    ['the cookie grant', cookie, ['redirect_uri']],
+    ['the agent token grant', agentGrant, ['entity_id', 'organization_id', 'redirect_uri']],
+    ['its older address', olderAddress, ['entity_id', 'organization_id', 'redirect_uri']],
+    ['the identity token grant', exchange, ['code_verifier']],
+    ['the transfer', transfer, ['customer_id', 'code_challenge', 'code_challenge_method']],
+    ['the code exchange of agents', agentCode, ['code_verifier', 'client_id', 'client_secret']],
+    ['the refresh of agents', agentRefresh, ['scope', 'client_id', 'client_secret']],
+  ];
+  const each = (rows: typeof required) =>
+    rows.flatMap(([route, send, names]) => names.map((name) => [name, route, send] as const));
+
+  it.each(each(required))('in which the required %s is missing or empty is refused by %s', async (name, _, send) => {
+    for (const value of [undefined, '']) expectInvalidRequest(await send({ [name]: value }), `${name}: required`);
+  });
+
+  it.each(each(optional))('in which the optional %s is empty is refused by %s', async (name, _, send) => {
+    expectInvalidRequest(await send({ [name]: '' }), `${name}: must not be empty`);
+  });
+
+  it.each(each([...required, ...optional]))('in which %s is no string is refused by %s', async (name, _, send) => {
+    for (const value of [7, true, null, ['text'], { text: 1 }])
+      expectInvalidRequest(await send({ [name]: value }), `${name}: must be a string`);
+  });
+
+  it('may not have an empty organization_id beside the one of a group’s address', async () => {
+    expectInvalidRequest(await group({ organization_id: '' }), "organization_id: must be the address's");
+  });
+
+  it('with a number as a string, or empty, is refused by the route of a new secret', async () => {
+    expectInvalidRequest(await newSecret({ old_valid_for: '' }), 'old_valid_for: must not be empty');
+    for (const value of ['7', null, [7], true])
+      expectInvalidRequest(await newSecret({ old_valid_for: value }), 'old_valid_for: must be an integer');
+    expectInvalidRequest(await newSecret({ old_valid_for: -1 }), 'old_valid_for: must not be less than 0');
+  });
+});
+
+describe('an empty parameter of a form is one that is left out', () => {
+  const form = (fields: Record<string, string>, path = AGENT_TOKENS) =>
+    service.post(path, new URLSearchParams(fields).toString(), AS_FORM);
+
+  it.each(['grant_type', 'code', 'redirect_uri'])('at /v2/token: the required %s', async (name) => {
+    const fields = { ...AS_BACKEND, grant_type: 'authorization_code', code: 'x', redirect_uri: 'x' };
+    expectInvalidRequest(await form({ ...fields, [name]: '' }), `${name}: required`);
+  });
+
+  it('at /v2/token: code_verifier, client_secret and scope', async () => {
+    const browser = new AgentBrowser(service);
+    const code = await codeOf(browser);
+    const pair = await exchangeCode(service, code, { code_verifier: '' });
+    expect(pair.status).toBe(200);
+    const refreshed = await refresh(service, pair.body.refresh_token, { ...AS_BACKEND, scope: '' });
+    expect(refreshed).toMatchObject({ status: 200, body: { scope: pair.body.scope } });
+    const { verifier, asked } = pkce();
+    const native = await exchangeCode(service, await codeOf(browser, { ...FOR_NATIVE, ...asked }), {
+      ...{ client_id: ACME_NATIVE, client_secret: '', redirect_uri: NATIVE_CALLBACK, code_verifier: verifier },
+    });
+    expect(native.status).toBe(200);
+  });
+
+  it('at /v2/token: a verifier of a code that has a challenge, and the secret of a client that has one', async () => {
+    const browser = new AgentBrowser(service);
+    const { verifier, asked } = pkce();
+    const code = await codeOf(browser, { ...FOR_NATIVE, ...asked });
+    const asNative = { client_id: ACME_NATIVE, client_secret: undefined, redirect_uri: NATIVE_CALLBACK };
+    expect((await exchangeCode(service, code, { ...asNative, code_verifier: '' })).body.error).toBe('invalid_grant');
+    expect((await exchangeCode(service, code, { ...asNative, code_verifier: verifier })).status).toBe(200);
+    const answer = await askToken(service, { grant_type: 'refresh_token', refresh_token: 'x', client_secret: '' });
+    expectError(answer, { status: 401, error: 'invalid_client', hint: undefined });
+  });
+
+  it.each([
+    ['/oauth2/introspect', CHAT_API],
+    ['/oauth2/revoke', BACKEND],
+  ])('at %s: the token', async (path, caller) => {
+    for (const body of ['token=', 'token', '', 'token_type_hint=access_token&token='])
+      expectInvalidRequest(await manage(service, 'POST', path, { ...caller, ...AS_FORM }, body), 'token: required');
+  });
+
+  it('at the sign-in page: an empty email or password is a wrong sign-in', async () => {
+    const outcomes: string[] = [];
+    for (const fields of [{ password: '' }, { password: 'wrong' }]) {
+      const browser = new AgentBrowser(service);
+      const answer = await browser.submit(await browser.open(FOR_PUBLIC), { ...ACME_AGENT, ...fields });
+      outcomes.push(`${answer.status} ${/role="alert"[^>]*>([^<]*)/.exec(answer.text)?.[1]}`);
+    }
+    expect(outcomes[0]).toBe(outcomes[1]);
+    const browser = new AgentBrowser(service);
+    const page = await browser.open(FOR_PUBLIC);
+    expect((await browser.submit(page, { email: '', password: '' })).status).toBe(Number(outcomes[1]?.slice(0, 3)));
+  });
+
+  it('at the consent page: an empty decision is none', async () => {
+    const browser = new AgentBrowser(service);
+    await browser.signIn(ACME_AGENT, FOR_PUBLIC);
+    const { action, hidden } = formOf(await browser.open(FOR_PUBLIC), '/consent');
+    for (const fields of [{ ...hidden, decision: '' }, hidden]) {
+      const answer = await browser.post(action, fields, { accept: 'application/json' });
+      expect(answer.status).toBe(400);
+      expect(answer.text).toContain('decision: must be allow or deny');
+    }
+  });
+
+  it('but may not come twice', async () => {
+    const answer = await service.post(AGENT_TOKENS, 'grant_type=refresh_token&grant_type=', AS_FORM);
+    expectInvalidRequest(answer, 'body: a parameter is given more than once');
+  });
+});
+
+describe('an empty parameter of a query is one that is left out', () => {
+  const list = (query: string) => manage(service, 'GET', `/admin/clients${query}`, OPERATOR);
+
+  it('at the lists of the operator', async () => {
+    const all = await list('');
+    expect(all.body.clients.length).toBeGreaterThan(1);
+    for (const query of ['?limit=', '?limit', '?after=&limit=', '?after', '?unknown=']) {
+      const { status, body } = await list(query);
+      expect({ status, body }).toEqual({ status: 200, body: all.body });
+    }
+  });
+
+  it('but may not come twice', async () => {
+    for (const query of ['?limit=1&limit=2', '?limit=&limit=2', '?after=a&after=b'])
+      expectInvalidRequest(await list(query), 'query: a parameter is given more than once');
+  });
+});
