@@ -13,7 +13,7 @@ const AGENT = '5b0c2d7e-3f41-4c8a-9d26-7e1f0a9b8c64';
 export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api' };
 
 const REGISTRY = `
-organizations: [{ id: ${ORGANIZATION}, name: Bench }]
+organizations: [{ id: ${ORGANIZATION}, name: Bench, public_clients: [${CLIENT}] }]
 clients: [{ client_id: ${CLIENT}, name: Site, client_type: web, scopes: ['customers:own'] }]
 resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret}, audiences: [customer-api] }]
 `;

@@ -11,7 +11,8 @@ import { Optional, readParameters } from '../oauth/parameters.js';
 import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { Entry, EntryList } from '../registry/entry-kinds.js';
-import { AgentEntry, ClientEntry, OrganizationEntry, ResourceServerEntry } from '../registry/file/registry-document.js';
+import { OrganizationEntry } from '../registry/file/organization-entry.js';
+import { AgentEntry, ClientEntry, ResourceServerEntry } from '../registry/file/registry-document.js';
 import { RegistryEditor } from '../registry/registry-editor.js';
 import {
   AgentPage,

@@ -2,7 +2,8 @@ import { Exclude } from 'class-transformer';
 import { IsBoolean, IsString } from 'class-validator';
 import { Optional } from '../oauth/parameters.js';
 import { Each, IsUuid } from '../registry/file/entry-rules.js';
-import { AgentEntry, ClientEntry, OrganizationEntry, ResourceServerEntry } from '../registry/file/registry-document.js';
+import { OrganizationEntry } from '../registry/file/organization-entry.js';
+import { AgentEntry, ClientEntry, ResourceServerEntry } from '../registry/file/registry-document.js';
 
 // Entries as the admin API shows them: never a secret, and whether the registry file lists and so owns them.
 

@@ -17,7 +17,7 @@ export class ClientApplication {
   @Column('varchar', { name: 'client_type', length: 16 })
   clientType: ClientType;
 
-  /** The one organization of a private application; `null` for a public one, which every organization may use. */
+  /** The one organization of a private client; `null` for a public client, which each organization admits or not. */
   @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
   organizationId: string | null;
 
@@ -65,6 +65,10 @@ export class ClientApplication {
     return [...new Set([...ofRedirects, ...this.origins])];
   }
 
+  /**
+   * Whether agents of an organization may use the client. It says nothing about the organization's customers: for them
+   * `Organization.admits` decides.
+   */
   usableIn(organizationId: string): boolean {
     return this.organizationId === null || this.organizationId === organizationId;
   }

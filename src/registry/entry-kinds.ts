@@ -3,7 +3,7 @@ import type { EntityTarget, ObjectLiteral } from 'typeorm';
 import { Agent } from './agent.entity.js';
 import { ClientApplication } from './client-application.entity.js';
 import { agentEntry, clientEntry, organizationEntry, resourceServerEntry } from './file/export-registry.js';
-import { agentRow, clientRow, organizationRow, resourceServerRow } from './file/registry-rows.js';
+import { agentRow, clientRow, NEW_ORGANIZATION, organizationRow, resourceServerRow } from './file/registry-rows.js';
 import { Organization } from './organization.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
 
@@ -21,6 +21,8 @@ export interface EntryKind {
   field?: string;
   rowOf(entry: never, key: string, passwordHash?: string): ObjectLiteral;
   entryOf(row: never): object;
+  /** Columns of a new row that its entry may leave out. */
+  defaults?: ObjectLiteral;
   /** The key of a new entry. */
   newKey(entry: ObjectLiteral): string;
 }
@@ -32,6 +34,7 @@ export const ENTRY_KINDS: Record<EntryList, EntryKind> = {
     field: 'id',
     rowOf: organizationRow,
     entryOf: organizationEntry,
+    defaults: NEW_ORGANIZATION,
     newKey: ({ id }) => id,
   },
   clients: {

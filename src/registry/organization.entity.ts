@@ -3,6 +3,9 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 /** Settings of grant types by their names; each grant's own class says what may stand there. */
 export type GrantSettings = Record<string, Record<string, unknown>>;
 
+/** The public clients that an organization admits: all of them, or those with these client ids. */
+export type AdmittedPublicClients = 'all' | string[];
+
 /** A tenant: its customers, agents and private applications are nobody else's. */
 @Entity('organization')
 export class Organization {
@@ -19,7 +22,20 @@ export class Organization {
   @Column('simple-json')
   grants: GrantSettings;
 
+  /** `null` admits none, as `[]` does: a process of release 1, which does not know the column, created the row. */
+  @Column('simple-json', { name: 'public_clients', nullable: true })
+  publicClients: AdmittedPublicClients | null;
+
   /** Whether the registry file lists it; what the file lists, the file owns. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;
+
+  /**
+   * Whether a client may get and pass on tokens of this organization's customers: a private client of this organization, or a
+   * public client that the organization admits. The authorization page asks the agent instead (`ClientApplication.usableIn`).
+   */
+  admits({ clientId, organizationId }: { clientId: string; organizationId: string | null }): boolean {
+    if (organizationId !== null) return organizationId === this.id;
+    return this.publicClients === 'all' || (this.publicClients?.includes(clientId) ?? false);
+  }
 }

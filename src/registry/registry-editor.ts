@@ -12,12 +12,13 @@ import { ENTRY_KINDS, type Entry, type EntryList } from './entry-kinds.js';
 import { contradictionsOf } from './file/check-registry.js';
 import { mergePatched } from './file/merge-patch.js';
 import { RegistryDocument } from './file/registry-document.js';
+import { withDefaults } from './file/registry-rows.js';
 import { GrantCatalogue } from './grant-catalogue.js';
 import { Organization } from './organization.entity.js';
 import { Registry } from './registry.js';
 import { RegistryRevision } from './registry-revision.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
-import { entryOf, passwordHashOf, withoutSecret } from './sent-entry.js';
+import { entryOf, passwordHashOf, takenAway } from './sent-entry.js';
 import { lowered, owned, refuseNamed, refuseSecondAgent, shown } from './stored-entry.js';
 
 /** What a change of an agent's entry ends its tokens for. */
@@ -68,7 +69,7 @@ export class RegistryEditor {
       if (await manager.findOneBy(kind.entity, { [kind.key]: key }))
         throw OAuthError.conflict(`${kind.field}: is there already`);
       if (list === 'agents') await refuseSecondAgent(manager, entry);
-      const row = { ...kind.rowOf(entry as never, key, passwordHash), ownedByFile: false };
+      const row = { ...withDefaults(kind.rowOf(entry as never, key, passwordHash), kind.defaults), ownedByFile: false };
       await manager.insert(kind.entity, row);
       return key;
     });
@@ -96,7 +97,7 @@ export class RegistryEditor {
       const columns = Object.entries(kind.rowOf(entry as never, key, passwordHash));
       const changed = Object.fromEntries(columns.filter(([, value]) => value !== undefined));
       const generation = isEnding && { generation: NEXT_GENERATION };
-      await manager.update(kind.entity, { [kind.key]: key }, { ...changed, ...withoutSecret(sent), ...generation });
+      await manager.update(kind.entity, { [kind.key]: key }, { ...changed, ...takenAway(sent), ...generation });
       if (isEnding) await this.agents.changed([key]);
       return key;
     });

@@ -7,6 +7,7 @@ import { hashPassword } from './agent-password.js';
 import type { Entry, EntryList } from './entry-kinds.js';
 import { namesOfPrototypes } from './file/names-of-prototypes.js';
 import { RegistryDocument } from './file/registry-document.js';
+import { NEW_ORGANIZATION } from './file/registry-rows.js';
 
 /** An entry by the classes of the registry file. @throws OAuthError `invalid_request` */
 export function entryOf(list: EntryList, sent: unknown): ObjectLiteral {
@@ -25,7 +26,10 @@ export function passwordHashOf({ password }: ObjectLiteral): Promise<string | un
   return Promise.resolve(typeof password === 'string' ? hashPassword(password) : undefined);
 }
 
-/** The columns of a client whose secret is taken away. */
-export function withoutSecret(sent: Entry): ObjectLiteral {
-  return sent.client_secret === null ? { secretHash: null, previousSecretHash: null } : {};
+/** Columns of fields that `null` takes away, where leaving the field out of an entry would keep the column as it is. */
+export function takenAway(sent: Entry): ObjectLiteral {
+  return {
+    ...(sent.client_secret === null && { secretHash: null, previousSecretHash: null }),
+    ...(sent.public_clients === null && NEW_ORGANIZATION),
+  };
 }

@@ -14,7 +14,7 @@ export const UNLISTED_SITE = 'kit-unlisted-site';
 export const SILENT_SITE = 'kit-silent-site';
 /** Of which the registry says nothing under `grants`. */
 export const BARE_SITE = 'kit-bare-site';
-/** A public application: every organization may use it. */
+/** A public client, which all organizations of the kit admit. */
 export const PUBLIC_SITE = 'kit-public-site';
 export const FOREIGN_SITE = 'kit-foreign-site';
 export const FOREIGN_ORIGIN = 'https://foreign.example';
@@ -33,6 +33,7 @@ export interface KitSettings {
 
 /** Organizations and applications that differ in what they may do; they list their grants where it is told which. */
 export function kitRegistry({ client = {}, organization = {}, listed }: KitSettings = {}): Required<RegistryDocument> {
+  const admits = { public_clients: [PUBLIC_SITE] };
   const ofOrganization = { grants: organization };
   const site = {
     client_type: 'web',
@@ -43,9 +44,9 @@ export function kitRegistry({ client = {}, organization = {}, listed }: KitSetti
   const ofHome = { ...site, organization_id: HOME, redirect_uris: [`${ORIGIN}/`] };
   return {
     organizations: [
-      { id: HOME, name: 'Home', license: { chat_between_groups: false }, ...ofOrganization },
-      { id: FOREIGN, name: 'Foreign', license: { chat_between_groups: false }, ...ofOrganization },
-      { id: SHARED, name: 'Shared', ...ofOrganization },
+      { id: HOME, name: 'Home', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
+      { id: FOREIGN, name: 'Foreign', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
+      { id: SHARED, name: 'Shared', ...admits, ...ofOrganization },
     ],
     clients: [
       { client_id: SITE, name: 'Site', ...ofHome },

@@ -103,12 +103,12 @@ export class TokenEndpoint {
     return client;
   }
 
-  /** The organization a request is about, in which the client is usable. */
+  /** The organization that a request is about, which must admit the client. */
   private organizationFor(client: ClientApplication, organizationId: string, groupId?: string): Organization {
     const organization = this.registry.organization(organizationId);
     if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
     noteRequest({ organizationId });
-    if (!client.usableIn(organizationId)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
+    if (!organization.admits(client)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
     if (groupId !== undefined && organization.chatBetweenGroups) {
       throw OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity');
     }

@@ -49,7 +49,8 @@ export class Transfers {
       throw OAuthError.invalidRequest('code_challenge: required with code_challenge_method');
     }
     const client = this.registry.clientCalling(body.client_id, origin);
-    if (!client.usableIn(organizationId)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
+    if (!this.registry.organization(organizationId)?.admits(client))
+      throw OAuthError.invalidRequest('client_id: not usable in this organization');
     const { clientId } = client;
     const { subject, generation } = await this.subjectOf(principal, body.customer_id);
     const lineage = lineageByTransfer(principal.token, generation);

@@ -63,6 +63,7 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   grant_types: () => ['cookie'],
   grants: () => ({}),
   license: () => ({ chat_between_groups: true }),
+  public_clients: ({ random }) => random.pick(['all', ['fz-client-1'], []]),
   verifier: () => VERIFIER,
 };
 

@@ -18,7 +18,10 @@ export const ACME_NO_COOKIES = 'acme-no-cookies';
 export const RIVAL_SITE = 'rival-site';
 export const RIVAL_ORIGIN = 'https://rival.example';
 export const SHARED_SITE = 'shared-site';
-/** A public application: every organization may use it. */
+/** An organization that admits no public client. */
+export const CLOSED = 'c2d3f1a4-3f57-4c1c-9a53-2f0a8f4b9e33';
+
+/** A public client; all organizations but CLOSED admit it. */
 export const PUBLIC_SITE = 'public-site';
 export const PUBLIC_ORIGIN = 'https://widget.example';
 
@@ -29,9 +32,10 @@ export const BACKEND_SECRET = 'backend-secret-with-enough-entropy';
 export function testRegistry(): Required<RegistryDocument> {
   return {
     organizations: [
-      { id: ACME, name: 'Acme', license: { chat_between_groups: false } },
-      { id: RIVAL, name: 'Rival', license: { chat_between_groups: false } },
-      { id: SHARED, name: 'Shared' },
+      { id: ACME, name: 'Acme', license: { chat_between_groups: false }, public_clients: 'all' },
+      { id: RIVAL, name: 'Rival', license: { chat_between_groups: false }, public_clients: 'all' },
+      { id: SHARED, name: 'Shared', public_clients: 'all' },
+      { id: CLOSED, name: 'Closed' },
     ],
     clients: [
       {

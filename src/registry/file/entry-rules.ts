@@ -14,6 +14,12 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 /** All scopes of an entry, as they are written into codes. */
 const LONGEST_SCOPE = 1_000;
 
+/** The name of the rule of `public_clients`. */
+export const IS_PUBLIC_CLIENTS = 'isPublicClients';
+
+/** The most client ids that an organization lists: together they fit a column of 64 KB. */
+const MAX_ADMITTED_CLIENTS = 400;
+
 /** A list of entries of one class. */
 export const Each = (entry: () => new () => object) =>
   applyDecorators(IsArray(), ValidateNested({ each: true }), Type(entry));
@@ -21,6 +27,16 @@ export const Each = (entry: () => new () => object) =>
 export const IsUuid = () => Matches(UUID, { message: 'must be a UUID in lower case' });
 
 export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
+
+/** `all`, or client ids; a listed client may be registered later. */
+export const IsPublicClients = () =>
+  ValidateBy({
+    name: IS_PUBLIC_CLIENTS,
+    validator: {
+      validate: (value) => value === 'all' || (Array.isArray(value) && areClientIds(value)),
+      defaultMessage: () => `must be all, or a list of at most ${MAX_ADMITTED_CLIENTS} different client ids`,
+    },
+  });
 
 /** What people are shown. SQLite gives a text back only up to its first NUL. */
 export const IsName = () =>
@@ -51,6 +67,14 @@ export const AreRedirectUris = () =>
     (uris, client) => uris.every((uri) => isRegistrableRedirectUri(uri, client.client_type === 'native')),
     'each must be an absolute http(s) URL without fragment',
   );
+
+function areClientIds(values: unknown[]): boolean {
+  return (
+    values.length <= MAX_ADMITTED_CLIENTS &&
+    new Set(values).size === values.length &&
+    values.every((value) => typeof value === 'string' && IDENTIFIER.test(value))
+  );
+}
 
 function areTexts(rule: (texts: string[], entry: { client_type?: string }) => boolean, message: string) {
   const validate = (value: unknown, context?: { object: object }) =>

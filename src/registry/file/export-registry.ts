@@ -18,8 +18,14 @@ export function exportedRegistry(
   };
 }
 
-export function organizationEntry({ id, name, chatBetweenGroups, grants }: Organization): object {
-  return { id, name, license: { chat_between_groups: chatBetweenGroups }, grants };
+export function organizationEntry({ id, name, chatBetweenGroups, grants, publicClients }: Organization): object {
+  return {
+    id,
+    name,
+    license: { chat_between_groups: chatBetweenGroups },
+    public_clients: publicClients ?? [],
+    grants,
+  };
 }
 
 export function clientEntry(client: ClientApplication): object {

@@ -1,15 +1,4 @@
-import { Type } from 'class-transformer';
-import {
-  IsArray,
-  IsBoolean,
-  IsEmail,
-  IsIn,
-  IsObject,
-  IsOptional,
-  IsString,
-  Length,
-  ValidateNested,
-} from 'class-validator';
+import { IsArray, IsEmail, IsIn, IsObject, IsOptional, IsString, Length } from 'class-validator';
 import type { ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import {
@@ -22,30 +11,7 @@ import {
   IsName,
   IsUuid,
 } from './entry-rules.js';
-
-export class License {
-  @IsOptional()
-  @IsBoolean()
-  chat_between_groups = true;
-}
-
-export class OrganizationEntry {
-  @IsUuid()
-  id: string;
-
-  @IsName()
-  name: string;
-
-  @IsOptional()
-  @IsObject()
-  @ValidateNested()
-  @Type(() => License)
-  license = new License();
-
-  @IsOptional()
-  @IsObject()
-  grants: GrantSettings = {};
-}
+import { OrganizationEntry } from './organization-entry.js';
 
 export class ClientEntry {
   @IsIdentifier()

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { stringify } from 'yaml';
 import { Audit } from '../../audit/audit.js';
@@ -16,12 +16,15 @@ import { contradictionsOf, type Registered } from './check-registry.js';
 import { exportedRegistry } from './export-registry.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
 import { type AppliedEntry, applyTable, isEnding, type RegistryTable, tablesOf } from './registry-tables.js';
+import { warningsOf } from './registry-warnings.js';
 
 const ATTEMPTS = 5;
 
 /** Applies a registry file to the database, and writes the database's registry as a file. */
 @Injectable()
 export class RegistryFile {
+  private readonly logger = new Logger(RegistryFile.name);
+
   constructor(
     private readonly database: Database,
     private readonly registry: Registry,
@@ -38,13 +41,16 @@ export class RegistryFile {
    */
   async apply(path: string): Promise<AppliedEntry[]> {
     const { document, faults } = await readRegistryFile(path);
-    faults.push(...contradictionsOf(document, this.catalogue, await this.registered()));
+    const organizations = await this.database.read(Organization);
+    faults.push(...contradictionsOf(document, this.catalogue, await this.registered(organizations)));
     if (faults.length > 0) throw new RegistryFileError(faults);
+    const warnings = warningsOf(document, organizations);
     for (let attempt = 1; ; attempt++) {
       try {
         // passwords take long to hash: before the transaction, not in it
         const tables = await tablesOf(document, await this.database.read(Agent));
         const applied = await this.database.transaction((manager) => this.write(manager, tables));
+        for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
         this.tell(applied);
         // again: what was issued between the first telling and the commit was issued to the old agent
         await this.agents.changed(changedAgents(applied));
@@ -85,9 +91,9 @@ export class RegistryFile {
     return stringify(exportedRegistry(organizations, clients, servers, agents), { aliasDuplicateObjects: false });
   }
 
-  private async registered(): Promise<Registered> {
+  private async registered(organizations: Organization[]): Promise<Registered> {
     return {
-      organizations: new Set((await this.database.read(Organization)).map(({ id }) => id)),
+      organizations: new Set(organizations.map(({ id }) => id)),
       resourceServers: new Set((await this.database.read(ResourceServer)).map(({ id }) => id)),
       agents: new Set((await this.database.read(Agent)).map(({ email }) => email)),
     };

@@ -1,17 +1,34 @@
 import { randomUUID } from 'node:crypto';
+import type { ObjectLiteral } from 'typeorm';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../agent.entity.js';
 import { hashPassword, isPasswordOf } from '../agent-password.js';
 import type { ClientApplication } from '../client-application.entity.js';
 import type { Organization } from '../organization.entity.js';
 import type { ResourceServer } from '../resource-server.entity.js';
-import type { AgentEntry, ClientEntry, OrganizationEntry, ResourceServerEntry } from './registry-document.js';
+import type { OrganizationEntry } from './organization-entry.js';
+import type { AgentEntry, ClientEntry, ResourceServerEntry } from './registry-document.js';
 
 /** A field that is `undefined` keeps the value it has in the database; a new row cannot do without. */
 type Row<Entity> = { [Field in keyof Entity]?: Entity[Field] | undefined };
 
-export function organizationRow({ id, name, license, grants }: OrganizationEntry): Row<Organization> {
-  return { id, name, chatBetweenGroups: license.chat_between_groups, grants };
+/** What a new organization has where its entry is silent: it admits no public client. */
+export const NEW_ORGANIZATION = { publicClients: [] } as const;
+
+export function organizationRow({
+  id,
+  name,
+  license,
+  grants,
+  public_clients: publicClients,
+}: OrganizationEntry): Row<Organization> {
+  return { id, name, chatBetweenGroups: license.chat_between_groups, grants, publicClients };
+}
+
+/** A new row with the defaults of the columns that its entry leaves out. */
+export function withDefaults(row: ObjectLiteral, defaults: ObjectLiteral = {}): ObjectLiteral {
+  const missing = Object.entries(defaults).filter(([column]) => row[column] === undefined);
+  return { ...row, ...Object.fromEntries(missing) };
 }
 
 export function clientRow(entry: ClientEntry): Row<ClientApplication> {

@@ -5,7 +5,14 @@ import { ClientApplication } from '../client-application.entity.js';
 import { Organization } from '../organization.entity.js';
 import { ResourceServer } from '../resource-server.entity.js';
 import type { RegistryDocument } from './registry-document.js';
-import { agentRows, clientRow, organizationRow, resourceServerRow } from './registry-rows.js';
+import {
+  agentRows,
+  clientRow,
+  NEW_ORGANIZATION,
+  organizationRow,
+  resourceServerRow,
+  withDefaults,
+} from './registry-rows.js';
 
 /** One entry of a registry file and what applying it did. */
 export interface AppliedEntry {
@@ -23,12 +30,20 @@ export interface RegistryTable {
   entity: EntityTarget<ObjectLiteral>;
   key: string;
   rows: ObjectLiteral[];
+  /** Columns of a new row that its entry may leave out. */
+  defaults?: ObjectLiteral;
 }
 
 /** The tables of a document, in an order that no row refers to a later one. */
 export async function tablesOf(document: RegistryDocument, agents: Agent[]): Promise<RegistryTable[]> {
   return [
-    { kind: 'organization', entity: Organization, key: 'id', rows: document.organizations.map(organizationRow) },
+    {
+      kind: 'organization',
+      entity: Organization,
+      key: 'id',
+      rows: document.organizations.map(organizationRow),
+      defaults: NEW_ORGANIZATION,
+    },
     { kind: 'client', entity: ClientApplication, key: 'clientId', rows: document.clients.map(clientRow) },
     {
       kind: 'resource server',
@@ -51,7 +66,7 @@ export async function applyTable(manager: EntityManager, table: RegistryTable): 
 
 async function applyRow(
   manager: EntityManager,
-  { kind, entity, key }: RegistryTable,
+  { kind, entity, key, defaults }: RegistryTable,
   listed: ObjectLiteral,
   existing: ObjectLiteral[],
 ): Promise<AppliedEntry> {
@@ -59,7 +74,7 @@ async function applyRow(
   const id = String(row[key]);
   const current = existing.find((other) => other[key] === row[key]);
   if (!current) {
-    await manager.insert(entity, row);
+    await manager.insert(entity, withDefaults(row, defaults));
     return { kind, id, row, changes: Object.keys(row), outcome: 'created' };
   }
   const changes = Object.keys(row).filter(

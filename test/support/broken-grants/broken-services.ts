@@ -264,8 +264,8 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     ...asAgent,
     valid: () => ({}),
     damage: ({ application }) => {
-      const client = application.get(Registry).client(SITE);
-      if (client) client.usableIn = () => true;
+      const organization = application.get(Registry).organization(FOREIGN);
+      if (organization) organization.admits = () => true;
     },
     rule: 'gives nothing to an agent of another organization',
     failure: /^a token of the organization .*; asked: /,

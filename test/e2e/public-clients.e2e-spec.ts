@@ -1,0 +1,265 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { migrate } from '../../src/platform/database/migrate.js';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import { Organization } from '../../src/registry/organization.entity.js';
+import { CapturedOutput } from '../../src/testing/captured-output.js';
+import { AgentBrowser, agentTokenBody, bearer, FOR_PUBLIC, mintAgentToken, redirected } from '../support/agents.js';
+import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { manage } from '../support/management.js';
+import { ACME, CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { PUBLIC_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
+import { redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-token-of-the-public-clients-test';
+const CLOSED_SITE = 'closed-site';
+const CLOSED_AGENT = { email: 'agent@closed.example', password: 'a long pass phrase of this agent' };
+const HINT = 'client_id: not usable in this organization';
+const FROM_WIDGET = { origin: PUBLIC_ORIGIN };
+
+let service: TestService;
+let output: CapturedOutput;
+let closedSignIn: SignInSystem;
+beforeAll(async () => {
+  closedSignIn = await SignInSystem.start();
+  const registry = registryWithSignIn({ [CLOSED]: closedSignIn.settings() });
+  registry.organizations = registry.organizations.map((each) =>
+    (each as { id: string }).id === CLOSED ? { ...each, license: { chat_between_groups: false } } : each,
+  );
+  registry.clients.push({ client_id: CLOSED_SITE, name: 'Closed site', client_type: 'web', organization_id: CLOSED });
+  registry.agents.push({ ...CLOSED_AGENT, name: 'Agent', organization_id: CLOSED, scopes: ['customers:own'] });
+  output = new CapturedOutput();
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN }, log: output.log });
+});
+afterAll(async () => {
+  await service?.stop();
+  await closedSignIn?.issuer.goAway();
+  output?.release();
+});
+
+const admin = (method: string, path: string, body?: object): Promise<Answer> =>
+  manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
+const storedValue = async (id: string) =>
+  (await service.application.get(DataSource).getRepository(Organization).findOneByOrFail({ id })).publicClients;
+
+async function expectNotUsable(send: () => Promise<Answer>): Promise<void> {
+  const before = await identitiesOf(service).count();
+  const answer = await send();
+  expectInvalidRequest(answer, HINT);
+  expect(answer.headers.getSetCookie()).toEqual([]);
+  expect(await identitiesOf(service).count()).toBe(before);
+}
+
+describe('a public client in an organization that does not admit it', () => {
+  it('gets no token by the cookie grant, from its page neither, nor for a browser that the organization knows', async () => {
+    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: CLOSED });
+    await expectNotUsable(() => service.post(TOKEN, body));
+    await expectNotUsable(() => service.post(TOKEN, body, FROM_WIDGET));
+    const browser = new TestBrowser(service);
+    expect((await browser.visit({ client_id: CLOSED_SITE, organization_id: CLOSED })).status).toBe(200);
+    await expectNotUsable(() => browser.visit(body, TOKEN, FROM_WIDGET));
+  });
+
+  it('gets no token for a group', async () => {
+    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: undefined });
+    await expectNotUsable(() => service.post(`/v2/customer/${CLOSED}/support/token`, body, FROM_WIDGET));
+  });
+
+  it('gets no token from an agent of the organization', async () => {
+    const token = await mintAgentToken(service, { email: CLOSED_AGENT.email, clientId: PUBLIC_SITE });
+    await expectNotUsable(() => service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(token)));
+    expect((await service.post(TOKEN, agentTokenBody({ client_id: CLOSED_SITE }), bearer(token))).status).toBe(200);
+  });
+
+  it("gets no token by the organization's own sign-in", async () => {
+    const assertion = await closedSignIn.assert(service.clock.now());
+    await expectNotUsable(() => signIn(service, assertion, { client_id: PUBLIC_SIGN_IN, organization_id: CLOSED }));
+  });
+
+  it('cannot be the client of a transfer', async () => {
+    const { body } = await service.post(TOKEN, cookieBody({ client_id: CLOSED_SITE, organization_id: CLOSED }));
+    await expectNotUsable(() =>
+      service.post(TRANSFER, transferBody({ client_id: PUBLIC_SITE }), bearer(body.access_token)),
+    );
+  });
+
+  it('cannot exchange a transfer token that was created before the organization withdrew the admission', async () => {
+    const id = await newOrganization({ public_clients: [PUBLIC_SITE] });
+    const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: id });
+    const { access_token } = (await service.post(TOKEN, body, FROM_WIDGET)).body;
+    const codes = [
+      await transferToken(service, access_token, { client_id: PUBLIC_SITE }),
+      await transferToken(service, access_token, { client_id: PUBLIC_SITE }),
+      await transferToken(service, access_token, { client_id: PUBLIC_SITE }),
+    ];
+    expect((await redeem(service, codes[0], { client_id: PUBLIC_SITE })).status).toBe(200);
+    await admin('PATCH', `organizations/${id}`, { public_clients: [] });
+    await expectNotUsable(() => redeem(service, codes[1], { client_id: PUBLIC_SITE }, FROM_WIDGET));
+    await expectNotUsable(() => redeem(service, codes[2], { client_id: PUBLIC_SITE, organization_id: id }));
+    await expectNotUsable(() => service.post(TRANSFER, transferBody({ client_id: PUBLIC_SITE }), bearer(access_token)));
+  });
+
+  it('still gets an agent token at the authorization page, where the agent consents', async () => {
+    const browser = new AgentBrowser(service);
+    const allowed = await browser.submit(await browser.authorize(FOR_PUBLIC, CLOSED_AGENT), { decision: 'allow' });
+    expect(redirected(allowed).parameters.access_token).toBeDefined();
+  });
+});
+
+describe('the public clients of an organization in the admin API', () => {
+  const tokenStatus = async (organization_id: string) =>
+    (await service.post(TOKEN, cookieBody({ client_id: PUBLIC_SITE, organization_id }), FROM_WIDGET)).status;
+
+  it('are none for a new organization, and can be set to all, to a list and to none', async () => {
+    const id = await newOrganization();
+    expect(await storedValue(id)).toEqual([]);
+    expect((await admin('GET', `organizations/${id}`)).body.public_clients).toEqual([]);
+    expect(await tokenStatus(id)).toBe(400);
+    for (const [sent, shown, status] of [
+      ['all', 'all', 200],
+      [[], [], 400],
+      [['not-registered-yet', PUBLIC_SITE], ['not-registered-yet', PUBLIC_SITE], 200],
+      [['not-registered-yet'], ['not-registered-yet'], 400],
+      ['all', 'all', 200],
+      [null, [], 400],
+    ] as const) {
+      const { body } = await admin('PATCH', `organizations/${id}`, { public_clients: sent });
+      expect([sent, body.public_clients, await tokenStatus(id)]).toEqual([sent, shown, status]);
+    }
+  });
+
+  it('stay when another field is changed', async () => {
+    for (const public_clients of ['all', [PUBLIC_SITE]]) {
+      const id = await newOrganization({ public_clients });
+      const { body } = await admin('PATCH', `organizations/${id}`, { name: 'Renamed' });
+      expect(body).toMatchObject({ name: 'Renamed', public_clients });
+    }
+  });
+
+  it('do not let a private client of another organization in, not even when they are listed', async () => {
+    const id = await newOrganization({ public_clients: [CLOSED_SITE] });
+    const body = cookieBody({ client_id: CLOSED_SITE, organization_id: id });
+    await expectNotUsable(() => service.post(TOKEN, body));
+  });
+
+  it.each([
+    ['a word other than all', 'every'],
+    ['true', true],
+    ['a number', 1],
+    ['an object', {}],
+    ['a list with a number', [1]],
+    ['a list with null', [null]],
+    ['a list with an empty id', ['']],
+    ['a list with an id that no client can have', ['two words']],
+    ['a list with an id twice', ['a', 'b', 'a']],
+    ['a list of more than 400 ids', Array.from({ length: 401 }, (_, n) => `c${n}`)],
+  ])('are refused when they are %s', async (_what, public_clients) => {
+    const hint = 'public_clients: must be all, or a list of at most 400 different client ids';
+    expectInvalidRequest(await admin('POST', 'organizations', { id: randomUUID(), name: 'X', public_clients }), hint);
+    const id = await newOrganization();
+    expectInvalidRequest(await admin('PATCH', `organizations/${id}`, { public_clients }), hint);
+  });
+
+  it('may be the longest list that is allowed', async () => {
+    const public_clients = Array.from({ length: 400 }, (_, n) => `${n}`.padStart(128, 'x'));
+    const apply = applyFile({ organizations: [{ id: CLOSED, name: 'Closed', public_clients }] });
+    await expect(apply).resolves.toMatchObject([{ outcome: 'changed' }]);
+    expect(await storedValue(CLOSED)).toEqual(public_clients);
+    await applyFile({ organizations: [{ id: CLOSED, name: 'Closed', public_clients: [] }] });
+  });
+});
+
+describe('the public clients of an organization in the registry file', () => {
+  const warnings = () => output.lines.filter((line) => /public_clients/.test(line));
+
+  it('stay as they are when the file leaves the field out, and one warning names the organizations that admit all', async () => {
+    const [one, two, three, fresh] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    const entries = [one, two, three].map((id) => ({ id, name: 'Of the file' }));
+    const values = ['all', [PUBLIC_SITE], 'all'];
+    await applyFile({ organizations: entries.map((entry, n) => ({ ...entry, public_clients: values[n] })) });
+    output.lines.length = 0;
+    const applied = await applyFile({ organizations: [...entries, { id: fresh, name: 'New' }] });
+    expect(applied.map(({ outcome }) => outcome)).toEqual(['left', 'left', 'left', 'created']);
+    expect(await Promise.all([one, two, three, fresh].map(storedValue))).toEqual(['all', [PUBLIC_SITE], 'all', []]);
+    expect(warnings()).toEqual([
+      expect.stringContaining('organizations[0], organizations[2]: without public_clients, each goes on admitting'),
+    ]);
+    output.lines.length = 0;
+    await applyFile({ organizations: entries.map((entry) => ({ ...entry, public_clients: 'all' })) });
+    expect(warnings()).toEqual([]);
+  });
+
+  it('are written by the export, which can be applied', async () => {
+    const id = randomUUID();
+    await applyFile({ organizations: [{ id, name: 'Exported', public_clients: [PUBLIC_SITE] }] });
+    const text = await registryFile().export();
+    expect(text).toMatch(new RegExp(`id: ${id}\\n.*\\n.*\\n.*\\n    public_clients:\\n      - ${PUBLIC_SITE}\\n`));
+    const again = await applyFile(text);
+    expect(new Set(again.map(({ outcome }) => outcome))).toEqual(new Set(['changed', 'left']));
+  });
+
+  it.each([['every'], [true], [['a', 'a']], [[7]], [{ all: true }]])(
+    'are refused by path when they are %j',
+    async (value) => {
+      const refused = applyFile({ organizations: [{ id: ACME, name: 'Acme', public_clients: value }] });
+      await expect(refused).rejects.toThrow('organizations[0].public_clients: must be all, or a list');
+    },
+  );
+});
+
+it('the migration lets organizations of release 1 admit every public client, and a later row without a value none', async () => {
+  const upgraded = await startTestService({ registry: testRegistry() });
+  const dataSource = upgraded.application.get(DataSource);
+  const insert = (id: string) =>
+    dataSource.query(
+      'INSERT INTO organization (id, name, chat_between_groups, grants, owned_by_file) VALUES (?, ?, ?, ?, ?)',
+      [id, 'Of release 1', 0, '{}', 0],
+    );
+  const [before, during] = [randomUUID(), randomUUID()];
+  while (dataSource.migrations.length > 0) {
+    await dataSource.undoLastMigration();
+    if (!(await hasColumn(dataSource))) break;
+  }
+  await insert(before);
+  await migrate(dataSource, upgraded.clock);
+  await insert(during);
+  await dataSource.query('UPDATE registry_revision SET revision = revision + 1');
+  const body = (organization_id: string) => cookieBody({ client_id: PUBLIC_SITE, organization_id });
+  const ask = async (id: string) => (await upgraded.post(TOKEN, body(id), FROM_WIDGET)).status;
+  await expect
+    .poll(() => Promise.all([before, during, CLOSED, RIVAL].map(ask)), { timeout: 8_000 })
+    .toEqual([200, 400, 200, 200]);
+  await upgraded.stop();
+});
+
+async function newOrganization(more: object = {}): Promise<string> {
+  const id = randomUUID();
+  expect((await admin('POST', 'organizations', { id, name: 'New', ...more })).status).toBe(201);
+  return id;
+}
+
+function registryFile(): RegistryFile {
+  return service.application.get(RegistryFile, { strict: false });
+}
+
+function applyFile(content: object | string) {
+  const path = join(service.database.folder, `${randomUUID()}.yaml`);
+  writeFileSync(path, typeof content === 'string' ? content : stringify(content));
+  return registryFile().apply(path);
+}
+
+async function hasColumn(dataSource: DataSource): Promise<boolean> {
+  const runner = dataSource.createQueryRunner();
+  try {
+    return await runner.hasColumn('organization', 'public_clients');
+  } finally {
+    await runner.release();
+  }
+}
