@@ -1,5 +1,6 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { GrantSettings } from './organization.entity.js';
+import type { PreviousSecret } from './previous-secrets.js';
 import { isBelow } from './redirect-uri.js';
 
 export type ClientType = 'web' | 'server' | 'native';
@@ -25,7 +26,11 @@ export class ClientApplication {
   @Column('varchar', { name: 'secret_hash', length: 64, nullable: true })
   secretHash: string | null;
 
-  /** SHA-256 of the secret before it, which is good for a while longer. @internal */
+  /** The secrets before it that are still valid. @internal */
+  @Column('simple-json', { name: 'previous_secrets', nullable: true })
+  previousSecrets: PreviousSecret[] | null;
+
+  /** SHA-256 of the last of them, for processes of release 1, which know one. @internal */
   @Column('varchar', { name: 'previous_secret_hash', length: 64, nullable: true })
   previousSecretHash: string | null;
 

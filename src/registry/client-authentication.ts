@@ -5,6 +5,7 @@ import { optionalString } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
+import { isValidAt, previousSecretsOf } from './previous-secrets.js';
 import { Registry } from './registry.js';
 import type { ResourceServer } from './resource-server.entity.js';
 
@@ -59,12 +60,10 @@ export class ClientAuthentication {
     return client;
   }
 
-  /** The present secret, or the one before it as long as that is good; both are looked at, always. */
+  /** Whether a hash is that of the current secret or of a replaced one that is still valid. It is compared with each. */
   private isSecretOf(client: ClientApplication | undefined, hash: string): boolean {
-    const { secretHash, previousSecretHash, previousSecretExpiresAt } = client ?? {};
-    const isPresent = equalInConstantTime(secretHash ?? NO_SECRET, hash);
-    const isPrevious = equalInConstantTime(previousSecretHash ?? NO_SECRET, hash);
-    const isGood = previousSecretExpiresAt != null && this.clock.now() < previousSecretExpiresAt.getTime();
-    return isPresent || (isPrevious && previousSecretHash !== null && isGood);
+    const isCurrent = equalInConstantTime(client?.secretHash ?? NO_SECRET, hash);
+    const matching = (client ? previousSecretsOf(client) : []).filter((each) => equalInConstantTime(each.hash, hash));
+    return isCurrent || matching.some((each) => isValidAt(this.clock.now(), each));
   }
 }

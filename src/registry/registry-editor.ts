@@ -15,6 +15,7 @@ import { RegistryDocument } from './file/registry-document.js';
 import { withDefaults } from './file/registry-rows.js';
 import { GrantCatalogue } from './grant-catalogue.js';
 import { Organization } from './organization.entity.js';
+import { withNewSecret } from './previous-secrets.js';
 import { Registry } from './registry.js';
 import { RegistryRevision } from './registry-revision.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
@@ -123,25 +124,18 @@ export class RegistryEditor {
   }
 
   /**
-   * Gives a client a new secret; the old one stays good for so many seconds. While an older one is still good it is that
-   * which stays: whoever asks again, since the answer was lost, does not end the secret that is in use.
+   * Gives a client a new secret; the replaced one is valid for so many seconds more.
    *
    * @returns the new secret, which is nowhere else
-   * @throws OAuthError `not_found`, `conflict` where the file owns the client, `invalid_request` where it has no secret
+   * @throws OAuthError `not_found`; `conflict` where the file owns the client, or too many replaced secrets are still valid;
+   * `invalid_request` where it has no secret
    */
   async renewSecret(clientId: string, oldValidFor: number): Promise<string> {
     const secret = randomSecret('base64url');
     const kind = ENTRY_KINDS.clients;
     await this.write(async (manager) => {
-      const now = this.clock.now();
       const client = (await owned(manager, kind, clientId)) as ClientApplication;
-      if (client.secretHash === null) throw OAuthError.invalidRequest('client_id: a client without a secret');
-      const isOlderGood = client.previousSecretHash !== null && now < (client.previousSecretExpiresAt?.getTime() ?? 0);
-      const columns = {
-        secretHash: sha256(secret),
-        previousSecretHash: isOlderGood ? client.previousSecretHash : client.secretHash,
-        previousSecretExpiresAt: new Date(now + oldValidFor * 1000),
-      };
+      const columns = withNewSecret(client, sha256(secret), this.clock.now(), oldValidFor);
       await manager.update(ClientApplication, { clientId }, columns);
       return clientId;
     });

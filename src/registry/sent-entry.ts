@@ -8,6 +8,7 @@ import type { Entry, EntryList } from './entry-kinds.js';
 import { namesOfPrototypes } from './file/names-of-prototypes.js';
 import { RegistryDocument } from './file/registry-document.js';
 import { NEW_ORGANIZATION } from './file/registry-rows.js';
+import { NO_PREVIOUS_SECRETS } from './previous-secrets.js';
 
 /** An entry by the classes of the registry file. @throws OAuthError `invalid_request` */
 export function entryOf(list: EntryList, sent: unknown): ObjectLiteral {
@@ -29,7 +30,7 @@ export function passwordHashOf({ password }: ObjectLiteral): Promise<string | un
 /** Columns of fields that `null` takes away, where leaving the field out of an entry would keep the column as it is. */
 export function takenAway(sent: Entry): ObjectLiteral {
   return {
-    ...(sent.client_secret === null && { secretHash: null, previousSecretHash: null }),
+    ...(sent.client_secret === null && { secretHash: null, ...NO_PREVIOUS_SECRETS }),
     ...(sent.public_clients === null && NEW_ORGANIZATION),
   };
 }

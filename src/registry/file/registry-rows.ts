@@ -5,6 +5,7 @@ import type { Agent } from '../agent.entity.js';
 import { hashPassword, isPasswordOf } from '../agent-password.js';
 import type { ClientApplication } from '../client-application.entity.js';
 import type { Organization } from '../organization.entity.js';
+import { NO_PREVIOUS_SECRETS } from '../previous-secrets.js';
 import type { ResourceServer } from '../resource-server.entity.js';
 import type { OrganizationEntry } from './organization-entry.js';
 import type { AgentEntry, ClientEntry, ResourceServerEntry } from './registry-document.js';
@@ -37,7 +38,7 @@ export function clientRow(entry: ClientEntry): Row<ClientApplication> {
     name: entry.name,
     clientType: entry.client_type,
     organizationId: entry.organization_id ?? null,
-    ...(entry.client_secret !== undefined && { secretHash: sha256(entry.client_secret), previousSecretHash: null }),
+    ...(entry.client_secret !== undefined && { secretHash: sha256(entry.client_secret), ...NO_PREVIOUS_SECRETS }),
     redirectUris: entry.redirect_uris,
     redirectUriMatch: entry.redirect_uri_match,
     origins: entry.origins,

@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ClientApplication } from '../../src/registry/client-application.entity.js';
+import { Registry } from '../../src/registry/registry.js';
+import { askToken } from '../support/agents.js';
+import { expectError } from '../support/expect-error.js';
+import { manage } from '../support/management.js';
+import { ACME } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+const ADMIN_TOKEN = 'operator-token-of-the-client-secrets-test';
+const DAY_SECONDS = 86_400;
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+let service: TestService;
+let clientId: string;
+let first: string;
+let clients = 0;
+beforeAll(async () => {
+  service = await startTestService({ environment: { ADMIN_TOKEN } });
+});
+afterAll(() => service?.stop());
+afterEach(() => service.clock.reset());
+beforeEach(async () => {
+  clientId = `rotated-${++clients}`;
+  first = `the first secret of the client ${clientId}`;
+  const entry = { client_id: clientId, name: 'Rotated', client_type: 'server', client_secret: first };
+  expect((await admin('POST', 'clients', { ...entry, organization_id: ACME })).status).toBe(201);
+});
+
+const admin = (method: string, path: string, body?: object): Promise<Answer> =>
+  manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
+const renew = (body: object = {}) => admin('POST', `clients/${clientId}/secret`, body);
+const newSecret = async (body: object = {}): Promise<string> => (await renew(body)).body.client_secret;
+/** Which of the secrets authenticate the client. */
+const valid = (...secrets: string[]) =>
+  Promise.all(
+    secrets.map(async (client_secret) => {
+      const request = { grant_type: 'refresh_token', refresh_token: 'unknown' };
+      const { status } = await askToken(service, { client_id: clientId, client_secret, ...request });
+      return status !== 401;
+    }),
+  );
+const clientRows = () => service.application.get(DataSource).getRepository(ClientApplication);
+const row = () => clientRows().findOneByOrFail({ clientId });
+
+describe('a new client secret', () => {
+  it('does not end the secret in use when the response is lost and the request repeated', async () => {
+    const lost = await newSecret();
+    service.clock.move(60);
+    const received = await newSecret();
+    expect(await valid(first, lost, received)).toEqual([true, true, true]);
+    service.clock.move(DAY_SECONDS - 61);
+    expect(await valid(first, received)).toEqual([true, true]);
+  });
+
+  it('does not prolong an older secret, which may have leaked', async () => {
+    const second = await newSecret({ old_valid_for: 600 });
+    service.clock.move(599);
+    const third = await newSecret({ old_valid_for: DAY_SECONDS });
+    expect(await valid(first, second, third)).toEqual([true, true, true]);
+    service.clock.move(1);
+    expect(await valid(first, second, third)).toEqual([false, true, true]);
+    service.clock.move(DAY_SECONDS - 2);
+    expect(await valid(second, third)).toEqual([true, true]);
+    service.clock.move(1);
+    expect(await valid(second, third)).toEqual([false, true]);
+  });
+
+  it('does not shorten the validity of an older secret', async () => {
+    const second = await newSecret({ old_valid_for: DAY_SECONDS });
+    const third = await newSecret({ old_valid_for: 10 });
+    service.clock.move(10);
+    expect(await valid(first, second, third)).toEqual([true, false, true]);
+  });
+
+  it('ends the replaced secret at once when old_valid_for is 0, and no other', async () => {
+    const second = await newSecret();
+    const third = await newSecret({ old_valid_for: 0 });
+    expect(await valid(first, second, third)).toEqual([true, false, true]);
+  });
+
+  it('is a conflict while five replaced secrets are still valid, and ends none of them', async () => {
+    const secrets = [first];
+    for (let n = 0; n < 5; n++) secrets.push(await newSecret({ old_valid_for: 600 + n }));
+    const end = (await row()).previousSecrets?.[0]?.expires_at;
+    expectError(await renew(), {
+      status: 409,
+      error: 'conflict',
+      hint: `client_id: 5 earlier secrets are still valid, one until ${end}; wait, or change client_secret, which ends them`,
+    });
+    expect(await valid(...secrets)).toEqual([true, true, true, true, true, true]);
+    service.clock.move(600);
+    const next = await newSecret();
+    expect(await valid(...secrets, next)).toEqual([false, true, true, true, true, true, true]);
+    expect((await row()).previousSecrets).toHaveLength(5);
+  });
+
+  it('loses no secret when several are asked for at once', async () => {
+    const secrets = await Promise.all(Array.from({ length: 4 }, () => newSecret()));
+    expect(await valid(first, ...secrets)).toEqual([true, true, true, true, true]);
+  });
+
+  it.each([
+    ['a secret that the operator sets', { client_secret: 'a secret that the operator has chosen' }],
+    ['null, which takes the secret away', { client_secret: null }],
+  ])('ends with all replaced ones by %s', async (_what, patch) => {
+    const second = await newSecret();
+    const third = await newSecret();
+    expect((await admin('PATCH', `clients/${clientId}`, patch)).status).toBe(200);
+    expect(await valid(first, second, third)).toEqual([false, false, false]);
+    expect(await row()).toMatchObject({ previousSecrets: null, previousSecretHash: null });
+  });
+});
+
+describe('a client secret during a roll-out from release 1', () => {
+  /** What a process of release 1 writes, and this process reads. */
+  const oldProcessWrites = async (columns: object) => {
+    await clientRows().update({ clientId }, columns);
+    await service.application.get(DataSource).query('UPDATE registry_revision SET revision = revision + 1');
+    await service.application.get(Registry, { strict: false }).renew();
+  };
+  const inOneDay = () => new Date(service.clock.now() + DAY_SECONDS * 1000);
+
+  it('is replaced by a process of release 1: the one secret of its columns is valid until the end there', async () => {
+    const secretHash = sha256('of release 1');
+    const previous = { previousSecretHash: sha256(first), previousSecretExpiresAt: inOneDay() };
+    await oldProcessWrites({ secretHash, ...previous });
+    expect(await valid(first, 'of release 1')).toEqual([true, true]);
+    const next = await newSecret({ old_valid_for: 60 });
+    expect(await valid(first, 'of release 1', next)).toEqual([true, true, true]);
+    service.clock.move(60);
+    expect(await valid(first, 'of release 1', next)).toEqual([true, false, true]);
+    service.clock.move(DAY_SECONDS - 60);
+    expect(await valid(first, next)).toEqual([false, true]);
+  });
+
+  it('that a process of release 1 replaced counts, although this process has replaced one before', async () => {
+    const second = await newSecret({ old_valid_for: 60 });
+    service.clock.move(60);
+    const previous = { previousSecretHash: sha256(second), previousSecretExpiresAt: inOneDay() };
+    await oldProcessWrites({ secretHash: sha256('of release 1'), ...previous });
+    expect(await valid(first, second, 'of release 1')).toEqual([false, true, true]);
+  });
+
+  it('is also in the columns that a process of release 1 reads', async () => {
+    const second = await newSecret({ old_valid_for: 60 });
+    await newSecret({ old_valid_for: 600 });
+    const { previousSecretHash, previousSecretExpiresAt } = await row();
+    expect(previousSecretHash).toBe(sha256(second));
+    expect(previousSecretExpiresAt?.toISOString()).toBe((await row()).previousSecrets?.at(-1)?.expires_at);
+  });
+
+  it('that a process of release 1 changed has ended the replaced ones', async () => {
+    const second = await newSecret();
+    await oldProcessWrites({ secretHash: sha256('changed by release 1'), previousSecretHash: null });
+    expect(await valid(first, second, 'changed by release 1')).toEqual([false, false, true]);
+  });
+
+  it('that a process of release 1 replaced again is not prolonged by it here', async () => {
+    await newSecret({ old_valid_for: 60 });
+    await oldProcessWrites({ secretHash: sha256('of release 1'), previousSecretExpiresAt: inOneDay() });
+    service.clock.move(60);
+    expect(await valid(first, 'of release 1')).toEqual([false, true]);
+  });
+});
