@@ -10,7 +10,7 @@ export const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
 export const CLIENT = 'site';
 const AGENT = '5b0c2d7e-3f41-4c8a-9d26-7e1f0a9b8c64';
 /** What introspects. */
-export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api' };
+export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api-0123456789' };
 
 const REGISTRY = `
 organizations: [{ id: ${ORGANIZATION}, name: Bench, public_clients: [${CLIENT}] }]

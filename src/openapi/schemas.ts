@@ -2,7 +2,13 @@ import type { Type } from '@nestjs/common';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import { IS_EMAIL, ValidationTypes } from 'class-validator';
 import { loadWhenUsed } from '../platform/load-when-used.js';
-import { ARE_TEXTS, IS_PUBLIC_CLIENTS } from '../registry/file/entry-rules.js';
+import {
+  ARE_TEXTS,
+  IS_PUBLIC_CLIENTS,
+  IS_SECRET,
+  MAX_SECRET_LENGTH,
+  MIN_SECRET_LENGTH,
+} from '../registry/file/entry-rules.js';
 
 /** A JSON Schema (2020-12), as OpenAPI 3.1 has it. */
 export type Schema = Record<string, unknown>;
@@ -22,6 +28,7 @@ export function schemaOf(type: Type<object>): ObjectSchema {
       // a rule of somebody's own says by `@JSONSchema` what it admits, or says nothing
       [ValidationTypes.CUSTOM_VALIDATION]: {},
       [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
+      [IS_SECRET]: { type: 'string', minLength: MIN_SECRET_LENGTH, maxLength: MAX_SECRET_LENGTH },
       [IS_PUBLIC_CLIENTS]: {
         anyOf: [
           { type: 'string', enum: ['all'] },

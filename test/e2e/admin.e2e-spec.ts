@@ -168,6 +168,13 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
     ['agents', { ...agent, password: undefined }, /^password: a new agent needs one/],
     ['agents', { ...agent, email: 'nobody' }, /^email: /],
     ['resource-servers', { id: 'server', audiences: ['customer-api'] }, /^secret: /],
+    ['clients', { ...client, client_secret: 's'.repeat(31) }, /^client_secret: must be 32 to 256 characters$/],
+    ['clients', { ...client, client_secret: 's'.repeat(257) }, /^client_secret: must be 32 to 256 characters$/],
+    [
+      'resource-servers',
+      { id: 'server', secret: 's'.repeat(31), audiences: [] },
+      /^secret: must be 32 to 256 characters$/,
+    ],
     ['clients', '[]', /^body: must be a JSON object/],
     ['clients', '{"name":"a","name":"b"}', /^body: a parameter is given more than once/],
     ['clients', `{"__proto__":{"client_id":"x"},"name":"x"}`, /./],
@@ -208,7 +215,7 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
     ['clients', { ...client, client_id: 'nulls' }],
     ['organizations', { id: randomUUID(), name: 'Nulls' }],
     ['agents', { ...agent, email: 'nulls@new.example' }],
-    ['resource-servers', { id: 'nulls', secret: 'a secret of the server', audiences: ['customer-api'] }],
+    ['resource-servers', { id: 'nulls', secret: 'a long secret of a resource server', audiences: ['customer-api'] }],
   ])(
     'a field of %s that is null is one that is left out, or is refused: it is never a fault of ours',
     async (list, entry) => {
@@ -239,7 +246,11 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
   });
 
   it("a client's secret is taken away by null, an agent's password is not; one without a secret gets no new one", async () => {
-    await admin('POST', 'clients', { ...client, client_id: 'secretive', client_secret: 'a secret of the client' });
+    await admin('POST', 'clients', {
+      ...client,
+      client_id: 'secretive',
+      client_secret: 'a long secret of one of the clients',
+    });
     expect((await admin('PATCH', 'clients/secretive', { client_secret: null })).status).toBe(200);
     expectError(await admin('POST', 'clients/secretive/secret'), {
       status: 400,
@@ -305,7 +316,7 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
   });
 
   it('a new secret leaves the old one good for a while, and is shown once', async () => {
-    const first = 'the-first-secret-of-the-backend';
+    const first = 'the-first-secret-of-the-new-backend';
     const backend = { ...client, client_id: 'new-backend', client_type: 'server', client_secret: first };
     const created = await admin('POST', 'clients', {
       ...backend,

@@ -45,7 +45,7 @@ const NOBODY = '01890000-0000-7000-8000-000000000000';
 const ENDPOINT = '/v2/token';
 const THIRTY_DAYS = 2_592_000;
 /** Another application of the same organization, with a secret that has to be encoded in Basic credentials. */
-const OTHER = { client_id: 'acme-other~1', client_secret: 'a+b%c:d e/ü"' };
+const OTHER = { client_id: 'acme-other~1', client_secret: 'a+b%c:d e/ü" and more characters of it' };
 /** One with a scope more. */
 const SCOPED = { client_id: 'acme-scoped', client_secret: BACKEND_SECRET };
 const OTHER_CALLBACK = 'https://other.acme.example/callback';

@@ -38,7 +38,7 @@ class RaffleGrant implements Grant<GrantBody> {
 @Module({ providers: [RaffleGrant] })
 class RaffleModule {}
 
-const MARK = 'MARKED-secret';
+const MARK = 'MARKED-secret-of-at-least-32-characters';
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const NEW_ID = '00000000-0000-4000-8000-000000000001';
 

@@ -35,7 +35,8 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   code_challenge: () => CHALLENGE,
   code_challenge_method: () => 'S256',
   refresh_token: ({ world, random }) => world.refreshTokens.pick(random),
-  client_secret: ({ operation }) => (operation.path.startsWith('/admin/') ? 'fz-secret-of-a-client' : BACKEND_SECRET),
+  client_secret: ({ operation }) =>
+    operation.path.startsWith('/admin/') ? 'fz-secret-of-a-client-0123456789' : BACKEND_SECRET,
   token: tokenToAskAbout,
   csrf: ({ browser }) => browser?.csrf,
   request: ({ role }) =>

@@ -4,6 +4,7 @@ import { UUID } from '../../platform/uuid.js';
 import { faultsOf } from '../../platform/validation-faults.js';
 import type { GrantCatalogue } from '../grant-catalogue.js';
 import type { RegistryDocument } from './registry-document.js';
+import { shortSecretFaults } from './short-secrets.js';
 
 const UNKNOWN = 'not a grant of this service; take it out, or import the module of the grant';
 
@@ -12,6 +13,8 @@ export interface Registered {
   organizations: Set<string>;
   resourceServers: Set<string>;
   agents: Set<string>;
+  /** SHA-256 of stored secrets by id, where an unchanged secret may be short. */
+  secretHashes?: { clients: Map<string, string | null>; resourceServers: Map<string, string | null> };
 }
 
 /** An entry of a list with its path. Its form may be faulty, which is told elsewhere. */
@@ -40,6 +43,18 @@ export function contradictionsOf(
     ...[...clients, ...agents]
       .filter(([, { organization_id: id }]) => typeof id === 'string' && UUID.test(id) && !known.has(id))
       .map(([path]) => `${path}.organization_id: not a registered organization`),
+    ...shortSecretFaults({
+      entries: clients,
+      idField: 'client_id',
+      secretField: 'client_secret',
+      storedHashes: registered.secretHashes?.clients,
+    }),
+    ...shortSecretFaults({
+      entries: servers,
+      idField: 'id',
+      secretField: 'secret',
+      storedHashes: registered.secretHashes?.resourceServers,
+    }),
     ...servers
       .filter(([, { id, secret }]) => secret === undefined && !registered.resourceServers.has(String(id)))
       .map(([path]) => `${path}.secret: a new resource server needs one`),

@@ -14,6 +14,12 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 /** All scopes of an entry, as they are written into codes. */
 const LONGEST_SCOPE = 1_000;
 
+/** The name of the rule of secrets of clients and resource servers. */
+export const IS_SECRET = 'isSecret';
+export const MIN_SECRET_LENGTH = 32;
+export const MAX_SECRET_LENGTH = 256;
+export const SECRET_RULE = `must be ${MIN_SECRET_LENGTH} to ${MAX_SECRET_LENGTH} characters`;
+
 /** The name of the rule of `public_clients`. */
 export const IS_PUBLIC_CLIENTS = 'isPublicClients';
 
@@ -35,6 +41,16 @@ export const IsPublicClients = () =>
     validator: {
       validate: (value) => value === 'all' || (Array.isArray(value) && areClientIds(value)),
       defaultMessage: () => `must be all, or a list of at most ${MAX_ADMITTED_CLIENTS} different client ids`,
+    },
+  });
+
+/** The minimum length is not checked here: it depends on what is stored (`shortSecretFaults`). */
+export const IsSecret = () =>
+  ValidateBy({
+    name: IS_SECRET,
+    validator: {
+      validate: (value) => typeof value === 'string' && value !== '' && value.length <= MAX_SECRET_LENGTH,
+      defaultMessage: () => SECRET_RULE,
     },
   });
 

@@ -9,6 +9,7 @@ import {
   FitsLowered,
   IsIdentifier,
   IsName,
+  IsSecret,
   IsUuid,
 } from './entry-rules.js';
 import { OrganizationEntry } from './organization-entry.js';
@@ -28,8 +29,7 @@ export class ClientEntry {
   organization_id?: string;
 
   @IsOptional()
-  @IsString()
-  @Length(1, 256)
+  @IsSecret()
   client_secret?: string;
 
   @IsOptional()
@@ -63,8 +63,7 @@ export class ResourceServerEntry {
   id: string;
 
   @IsOptional()
-  @IsString()
-  @Length(1, 256)
+  @IsSecret()
   secret?: string;
 
   @IsArray()

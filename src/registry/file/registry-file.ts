@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { stringify } from 'yaml';
 import { Audit } from '../../audit/audit.js';
 import { Database } from '../../platform/database/database.js';
@@ -15,8 +15,10 @@ import { ResourceServer } from '../resource-server.entity.js';
 import { contradictionsOf, type Registered } from './check-registry.js';
 import { exportedRegistry } from './export-registry.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
+import type { RegistryDocument } from './registry-document.js';
 import { type AppliedEntry, applyTable, isEnding, type RegistryTable, tablesOf } from './registry-tables.js';
 import { warningsOf } from './registry-warnings.js';
+import { isShortSecret } from './short-secrets.js';
 
 const ATTEMPTS = 5;
 
@@ -42,7 +44,7 @@ export class RegistryFile {
   async apply(path: string): Promise<AppliedEntry[]> {
     const { document, faults } = await readRegistryFile(path);
     const organizations = await this.database.read(Organization);
-    faults.push(...contradictionsOf(document, this.catalogue, await this.registered(organizations)));
+    faults.push(...contradictionsOf(document, this.catalogue, await this.registered(organizations, document)));
     if (faults.length > 0) throw new RegistryFileError(faults);
     const warnings = warningsOf(document, organizations);
     for (let attempt = 1; ; attempt++) {
@@ -91,12 +93,26 @@ export class RegistryFile {
     return stringify(exportedRegistry(organizations, clients, servers, agents), { aliasDuplicateObjects: false });
   }
 
-  private async registered(organizations: Organization[]): Promise<Registered> {
+  private async registered(organizations: Organization[], { clients }: RegistryDocument): Promise<Registered> {
+    const servers = await this.database.read(ResourceServer);
     return {
       organizations: new Set(organizations.map(({ id }) => id)),
-      resourceServers: new Set((await this.database.read(ResourceServer)).map(({ id }) => id)),
+      resourceServers: new Set(servers.map(({ id }) => id)),
+      secretHashes: {
+        clients: await this.hashesOfShortSecrets(clients),
+        resourceServers: new Map(servers.map(({ id, secretHash }) => [id, secretHash])),
+      },
       agents: new Set((await this.database.read(Agent)).map(({ email }) => email)),
     };
+  }
+
+  /** The stored hashes of the clients whose secrets in the file are short, of which there are few. */
+  private async hashesOfShortSecrets(entries: unknown): Promise<Map<string, string | null>> {
+    const short = (Array.isArray(entries) ? entries : []).filter((entry) => isShortSecret(entry?.client_secret));
+    if (short.length === 0) return new Map();
+    const where = { clientId: In(short.map(({ client_id }) => String(client_id))) };
+    const stored = await this.database.read(ClientApplication, { where });
+    return new Map(stored.map(({ clientId, secretHash }) => [clientId, secretHash]));
   }
 
   private async write(manager: EntityManager, tables: RegistryTable[]): Promise<AppliedEntry[]> {

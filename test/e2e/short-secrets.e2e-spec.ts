@@ -1,0 +1,85 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { ClientApplication } from '../../src/registry/client-application.entity.js';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import { ResourceServer } from '../../src/registry/resource-server.entity.js';
+import { CapturedOutput } from '../../src/testing/captured-output.js';
+import { askToken } from '../support/agents.js';
+import { ACME } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const SHORT = 'MARKED-secret-of-31-characters.';
+const LONG = `${SHORT}.`;
+const RULE = 'must be 32 to 256 characters';
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+let service: TestService;
+let output: CapturedOutput;
+beforeAll(async () => {
+  output = new CapturedOutput();
+  service = await startTestService({ log: output.log });
+});
+afterAll(async () => {
+  await service?.stop();
+  output?.release();
+});
+
+const client = (more: object = {}) => ({ client_id: 'short', name: 'Short', client_type: 'server', ...more });
+const server = (more: object = {}) => ({ id: 'short-api', audiences: ['customer-api'], ...more });
+const file = (text: string, name = `${randomUUID()}.yaml`) => {
+  const path = join(service.database.folder, name);
+  writeFileSync(path, text);
+  return path;
+};
+const apply = (content: object) =>
+  service.application.get(RegistryFile, { strict: false }).apply(file(stringify(content)));
+const faultsOf = async (content: object): Promise<string[]> => {
+  const error = await apply(content).then(
+    () => undefined,
+    (thrown) => thrown,
+  );
+  expect(`${error?.stack}`).not.toContain('MARKED');
+  return error?.faults;
+};
+
+it('a new secret of a client or resource server that is shorter than 32 characters refuses the registry file', async () => {
+  file(`${SHORT}\n`, 'short.txt');
+  const [clientFault, serverFault] = [`clients[0].client_secret: ${RULE}`, `resource_servers[0].secret: ${RULE}`];
+  expect(await faultsOf({ clients: [client({ client_secret: SHORT })] })).toEqual([clientFault]);
+  expect(await faultsOf({ clients: [client({ client_secret_file: 'short.txt' })] })).toEqual([clientFault]);
+  expect(await faultsOf({ resource_servers: [server({ secret: SHORT })] })).toEqual([serverFault]);
+  expect(await faultsOf({ resource_servers: [server({ secret_file: 'short.txt' })] })).toEqual([serverFault]);
+  const tooLong = 'x'.repeat(257);
+  expect(await faultsOf({ clients: [client({ client_secret: tooLong })] })).toEqual([clientFault]);
+  expect(await faultsOf({ resource_servers: [server({ secret: tooLong })] })).toEqual([serverFault]);
+});
+
+it('a short secret that release 1 has stored is accepted while it is unchanged, with a warning that names its path', async () => {
+  const clients = [client({ client_id: 'other', client_secret: LONG }), client({ client_secret: LONG })];
+  await apply({ organizations: [{ id: ACME, name: 'Acme' }], clients, resource_servers: [server({ secret: LONG })] });
+  const dataSource = service.application.get(DataSource);
+  const secretHash = sha256(SHORT);
+  await dataSource.getRepository(ClientApplication).update({ clientId: 'short' }, { secretHash });
+  await dataSource.getRepository(ResourceServer).update({ id: 'short-api' }, { secretHash });
+
+  output.lines.length = 0;
+  const unchanged = [clients[0] as object, client({ client_secret: SHORT })];
+  await apply({ clients: unchanged, resource_servers: [server({ secret: SHORT })] });
+  const warnings = output.lines.filter((line) => line.includes('shorter than 32 characters'));
+  expect(warnings).toEqual([expect.stringContaining('clients[1].client_secret, resource_servers[0].secret: shorter')]);
+  expect(output.text).not.toContain('MARKED');
+  const request = { client_id: 'short', client_secret: SHORT, grant_type: 'refresh_token', refresh_token: 'unknown' };
+  expect((await askToken(service, request)).status).toBe(400);
+
+  const changed = [clients[0] as object, client({ client_secret: `${SHORT.slice(1)}` })];
+  expect(await faultsOf({ clients: changed })).toEqual([`clients[1].client_secret: ${RULE}`]);
+  const moved = [client({ client_id: 'other', client_secret: SHORT })];
+  expect(await faultsOf({ clients: moved })).toEqual([`clients[0].client_secret: ${RULE}`]);
+  output.lines.length = 0;
+  await apply({ clients, resource_servers: [server({ secret: LONG })] });
+  expect(output.lines.filter((line) => line.includes('shorter than'))).toEqual([]);
+});
