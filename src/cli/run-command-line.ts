@@ -19,7 +19,9 @@ const USAGE = `usage: node dist/cli.js COMMAND
 
   migrate              bring the database's schema up to date
   migrate --check      exit 1 when migrations are pending
-  registry apply FILE  create and change what a registry file lists
+  registry apply FILE  create and change what a registry file lists, unless a newer file has replaced it
+  registry apply --force FILE
+                       the same, even if a newer file has replaced it
   registry export      print the registry as YAML, without secrets
   purge                delete what has expired, in small batches
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE

@@ -1,7 +1,7 @@
 import { type MigrationInterface, type QueryRunner, TableColumn } from 'typeorm';
-import { Columns, NULLABLE } from './schema.js';
+import { Columns, createTables, dropTables, NULLABLE } from './schema.js';
 
-/** Which public clients an organization admits; the secrets that a client had before its current one. */
+/** The public clients that an organization admits, the replaced secrets of a client, the registry files that were applied. */
 export class TenantsAndSecrets1795312000000 implements MigrationInterface {
   readonly name = 'TenantsAndSecrets1795312000000';
 
@@ -13,11 +13,25 @@ export class TenantsAndSecrets1795312000000 implements MigrationInterface {
     ] as const) {
       if (!(await runner.hasColumn(table, column.name))) await runner.addColumn(table, new TableColumn(column));
     }
+    await createTables(runner, [
+      {
+        name: 'applied_registry_file',
+        columns: [
+          its.key('content_hash', 64),
+          its.text('text_hash', 64),
+          its.integer('sequence'),
+          its.integer('highest_revision', NULLABLE),
+          its.time('applied_at'),
+        ],
+        indices: [{ name: 'applied_registry_file_sequence', columnNames: ['sequence'], isUnique: true }],
+      },
+    ]);
     // every public client was usable in these organizations before there was a column to say so
     await runner.query(`UPDATE organization SET public_clients = '"all"' WHERE public_clients IS NULL`);
   }
 
   async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['applied_registry_file']);
     await runner.dropColumn('client_application', 'previous_secrets');
     await runner.dropColumn('organization', 'public_clients');
   }

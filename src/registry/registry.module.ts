@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Agent } from './agent.entity.js';
 import { Agents } from './agents.js';
+import { AppliedRegistryFile } from './applied-registry-file.entity.js';
 import { ClientApplication } from './client-application.entity.js';
 import { ClientAuthentication } from './client-authentication.js';
 import { FollowedRegistryFile } from './file/followed-registry-file.js';
@@ -15,7 +16,16 @@ import { ResourceServer } from './resource-server.entity.js';
 
 /** Who may ask for tokens, and for whom: organizations, client applications, agents, resource servers. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Organization, ClientApplication, Agent, ResourceServer, RegistryRevision])],
+  imports: [
+    TypeOrmModule.forFeature([
+      Organization,
+      ClientApplication,
+      Agent,
+      ResourceServer,
+      RegistryRevision,
+      AppliedRegistryFile,
+    ]),
+  ],
   providers: [
     Registry,
     RegistryFile,

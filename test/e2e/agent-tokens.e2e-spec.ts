@@ -562,7 +562,9 @@ function withScopes(clients: object[], clientId: string, scopes: string[]): obje
 /** Applies a registry for a while. */
 async function withRegistry(changed: RegistryDocument, act: () => Promise<void>): Promise<void> {
   const apply = (document: RegistryDocument) =>
-    service.application.get(RegistryFile).apply(writeRegistry(join(service.database.folder, 'changed.yaml'), document));
+    service.application
+      .get(RegistryFile)
+      .apply(writeRegistry(join(service.database.folder, 'changed.yaml'), document), { force: true });
   await apply(changed);
   try {
     await act();

@@ -70,7 +70,7 @@ describe('contract 2: the registry file', () => {
     return path;
   };
   const registryFile = () => service.application.get(RegistryFile, { strict: false });
-  const apply = (content: object | string) => registryFile().apply(file(content));
+  const apply = (content: object | string) => registryFile().apply(file(content), { force: true });
   const rows = async () => [
     await dataSource.getRepository(Organization).find(),
     await dataSource.getRepository(ClientApplication).find(),

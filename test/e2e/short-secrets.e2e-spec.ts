@@ -36,7 +36,7 @@ const file = (text: string, name = `${randomUUID()}.yaml`) => {
   return path;
 };
 const apply = (content: object) =>
-  service.application.get(RegistryFile, { strict: false }).apply(file(stringify(content)));
+  service.application.get(RegistryFile, { strict: false }).apply(file(stringify(content)), { force: true });
 const faultsOf = async (content: object): Promise<string[]> => {
   const error = await apply(content).then(
     () => undefined,

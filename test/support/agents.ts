@@ -194,7 +194,7 @@ export async function changePassword(service: TestService, registry: RegistryDoc
     (agent as typeof ACME_AGENT).email === email ? { ...agent, password } : agent,
   );
   const path = writeRegistry(join(service.database.folder, 'new-password.yaml'), { ...registry, agents: agents ?? [] });
-  await service.application.get(RegistryFile).apply(path);
+  await service.application.get(RegistryFile).apply(path, { force: true });
   return password;
 }
 

@@ -18,13 +18,14 @@ export class WatchedFile {
   /**
    * @param readText reads what is watched; rejects when it cannot be read
    * @param used the text that is in force
-   * @param use takes a new text; throws an Error, whose message holds no value of the file, when it cannot be used
+   * @param use takes a new text, and answers `false` if it is not put in force; throws an Error, whose message holds no value
+   *   of the file, when it cannot be used
    */
   constructor(
     private readonly name: WatchedFileName,
     private readonly readText: () => Promise<string>,
     private used: string,
-    private readonly use: (text: string) => void | Promise<void>,
+    private readonly use: (text: string) => unknown,
     private readonly faults: FileFaults,
   ) {
     faults.set(name, false);
@@ -46,8 +47,7 @@ export class WatchedFile {
       if (text !== this.used) {
         await sleep(SETTLED);
         if ((await this.read()) !== text) return; // it is being written
-        await this.use(text);
-        this.logger.log(`${this.name}: changed, and in force`);
+        if ((await this.use(text)) !== false) this.logger.log(`${this.name}: changed, and in force`);
       }
       this.used = text;
       this.told = '';

@@ -64,7 +64,7 @@ export function contradictionsOf(
   ];
 }
 
-function entriesOf(document: RegistryDocument, list: keyof RegistryDocument): Entry[] {
+function entriesOf(document: RegistryDocument, list: Exclude<keyof RegistryDocument, 'revision'>): Entry[] {
   const entries: unknown = document[list];
   return (Array.isArray(entries) ? entries : [])
     .map((entry, index): Entry => [`${list}[${index}]`, entry])

@@ -4,6 +4,7 @@ import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { type Document, parseDocument } from 'yaml';
 import { faultsOf } from '../../platform/validation-faults.js';
+import { contentOf, type FileContent } from './file-content.js';
 import { namesOfPrototypes } from './names-of-prototypes.js';
 import { RegistryDocument } from './registry-document.js';
 
@@ -16,31 +17,45 @@ export class RegistryFileError extends Error {
 
 const SECRETS = ['client_secret', 'secret', 'password'];
 
+/** A registry file that was read, with its faults. */
+export interface ReadRegistryFile {
+  document: RegistryDocument;
+  faults: string[];
+  content: FileContent;
+}
+
+/** What a change of the file shows in: its text, and what the secret files say that it names. */
+export interface WatchedText {
+  text: string;
+  secrets?: unknown;
+}
+
 /**
  * Reads a registry file and the secret files it names, relative to itself; with every fault of form: unknown fields,
  * wrong types, unreadable files.
  *
  * @throws RegistryFileError when it is not YAML at all, or has names of prototypes
  */
-export async function readRegistryFile(path: string): Promise<{ document: RegistryDocument; faults: string[] }> {
-  const plain = parseYaml(await readText(path));
+export async function readRegistryFile(path: string): Promise<ReadRegistryFile> {
+  const text = await readText(path);
+  const plain = parseYaml(text);
   const strange = namesOfPrototypes(plain);
   if (strange.length > 0) throw new RegistryFileError(strange);
   const faults = await readSecretFiles(plain, dirname(path));
+  const content = await contentOf(text, plain, plain.revision);
   const document = plainToInstance(RegistryDocument, plain, { exposeDefaultValues: true });
   faults.push(...faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true })));
-  return { document, faults };
+  return { document, faults, content };
 }
 
-/** The file's text, and after it what the secret files say that it names: whichever changes, this does. */
-export async function readWithSecrets(path: string): Promise<string> {
+export async function readWatchedText(path: string): Promise<WatchedText> {
   const text = await readFile(path, 'utf8');
   try {
     const plain = parseYaml(text);
     const faults = await readSecretFiles(plain, dirname(path));
-    return text.trim() === '' ? text : `${text}\n${JSON.stringify([plain, faults])}`;
+    return { text, secrets: [plain, faults] };
   } catch {
-    return text; // no YAML: applying it says so
+    return { text }; // no YAML: applying it says so
   }
 }
 

@@ -1,4 +1,4 @@
-import { IsArray, IsEmail, IsIn, IsObject, IsOptional, IsString, Length } from 'class-validator';
+import { IsArray, IsEmail, IsIn, IsInt, IsObject, IsOptional, IsString, Length, Max, Min } from 'class-validator';
 import type { ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import {
@@ -13,6 +13,9 @@ import {
   IsUuid,
 } from './entry-rules.js';
 import { OrganizationEntry } from './organization-entry.js';
+
+/** As an `INT` of MySQL. */
+const MAX_REVISION = 2_147_483_647;
 
 export class ClientEntry {
   @IsIdentifier()
@@ -94,6 +97,13 @@ export class AgentEntry {
 
 /** The registry as its YAML file writes it (contract, section 2). */
 export class RegistryDocument {
+  /** A file with a higher one than any before it is applied, even if its content was replaced before. */
+  @IsOptional()
+  @IsInt()
+  @Min(0)
+  @Max(MAX_REVISION)
+  revision?: number;
+
   @IsOptional()
   @Each(() => OrganizationEntry)
   organizations: OrganizationEntry[] = [];

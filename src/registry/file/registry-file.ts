@@ -1,24 +1,27 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { type EntityManager, In } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { stringify } from 'yaml';
 import { Audit } from '../../audit/audit.js';
+import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRepeatable } from '../../platform/database/database-errors.js';
 import { Agent } from '../agent.entity.js';
 import { Agents } from '../agents.js';
+import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import { ClientApplication } from '../client-application.entity.js';
 import { GrantCatalogue } from '../grant-catalogue.js';
 import { Organization } from '../organization.entity.js';
 import { Registry } from '../registry.js';
 import { RegistryRevision } from '../registry-revision.entity.js';
 import { ResourceServer } from '../resource-server.entity.js';
-import { contradictionsOf, type Registered } from './check-registry.js';
+import { rememberApplied, SupersededRegistryFileError, supersedingFile } from './applied-files.js';
+import { contradictionsOf } from './check-registry.js';
 import { exportedRegistry } from './export-registry.js';
+import type { FileContent } from './file-content.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
-import type { RegistryDocument } from './registry-document.js';
+import { registeredIn } from './registered.js';
 import { type AppliedEntry, applyTable, isEnding, type RegistryTable, tablesOf } from './registry-tables.js';
 import { warningsOf } from './registry-warnings.js';
-import { isShortSecret } from './short-secrets.js';
 
 const ATTEMPTS = 5;
 
@@ -33,25 +36,33 @@ export class RegistryFile {
     private readonly agents: Agents,
     private readonly catalogue: GrantCatalogue,
     private readonly audit: Audit,
+    private readonly clock: Clock,
   ) {}
 
   /**
    * Brings the database to what the file lists, as one change; what it does not list stays, and is no longer the file's.
    * Applied twice, the second time changes nothing.
    *
+   * @param force applies a superseded file too
    * @throws RegistryFileError naming every fault, in which case nothing is changed
+   * @throws SupersededRegistryFileError
    */
-  async apply(path: string): Promise<AppliedEntry[]> {
-    const { document, faults } = await readRegistryFile(path);
+  async apply(path: string, { force = false } = {}): Promise<AppliedEntry[]> {
+    const { document, faults, content } = await readRegistryFile(path);
+    // first of all: a pod with an old file starts, whether or not the file would still be accepted
+    if (!force) await this.assertNotSuperseded(content);
     const organizations = await this.database.read(Organization);
-    faults.push(...contradictionsOf(document, this.catalogue, await this.registered(organizations, document)));
+    faults.push(
+      ...contradictionsOf(document, this.catalogue, await registeredIn(this.database, organizations, document)),
+    );
     if (faults.length > 0) throw new RegistryFileError(faults);
     const warnings = warningsOf(document, organizations);
     for (let attempt = 1; ; attempt++) {
       try {
         // passwords take long to hash: before the transaction, not in it
         const tables = await tablesOf(document, await this.database.read(Agent));
-        const applied = await this.database.transaction((manager) => this.write(manager, tables));
+        const applied = await this.database.transaction((manager) => this.write(manager, tables, content, force));
+        if (applied instanceof SupersededRegistryFileError) throw applied;
         for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
         this.tell(applied);
         // again: what was issued between the first telling and the commit was issued to the old agent
@@ -93,39 +104,32 @@ export class RegistryFile {
     return stringify(exportedRegistry(organizations, clients, servers, agents), { aliasDuplicateObjects: false });
   }
 
-  private async registered(organizations: Organization[], { clients }: RegistryDocument): Promise<Registered> {
-    const servers = await this.database.read(ResourceServer);
-    return {
-      organizations: new Set(organizations.map(({ id }) => id)),
-      resourceServers: new Set(servers.map(({ id }) => id)),
-      secretHashes: {
-        clients: await this.hashesOfShortSecrets(clients),
-        resourceServers: new Map(servers.map(({ id, secretHash }) => [id, secretHash])),
-      },
-      agents: new Set((await this.database.read(Agent)).map(({ email }) => email)),
-    };
+  private async assertNotSuperseded(content: FileContent): Promise<void> {
+    const superseding = await supersedingFile((options) => this.database.read(AppliedRegistryFile, options), content);
+    if (superseding) throw new SupersededRegistryFileError(superseding);
   }
 
-  /** The stored hashes of the clients whose secrets in the file are short, of which there are few. */
-  private async hashesOfShortSecrets(entries: unknown): Promise<Map<string, string | null>> {
-    const short = (Array.isArray(entries) ? entries : []).filter((entry) => isShortSecret(entry?.client_secret));
-    if (short.length === 0) return new Map();
-    const where = { clientId: In(short.map(({ client_id }) => String(client_id))) };
-    const stored = await this.database.read(ClientApplication, { where });
-    return new Map(stored.map(({ clientId, secretHash }) => [clientId, secretHash]));
-  }
-
-  private async write(manager: EntityManager, tables: RegistryTable[]): Promise<AppliedEntry[]> {
+  private async write(
+    manager: EntityManager,
+    tables: RegistryTable[],
+    content: FileContent,
+    force: boolean,
+  ): Promise<AppliedEntry[] | SupersededRegistryFileError> {
     const all: AppliedEntry[] = [];
     let changed = false;
     // locks the row that the admin API locks first, too
     await manager.increment(RegistryRevision, { id: 1 }, 'revision', 0);
+    const superseding = force
+      ? undefined
+      : await supersedingFile((options) => manager.find(AppliedRegistryFile, options), content);
+    if (superseding) return new SupersededRegistryFileError(superseding);
     for (const table of tables) {
       const [applied, anyChange] = await applyTable(manager, table);
       all.push(...applied);
       changed ||= anyChange;
     }
     if (changed) await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
+    await rememberApplied(manager, content, this.clock.now());
     await this.agents.changed(changedAgents(all));
     return all;
   }

@@ -1,0 +1,250 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { AppliedRegistryFile } from '../../src/registry/applied-registry-file.entity.js';
+import { SupersededRegistryFileError } from '../../src/registry/file/applied-files.js';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import { CapturedOutput } from '../../src/testing/captured-output.js';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { askToken } from '../support/agents.js';
+import { manage } from '../support/management.js';
+import { environmentOf, runCli } from '../support/processes.js';
+import { ACME } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const SLOW = { timeout: 90_000 };
+const GAUGE = 'cas_registry_file_superseded';
+const OLD_SECRET = 'the-old-secret-of-the-acme-backend';
+const NEW_SECRET = 'the-new-secret-of-the-acme-backend';
+
+/** A registry in which a client has a name and a secret. */
+const registry = (name: string, client_secret = OLD_SECRET, more: object = {}) => ({
+  organizations: [{ id: ACME, name: 'Acme', public_clients: [] }],
+  clients: [{ client_id: 'backend', name, client_type: 'server', organization_id: ACME, client_secret }],
+  ...more,
+});
+
+describe('a registry file that a newer one has replaced', SLOW, () => {
+  let database: TestDatabase;
+  let output: CapturedOutput;
+  const running: TestService[] = [];
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    output = new CapturedOutput();
+  });
+  afterEach(async () => {
+    for (const service of running.splice(0)) await service.stop();
+    output.release();
+    await database.remove();
+  });
+
+  const fileOf = (content: object | string, name = `${randomUUID()}.yaml`) => {
+    const path = join(database.folder, name);
+    writeFileSync(path, typeof content === 'string' ? content : stringify(content));
+    return path;
+  };
+  /** A process that starts with a file of its own. */
+  const start = async (REGISTRY_FILE: string) => {
+    const service = await startTestService({ database, log: output.log, environment: { REGISTRY_FILE } });
+    running.push(service);
+    return service;
+  };
+  const stop = async (service: TestService) => running.splice(running.indexOf(service), 1)[0]?.stop();
+  const restart = async (path: string) => {
+    const service = await start(path);
+    const state = await stateOf(service);
+    await stop(service);
+    return state;
+  };
+  const nameIn = async (service: TestService) =>
+    (
+      await service.application.get(DataSource).query("SELECT name FROM client_application WHERE client_id = 'backend'")
+    )[0].name;
+  const gaugeOf = async (service: TestService) => {
+    const { text } = await manage(service, 'GET', '/metrics');
+    return Number(new RegExp(`^${GAUGE} (\\d)$`, 'm').exec(text)?.[1]);
+  };
+  const stateOf = async (service: TestService) => [await nameIn(service), await gaugeOf(service)];
+  const warnings = () => output.lines.filter((line) => line.includes('superseded'));
+
+  it('is not applied by a process that starts with it: one line, a gauge, and the registry of the database', async () => {
+    const [older, newer] = [fileOf(registry('Older')), fileOf(registry('Newer', NEW_SECRET))];
+    expect(await restart(older)).toEqual(['Older', 0]);
+    expect(await restart(newer)).toEqual(['Newer', 0]);
+    expect(warnings()).toEqual([]);
+    const service = await start(older);
+    expect(await stateOf(service)).toEqual(['Newer', 1]);
+    expect(warnings()).toEqual([expect.stringContaining('REGISTRY_FILE: the registry file is superseded')]);
+    expect(warnings()[0]).toMatch(
+      /applied at \d{4}-\d\d-\d\dT.*raise its top-level revision.*registry apply --force FILE/,
+    );
+    const ask = async (client_secret: string) => {
+      const request = { client_id: 'backend', client_secret, grant_type: 'refresh_token', refresh_token: 'unknown' };
+      return (await askToken(service, request)).status;
+    };
+    expect(await Promise.all([OLD_SECRET, NEW_SECRET].map(ask))).toEqual([401, 400]);
+    expect(await restart(newer)).toEqual(['Newer', 0]);
+  });
+
+  it('is not applied either when it would be refused today', async () => {
+    const secret_file = fileOf(NEW_SECRET, 'api.txt');
+    const older = fileOf({ ...registry('Older'), resource_servers: [{ id: 'api', audiences: [], secret_file }] });
+    await restart(older);
+    const service = await start(fileOf(registry('Newer')));
+    await service.application.get(DataSource).query("DELETE FROM resource_server WHERE id = 'api'");
+    writeFileSync(secret_file, 'short');
+    expect(await restart(older)).toEqual(['Newer', 1]);
+  });
+
+  it('is not applied with other secret files, while the newest text is applied with new ones and not with old ones', async () => {
+    const withFile = (name: string) => {
+      const { clients, ...rest } = registry(name);
+      const [client] = clients.map(({ client_secret: _, ...each }) => ({ ...each, client_secret_file: 'secret.txt' }));
+      return fileOf({ ...rest, clients: [client] });
+    };
+    const [older, newer] = [withFile('Older'), withFile('Newer')];
+    const write = (secret: string) => fileOf(secret, 'secret.txt');
+    const storedSecret = async (service: TestService) =>
+      (
+        await service.application
+          .get(DataSource)
+          .query("SELECT secret_hash FROM client_application WHERE client_id = 'backend'")
+      )[0].secret_hash;
+    const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+    write(OLD_SECRET);
+    await restart(older);
+    await restart(newer);
+    write(NEW_SECRET);
+    expect(await restart(older)).toEqual(['Newer', 1]);
+    const service = await start(newer);
+    expect([await storedSecret(service), await gaugeOf(service)]).toEqual([sha256(NEW_SECRET), 0]);
+    await stop(service);
+    write(OLD_SECRET);
+    const behind = await start(newer);
+    expect([await storedSecret(behind), await gaugeOf(behind)]).toEqual([sha256(NEW_SECRET), 1]);
+  });
+
+  it('is applied with a higher revision, and not with a lower one, whether or not its content is known', async () => {
+    expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Five', 0]);
+    expect(await restart(fileOf(registry('Never seen', OLD_SECRET, { revision: 4 })))).toEqual(['Five', 1]);
+    expect(await restart(fileOf(registry('Also five', OLD_SECRET, { revision: 5 })))).toEqual(['Also five', 0]);
+    expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Also five', 1]);
+    expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 6 })))).toEqual(['Five', 0]);
+    expect(await restart(fileOf(registry('Without')))).toEqual(['Without', 0]);
+    expect(await restart(fileOf(registry('Lower again', OLD_SECRET, { revision: 5 })))).toEqual(['Without', 1]);
+    expect(await restart(fileOf(registry('Seven', OLD_SECRET, { revision: 7 })))).toEqual(['Seven', 0]);
+  });
+
+  it.each([-1, 1.5, '2', true, 2_147_483_648, [1]])('is refused with the revision %j', async (revision) => {
+    await expect(start(fileOf(registry('X', OLD_SECRET, { revision })))).rejects.toThrow(/revision: must /);
+  });
+
+  it('is applied when an operator changes the file of a running process back, and stays in force after a restart', async () => {
+    const [older, newer] = [stringify(registry('Older')), stringify(registry('Newer'))];
+    const path = fileOf(older);
+    const service = await start(path);
+    writeFileSync(path, newer);
+    await expect.poll(() => nameIn(service), { timeout: 8_000 }).toBe('Newer');
+    writeFileSync(path, older);
+    await expect.poll(() => nameIn(service), { timeout: 8_000 }).toBe('Older');
+    expect(await gaugeOf(service)).toBe(0);
+    await stop(service);
+    expect(await restart(path)).toEqual(['Older', 0]);
+    expect(await restart(fileOf(newer))).toEqual(['Older', 1]);
+  });
+
+  it('is not applied by a running process when only a secret file changes', async () => {
+    const { clients, ...rest } = registry('Older');
+    const [client] = clients.map(({ client_secret: _, ...each }) => ({ ...each, client_secret_file: 'secret.txt' }));
+    fileOf(OLD_SECRET, 'secret.txt');
+    const service = await start(fileOf({ ...rest, clients: [client] }));
+    await restart(fileOf(registry('Newer')));
+    fileOf(NEW_SECRET, 'secret.txt');
+    await expect.poll(() => gaugeOf(service), { timeout: 8_000 }).toBe(1);
+    expect(await nameIn(service)).toBe('Newer');
+    expect(warnings()).toHaveLength(1);
+    expect(output.text).not.toContain('changed, and in force');
+  });
+
+  it('loses to the newer one whenever processes start with both at once', async () => {
+    const [older, newer] = [fileOf(registry('Older')), fileOf(registry('Newer'))];
+    const one = await start(older);
+    const other = await start(older);
+    const apply = (service: TestService, path: string) =>
+      service.application
+        .get(RegistryFile, { strict: false })
+        .apply(path)
+        .then(
+          () => 'applied',
+          (error) => (error instanceof SupersededRegistryFileError ? 'superseded' : `${error}`),
+        );
+    for (let round = 0; round < 5; round++) {
+      const path = fileOf(registry(`Newer ${round}`));
+      const outcomes = await Promise.all([
+        apply(one, older),
+        apply(other, path),
+        apply(one, path),
+        apply(other, older),
+        apply(one, older),
+      ]);
+      expect([outcomes[1], outcomes[2]]).toEqual(['applied', 'applied']);
+      expect(await nameIn(one)).toBe(`Newer ${round}`);
+      expect(await apply(other, older)).toBe('superseded');
+    }
+    expect(await restart(newer)).toEqual(['Newer', 0]);
+  });
+
+  it('is remembered without a hash from which its passwords could be guessed quickly, and 1,000 are remembered', async () => {
+    const text = stringify(registry('Older'));
+    const service = await start(fileOf(text));
+    const rows = service.application.get(DataSource).getRepository(AppliedRegistryFile);
+    const [row] = await rows.find();
+    const hashes = [row?.contentHash, row?.textHash];
+    for (const algorithm of ['sha256', 'sha1', 'md5'])
+      expect(hashes).not.toContain(createHash(algorithm).update(text).digest('hex'));
+    const many = Array.from({ length: 1_010 }, (_, n) => ({
+      ...{ contentHash: `${n}`, textHash: `${n}`, highestRevision: null, appliedAt: new Date() },
+      sequence: n + 10,
+    }));
+    await rows.insert(many);
+    expect(await restart(fileOf(registry('Newer')))).toEqual(['Newer', 0]);
+    expect(await rows.count()).toBe(1_000);
+    expect(await rows.existsBy({ sequence: 1_020 })).toBe(true);
+  });
+});
+
+describe.skipIf(onMariadb)('the command registry apply', SLOW, () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+  afterAll(() => database?.remove());
+
+  it('exits with 1 for a superseded file and says why, and applies it with --force', async () => {
+    const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true' };
+    const cli = (...parameters: string[]) => runCli(['registry', 'apply', ...parameters], environment);
+    const fileOf = (name: string) => {
+      const path = join(database.folder, `${name}.yaml`);
+      writeFileSync(path, stringify(registry(name)));
+      return path;
+    };
+    const [older, newer] = [fileOf('Older'), fileOf('Newer')];
+    expect((await runCli(['migrate'], environment)).code).toBe(0);
+    for (const path of [older, newer]) expect((await cli(path)).code).toBe(0);
+    const { code, stdout, stderr } = await cli(older);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(
+      /superseded and not applied: .*raise its top-level revision, or run: .*registry apply --force/,
+    );
+    expect(await cli('--force', older)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('changed: client backend'),
+    });
+    expect((await cli(older)).code).toBe(0);
+    expect((await cli(newer)).code).toBe(1);
+    expect((await Promise.all([cli('--forced', older), cli('--force')])).map((ended) => ended.code)).toEqual([2, 2]);
+  });
+});
