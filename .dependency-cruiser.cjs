@@ -4,7 +4,8 @@
  */
 const LEVELS = [
   ['platform', 'migrations'],
-  ['oauth', 'audit'],
+  ['audit'],
+  ['oauth'],
   ['registry', 'access-token'],
   ['one-time-code', 'identity'],
   ['agent-auth'],

@@ -18,6 +18,7 @@ export type AuditEventName =
   | 'sign_in.limited'
   | 'sign_out'
   | 'consent.given'
+  | 'admin.authentication_failed'
   | 'registry.changed'
   | 'keys.changed';
 

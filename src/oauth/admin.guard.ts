@@ -1,5 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
+import { Audit } from '../audit/audit.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import { OAuthError } from './oauth-error.js';
@@ -9,16 +10,26 @@ import { OAuthError } from './oauth-error.js';
 export class AdminGuard implements CanActivate {
   private readonly hashes: string[];
 
-  constructor({ ADMIN_TOKEN }: Configuration) {
+  constructor(
+    { ADMIN_TOKEN }: Configuration,
+    private readonly audit: Audit,
+  ) {
     this.hashes = ADMIN_TOKEN?.split(',').map(sha256) ?? [];
   }
 
   /** @throws OAuthError `not_found` where no operator is configured, else `invalid_token` */
   canActivate(context: ExecutionContext): boolean {
     if (this.hashes.length === 0) throw OAuthError.notFound();
-    const { authorization } = context.switchToHttp().getRequest<Request>().headers;
-    if (!this.isOperator(authorization)) throw OAuthError.invalidToken('not the operator');
-    return true;
+    const { headers, ip = '' } = context.switchToHttp().getRequest<Request>();
+    if (this.isOperator(headers.authorization)) return true;
+    this.audit.record({
+      event: 'admin.authentication_failed',
+      outcome: 'failure',
+      actor: { kind: 'operator' },
+      reason: headers.authorization === undefined ? 'no Authorization header' : 'not an ADMIN_TOKEN',
+      details: { address: ip },
+    });
+    throw OAuthError.invalidToken('not the operator');
   }
 
   /** Whether an `Authorization` header is the operator's. */

@@ -72,6 +72,37 @@ describe('the audit', SLOW, () => {
     expect(events().filter((event) => event === 'identity.created')).toHaveLength(1);
   });
 
+  it.each([
+    ['no Authorization header', undefined, 'no Authorization header'],
+    ['a wrong token', 'Bearer MARKED-token-of-nobody', 'not an ADMIN_TOKEN'],
+    ['a token in Basic credentials', `Basic ${ADMIN_TOKEN}`, 'not an ADMIN_TOKEN'],
+  ])('records a failed authentication of the operator with %s, without what was sent', async (_what, sent, reason) => {
+    const paths = ['/admin/clients', '/admin/identities/x', '/admin/clients/x/secret'];
+    for (const path of paths) {
+      service.audit.length = 0;
+      const answer = await manage(
+        service,
+        path.endsWith('secret') ? 'POST' : 'GET',
+        path,
+        sent ? { authorization: sent } : {},
+      );
+      expect(answer.status).toBe(401);
+      expect(service.audit).toEqual([
+        {
+          event: 'admin.authentication_failed',
+          outcome: 'failure',
+          actor: { kind: 'operator' },
+          reason,
+          details: { address: expect.stringMatching(/127\.0\.0\.1$/) },
+          requestId: answer.headers.get('x-request-id'),
+        },
+      ]);
+    }
+    service.audit.length = 0;
+    await manage(service, 'GET', '/admin/clients', bearer(ADMIN_TOKEN));
+    expect(service.audit).toEqual([]);
+  });
+
   it('tells nothing of what is refused', async () => {
     await service.post(TOKEN, cookieBody({ client_id: 'nobody' }));
     await service.post(TOKEN, '{');
