@@ -19,7 +19,9 @@ export function demoRegistry(folder: string, authUrl: string): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const redirect_uris = [...new Set(['http://localhost:3000/', `${authUrl}/`])];
   const registry = {
-    organizations: [{ id: DEMO.organizationId, name: 'Acme', license: { chat_between_groups: false } }],
+    organizations: [
+      { id: DEMO.organizationId, name: 'Acme', license: { chat_between_groups: false }, public_clients: [] },
+    ],
     clients: [
       {
         client_id: DEMO.clientId,
