@@ -1,5 +1,4 @@
 import { OAuthError } from '../oauth/oauth-error.js';
-import type { ClientApplication } from './client-application.entity.js';
 
 /** A client secret that was replaced, as SHA-256, and the end of its validity, which was fixed at that moment. */
 export interface PreviousSecret {
@@ -8,10 +7,13 @@ export interface PreviousSecret {
   expires_at: string;
 }
 
-type SecretColumns = Pick<
-  ClientApplication,
-  'secretHash' | 'previousSecrets' | 'previousSecretHash' | 'previousSecretExpiresAt'
->;
+/** The columns of `ClientApplication` that are about its secrets. */
+interface SecretColumns {
+  secretHash: string | null;
+  previousSecrets: PreviousSecret[] | null;
+  previousSecretHash: string | null;
+  previousSecretExpiresAt: Date | null;
+}
 
 /** Replaced secrets of one client that are valid at the same time. */
 const MAX_PREVIOUS_SECRETS = 5;
