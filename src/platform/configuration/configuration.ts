@@ -18,7 +18,7 @@ export class Configuration {
   @IsString()
   NODE_ENV = 'development';
 
-  /** `sqlite:PATH`, `mysql://user:password@host:port/database` or `mariadb://…`. */
+  /** `sqlite:PATH`, `mysql://user:password@host:port/database` or `mariadb://…`; with `?ssl=true` or `?ssl_ca=PATH`, TLS is required. */
   @IsDatabaseUrl()
   DATABASE_URL: string;
 

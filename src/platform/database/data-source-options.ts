@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import mysql, { type Pool, type PoolOptions } from 'mysql2';
 import type { DataSourceOptions } from 'typeorm';
 import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
+import { tlsOptionsOf } from './database-tls.js';
 
 /**
  * One set of entities and migrations for each database that DATABASE_URL can name.
@@ -25,20 +25,19 @@ export function dataSourceOptions(configuration: Configuration, theirs: Migratio
     };
   }
   const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);
-  const tls = searchParams.get('ssl') === 'true' || searchParams.has('ssl_ca');
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const { ssl, stream } = tlsOptionsOf(host, searchParams) ?? {};
   return {
     ...schema,
     // the two differ in the types they report: the wrong one sees a schema that is for ever out of date
     type: protocol === 'mariadb:' ? 'mariadb' : 'mysql',
     driver: { createPool },
-    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    host,
     port: Number(port || 3306),
     username: decodeURIComponent(username),
     password: decodeURIComponent(password),
     database: decodeURIComponent(pathname.slice(1)),
-    ...(tls && {
-      ssl: searchParams.has('ssl_ca') ? { ca: readFileSync(`${searchParams.get('ssl_ca')}`, 'utf8') } : {},
-    }),
+    ...(ssl && { ssl }),
     timezone: 'Z',
     charset: 'utf8mb4',
     connectTimeout: 1_000,
@@ -48,6 +47,7 @@ export function dataSourceOptions(configuration: Configuration, theirs: Migratio
       enableKeepAlive: true,
       jsonStrings: true,
       maxPreparedStatements: 200, // of a connection: lists of a purge are each a text of their own
+      ...(stream && { stream }),
     },
   };
 }

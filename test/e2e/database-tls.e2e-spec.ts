@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import mysql from 'mysql2/promise';
+import { generate, type SubjectAltNameEntry } from 'selfsigned';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { findMariadb, startMariadb } from '../../scripts/mariadb.js';
+import { writeKeySet } from '../../src/testing/keys.js';
+import { onMariadb } from '../../src/testing/test-database.js';
+import { type Ended, PORTS, runCli, TestProcess } from '../support/processes.js';
+
+type Mariadb = Awaited<ReturnType<typeof startMariadb>>;
+
+/** Starting a database server and processes takes seconds of a core, and other tests want the core too. */
+const SLOW = { timeout: 90_000 };
+const LOCALHOST: SubjectAltNameEntry = { type: 2, value: 'localhost' };
+const IP: SubjectAltNameEntry = { type: 7, ip: '127.0.0.1' };
+const OTHER: SubjectAltNameEntry = { type: 2, value: 'db.example' };
+
+const folder = mkdtempSync(join(tmpdir(), 'database-tls-'));
+const [KEY, CERTIFICATE, SELF_ISSUED] = ['key.pem', 'certificate.pem', 'ca.pem'].map((name) => join(folder, name)) as [
+  string,
+  string,
+  string,
+];
+
+/** A certificate for these names, which is its own authority, on the server's disk and as `ssl_ca`. */
+async function writeCertificate(...altNames: SubjectAltNameEntry[]): Promise<void> {
+  const extensions = [{ name: 'subjectAltName' as const, altNames }];
+  const { private: key, cert } = await generate([{ name: 'commonName', value: 'database' }], {
+    keyType: 'ec',
+    extensions,
+  });
+  writeFileSync(KEY, key);
+  writeFileSync(CERTIFICATE, cert);
+  writeFileSync(SELF_ISSUED, cert);
+}
+
+function startWithTls(...extra: string[]): Promise<Mariadb> {
+  return startMariadb({ extra: [`--ssl-key=${KEY}`, `--ssl-cert=${CERTIFICATE}`, ...extra] });
+}
+
+/** What `migrate --check` says: `up to date` or `migrations are pending` once it is connected. */
+function check(server: Mariadb, host: string, query: string, more: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return runCli(['migrate', '--check'], environmentFor(server, host, query, more));
+}
+
+function environmentFor(server: Mariadb, host: string, query: string, more: NodeJS.ProcessEnv = {}) {
+  const url = Object.assign(new URL(server.url('mysql')), { hostname: host });
+  return {
+    ...{ DATABASE_URL: `${url}?${query}`, DATA_DIR: folder, SIGNING_KEYS_FILE: join(folder, 'keys.json'), ...more },
+  };
+}
+
+const CONNECTED = { code: 1, stdout: 'migrations are pending\n' };
+
+function expectRefused(ended: Ended, message: RegExp): void {
+  expect(ended).toMatchObject({ code: 1, stdout: '' });
+  expect(ended.stderr).toMatch(message);
+}
+
+describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () => {
+  let server: Mariadb;
+  beforeAll(async () => {
+    writeKeySet(join(folder, 'keys.json'));
+    await writeCertificate(LOCALHOST);
+    server = await startWithTls();
+  });
+  afterAll(async () => {
+    await server?.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  async function serveCertificate(...altNames: SubjectAltNameEntry[]): Promise<void> {
+    await writeCertificate(...altNames);
+    const connection = await mysql.createConnection(server.url());
+    await connection.query('FLUSH SSL');
+    connection.destroy();
+  }
+
+  it('connects to a server whose certificate has the host name of DATABASE_URL', async () => {
+    await serveCertificate(OTHER, LOCALHOST);
+    expect(await check(server, 'localhost', `ssl_ca=${SELF_ISSUED}`)).toMatchObject(CONNECTED);
+  });
+
+  it('refuses a server whose certificate has another name, and says which names it has', async () => {
+    await serveCertificate(OTHER);
+    const ended = await check(server, 'localhost', `ssl_ca=${SELF_ISSUED}`);
+    expectRefused(ended, /does not match certificate's altnames: Host: localhost.*DNS:db\.example/);
+  });
+
+  it('keeps a process from serving while the certificate has another name, and logs why', async () => {
+    await serveCertificate(OTHER);
+    const environment = { ...PORTS, ...environmentFor(server, 'localhost', `ssl_ca=${SELF_ISSUED}`) };
+    const service = TestProcess.start('main.js', [], environment);
+    onTestFinished(() => service.signal('SIGKILL'));
+    await service.says(/DATABASE_URL: not usable yet, trying again each second: .*does not match certificate/);
+    expect(service.stdout).not.toMatch(/for callers/);
+  });
+
+  it('connects to an IP address that the certificate has', async () => {
+    await serveCertificate(IP);
+    expect(await check(server, '127.0.0.1', `ssl_ca=${SELF_ISSUED}`)).toMatchObject(CONNECTED);
+  });
+
+  it.each([
+    ['for localhost', LOCALHOST],
+    ['for another IP address', { type: 7, ip: '127.0.0.2' } as const],
+    ['that has the IP address as a host name', { type: 2, value: '127.0.0.1' } as const],
+  ])('refuses an IP address with a certificate %s', async (_, name) => {
+    await serveCertificate(name);
+    const ended = await check(server, '127.0.0.1', `ssl_ca=${SELF_ISSUED}`);
+    expectRefused(ended, /does not match certificate's altnames: IP: 127\.0\.0\.1/);
+  });
+
+  it('with ssl=true alone trusts the authorities of Node and of NODE_EXTRA_CA_CERTS, and no others', async () => {
+    await serveCertificate(LOCALHOST);
+    expectRefused(await check(server, 'localhost', 'ssl=true'), /self-signed certificate/);
+    const trusting = { NODE_EXTRA_CA_CERTS: SELF_ISSUED };
+    expect(await check(server, 'localhost', 'ssl=true', trusting)).toMatchObject(CONNECTED);
+    await serveCertificate(OTHER);
+    expectRefused(await check(server, 'localhost', 'ssl=true', trusting), /does not match certificate's altnames/);
+  });
+
+  it('refuses a server that speaks TLS 1.1 at most, also where Node is told to allow that', async () => {
+    await serveCertificate(LOCALHOST);
+    const weak = 'DEFAULT@SECLEVEL=0'; // without which neither OpenSSL speaks TLS 1.1
+    const old = await startWithTls('--tls-version=TLSv1.1', `--ssl-cipher=${weak}`);
+    const allowing = { NODE_OPTIONS: `--tls-min-v1.1 --tls-cipher-list=${weak}` };
+    try {
+      expectRefused(await check(old, 'localhost', `ssl_ca=${SELF_ISSUED}`, allowing), /unsupported protocol|version/i);
+    } finally {
+      await old.stop();
+    }
+  });
+
+  it('refuses a server without TLS, where DATABASE_URL asks for TLS', async () => {
+    const plain = await startMariadb({ extra: ['--skip-ssl'] });
+    try {
+      expectRefused(await check(plain, 'localhost', 'ssl=true'), /does not support secure connection/);
+    } finally {
+      await plain.stop();
+    }
+  });
+});
