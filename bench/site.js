@@ -41,7 +41,7 @@ export function environmentOf(folder, databaseUrl) {
     REGISTRY_FILE: registry,
     AUTH_URL: 'http://localhost',
     HOST: '127.0.0.1',
-    RATE_LIMIT: 'identities=999999999/60,tokens=999999999/60,sign_in=999999999/60',
+    RATE_LIMIT: 'identities=999999999/60,tokens=999999999/60,transfers=999999999/60,sign_in=999999999/60',
   };
 }
 

@@ -4,7 +4,6 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { currentRequest } from '../platform/http/current-request.js';
-import { networkOf } from '../platform/rate-limit/network.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
@@ -132,7 +131,7 @@ export class Identities {
   /** Before each INSERT: so many new customers of one network (contract, section 4). */
   private limit(): void {
     const request = currentRequest();
-    const wait = request ? this.limits.take('identities', networkOf(request.address)) : 0;
+    const wait = request ? this.limits.takeForAddress('identities', request.address) : 0;
     if (wait > 0) throw OAuthError.rateLimited(wait, 'identities');
   }
 

@@ -21,7 +21,7 @@ export class TransferController {
     summary: 'A transfer token, which moves a customer to another device',
     body: TransferBody,
     answer: TransferResponse,
-    refusals: [403],
+    refusals: [403, 429],
   })
   @HttpCode(200)
   async create(@Req() request: Request): Promise<TransferResponse> {

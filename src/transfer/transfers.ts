@@ -7,6 +7,8 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import type { LimitName } from '../platform/configuration/rate-limit-rule.js';
+import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { Registry } from '../registry/registry.js';
 import type { TransferBody } from './transfer.body.js';
 
@@ -40,9 +42,10 @@ export class Transfers {
     private readonly identities: Identities,
     private readonly codes: OneTimeCodes,
     private readonly configuration: Configuration,
+    private readonly limits: RateLimits,
   ) {}
 
-  /** @throws OAuthError `invalid_request` */
+  /** @throws OAuthError `invalid_request`; `temporarily_unavailable` beyond a limit */
   async create(principal: Principal, body: TransferBody, origin: string | undefined): Promise<TransferResponse> {
     const { organizationId } = principal;
     if (body.code_challenge_method !== undefined && body.code_challenge === undefined) {
@@ -52,7 +55,10 @@ export class Transfers {
     if (!this.registry.organization(organizationId)?.admits(client))
       throw OAuthError.invalidRequest('client_id: not usable in this organization');
     const { clientId } = client;
+    this.limit('tokens', clientId);
     const { subject, generation } = await this.subjectOf(principal, body.customer_id);
+    // only for a customer that exists: an agent could fill the memory of the limit with ids that it made up
+    this.limit('transfers', subject);
     const lineage = lineageByTransfer(principal.token, generation);
     const about = { clientId, subject, organizationId, codeChallenge: body.code_challenge };
     const content = { ...about, bearer: principal.token, lineage };
@@ -68,6 +74,11 @@ export class Transfers {
   async redeem(code: string, proof: CodeProof): Promise<TransferredIdentity> {
     const { subject: entityId, organizationId, attempt, lineage } = await this.codes.redeem('transfer', code, proof);
     return { entityId, organizationId, attempt, lineage };
+  }
+
+  private limit(limit: LimitName, key: string): void {
+    const wait = this.limits.take(limit, key);
+    if (wait > 0) throw OAuthError.rateLimited(wait, limit);
   }
 
   /** The customer to transfer; with its generation where the bearer does not carry it. */

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { AgentBrowser, AS_BACKEND, askToken, bearer, implicitToken } from '../support/agents.js';
+import { AgentBrowser, AS_BACKEND, askToken, bearer, implicitToken, mintAgentToken } from '../support/agents.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis.js';
 import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { codesOf, newCustomer as madeCustomer, redeem, TRANSFER, transferBody } from '../support/transfers.js';
 
 const SLOW = { timeout: 60_000 };
 const services: TestService[] = [];
@@ -95,6 +96,31 @@ describe('contract 4: new identities are limited by network', SLOW, () => {
     expect(statuses).toEqual([200, 200, 429, 429, 429]);
   });
 
+  it('counts an IPv6 /56 with 8 times and a /48 with 32 times the limit', async () => {
+    const service = await limited('identities=1/3600', { TRUST_PROXY: '1' });
+    const create = (fourth: number) => newCustomer(service, from(`2001:db8:1:${fourth.toString(16)}::1`));
+    const statuses = async (of56: number) => {
+      const found = [];
+      for (let of64 = 0; of64 < 9; of64++) found.push((await create(256 * of56 + of64)).status);
+      return found;
+    };
+    const eightOfNine = [...Array(8).fill(200), 429];
+    for (let of56 = 0; of56 < 4; of56++) expect(await statuses(of56)).toEqual(eightOfNine);
+    expectLimited(await create(256 * 4), 3_600); // the first of its /56, and the 33rd of the /48
+    expect((await newCustomer(service, from('2001:db8:2::1'))).status).toBe(200);
+    expect((await newCustomer(service, from('203.0.113.7'))).status).toBe(200);
+  });
+
+  it('counts a refused request of one IPv6 /64 neither for its /56 nor for its /48', async () => {
+    const service = await limited('identities=1/3600', { TRUST_PROXY: '1' });
+    const create = (network: string) => newCustomer(service, from(`2001:db8:1:${network}::1`));
+    expect((await create('0')).status).toBe(200);
+    for (let n = 0; n < 40; n++) expectLimited(await create('0'), 3_600);
+    for (let n = 1; n < 8; n++) expect((await create(`${n}`)).status).toBe(200);
+    for (let n = 0; n < 40; n++) expectLimited(await create(`f${n % 10}`), 3_600); // the /56 has used its 8
+    for (let n = 1; n < 4; n++) expect((await create(`${n}00`)).status).toBe(200);
+  });
+
   it('and a parallel flood gets no more than the limit', async () => {
     const service = await limited('identities=10/60');
     const answers = await Promise.all(Array.from({ length: 100 }, () => newCustomer(service)));
@@ -122,7 +148,71 @@ describe('token requests are limited by client', SLOW, () => {
   });
 });
 
+describe('identity_transfer', SLOW, () => {
+  const transfer = (service: TestService, token: string, more: object = {}) =>
+    service.post(TRANSFER, transferBody(more), bearer(token));
+
+  it('counts against the token requests of the client, before a row is written', async () => {
+    const service = await limited('tokens=3/3600');
+    const { access_token } = await madeCustomer(service);
+    const answers = [await transfer(service, access_token), await transfer(service, access_token)];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    expectLimited(await transfer(service, access_token), 3_600);
+    expect(await codesOf(service).count()).toBe(2);
+    expect((await transfer(service, access_token, { client_id: PUBLIC_SITE })).status).toBe(200);
+    expect(await metric(service, 'cas_rate_limited_total{limit="tokens"}')).toBe(1);
+  });
+
+  it('is limited for each customer, whoever the bearer is, and for nobody else', async () => {
+    const service = await limited('transfers=2/3600');
+    expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
+    const { access_token, entity_id: customer_id } = await madeCustomer(service);
+    const agent = await mintAgentToken(service);
+    const byAgent = { bearer_type: 'agent', customer_id };
+    expect((await transfer(service, access_token)).status).toBe(200);
+    expect((await transfer(service, agent, byAgent)).status).toBe(200);
+    const refused = await transfer(service, access_token);
+    expectLimited(refused, 3_600);
+    expectLimited(await transfer(service, agent, byAgent), 3_600);
+    expect(await codesOf(service).count()).toBe(2);
+    expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(2);
+    const other = await madeCustomer(service);
+    expect((await transfer(service, other.access_token)).status).toBe(200);
+    expect((await transfer(service, agent, { ...byAgent, customer_id: other.entity_id })).status).toBe(200);
+    service.clock.move(Number(refused.headers.get('retry-after')));
+    expect((await transfer(service, access_token)).status).toBe(200);
+  });
+
+  it('does not count a customer_id that is unknown, and not the exchange of a transfer token', async () => {
+    const service = await limited('transfers=1/3600');
+    const agent = await mintAgentToken(service);
+    const unknown = { bearer_type: 'agent', customer_id: '01890000-0000-7000-8000-000000000000' };
+    for (let n = 0; n < 3; n++) expect((await transfer(service, agent, unknown)).status).toBe(400);
+    expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
+    const { body } = await transfer(service, (await madeCustomer(service)).access_token);
+    const moved = await redeem(service, body.identity_transfer_token);
+    expect(moved.status).toBe(200);
+    expectLimited(await transfer(service, moved.body.access_token), 3_600);
+  });
+
+  it('admits 60 transfers of a customer in a minute by default', async () => {
+    const service = await limited('identities=120/60');
+    const { access_token } = await madeCustomer(service);
+    service.clock.move(60 - (service.clock.seconds() % 60)); // the beginning of a window
+    const answers = await Promise.all(Array.from({ length: 70 }, () => transfer(service, access_token)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(60);
+  });
+});
+
 describe('sign-ins are limited by account and network together', SLOW, () => {
+  it('counts an account at an IPv6 /56 with 8 times the limit', async () => {
+    const service = await limited('sign_in=1/900', { TRUST_PROXY: '1' });
+    const signIn = (network: number) => new AgentBrowser(service, from(`2001:db8:1:${network}::1`)).signIn();
+    for (let network = 0; network < 8; network++) expect((await signIn(network)).status).toBe(303);
+    expect((await signIn(8)).status).toBe(429);
+    expect((await signIn(100)).status).toBe(303); // 0x100: another /56
+  });
+
   it('whatever the password is; from another network the agent signs in', async () => {
     const service = await limited('sign_in=2/900', { TRUST_PROXY: '1' });
     const stranger = new AgentBrowser(service, from('203.0.113.7'));
@@ -149,6 +239,20 @@ describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
       await sleep(250); // an exchange
     }
     expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
+    await redis.kill();
+  });
+
+  it('shares the counts of an IPv6 /56, too', async () => {
+    const redis = await TestRedis.start();
+    const environment = { REDIS_URL: redis.url, TRUST_PROXY: '1' };
+    const [one, other] = await Promise.all([1, 2].map(() => limited('identities=1/3600', environment)));
+    const create = (service: TestService | undefined, network: string) =>
+      newCustomer(service as TestService, from(`2001:db8:1:${network}::1`));
+    for (let n = 0; n < 8; n++) expect((await create(one, `${n}`)).status).toBe(200);
+    expect((await create(other, '100')).status).toBe(200);
+    expect((await create(other, '8')).status).toBe(200); // nothing was shared of this /56 yet
+    await sleep(400);
+    expectLimited(await create(other, '9'), 3_600);
     await redis.kill();
   });
 

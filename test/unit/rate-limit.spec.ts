@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS, parseRateLimit } from '../../src/platform/configuration/rate-limit-rule.js';
 import { LimitCounts } from '../../src/platform/rate-limit/limit-counts.js';
-import { networkOf } from '../../src/platform/rate-limit/network.js';
+import { networkOf, networksOf } from '../../src/platform/rate-limit/network.js';
 
 const MINUTE = 60_000;
 
@@ -13,6 +13,7 @@ describe('RATE_LIMIT', () => {
       'tokens=1/1, sign_in=9/9',
       { ...DEFAULT_LIMITS, tokens: { count: 1, seconds: 1 }, sign_in: { count: 9, seconds: 9 } },
     ],
+    ['transfers=7/60', { ...DEFAULT_LIMITS, transfers: { count: 7, seconds: 60 } }],
     ['off', 'off'],
   ])('%s keeps the default of what it leaves out', (text, rules) => {
     expect(parseRateLimit(text)).toEqual(rules);
@@ -44,7 +45,59 @@ describe('the network of a caller', () => {
   });
 });
 
+describe('the networks that a limit counts for an address', () => {
+  const narrowest = (address: string) => ({ network: networkOf(address), factor: 1 });
+
+  it.each(['203.0.113.7', '::ffff:203.0.113.7', '[::ffff:cb00:7107]:443', 'unknown', ''])(
+    'are one for %j, which is IPv4 or no address',
+    (address) => {
+      expect(networksOf(address)).toEqual([narrowest(address)]);
+    },
+  );
+
+  it('are the /64, /56 and /48 of an IPv6 address, with 1, 8 and 32 times the limit', () => {
+    const address = '2001:db8:7:1234::9';
+    const wider = [
+      { network: '2001:db8:7:1200/56', factor: 8 },
+      { network: '2001:db8:7/48', factor: 32 },
+    ];
+    expect(networksOf(address)).toEqual([narrowest(address), ...wider]);
+  });
+
+  it('are shared by two IPv6 addresses exactly where the first 64, 56 and 48 bits are the same', () => {
+    const byte = fc.constantFrom<number>(0, 1, 0x10, 0xff);
+    const bytes = fc.array(byte, { minLength: 16, maxLength: 16 });
+    const textOf = (all: number[]) =>
+      Array.from({ length: 8 }, (_, group) =>
+        ((all[2 * group] as number) * 256 + (all[2 * group + 1] as number)).toString(16),
+      );
+    fc.assert(
+      fc.property(bytes, bytes, fc.integer({ min: 0, max: 16 }), (one, more, same) => {
+        one[0] = 0x20; // no IPv4-mapped address
+        const other = [...one.slice(0, same), ...more.slice(same)];
+        other[0] = 0x20;
+        const [left, right] = [one, other].map((all) =>
+          networksOf(textOf(all).join(':')).map(({ network }) => network),
+        );
+        const isSame = (length: number) => one.slice(0, length).join() === other.slice(0, length).join();
+        expect(left?.map((network) => right?.includes(network))).toEqual([isSame(8), isSame(7), isSame(6)]);
+      }),
+    );
+  });
+
+  it('are the same for every way to write an address', () => {
+    const networks = networksOf('2001:db8:0:ab00::1');
+    for (const text of ['2001:0DB8:0000:AB00:0:0:0:1', '[2001:db8::ab00:0:0:0:1]:443', '2001:db8:0:ab00::1%eth0'])
+      expect(networksOf(text)).toEqual(networks);
+  });
+});
+
 describe('counts of a limit', () => {
+  it('are read without counting', () => {
+    const counts = new LimitCounts();
+    expect([counts.of('a', 1), counts.add('a', 1, MINUTE), counts.of('a', 1), counts.of('a', 2)]).toEqual([0, 1, 1, 0]);
+  });
+
   it('begin anew in each window', () => {
     const counts = new LimitCounts();
     expect([counts.add('a', 1, MINUTE), counts.add('a', 1, MINUTE), counts.add('b', 1, MINUTE)]).toEqual([1, 2, 1]);

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
 import { noteRequest } from '../../platform/http/current-request.js';
-import { addressOf, networkOf } from '../../platform/rate-limit/network.js';
+import { addressOf } from '../../platform/rate-limit/network.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
@@ -56,7 +56,7 @@ export class SignIn {
 
   /** Only after the attempts of this process: what they refuse must leave no key behind. */
   private takeShared(email: string, address: string): number {
-    return this.limits.take('sign_in', `${sha256(email.toLowerCase())} ${networkOf(address)}`);
+    return this.limits.takeForAddress('sign_in', address, sha256(email.toLowerCase()));
   }
 
   /** An unknown email leaves no trace: it may be somebody's. */

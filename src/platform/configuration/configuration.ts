@@ -109,7 +109,7 @@ export class Configuration {
   @IsTrustProxy()
   TRUST_PROXY?: string;
 
-  /** `off`, or how many new identities a network, token requests a client and sign-ins an account may have. */
+  /** `off`, or how many new identities a network, token requests a client, transfers a customer and sign-ins an account may have. */
   @Transform(({ value }) => parseRateLimit(value))
   @IsRateLimit()
   RATE_LIMIT: RateLimitRules | 'off' = DEFAULT_LIMITS;

@@ -36,6 +36,12 @@ export class LimitCounts {
     return count.shared + count.sending + count.own;
   }
 
+  /** How many are counted in the window. A key that is only asked about leaves nothing in memory. */
+  of(key: string, window: number): number {
+    const count = this.counts.get(key);
+    return count?.window === window ? count.shared + count.sending + count.own : 0;
+  }
+
   /** What is to be told the others, at most so many; each is on its way until `told` or `kept`. */
   untold(limit: number): Untold[] {
     const untold: Untold[] = [];

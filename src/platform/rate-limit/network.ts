@@ -10,14 +10,55 @@ export function addressOf(text: string): string {
   return isIP(bare) ? bare : UNKNOWN;
 }
 
-/** One bucket for all addresses that one holder can take, however spelt: an IPv4 address, an IPv6 /64 (RFC 6177). */
+/** A network that an address belongs to, and how many times the limit of a single network it may use. */
+export interface Network {
+  network: string;
+  factor: number;
+}
+
+/** A /56 has 256 networks of /64, and a /48 has 256 of /56. Providers give their customers one of the three (RFC 6177). */
+const FACTOR_OF_56 = 8;
+const FACTOR_OF_48 = 32;
+
+/** The network of one address holder, however the address is written: an IPv4 address, an IPv6 /64. */
 export function networkOf(text: string): string {
+  const groups = addressGroups(text);
+  return groups ? narrowestOf(groups) : UNKNOWN;
+}
+
+/**
+ * The networks that a limit counts for an address, the narrowest first: an IPv4 address, or the /64, /56 and /48 of an IPv6
+ * address. One caller can have a whole /48, which has 65,536 networks of /64.
+ */
+export function networksOf(text: string): Network[] {
+  const groups = addressGroups(text);
+  if (!groups) return [{ network: UNKNOWN, factor: 1 }];
+  const narrowest = { network: narrowestOf(groups), factor: 1 };
+  if (isMappedIpv4(groups)) return [narrowest];
+  const [first, second, third, fourth] = groups;
+  const prefix = `${first}:${second}:${third}`;
+  const upperByte = (Number.parseInt(`${fourth}`, 16) & 0xff00).toString(16);
+  return [
+    narrowest,
+    { network: `${prefix}:${upperByte}/56`, factor: FACTOR_OF_56 },
+    { network: `${prefix}/48`, factor: FACTOR_OF_48 },
+  ];
+}
+
+/** The eight groups of an address; an IPv4 address is written as an IPv4-mapped one (RFC 4291 §2.5.5.2). */
+function addressGroups(text: string): string[] | undefined {
   const address = addressOf(text);
   const ipv6 = isIPv4(address) ? `::ffff:${address}` : address;
-  if (!isIPv6(ipv6)) return UNKNOWN;
-  const groups = groupsOf(new URL(`http://[${ipv6}]`).hostname.slice(1, -1));
-  const isIpv4 = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
-  return groups.slice(0, isIpv4 ? 8 : 4).join(':');
+  if (!isIPv6(ipv6)) return undefined;
+  return groupsOf(new URL(`http://[${ipv6}]`).hostname.slice(1, -1));
+}
+
+function narrowestOf(groups: string[]): string {
+  return groups.slice(0, isMappedIpv4(groups) ? 8 : 4).join(':');
+}
+
+function isMappedIpv4(groups: string[]): boolean {
+  return groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
 }
 
 /** The eight numbers of an IPv6 address in its canonical spelling (RFC 5952). */

@@ -5,13 +5,25 @@ import { Configuration } from '../configuration/configuration.js';
 import type { LimitName } from '../configuration/rate-limit-rule.js';
 import { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { LimitCounts } from './limit-counts.js';
+import { networksOf } from './network.js';
 import { SharedCounts } from './shared-counts.js';
+
+interface LimitKey {
+  key: string;
+  /** How many times the limit this key may use. */
+  factor: number;
+}
 
 /** The limits of RATE_LIMIT, shared by all processes where REDIS_URL is set (docs/decisions/0014-rate-limits.md). */
 @Injectable()
 export class RateLimits implements OnApplicationShutdown {
   /** Each limit has its own: a flood of keys of one must not make another forget. */
-  private readonly counts = { identities: new LimitCounts(), tokens: new LimitCounts(), sign_in: new LimitCounts() };
+  private readonly counts: Record<LimitName, LimitCounts> = {
+    identities: new LimitCounts(),
+    tokens: new LimitCounts(),
+    transfers: new LimitCounts(),
+    sign_in: new LimitCounts(),
+  };
   private readonly shared: SharedCounts | undefined;
   private readonly limited: Counter<'limit'>;
 
@@ -52,13 +64,36 @@ export class RateLimits implements OnApplicationShutdown {
    * @returns seconds until it may be again; 0 when it may be now
    */
   take(limit: LimitName, key: string): number {
+    return this.takeAll(limit, [{ key, factor: 1 }]);
+  }
+
+  /**
+   * Counts a request of a limit that is kept for each network, or for each account and network.
+   *
+   * An IPv6 address counts in its /64, its /56 and its /48. A request that one of these refuses counts in none of them: one
+   * /64 that goes on sending would otherwise use up what its neighbours in the /48 may have.
+   *
+   * @returns seconds until it may be again; 0 when it may be now
+   */
+  takeForAddress(limit: LimitName, address: string, account = ''): number {
+    const networks = networksOf(address);
+    const keys = networks.map(({ network, factor }) => ({ key: `${account && `${account} `}${network}`, factor }));
+    return this.takeAll(limit, keys);
+  }
+
+  private takeAll(limit: LimitName, keys: LimitKey[]): number {
     const { RATE_LIMIT } = this.configuration;
     if (RATE_LIMIT === 'off') return 0;
     const { count, seconds } = RATE_LIMIT[limit];
     const length = seconds * 1000;
     const now = this.clock.now();
     const window = Math.floor(now / length);
-    if (this.counts[limit].add(`${limit}:${key}`, window, length) <= count) return 0;
+    const counts = this.counts[limit];
+    const nameOf = (key: string) => `${limit}:${key}`;
+    if (keys.every(({ key, factor }) => counts.of(nameOf(key), window) < factor * count)) {
+      for (const { key } of keys) counts.add(nameOf(key), window, length);
+      return 0;
+    }
     this.limited.inc({ limit });
     return Math.ceil(((window + 1) * length - now) / 1000);
   }
