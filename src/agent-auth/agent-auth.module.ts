@@ -7,7 +7,7 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { AgentTokens } from './agent-tokens.js';
 import { BearerGuard } from './bearer/bearer.guard.js';
 import { BearerStrategy } from './bearer/bearer.strategy.js';
-import { ForeignTokens } from './bearer/foreign-tokens.js';
+import { TrustedIssuerTokens } from './bearer/trusted-issuer-tokens.js';
 import { AuthorizeController } from './page/authorize.controller.js';
 import { Authorizer } from './page/authorizer.js';
 import { Consent } from './page/consent.entity.js';
@@ -23,7 +23,7 @@ import { SignInAttempts } from './session/sign-in-attempts.js';
 import { AgentTokenController } from './token/agent-token.controller.js';
 import { AgentTokenEndpoint } from './token/agent-token.endpoint.js';
 
-const BEARER = [BearerStrategy, BearerGuard, ForeignTokens];
+const BEARER = [BearerStrategy, BearerGuard, TrustedIssuerTokens];
 const SESSION = [SessionSecrets, PageCookies, AgentSessions, FormTokens, SignInAttempts, SignIn];
 const PAGE = [Authorizer, Consents, PageAnswers];
 

@@ -13,6 +13,8 @@ export type { Place } from '../identity/known-browsers.js';
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { OAuthError } from '../oauth/oauth-error.js';
 export { Optional } from '../oauth/parameters.js';
+export { isPublicJwk } from '../oauth/public-jwk.js';
+export { RemoteKeySet } from '../oauth/remote-key-set.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export { Database } from '../platform/database/database.js';

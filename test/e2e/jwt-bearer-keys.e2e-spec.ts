@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import type { ForeignIssuer } from '../support/foreign-issuer.js';
+import { type ForeignIssuer, privateKey, UNUSABLE_RESPONSES } from '../support/foreign-issuer.js';
 import { ACME, RIVAL } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
@@ -109,30 +109,7 @@ describe('keys at a jwks_uri', () => {
     expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
   });
 
-  it.each<[string, NonNullable<ForeignIssuer['broken']>]>([
-    ['500', (_, response) => void response.writeHead(500).end('{"keys":[]}')],
-    ['a redirect to its keys', ({ url }, response) => void response.writeHead(302, { Location: `${url}-moved` }).end()],
-    ['a page', (_, response) => void response.end('<!doctype html>')],
-    ['no key set', (_, response) => void response.end('{"keys":"none"}')],
-    ['half an answer', (_, response) => void response.writeHead(200, { 'Content-Length': 100 }).end('{')],
-    ['a private key', (_, response) => void response.end(JSON.stringify({ keys: [privateKey(keyAt(0).kid)] }))],
-    ['nothing for longer than a second', () => undefined],
-    [
-      'a byte from time to time',
-      (_, response) => {
-        const timer = setInterval(() => response.write(' '), 100);
-        response.on('close', () => clearInterval(timer));
-      },
-    ],
-    ['a megabyte', (_, response) => void response.end(`{"keys":[]}${' '.repeat(1_000_000)}`)],
-    [
-      'without end',
-      (_, response) => {
-        const more = () => void (!response.destroyed && response.write('x'.repeat(65_536), more));
-        more();
-      },
-    ],
-  ])('make 503 of an assertion when the issuer answers %s', STOOD_STILL, async (_, broken) => {
+  it.each(UNUSABLE_RESPONSES)('make 503 of an assertion when the issuer answers %s', STOOD_STILL, async (_, broken) => {
     acme.issuer.broken = broken;
     const begun = performance.now();
     expectUnavailable(await send());
@@ -232,8 +209,3 @@ describe('the registry', () => {
     await start({ [ACME]: { issuer, jwks_uri }, [RIVAL]: { issuer, jwks: { keys: [rsa(2048)] } } });
   });
 });
-
-function privateKey(kid: string): object {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return { ...privateKey.export({ format: 'jwk' }), kid, alg: 'ES256', use: 'sig' };
-}

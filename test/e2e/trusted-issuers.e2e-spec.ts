@@ -8,7 +8,7 @@ import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { agentTokenBody, bearer, mintAgentToken } from '../support/agents.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { ForeignIssuer } from '../support/foreign-issuer.js';
+import { ForeignIssuer, UNUSABLE_RESPONSES } from '../support/foreign-issuer.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/registry.js';
 import { type Answer, startTestService, type TestService } from '../support/service.js';
 
@@ -277,6 +277,7 @@ describe('the keys of a trusted issuer', () => {
     moveTime(601);
     expectUnavailable(await send(await signed()));
     await mover.comeBack();
+    moveTime(603);
     expect((await send(await signed())).status).toBe(200);
   });
 
@@ -287,17 +288,11 @@ describe('the keys of a trusted issuer', () => {
     expect((await trusting.post(TOKEN, agentTokenBody(), ours)).status).toBe(200);
     expect((await trusting.post(TOKEN, cookieBody())).status).toBe(200);
     await mover.comeBack();
+    moveTime(2);
     expect((await send(await signed())).status).toBe(200);
   });
 
-  it.each<[string, NonNullable<ForeignIssuer['broken']>]>([
-    ['500', (_, response) => void response.writeHead(500).end('{"keys":[]}')],
-    ['a redirect', (_, response) => void response.writeHead(302, { Location: 'https://evil.example/' }).end()],
-    ['a page', (_, response) => void response.end('<!doctype html>')],
-    ['no key set', (_, response) => void response.end('{"keys":"none"}')],
-    ['half an answer', (_, response) => void response.writeHead(200, { 'Content-Length': 100 }).end('{')],
-    ['nothing for longer than a second', () => undefined],
-  ])('make 503 of these tokens when the issuer answers %s', async (_, broken) => {
+  it.each(UNUSABLE_RESPONSES)('make 503 of these tokens when the issuer answers %s', async (_, broken) => {
     mover.broken = broken;
     const start = performance.now();
     expectUnavailable(await send(await signed()));
@@ -305,7 +300,66 @@ describe('the keys of a trusted issuer', () => {
     const ours = bearer(await mintAgentToken(trusting));
     expect((await trusting.post(TOKEN, agentTokenBody(), ours)).status).toBe(200);
     mover.broken = undefined;
+    moveTime(10);
     expect((await send(await signed())).status).toBe(200);
+  });
+});
+
+describe('a trusted issuer that fails', () => {
+  let failing: ForeignIssuer;
+  let trusting: TestService;
+  let now: number;
+  beforeEach(async () => {
+    failing = await ForeignIssuer.start();
+    trusting = await serviceTrusting(failing.trust());
+    now = Date.now();
+    vi.spyOn(trusting.clock, 'now').mockImplementation(() => now);
+  });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await trusting.stop();
+    await failing.goAway();
+  });
+
+  const FAIL: typeof failing.broken = (_, response) => void response.writeHead(500).end();
+  const send = async (foreign: string) => trusting.post(TOKEN, agentTokenBody(), bearer(foreign));
+  /** Signed with a key that the issuer does not have, under a key id of its own. */
+  const forged = async () => {
+    const { privateKey } = await generateKeyPair('ES256');
+    return failing.sign(now, {}, {}, { kid: crypto.randomUUID(), alg: 'ES256', privateKey, jwk: {} });
+  };
+  const sendForged = (count: number) => Promise.all(Array.from({ length: count }, async () => send(await forged())));
+
+  it('is asked once a second, however many forged tokens come one after the other or at once', async () => {
+    failing.broken = FAIL;
+    for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
+    for (const answer of await sendForged(20)) expectUnavailable(answer);
+    expect(failing.requests).toBe(1);
+    now += 1_001;
+    for (const answer of await sendForged(20)) expectUnavailable(answer);
+    for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
+    expect(failing.requests).toBe(2);
+    expect((await trusting.post(TOKEN, cookieBody())).status).toBe(200);
+  });
+
+  it('is asked once by forged tokens that come while it does not respond', async () => {
+    failing.broken = () => undefined;
+    for (const answer of await sendForged(20)) expectUnavailable(answer);
+    expect(failing.requests).toBe(1);
+  });
+
+  it('is asked once a second when its keys are known, and tokens with a known key stay valid', async () => {
+    expect((await send(await failing.sign(now))).status).toBe(200);
+    failing.broken = FAIL;
+    now += 61_000;
+    for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
+    for (const answer of await sendForged(20)) expectUnavailable(answer);
+    expect(failing.requests).toBe(2);
+    expect((await send(await failing.sign(now))).status).toBe(200);
+    failing.broken = undefined;
+    now += 1_001;
+    for (const answer of await sendForged(20)) expectInvalidToken(answer);
+    expect(failing.requests).toBe(3);
   });
 });
 

@@ -1,6 +1,8 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose';
 import { ACME } from './registry.js';
 
@@ -10,6 +12,48 @@ interface Key {
   privateKey: CryptoKey;
   jwk: object;
 }
+
+/** A private key as an issuer might publish it by mistake. */
+export function privateKey(kid: string): object {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { ...privateKey.export({ format: 'jwk' }), kid, alg: 'ES256', use: 'sig' };
+}
+
+const json = (body: object): RequestListener => {
+  return (_, response) => void response.end(JSON.stringify(body));
+};
+
+/** Responses of an issuer that are no key set which could be used, for `ForeignIssuer.broken`. */
+export const UNUSABLE_RESPONSES: [string, RequestListener][] = [
+  ['500', (_, response) => void response.writeHead(500).end('{"keys":[]}')],
+  ['a redirect to its keys', ({ url }, response) => void response.writeHead(302, { Location: `${url}-moved` }).end()],
+  ['a page', (_, response) => void response.end('<!doctype html>')],
+  ['no key set', json({ keys: 'none' })],
+  ['half an answer', (_, response) => void response.writeHead(200, { 'Content-Length': 100 }).end('{')],
+  ['a private key', json({ keys: [privateKey('key-1')] })],
+  ['a symmetric key', json({ keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'x', alg: 'HS256' }] })],
+  ['nothing for longer than a second', () => undefined],
+  [
+    'a byte from time to time',
+    (_, response) => {
+      const timer = setInterval(() => response.write(' '), 100);
+      response.on('close', () => clearInterval(timer));
+    },
+  ],
+  ['a megabyte', (_, response) => void response.end(`{"keys":[]}${' '.repeat(1_000_000)}`)],
+  [
+    'a megabyte that is compressed to a kilobyte',
+    (_, response) =>
+      void response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(gzipSync(`{"keys":[]}${' '.repeat(1_000_000)}`)),
+  ],
+  [
+    'without end',
+    (_, response) => {
+      const more = () => void (!response.destroyed && response.write('x'.repeat(65_536), more));
+      more();
+    },
+  ],
+];
 
 /** Another authorization server: signs agents' tokens, and serves the keys to check them with over HTTP. */
 export class ForeignIssuer {

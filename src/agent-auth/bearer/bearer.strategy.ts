@@ -8,7 +8,7 @@ import { Denylist } from '../../access-token/denylist.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { noteRequest } from '../../platform/http/current-request.js';
 import { type Principal, principalOf } from '../principal.js';
-import { ForeignTokens } from './foreign-tokens.js';
+import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** The one way in for a bearer, of an agent or a customer (specification, section 5). */
 @Injectable()
@@ -19,7 +19,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
   constructor(
     private readonly tokens: AccessTokens,
     private readonly denylist: Denylist,
-    private readonly foreign: ForeignTokens,
+    private readonly trustedIssuers: TrustedIssuerTokens,
   ) {
     super();
     passport.use(this.name, this);
@@ -27,7 +27,9 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
 
   /** @throws OAuthError `invalid_token` */
   async validate(token: string): Promise<Principal> {
-    const principal = this.foreign.mayVerify(token) ? await this.foreign.verify(token) : await this.ofOurs(token);
+    const principal = this.trustedIssuers.mayVerify(token)
+      ? await this.trustedIssuers.verify(token)
+      : await this.ofOurs(token);
     const { clientId, organizationId } = principal;
     // another issuer's client is nobody's that this service knows
     noteRequest({ organizationId, ...(!('foreign' in principal && principal.foreign) && { clientId }) });

@@ -1,19 +1,8 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
+import { isPublicJwk } from '../../public/grant.js';
 
 const MOST = 20;
-/** What only a private or a symmetric key has (RFC 7518 section 6). */
-const PRIVATE = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 const SMALLEST_RSA = 2048;
-
-/** Whether something is a JWK Set without the private part of any key: who publishes that has no keys any more. */
-export function isPublicKeySet(value: unknown): boolean {
-  const keys = (value as { keys?: unknown } | null)?.keys;
-  return Array.isArray(keys) && keys.every((key) => typeof key === 'object' && key !== null && !isPrivate(key));
-}
-
-function isPrivate(key: object): boolean {
-  return PRIVATE.some((member) => member in key);
-}
 
 /** Why something is no set of public keys that our algorithms can verify with; `undefined` when it is one. */
 export function faultOfKeys(value: unknown): string | undefined {
@@ -28,7 +17,7 @@ export function faultOfKeys(value: unknown): string | undefined {
 
 function faultOfKey(key: unknown): string | undefined {
   if (typeof key !== 'object' || key === null) return 'must be a JWK';
-  if (isPrivate(key)) return 'must be a public key, without its private part';
+  if (!isPublicJwk(key)) return 'must be a public key, without its private part';
   const { kid, use } = key as { kid?: unknown; use?: unknown };
   if (typeof kid !== 'string' || kid === '') return 'must have a kid';
   if (use !== undefined && use !== 'sig') return 'must be for signatures';

@@ -1,7 +1,8 @@
-import { Injectable, ServiceUnavailableException } from '@nestjs/common';
-import type { createRemoteJWKSet, JWTPayload } from 'jose';
+import { Injectable } from '@nestjs/common';
+import type { JWTPayload } from 'jose';
 import { Denylist } from '../../access-token/denylist.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { RemoteKeySet } from '../../oauth/remote-key-set.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import type { TrustedIssuer } from '../../platform/configuration/trusted-issuer.js';
@@ -12,17 +13,15 @@ import type { AgentPrincipal } from '../principal.js';
 const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 
 interface Issuer extends TrustedIssuer {
-  keys: ReturnType<typeof createRemoteJWKSet>;
+  keySet: RemoteKeySet;
 }
 
-/** Milliseconds: how long keys are kept, how often an unknown key makes us ask for them, how long an answer may take. */
-const KEYS = { cacheMaxAge: 600_000, cooldownDuration: 60_000, timeoutDuration: 1_000 };
-/** Seconds that the issuer's clock may be ahead of ours. */
-const SKEW = 30;
+/** How far the issuer's clock may be ahead of ours. */
+const CLOCK_SKEW_SECONDS = 30;
 
-/** Agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS (contract, section 8). */
+/** Agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS. */
 @Injectable()
-export class ForeignTokens {
+export class TrustedIssuerTokens {
   private readonly issuers: Map<string, Issuer>;
 
   constructor(
@@ -30,10 +29,7 @@ export class ForeignTokens {
     private readonly clock: Clock,
     private readonly denylist: Denylist,
   ) {
-    const withKeys = (issuer: TrustedIssuer) => ({
-      ...issuer,
-      keys: jose().createRemoteJWKSet(new URL(issuer.jwks_uri), KEYS),
-    });
+    const withKeys = (issuer: TrustedIssuer) => ({ ...issuer, keySet: new RemoteKeySet(issuer.jwks_uri, clock) });
     this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, withKeys(issuer)]));
   }
 
@@ -45,8 +41,7 @@ export class ForeignTokens {
   /**
    * The agent whom a trusted issuer's token names; always an agent, of one of the organizations listed for the issuer.
    *
-   * @throws OAuthError `invalid_token`
-   * @throws ServiceUnavailableException while the issuer's keys cannot be had
+   * @throws OAuthError `invalid_token`; `temporarily_unavailable` while the issuer's keys cannot be fetched
    */
   async verify(token: string): Promise<AgentPrincipal> {
     const issuer = this.issuerOf(token);
@@ -75,7 +70,7 @@ export class ForeignTokens {
     }
   }
 
-  private async claimsOf(token: string, { keys, issuer, audience, algorithms, typ }: Issuer): Promise<JWTPayload> {
+  private async claimsOf(token: string, { keySet, issuer, audience, algorithms, typ }: Issuer): Promise<JWTPayload> {
     const currentDate = new Date(this.clock.now());
     const rules = {
       issuer,
@@ -83,30 +78,21 @@ export class ForeignTokens {
       algorithms,
       typ,
       currentDate,
-      clockTolerance: SKEW,
+      clockTolerance: CLOCK_SKEW_SECONDS,
       requiredClaims: ['exp', 'sub'],
     };
     try {
-      const { payload } = await jose().jwtVerify(token, keys, rules);
+      const { payload } = await jose().jwtVerify(token, keySet.getKey, rules);
       // the tolerance is for a clock that is ahead; what has expired has expired
       if (!(this.clock.seconds() < Number(payload.exp))) throw new (jose().errors.JWTExpired)('expired', payload);
-      if (payload.iat !== undefined && payload.iat > this.clock.seconds() + SKEW)
+      if (payload.iat !== undefined && payload.iat > this.clock.seconds() + CLOCK_SKEW_SECONDS)
         throw new Error('issued in the future');
       return payload;
     } catch (error) {
-      if (isAway(error)) throw new ServiceUnavailableException('keys of a trusted issuer', { cause: error });
+      if (error instanceof OAuthError) throw error;
       throw OAuthError.invalidToken(`foreign token: ${(error as Error).message}`);
     }
   }
-}
-
-/** The keys could not be fetched: the network failed (no code of jose's), took too long, or answered something else. */
-function isAway(error: unknown): boolean {
-  const { errors } = jose();
-  if (!(error instanceof errors.JOSEError)) return error instanceof TypeError;
-  return (
-    error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC'
-  );
 }
 
 function scopesOf(claim: unknown): string[] {

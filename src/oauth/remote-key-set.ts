@@ -1,0 +1,120 @@
+import type { webcrypto } from 'node:crypto';
+import type { JSONWebKeySet, JWSHeaderParameters } from 'jose';
+import type { Clock } from '../platform/clock.js';
+import { loadWhenUsed } from '../platform/load-when-used.js';
+import { fetchJwks } from './fetch-jwks.js';
+import { OAuthError } from './oauth-error.js';
+
+const jose = () => loadWhenUsed<typeof import('jose')>('jose');
+
+/** Finds the key that the header of a JWS names. */
+type FindKey = (header: { alg?: string; kid?: string }) => Promise<webcrypto.CryptoKey>;
+
+/** How long keys are used without asking the issuer again. */
+const MAX_AGE_MS = 600_000;
+/** How long after a fetch an unknown key id does not cause another. */
+const REFETCH_INTERVAL_MS = 60_000;
+/** How long after a failed fetch the issuer is not asked again. */
+const FAILURE_PAUSE_MS = 1_000;
+
+/**
+ * The public keys that another authorization server publishes at its `jwks_uri` (RFC 7517 §5).
+ *
+ * They are fetched when the first token needs them, and kept for 10 minutes. A token with an unknown key id causes a fetch at
+ * most once a minute. All tokens that need a fetch at the same time share one. A fetch takes at most 1 second, follows no
+ * redirect and reads at most 64 KiB; a set with a private or symmetric key is refused. After a failed fetch the issuer is not
+ * asked for 1 second, however many tokens come. The keys of the last good fetch stay in use until they are 10 minutes old.
+ *
+ * @example
+ * ```ts
+ * import { jwtVerify } from 'jose';
+ *
+ * @Injectable()
+ * export class PartnerTokens {
+ *   private readonly keySet: RemoteKeySet;
+ *
+ *   constructor(private readonly clock: Clock) {
+ *     this.keySet = new RemoteKeySet('https://partner.example/keys', clock); // one for all requests
+ *   }
+ *
+ *   async subjectOf(token: string): Promise<string | undefined> {
+ *     const rules = { algorithms: ['ES256'], issuer: 'https://partner.example', audience: 'chat' };
+ *     const currentDate = new Date(this.clock.now());
+ *     const { payload } = await jwtVerify(token, this.keySet.getKey, { ...rules, currentDate }).catch((error) => {
+ *       if (error instanceof OAuthError) throw error; // 503: the keys cannot be fetched
+ *       throw OAuthError.invalidGrant(`partner token: ${error.code}`);
+ *     });
+ *     return payload.sub;
+ *   }
+ * }
+ * ```
+ */
+export class RemoteKeySet {
+  private readonly url: string;
+  private readonly now: () => number;
+  private keys: FindKey | undefined;
+  private fetchedAt = Number.NEGATIVE_INFINITY;
+  private failedAt = Number.NEGATIVE_INFINITY;
+  private failure: unknown;
+  private fetching: Promise<FindKey> | undefined;
+
+  /** @param jwksUri from the configuration of the operator; never one that a token brings */
+  constructor(jwksUri: string, clock: Clock) {
+    this.url = jwksUri;
+    this.now = () => clock.now();
+  }
+
+  /**
+   * Finds the key that the header of a JWS names: what `jwtVerify` of the package jose takes in the place of a key.
+   *
+   * It rejects with an error of jose where the set has no such key, and with OAuthError `temporarily_unavailable` while the
+   * keys cannot be fetched.
+   */
+  readonly getKey: FindKey = async (header) => {
+    const isFresh = this.isWithin(this.fetchedAt, MAX_AGE_MS);
+    const keys = (isFresh && this.keys) || (await this.fetchOnce());
+    try {
+      return await keys(header);
+    } catch (error) {
+      const { JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported } = jose().errors;
+      if (error instanceof JWKSNoMatchingKey) return this.findAgain(header, error);
+      if (error instanceof JWKSMultipleMatchingKeys || error instanceof JOSENotSupported) throw error;
+      throw OAuthError.unavailable(error); // the key that the issuer publishes under this id cannot be used
+    }
+  };
+
+  /** The issuer may have a key that is newer than the set. */
+  private async findAgain(header: { alg?: string; kid?: string }, error: unknown): Promise<webcrypto.CryptoKey> {
+    if (this.isWithin(this.fetchedAt, REFETCH_INTERVAL_MS)) throw error;
+    await this.fetchOnce();
+    return this.getKey(header);
+  }
+
+  private fetchOnce(): Promise<FindKey> {
+    if (this.isWithin(this.failedAt, FAILURE_PAUSE_MS)) throw OAuthError.unavailable(this.failure);
+    this.fetching ??= this.fetch().finally(() => {
+      this.fetching = undefined;
+    });
+    return this.fetching;
+  }
+
+  private async fetch(): Promise<FindKey> {
+    try {
+      const keySet = (await fetchJwks(this.url)) as JSONWebKeySet;
+      const find = jose().createLocalJWKSet(keySet);
+      this.keys = (header) => find(header as JWSHeaderParameters);
+      this.fetchedAt = this.now();
+      return this.keys;
+    } catch (error) {
+      this.failedAt = this.now();
+      this.failure = error;
+      throw OAuthError.unavailable(error);
+    }
+  }
+
+  /** False also where the clock was set back: then the issuer is asked once more. */
+  private isWithin(since: number, milliseconds: number): boolean {
+    const age = this.now() - since;
+    return age >= 0 && age < milliseconds;
+  }
+}

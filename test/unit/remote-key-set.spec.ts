@@ -1,0 +1,136 @@
+import type { RequestListener } from 'node:http';
+import { errors, jwtVerify } from 'jose';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { OAuthError } from '../../src/oauth/oauth-error.js';
+import { RemoteKeySet } from '../../src/oauth/remote-key-set.js';
+import { Clock } from '../../src/platform/clock.js';
+import { ForeignIssuer } from '../support/foreign-issuer.js';
+
+class SetClock extends Clock {
+  time = 1_800_000_000_000;
+
+  override now(): number {
+    return this.time;
+  }
+}
+
+const FAIL: RequestListener = (_, response) => void response.writeHead(500).end();
+const UNKNOWN = { alg: 'ES256', kid: 'unknown' };
+
+let clock: SetClock;
+let issuer: ForeignIssuer;
+let keySet: RemoteKeySet;
+beforeEach(async () => {
+  clock = new SetClock();
+  issuer = await ForeignIssuer.start();
+  keySet = new RemoteKeySet(String(issuer.trust().jwks_uri), clock);
+});
+afterEach(() => issuer.goAway());
+
+const known = () => ({ alg: 'ES256', kid: issuer.keys.at(-1)?.kid as string });
+const expectFound = async () => expect((await keySet.getKey(known())).type).toBe('public');
+const expectUnknown = () => expect(keySet.getKey(UNKNOWN)).rejects.toBeInstanceOf(errors.JWKSNoMatchingKey);
+const expectUnavailable = (header: object = known()) =>
+  expect(keySet.getKey(header)).rejects.toMatchObject({ code: 'temporarily_unavailable', status: 503 });
+
+describe('RemoteKeySet', () => {
+  it('gives jose the key that the header of a token names', async () => {
+    const token = await issuer.sign(clock.time);
+    const { payload } = await jwtVerify(token, keySet.getKey, { currentDate: new Date(clock.time) });
+    expect(payload.iss).toBe(issuer.issuer);
+  });
+
+  it('asks the issuer when the first key is needed, and once for all that need one at the same time', async () => {
+    expect(issuer.requests).toBe(0);
+    await Promise.all([...Array.from({ length: 20 }, () => expectFound()), expectUnknown(), expectUnknown()]);
+    expect(issuer.requests).toBe(1);
+  });
+
+  it('keeps keys for 10 minutes', async () => {
+    await expectFound();
+    clock.time += 599_999;
+    await expectFound();
+    expect(issuer.requests).toBe(1);
+    clock.time += 1;
+    await Promise.all(Array.from({ length: 20 }, () => expectFound()));
+    expect(issuer.requests).toBe(2);
+  });
+
+  it('asks again for an unknown key id, at most once a minute', async () => {
+    await expectFound();
+    clock.time += 59_999;
+    for (let n = 0; n < 5; n++) await expectUnknown();
+    expect(issuer.requests).toBe(1);
+    clock.time += 1;
+    await Promise.all(Array.from({ length: 20 }, () => expectUnknown()));
+    for (let n = 0; n < 5; n++) await expectUnknown();
+    expect(issuer.requests).toBe(2);
+  });
+
+  it('finds a key that the issuer has added', async () => {
+    await expectFound();
+    await issuer.addKey();
+    clock.time += 60_000;
+    await expectFound();
+  });
+
+  it('does not ask an issuer that failed for a second', async () => {
+    issuer.broken = FAIL;
+    await Promise.all(Array.from({ length: 20 }, () => expectUnavailable()));
+    clock.time += 999;
+    issuer.broken = undefined;
+    for (let n = 0; n < 5; n++) await expectUnavailable();
+    expect(issuer.requests).toBe(1);
+    clock.time += 1;
+    await expectFound();
+  });
+
+  it('goes on with known keys while the issuer fails, until they are 10 minutes old', async () => {
+    await expectFound();
+    issuer.broken = FAIL;
+    clock.time += 599_999;
+    await expectUnavailable(UNKNOWN);
+    await expectFound();
+    clock.time += 1;
+    await expectUnavailable();
+  });
+
+  it('says why the keys cannot be fetched, during the pause too', async () => {
+    issuer.broken = FAIL;
+    for (let n = 0; n < 2; n++) {
+      const error = await keySet.getKey(known()).catch((error: OAuthError) => error);
+      expect(error).toMatchObject({ cause: expect.objectContaining({ message: expect.stringContaining('500') }) });
+    }
+  });
+
+  it('neither keeps keys nor pauses for longer when the clock is set back', async () => {
+    await expectFound();
+    clock.time -= 3_600_000;
+    await expectFound();
+    await expectFound();
+    expect(issuer.requests).toBe(2);
+    clock.time += 600_000;
+    issuer.broken = FAIL;
+    await expectUnavailable();
+    clock.time -= 3_600_000;
+    issuer.broken = undefined;
+    await expectFound();
+  });
+
+  it('is unavailable for a key that the issuer publishes and that cannot be used, and only for that', async () => {
+    issuer.keys.unshift({
+      ...issuer.keys[0],
+      kid: 'unusable',
+      jwk: { kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA', kid: 'unusable' },
+    } as never);
+    await expectUnavailable({ alg: 'ES256', kid: 'unusable' });
+    await expectFound();
+    expect(issuer.requests).toBe(1);
+  });
+
+  it('never finds a key for an algorithm that has no public keys', async () => {
+    for (const alg of ['none', 'HS256']) {
+      await expect(keySet.getKey({ ...known(), alg })).rejects.toBeInstanceOf(errors.JOSEError);
+    }
+  });
+});
