@@ -4,16 +4,28 @@ import { Database } from '../platform/database/database.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { CustomerKeepers } from './customer-keepers.js';
 
-const DAY = 86_400_000;
-/** Days: the two years that the cookies live, and one for clocks and time zones. */
-const IDLE = 731;
-/** Customers that are asked about at once: a browser may have any number, and a statement may not. */
-const SOME = 500;
-/** No browser has it: a browser that is being deleted is not recognised any more. */
+interface OldRow {
+  entity_id: string;
+  last_seen_day: number | null;
+}
+
+interface Customer {
+  entity_id: string;
+  browser_id: string;
+  organization_id: string;
+  group_id: string;
+}
+
+const DAY_MS = 86_400_000;
+/** The two years that the cookies live, and one day for clocks and time zones. */
+const IDLE_DAYS = 731;
+/** How many customers a keeper is asked about at once. */
+const MAX_KEPT_IDS = 500;
+/** The secret hash of a browser that is being deleted. No secret has it, so the browser is not recognised any more. */
 const NO_SECRET = '';
 
 /**
- * Deletes browsers whose cookies have expired, with their customers; customers made by agents have no browser and stay.
+ * Deletes browsers whose cookies have expired, with their customers. Customers made by agents have no browser and stay.
  *
  * Ids grow with time, so those old enough to be idle are at the beginning of the table: no index is needed to find them.
  */
@@ -26,61 +38,112 @@ export class IdleBrowsers {
   ) {}
 
   /**
-   * Deletes the idle ones of the next browsers whose id comes after `after`.
+   * Deletes in steps. A browser may have any number of customers, so no statement reads or deletes more than `size` rows.
    *
-   * @returns how many identities were deleted, and the last id looked at: `undefined` when there are no more
+   * The caller may stop after any step. A browser loses its secret first and its own row last, so one that is half deleted is
+   * never recognised, and the next purge deletes the rest of it.
+   *
+   * @returns how many identities each step has deleted
    */
-  async deleteBatch(after: string, size: number): Promise<{ deleted: number; last: string | undefined }> {
-    const idleSince = this.clock.now() - IDLE * DAY;
-    const day = Math.floor(idleSince / DAY);
-    const old = await this.after(after, uuidv7(idleSince), size);
-    const unseen = old
-      .filter((row) => row.last_seen_day !== null && row.last_seen_day < day)
-      .map((row) => row.entity_id);
-    const idle = await this.withoutKept(unseen);
-    const last = old.length < size ? undefined : old.at(-1)?.entity_id;
-    return { deleted: idle.length === 0 ? 0 : await this.deleteIdle(idle, day), last };
-  }
-
-  /** Those of some browsers none of whose customers is somebody beside the browser. */
-  private async withoutKept(browsers: string[]): Promise<string[]> {
-    if (browsers.length === 0) return [];
-    const sql = `SELECT entity_id, browser_id FROM customer_identity WHERE browser_id IN (${browsers.map(() => '?').join()})`;
-    const customers = await this.database.select<{ entity_id: string; browser_id: string }>(sql, browsers);
-    const ids = customers.map(({ entity_id }) => entity_id);
-    const kept = new Set<string>();
-    for (let start = 0; start < ids.length; start += SOME) {
-      for (const id of await this.keepers.kept(ids.slice(start, start + SOME))) kept.add(id);
+  async *deleteInSteps(size: number): AsyncGenerator<number, void> {
+    const idleSince = this.clock.now() - IDLE_DAYS * DAY_MS;
+    const day = Math.floor(idleSince / DAY_MS);
+    const before = uuidv7(idleSince);
+    let after: string | undefined = '';
+    while (after !== undefined) {
+      const old = await this.rowsBetween(after, before, size);
+      yield 0;
+      const unseen = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day);
+      const browsers = unseen.map((row) => row.entity_id);
+      const idle = yield* this.withoutKept(browsers, size);
+      yield* this.deleteBrowsers(await this.takeSecrets(idle, day), size);
+      after = old.length < size ? undefined : old.at(-1)?.entity_id;
     }
-    const needed = new Set(
-      customers.filter(({ entity_id }) => kept.has(entity_id)).map(({ browser_id }) => browser_id),
-    );
-    return browsers.filter((browser) => !needed.has(browser));
   }
 
-  /** One that comes back at this moment is kept: either this sees its visit, or its visit sees this. */
-  private async deleteIdle(idle: string[], day: number): Promise<number> {
-    const some = `(${idle.map(() => '?').join()})`;
-    const shut = `UPDATE customer_identity SET secret_hash = ? WHERE entity_id IN ${some} AND last_seen_day < ?`;
-    await this.database.change(shut, [NO_SECRET, ...idle, day]);
-    const gone = `SELECT entity_id FROM customer_identity WHERE entity_id IN ${some} AND secret_hash = ?`;
-    const browsers = await this.database.select<{ entity_id: string }>(gone, [...idle, NO_SECRET]);
-    return browsers.length === 0 ? 0 : this.deleteOf(browsers.map((row) => row.entity_id));
-  }
-
-  /** The next rows by their key alone: what is not idle is passed over here and not by the database, which would walk on. */
-  private after(
-    after: string,
-    before: string,
-    size: number,
-  ): Promise<{ entity_id: string; last_seen_day: number | null }[]> {
+  /** The next rows by their key alone. The database would walk on over rows that are not idle. */
+  private rowsBetween(after: string, before: string, limit: number): Promise<OldRow[]> {
     const sql = `SELECT entity_id, last_seen_day FROM customer_identity
-      WHERE entity_id > ? AND entity_id < ? ORDER BY entity_id LIMIT ${size}`;
+      WHERE entity_id > ? AND entity_id < ? ORDER BY entity_id LIMIT ${limit}`;
     return this.database.select(sql, [after, before]);
   }
 
-  private deleteOf(browsers: string[]): Promise<number> {
-    const sql = `DELETE FROM customer_identity WHERE browser_id IN (${browsers.map(() => '?').join()})`;
-    return this.database.change(sql, browsers);
+  /** Those of these browsers, in the order of their ids, that have no customer who must stay. */
+  private async *withoutKept(browsers: string[], size: number): AsyncGenerator<number, string[]> {
+    const keeping = new Set<string>();
+    const limit = Math.min(size, MAX_KEPT_IDS);
+    let rest = browsers;
+    let last: Customer | undefined;
+    while (rest.length > 0) {
+      const customers = await this.customersOf(rest, last, limit);
+      for (const { browser_id } of await this.keptOf(customers)) keeping.add(browser_id);
+      last = customers.length < limit ? undefined : customers.at(-1);
+      rest = last ? rest.slice(rest.indexOf(last.browser_id)) : [];
+      if (last && keeping.has(last.browser_id)) {
+        last = undefined;
+        rest = rest.slice(1);
+      }
+      yield 0;
+    }
+    return browsers.filter((browser) => !keeping.has(browser));
   }
+
+  private async keptOf(customers: Customer[]): Promise<Customer[]> {
+    if (customers.length === 0) return [];
+    const kept = new Set(await this.keepers.kept(customers.map(({ entity_id }) => entity_id)));
+    return customers.filter(({ entity_id }) => kept.has(entity_id));
+  }
+
+  /**
+   * The next customers of these browsers in the order of the index, `last` being one of the first browser. Erased ones are left
+   * out: keepers have forgotten them.
+   */
+  private customersOf(
+    [first = '', ...others]: string[],
+    last: Customer | undefined,
+    limit: number,
+  ): Promise<Customer[]> {
+    const { organization_id = '', group_id = '' } = last ?? {};
+    const ofOthers = `OR (browser_id IN (${listOf(others)}) AND organization_id IS NOT NULL)`;
+    const sql = `SELECT entity_id, browser_id, organization_id, group_id FROM customer_identity
+      WHERE (browser_id = ? AND organization_id = ? AND group_id > ?) OR (browser_id = ? AND organization_id > ?)
+        ${others.length > 0 ? ofOthers : ''}
+      ORDER BY browser_id, organization_id, group_id LIMIT ${limit}`;
+    return this.database.select(sql, [first, organization_id, group_id, first, organization_id, ...others]);
+  }
+
+  /**
+   * A browser that comes back at this moment is kept: either the UPDATE sees its visit, or its visit sees the UPDATE.
+   *
+   * @returns the browsers that have no secret now
+   */
+  private async takeSecrets(idle: string[], day: number): Promise<string[]> {
+    if (idle.length === 0) return [];
+    const some = `entity_id IN (${listOf(idle)})`;
+    const take = `UPDATE customer_identity SET secret_hash = ? WHERE ${some} AND last_seen_day < ?`;
+    await this.database.change(take, [NO_SECRET, ...idle, day]);
+    const taken = `SELECT entity_id FROM customer_identity WHERE ${some} AND secret_hash = ?`;
+    const rows = await this.database.select<{ entity_id: string }>(taken, [...idle, NO_SECRET]);
+    return rows.map(({ entity_id }) => entity_id);
+  }
+
+  private async *deleteBrowsers(browsers: string[], size: number): AsyncGenerator<number, void> {
+    if (browsers.length === 0) return;
+    const some = listOf(browsers);
+    const others = `browser_id IN (${some}) AND entity_id <> browser_id`;
+    const order = 'browser_id, organization_id, group_id';
+    const deleteOthers = this.database.deleteInOrder('customer_identity', others, order, size);
+    let deleted = size;
+    while (deleted === size) {
+      deleted = await this.database.change(deleteOthers, browsers);
+      yield deleted;
+    }
+    const deleteOwn = `DELETE FROM customer_identity WHERE entity_id IN (${some}) AND secret_hash = ?`;
+    yield await this.database.change(deleteOwn, [...browsers, NO_SECRET]);
+  }
+}
+
+/** A placeholder for each value. */
+function listOf(values: string[]): string {
+  return values.map(() => '?').join();
 }

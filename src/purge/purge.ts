@@ -63,39 +63,33 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     if (!(await this.hold())) return undefined;
     try {
       const purged: Purged = {};
-      for (const table of this.tables) purged[table] = await this.deleteExpired(table);
-      purged.customer_identity = await this.deleteIdle();
+      for (const table of this.tables) purged[table] = await this.sumOf(this.deleteExpired(table));
+      purged.customer_identity = await this.sumOf(this.idle.deleteInSteps(BATCH));
       return purged;
     } finally {
       await giveUpLease(this.dataSource, this.lease);
     }
   }
 
-  private async deleteExpired(table: string): Promise<number> {
+  private async *deleteExpired(table: string): AsyncGenerator<number, void> {
     const sql = this.database.deleteInOrder(table, 'expires_at < ?', 'expires_at', BATCH);
     const now = new Date(this.clock.now());
-    return this.inBatches(
-      () => this.database.change(sql, [now]),
-      (deleted) => deleted === BATCH,
-    );
-  }
-
-  private async deleteIdle(): Promise<number> {
-    let after: string | undefined = '';
-    const next = async () => {
-      const batch = await this.idle.deleteBatch(after ?? '', BATCH);
-      after = batch.last;
-      return batch.deleted;
-    };
-    return this.inBatches(next, () => after !== undefined);
-  }
-
-  private async inBatches(batch: () => Promise<number>, hasMore: (deleted: number) => boolean): Promise<number> {
-    for (let total = 0; ; await sleep(PAUSE)) {
-      const deleted = await batch();
-      total += deleted;
-      if (!hasMore(deleted) || this.stopping || !(await this.hold())) return total;
+    let deleted = BATCH;
+    while (deleted === BATCH) {
+      deleted = await this.database.change(sql, [now]);
+      yield deleted;
     }
+  }
+
+  /** How many rows the steps delete, until they end, the process stops or another process has the lease. */
+  private async sumOf(steps: AsyncIterable<number>): Promise<number> {
+    let sum = 0;
+    for await (const deleted of steps) {
+      sum += deleted;
+      if (this.stopping || !(await this.hold())) break;
+      await sleep(PAUSE);
+    }
+    return sum;
   }
 
   private hold(): Promise<boolean> {

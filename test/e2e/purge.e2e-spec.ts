@@ -4,6 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
+import { CustomerKeepers } from '../../src/identity/customer-keepers.js';
+import { IdleBrowsers } from '../../src/identity/idle-browsers.js';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
 import { RefreshToken } from '../../src/one-time-code/refresh-token.entity.js';
@@ -12,7 +14,7 @@ import { giveUpLease, type Lease, takeLease } from '../../src/platform/database/
 import { uuidv7 } from '../../src/platform/uuid.js';
 import { Purge, type Purged } from '../../src/purge/purge.js';
 import { agentTokenBody, bearer, claimsOf, mintAgentToken, refresh } from '../support/agents.js';
-import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management.js';
 import { environmentOf, runCli } from '../support/processes.js';
@@ -41,6 +43,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   for (const entity of [...EXPIRING, CustomerIdentity]) await dataSource.getRepository(entity).clear();
+  await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'"); // of a test that failed
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -254,6 +257,96 @@ describe('idle browsers', () => {
   });
 });
 
+describe('an idle browser with 5,000 customers in groups', () => {
+  const GROUPS = 5_000;
+  let browser: TestBrowser;
+  let browserId: string;
+  let customers: string[];
+  beforeEach(async () => {
+    browser = new TestBrowser(service);
+    browserId = (await browser.visit()).body.entity_id;
+    customers = await insertGroups(browserId, GROUPS);
+    service.clock.move(740 * DAY);
+  });
+
+  it('is deleted by statements of at most 1,000 rows', async () => {
+    const rows = countRows();
+    expect(await purge()).toEqual({ ...NOTHING, customer_identity: GROUPS + 1 });
+    expect(await idsOf()).toEqual([]);
+    expect(Math.max(...rows)).toBe(1_000);
+  });
+
+  it('is deleted with its neighbours by statements of as many rows as the caller asks for', async () => {
+    const idle = await insertBrowsers(120, 740);
+    await insertGroups(idle[7] as string, 230);
+    const active = await insertBrowsers(30, 1);
+    await insertGroups(active[3] as string, 110);
+    const rows = countRows();
+    let deleted = 0;
+    for await (const step of service.application.get(IdleBrowsers).deleteInSteps(50)) deleted += step;
+    expect(deleted).toBe(1 + GROUPS + 120 + 230);
+    expect(Math.max(...rows)).toBe(50);
+    expect(await identitiesOf(service).count()).toBe(30 + 110);
+    await expectWhole();
+  });
+
+  it('is not recognised when a purge has deleted a part of it, and goes with the next purge', async () => {
+    const thief: Lease = { name: 'purge', owner: 'another process' };
+    around({
+      pattern: /^\s*DELETE FROM customer_identity/,
+      after: async () => {
+        await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
+        await takeLease(dataSource, thief, service.clock.now(), 60_000);
+      },
+    });
+    expect((await purge())?.customer_identity).toBe(1_000);
+    await giveUpLease(dataSource, thief);
+    expect(await identitiesOf(service).count()).toBe(GROUPS + 1 - 1_000);
+    const left = new Set(await idsOf());
+    for (const shown of [browserId, customers.find((id) => left.has(id)) as string]) {
+      const cookie = (browser.cookie as string).replace(browserId, shown);
+      const { body } = await service.post(TOKEN, cookieBody(), { cookie });
+      expect(left).not.toContain(body.entity_id);
+    }
+    expect((await purge())?.customer_identity).toBe(GROUPS + 1 - 1_000);
+    expect(await identitiesOf(service).count()).toBe(2);
+    await expectWhole();
+  });
+
+  it.each([
+    ['first', 0],
+    ['middle', 2_500],
+    ['last', GROUPS - 1],
+  ])(
+    'stays with all of them when the %s of them must stay, and keepers are asked about 500 at once',
+    async (_, index) => {
+      const other = await insertBrowsers(3, 740);
+      const keepers = service.application.get(CustomerKeepers);
+      const asked: string[] = [];
+      vi.spyOn(keepers, 'kept').mockImplementation(async (ids) => {
+        expect(ids.length).toBeLessThanOrEqual(500);
+        asked.push(...ids);
+        return ids.filter((id) => id === customers[index]);
+      });
+      expect((await purge())?.customer_identity).toBe(other.length);
+      expect(await identitiesOf(service).count()).toBe(GROUPS + 1);
+      expect(new Set(asked).size).toBe(asked.length);
+      expect(asked).toEqual(expect.arrayContaining(other));
+      await expectWhole();
+    },
+  );
+
+  it('goes although customers in the middle of its groups were erased', async () => {
+    const erased = customers.slice(1_000, 3_000);
+    for (let at = 0; at < erased.length; at += 500) {
+      const some = erased.slice(at, at + 500);
+      await identitiesOf(service).update(some, { organizationId: null, groupId: null });
+    }
+    expect((await purge())?.customer_identity).toBe(GROUPS + 1);
+    expect(await idsOf()).toEqual([]);
+  });
+});
+
 describe('of several processes one purges at a time', () => {
   // from here on no bearers: whichever service was started last in a process checks those of all
   it('of two at once one does, and the other is told', async () => {
@@ -336,6 +429,45 @@ function rowOf({ columns }: EntityMetadata, expires: Date): ObjectLiteral {
       ];
     });
   return Object.fromEntries(values);
+}
+
+/** Customers of a browser in so many groups of several organizations, in the order in which the purge reads them. */
+async function insertGroups(browserId: string, count: number): Promise<string[]> {
+  const now = service.clock.now();
+  const rows = Array.from({ length: count }, (_, index) => {
+    const organizationId = `${ACME.slice(0, -1)}${Math.floor((index * 4) / count)}`;
+    const groupId = `group-${String(index).padStart(6, '0')}`;
+    const own = { browserId, organizationId, groupId, secretHash: null, lastSeenDay: null };
+    return { ...own, entityId: uuidv7(now + index), createdAt: new Date(now) };
+  });
+  for (let at = 0; at < count; at += 500) await identitiesOf(service).insert(rows.slice(at, at + 500));
+  return rows.map(({ entityId }) => entityId);
+}
+
+/** Browsers with one customer each that were last seen so many days ago. */
+async function insertBrowsers(count: number, days: number): Promise<string[]> {
+  const seen = service.clock.now() - days * DAY * 1000;
+  const rows = Array.from({ length: count }, (_, index) => {
+    const entityId = uuidv7(service.clock.now() - 800 * DAY * 1000 + index);
+    const own = { browserId: entityId, organizationId: ACME, groupId: '', createdAt: new Date(seen) };
+    const secretHash = randomBytes(32).toString('hex');
+    return { ...own, entityId, secretHash, lastSeenDay: Math.floor(seen / 1000 / DAY) };
+  });
+  await identitiesOf(service).insert(rows);
+  return rows.map(({ entityId }) => entityId);
+}
+
+/** How many rows each statement on customers reads, changes or deletes from now on. */
+function countRows(): number[] {
+  const rows: number[] = [];
+  onChange(/customer_identity/, (changed) => rows.push(changed));
+  const select = database.select.bind(database);
+  vi.spyOn(database, 'select').mockImplementation(async (sql, parameters) => {
+    const found = await select(sql, parameters);
+    if (sql.includes('customer_identity')) rows.push(found.length);
+    return found as never;
+  });
+  return rows;
 }
 
 async function idsOf(): Promise<string[]> {
