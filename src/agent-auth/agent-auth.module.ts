@@ -12,20 +12,20 @@ import { AuthorizeController } from './page/authorize.controller.js';
 import { Authorizer } from './page/authorizer.js';
 import { Consent } from './page/consent.entity.js';
 import { Consents } from './page/consents.js';
-import { PageAnswers } from './page/page-answers.js';
+import { PageResponses } from './page/page-responses.js';
 import { SessionController } from './page/session.controller.js';
 import { SignIn } from './page/sign-in.js';
 import { AgentSessions } from './session/agent-sessions.js';
-import { FormTokens } from './session/form-tokens.js';
-import { PageCookies } from './session/page-cookies.js';
+import { CsrfTokens } from './session/csrf-tokens.js';
 import { SessionSecrets } from './session/session-secrets.js';
 import { SignInAttempts } from './session/sign-in-attempts.js';
+import { SignedCookies } from './session/signed-cookies.js';
 import { AgentTokenController } from './token/agent-token.controller.js';
 import { AgentTokenEndpoint } from './token/agent-token.endpoint.js';
 
 const BEARER = [BearerStrategy, BearerGuard, TrustedIssuerTokens];
-const SESSION = [SessionSecrets, PageCookies, AgentSessions, FormTokens, SignInAttempts, SignIn];
-const PAGE = [Authorizer, Consents, PageAnswers];
+const SESSION = [SessionSecrets, SignedCookies, AgentSessions, CsrfTokens, SignInAttempts, SignIn];
+const PAGE = [Authorizer, Consents, PageResponses];
 
 /** Agents: who calls with a bearer, the authorization page where agents grant access, and their tokens. */
 @Module({

@@ -8,12 +8,12 @@ import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
-import { FormTokens } from '../session/form-tokens.js';
+import { CsrfTokens } from '../session/csrf-tokens.js';
 import { AuthorizationQuery, readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer } from './authorizer.js';
-import { PageAnswers } from './page-answers.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
 import { ConsentForm } from './page-forms.js';
+import { PageResponses } from './page-responses.js';
 
 /** The authorization address (specification 4.7; contract, section 8), and the agent's answer to its question. */
 @PublicController('')
@@ -23,8 +23,8 @@ export class AuthorizeController {
     private readonly registry: Registry,
     private readonly sessions: AgentSessions,
     private readonly authorizer: Authorizer,
-    private readonly answers: PageAnswers,
-    private readonly forms: FormTokens,
+    private readonly responses: PageResponses,
+    private readonly csrfTokens: CsrfTokens,
   ) {}
 
   @Get()
@@ -37,10 +37,10 @@ export class AuthorizeController {
   })
   async authorize(@Req() request: Request): Promise<string> {
     const asked = readAuthorizationRequest(queryOf(request.originalUrl), this.registry);
-    if (asked.fault) return this.answers.fault(request, asked, asked.fault);
+    if (asked.fault) return this.responses.fault(request, asked, asked.fault);
     const agent = await this.sessions.agentOf(request);
-    if (!agent || asked.prompt.includes('login')) return this.answers.askToSignIn(request, asked);
-    return this.answers.carryOut(request, asked, agent, await this.authorizer.decide(asked, agent));
+    if (!agent || asked.prompt.includes('login')) return this.responses.askToSignIn(request, asked);
+    return this.responses.carryOut(request, asked, agent, await this.authorizer.decide(asked, agent));
   }
 
   @Post('consent')
@@ -59,14 +59,14 @@ export class AuthorizeController {
       scope = '',
       decision,
     } = readParameters(ConsentForm, parseForm(await readBody(request)));
-    this.forms.check(request, csrf);
+    this.csrfTokens.check(request, csrf);
     const asked = readAuthorizationRequest(query, this.registry);
-    if (asked.fault) return this.answers.fault(request, asked, asked.fault);
+    if (asked.fault) return this.responses.fault(request, asked, asked.fault);
     const agent = await this.sessions.agentOf(request);
-    if (!agent || asked.prompt.includes('login')) return this.answers.askToSignIn(request, asked);
-    if (decision === 'deny') return this.answers.send(request, asked, this.authorizer.deny());
+    if (!agent || asked.prompt.includes('login')) return this.responses.askToSignIn(request, asked);
+    if (decision === 'deny') return this.responses.send(request, asked, this.authorizer.deny());
     if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
     const allowed = await this.authorizer.allow(asked, agent, scope.split(' '));
-    return this.answers.carryOut(request, asked, agent, allowed);
+    return this.responses.carryOut(request, asked, agent, allowed);
   }
 }

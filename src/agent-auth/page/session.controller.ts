@@ -7,11 +7,11 @@ import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
-import { FormTokens } from '../session/form-tokens.js';
+import { CsrfTokens } from '../session/csrf-tokens.js';
 import { readAuthorizationRequest } from './authorization-request.js';
-import { PageAnswers } from './page-answers.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
 import { PageForm, SignInForm } from './page-forms.js';
+import { PageResponses } from './page-responses.js';
 import { renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
 
@@ -23,8 +23,8 @@ export class SessionController {
     private readonly registry: Registry,
     private readonly sessions: AgentSessions,
     private readonly signIn: SignIn,
-    private readonly answers: PageAnswers,
-    private readonly forms: FormTokens,
+    private readonly responses: PageResponses,
+    private readonly csrfTokens: CsrfTokens,
   ) {}
 
   @Post('sign-in')
@@ -40,17 +40,17 @@ export class SessionController {
   async beginSession(@Req() request: Request): Promise<string> {
     const form = readParameters(SignInForm, parseForm(await readBody(request)));
     const { csrf, request: query = '', email = '', password = '' } = form;
-    this.forms.check(request, csrf);
+    this.csrfTokens.check(request, csrf);
     const asked = readAuthorizationRequest(query, this.registry);
     const outcome = await this.signIn.attempt(request, email, password);
     if ('agent' in outcome) {
       await this.sessions.begin(request, outcome.agent);
-      return this.answers.again(request, asked);
+      return this.responses.again(request, asked);
     }
     const { status, problem, retryAfter } = outcome;
     request.res?.status(status);
     if (retryAfter !== undefined) request.res?.setHeader('Retry-After', String(retryAfter));
-    return this.answers.askToSignIn(request, asked, email, problem);
+    return this.responses.askToSignIn(request, asked, email, problem);
   }
 
   @Post('sign-out')
@@ -58,7 +58,7 @@ export class SessionController {
   @Describes({ summary: 'End the session of an agent', body: PageForm, written: ['form'], answer: 'text/html' })
   async endSession(@Req() request: Request): Promise<string> {
     const { csrf } = readParameters(PageForm, parseForm(await readBody(request)));
-    this.forms.check(request, csrf);
+    this.csrfTokens.check(request, csrf);
     await this.sessions.end(request);
     return renderPage(request.res as Response, 'signed-out', {});
   }

@@ -9,8 +9,8 @@ import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { isPasswordOf, NOBODYS_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
-import { PageCookies } from '../session/page-cookies.js';
 import { SignInAttempts } from '../session/sign-in-attempts.js';
+import { SignedCookies } from '../session/signed-cookies.js';
 
 const DEVICE = 'agent_device';
 /** Seconds: a year. */
@@ -24,7 +24,7 @@ export class SignIn {
   constructor(
     private readonly agents: Agents,
     private readonly attempts: SignInAttempts,
-    private readonly cookies: PageCookies,
+    private readonly cookies: SignedCookies,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
   ) {}

@@ -7,7 +7,7 @@ import { Clock } from '../../platform/clock.js';
 import { equalInConstantTime, sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { Agents } from '../../registry/agents.js';
-import { PageCookies } from './page-cookies.js';
+import { SignedCookies } from './signed-cookies.js';
 
 const NAME = 'agent_session';
 /** Seconds: a working day. */
@@ -32,7 +32,7 @@ interface Session {
 @Injectable()
 export class AgentSessions {
   constructor(
-    private readonly cookies: PageCookies,
+    private readonly cookies: SignedCookies,
     private readonly agents: Agents,
     private readonly denylist: Denylist,
     private readonly clock: Clock,

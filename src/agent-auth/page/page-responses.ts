@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { noteRequest } from '../../platform/http/current-request.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { FormTokens } from '../session/form-tokens.js';
+import { CsrfTokens } from '../session/csrf-tokens.js';
 import type { AuthorizationFault, AuthorizationRequest } from './authorization-request.js';
 import { completed, faultParameters, type ResponseParameters, redirectTarget } from './authorization-response.js';
 import type { Decision } from './authorizer.js';
@@ -16,9 +16,9 @@ const SCOPES: Record<string, string> = {
 
 /** How the page answers: by asking the agent something, or by sending the browser back to the application. */
 @Injectable()
-export class PageAnswers {
+export class PageResponses {
   constructor(
-    private readonly forms: FormTokens,
+    private readonly csrfTokens: CsrfTokens,
     private readonly configuration: Configuration,
   ) {}
 
@@ -45,7 +45,7 @@ export class PageAnswers {
     if (asked.prompt.includes('none'))
       return this.fault(request, asked, { error: 'login_required', hint: 'prompt: none' });
     const { client, query } = asked;
-    const values = { clientName: client.name, csrf: this.forms.issue(request), query, email, problem };
+    const values = { clientName: client.name, csrf: this.csrfTokens.issue(request), query, email, problem };
     return renderPage(request.res as Response, 'sign-in', values, asked);
   }
 
@@ -59,7 +59,7 @@ export class PageAnswers {
     const { client, query } = asked;
     const scopes = scope.split(' ').map((name) => ({ name, description: SCOPES[name] ?? name }));
     const about = { clientName: client.name, isPublic: client.organizationId === null, scopes };
-    const values = { ...about, csrf: this.forms.issue(request), query, scope, email: agent.email };
+    const values = { ...about, csrf: this.csrfTokens.issue(request), query, scope, email: agent.email };
     return renderPage(request.res as Response, 'consent', values, asked);
   }
 

@@ -6,7 +6,7 @@ import { SessionSecrets } from './session-secrets.js';
 
 /** The cookies of the authorization page: signed, HttpOnly, SameSite=Lax, of this host alone. */
 @Injectable()
-export class PageCookies {
+export class SignedCookies {
   private readonly secure: boolean;
 
   constructor(

@@ -3,8 +3,8 @@ import type { Request } from 'express';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { randomSecret } from '../../platform/secret.js';
-import { PageCookies } from './page-cookies.js';
 import { SessionSecrets } from './session-secrets.js';
+import { SignedCookies } from './signed-cookies.js';
 
 const NAME = 'form';
 const PURPOSE = 'form token';
@@ -13,9 +13,9 @@ const LIFETIME = 8 * 3600;
 
 /** What shows that a posted form is one of ours, in the browser it was given to (against CSRF). */
 @Injectable()
-export class FormTokens {
+export class CsrfTokens {
   constructor(
-    private readonly cookies: PageCookies,
+    private readonly cookies: SignedCookies,
     private readonly secrets: SessionSecrets,
     private readonly configuration: Configuration,
   ) {}
