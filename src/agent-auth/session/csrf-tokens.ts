@@ -8,10 +8,9 @@ import { SignedCookies } from './signed-cookies.js';
 
 const NAME = 'form';
 const PURPOSE = 'form token';
-/** Seconds. */
-const LIFETIME = 8 * 3600;
+const LIFETIME_SECONDS = 8 * 3600;
 
-/** What shows that a posted form is one of ours, in the browser it was given to (against CSRF). */
+/** Tokens against cross-site request forgery: a posted form must carry the token that its browser was given. */
 @Injectable()
 export class CsrfTokens {
   constructor(
@@ -20,14 +19,14 @@ export class CsrfTokens {
     private readonly configuration: Configuration,
   ) {}
 
-  /** The token of a form, bound to a cookie of the browser. */
+  /** A token for a form, bound to a cookie of the browser. */
   issue(request: Request): string {
     const nonce = this.cookies.read(request, NAME) ?? randomSecret('base64url');
-    this.cookies.write(request, NAME, nonce, LIFETIME);
+    this.cookies.write(request, NAME, nonce, LIFETIME_SECONDS);
     return this.secrets.sign(PURPOSE, nonce);
   }
 
-  /** @throws OAuthError `invalid_request` when the form is not ours, or comes from elsewhere */
+  /** @throws OAuthError `invalid_request` if the token is not this browser's, or another origin sent the form */
   check(request: Request, token: unknown): void {
     const { origin } = request.headers;
     if (origin !== undefined && origin !== this.configuration.AUTH_URL) {

@@ -1,10 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import cookieParser from 'cookie-parser';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { SessionSecrets } from './session-secrets.js';
 
-/** The cookies of the authorization page: signed, HttpOnly, SameSite=Lax, of this host alone. */
+/** The cookies of the authorization page. */
+type CookieName = 'agent_session' | 'agent_device' | 'form';
+
+/** Reads and writes the cookies of the authorization page: signed, HttpOnly, SameSite=Lax, of this host only. */
 @Injectable()
 export class SignedCookies {
   private readonly secure: boolean;
@@ -16,39 +19,57 @@ export class SignedCookies {
     this.secure = AUTH_URL.startsWith('https:');
   }
 
-  /** The value of a cookie that we have signed; `undefined` where there is none. */
-  read(request: Request, name: string): string | undefined {
-    this.parse(request);
-    const value: unknown = request.signedCookies[this.fullName(name)];
-    // the signature does not cover the name: so that no cookie passes for another, the value repeats it
-    return typeof value === 'string' && value.startsWith(`${name}.`) ? value.slice(name.length + 1) : undefined;
+  /**
+   * The value of a cookie that this service has signed; `undefined` if there is none.
+   *
+   * Only the cookie of this name is verified, and only its first occurrence. cookie-parser's middleware would verify every
+   * cookie of the request, and the caller decides how many those are.
+   */
+  read(request: Request, name: CookieName): string | undefined {
+    const cookie = firstCookie(request.headers.cookie ?? '', this.fullName(name));
+    // cookieParser.signedCookie returns a text without the prefix `s:` as it is, although nothing has signed it
+    if (!cookie?.startsWith('s:')) return undefined;
+    const value = cookieParser.signedCookie(cookie, this.secrets.all);
+    // The signature does not cover the name. The value repeats it, so that one cookie is never accepted as another.
+    return value && value.startsWith(`${name}.`) ? value.slice(name.length + 1) : undefined;
   }
 
-  /** `lifetime` in seconds. */
-  write(request: Request, name: string, value: string, lifetime: number): void {
-    this.parse(request);
+  write(request: Request, name: CookieName, value: string, lifetimeSeconds: number): void {
+    request.secret = this.secrets.all[0]; // Express signs with it
     request.res?.cookie(this.fullName(name), `${name}.${value}`, {
       ...this.attributes(),
       signed: true,
-      maxAge: lifetime * 1000,
+      maxAge: lifetimeSeconds * 1000,
     });
   }
 
-  remove(request: Request, name: string): void {
+  remove(request: Request, name: CookieName): void {
     request.res?.clearCookie(this.fullName(name), this.attributes());
   }
 
-  /** Once for each request, with the secrets of that moment. */
-  private parse(request: Request): void {
-    if (request.secret === undefined) cookieParser(this.secrets.all)(request, request.res as Response, () => undefined);
-  }
-
-  /** `__Host-` keeps a neighbouring subdomain from planting one; browsers accept it only over TLS. */
-  private fullName(name: string): string {
+  /** With the prefix `__Host-` no other subdomain can set the cookie. Browsers accept the prefix only over TLS. */
+  private fullName(name: CookieName): string {
     return this.secure ? `__Host-${name}` : name;
   }
 
   private attributes() {
     return { path: '/', httpOnly: true, sameSite: 'lax', secure: this.secure } as const;
+  }
+}
+
+/** The decoded value of the first cookie of a name in a `Cookie` header (RFC 6265 §5.4). */
+function firstCookie(header: string, name: string): string | undefined {
+  for (const pair of header.split(';')) {
+    const end = pair.indexOf('=');
+    if (end !== -1 && pair.slice(0, end).trim() === name) return decoded(pair.slice(end + 1).trim());
+  }
+  return undefined;
+}
+
+function decoded(value: string): string | undefined {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return undefined;
   }
 }
