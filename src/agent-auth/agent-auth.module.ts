@@ -17,6 +17,7 @@ import { SessionController } from './page/session.controller.js';
 import { SignIn } from './page/sign-in.js';
 import { AgentSessions } from './session/agent-sessions.js';
 import { CsrfTokens } from './session/csrf-tokens.js';
+import { PasswordChecks } from './session/password-checks.js';
 import { SessionSecrets } from './session/session-secrets.js';
 import { SignInAttempts } from './session/sign-in-attempts.js';
 import { SignedCookies } from './session/signed-cookies.js';
@@ -24,7 +25,7 @@ import { AgentTokenController } from './token/agent-token.controller.js';
 import { AgentTokenEndpoint } from './token/agent-token.endpoint.js';
 
 const BEARER = [BearerStrategy, BearerGuard, TrustedIssuerTokens];
-const SESSION = [SessionSecrets, SignedCookies, AgentSessions, CsrfTokens, SignInAttempts, SignIn];
+const SESSION = [SessionSecrets, SignedCookies, AgentSessions, CsrfTokens, SignInAttempts, PasswordChecks, SignIn];
 const PAGE = [Authorizer, Consents, PageResponses];
 
 /** Agents: who calls with a bearer, the authorization page where agents grant access, and their tokens. */

@@ -1,21 +1,44 @@
 import { randomBytes } from 'node:crypto';
+import { BoundedQueue } from '../platform/bounded-queue.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
+import { sha256 } from '../platform/secret.js';
+import type { Agent } from './agent.entity.js';
 
 const argon2 = () => loadWhenUsed<typeof import('@node-rs/argon2')>('@node-rs/argon2');
 
-/** OWASP's least for argon2id: 19 MiB, 2 passes. About 20 ms, which is the point. */
+/** The minimum of OWASP for argon2id: 19 MiB, 2 passes. One hash takes about 20 ms of one core. */
 export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
-/** A hash that is no password's, and takes as long to compare as any: for those whom we do not know. */
+/** The threads of libuv's pool, which compute the hashes. More hashes at a time would only hold up other work of the pool. */
+export const MAX_PARALLEL_HASHES = 4;
+
+/**
+ * The queue of the operator: registry files and the admin API. It admits any number, so that sign-ins of strangers can never
+ * make a registry file fail. The sign-in page has a bounded queue of its own.
+ */
+const OPERATOR_QUEUE = new BoundedQueue({ maxRunning: MAX_PARALLEL_HASHES, maxWaiting: Number.POSITIVE_INFINITY });
+
+/** A hash of no password. A sign-in with an unknown email is compared with it, so that it takes as long as any other. */
 export const NOBODYS_HASH = nobodysHash();
 
 export function hashPassword(password: string): Promise<string> {
   const { Algorithm, hash } = argon2();
-  return hash(password, { algorithm: Algorithm.Argon2id, ...ARGON2ID_COST });
+  return OPERATOR_QUEUE.run(() => hash(password, { algorithm: Algorithm.Argon2id, ...ARGON2ID_COST }));
 }
 
-export function isPasswordOf(passwordHash: string, password: string): Promise<boolean> {
-  return argon2().verify(passwordHash, password);
+/** @throws QueueFullError, AbandonedTaskError of the queue */
+export function isPasswordOf(
+  passwordHash: string,
+  password: string,
+  queue: BoundedQueue = OPERATOR_QUEUE,
+  abandoned?: AbortSignal,
+): Promise<boolean> {
+  return queue.run(() => argon2().verify(passwordHash, password), abandoned);
+}
+
+/** Changes with each new password. It is derived from the salted hash, and reveals nothing about the password. */
+export function passwordFingerprint({ passwordHash }: Agent): string {
+  return sha256(passwordHash).slice(0, 16);
 }
 
 /** PHC string format. */

@@ -43,6 +43,34 @@ describe('the network of a caller', () => {
     expect(networkOf('203.0.113.7')).not.toBe(networkOf('203.0.113.8'));
     expect(networkOf('2001:db8:1:2::1')).not.toBe(networkOf('2001:db8:1:3::1'));
   });
+
+  it('is counted as an IPv4 address, or as an IPv6 /64, /56 and /48 with 1, 8 and 32 times the limit', () => {
+    expect(networksOf('203.0.113.7')).toEqual([{ network: networkOf('203.0.113.7'), factor: 1 }]);
+    expect(networksOf('::ffff:203.0.113.7')).toEqual(networksOf('203.0.113.7'));
+    expect(networksOf('not an address')).toEqual([{ network: 'unknown', factor: 1 }]);
+    expect(networksOf('2001:db8:1:a2ff::1')).toEqual([
+      { network: networkOf('2001:db8:1:a2ff::1'), factor: 1 },
+      { network: '2001:db8:1:a200/56', factor: 8 },
+      { network: '2001:db8:1/48', factor: 32 },
+    ]);
+  });
+
+  it('shares with each IPv6 address exactly the prefixes that both have in common', () => {
+    const group = fc.integer({ min: 0, max: 0xffff });
+    const address = fc.tuple(fc.constant(0x2001), fc.constantFrom(0xdb8, 0), fc.constantFrom(0, 1), group, group);
+    const text = (groups: number[]) => [...groups, 0, 0, 1].map((each) => each.toString(16)).join(':');
+    const bits = (groups: number[]) => groups.map((each) => each.toString(2).padStart(16, '0')).join('');
+    fc.assert(
+      fc.property(address, address, (one, other) => {
+        const shared = networksOf(text(one)).map(
+          ({ network }, index) => network === networksOf(text(other))[index]?.network,
+        );
+        expect(shared).toEqual(
+          [64, 56, 48].map((length) => bits(one).slice(0, length) === bits(other).slice(0, length)),
+        );
+      }),
+    );
+  });
 });
 
 describe('the networks that a limit counts for an address', () => {

@@ -34,7 +34,7 @@ function fail(
   { email = AGENT, address = '198.51.100.1', device = undefined as string | undefined } = {},
 ) {
   let wait = 0;
-  for (let n = 0; n < times; n++) wait = attempts.begin(email, address, device);
+  for (let n = 0; n < times; n++) wait = attempts.begin(email, address, device).waitSeconds;
   return wait;
 }
 
@@ -80,7 +80,7 @@ describe('the attempts to sign in as somebody from somewhere', () => {
 
   it('begin anew with the right password', () => {
     fail(4);
-    attempts.succeed(AGENT, '198.51.100.1', undefined);
+    attempts.succeed(attempts.begin(AGENT, '198.51.100.1', undefined));
     expect(fail(5)).toBe(0);
     expect(fail(1)).toBe(1);
   });
@@ -107,46 +107,104 @@ describe('the attempts from one address', () => {
 
   it('are not slowed down by agents who know their passwords, however many', () => {
     for (let n = 0; n < 200; n++) {
-      expect(attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined)).toBe(0);
-      attempts.succeed(`agent${n}@acme.example`, '198.51.100.1', undefined);
+      const attempt = attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined);
+      expect(attempt.waitSeconds).toBe(0);
+      attempts.succeed(attempt);
     }
   });
 
   it('are slowed down also when a guesser’s own account succeeds in between', () => {
     let looked = 0;
     for (let n = 0; n < 100; n++) {
-      if (attempts.begin('mine@acme.example', '198.51.100.1', undefined) === 0)
-        attempts.succeed('mine@acme.example', '198.51.100.1', undefined);
-      if (attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined) === 0) looked++;
+      const own = attempts.begin('mine@acme.example', '198.51.100.1', undefined);
+      if (own.waitSeconds === 0) attempts.succeed(own);
+      if (attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined).waitSeconds === 0) looked++;
     }
     expect(looked).toBeLessThanOrEqual(30);
   });
 });
 
 describe('the attempts at one account from everywhere', () => {
-  const fromEverywhere = (times: number) => {
-    let wait = 0;
-    for (let n = 0; n < times; n++) wait = fail(1, { address: `10.${n >> 8}.${n & 255}.1` });
-    return wait;
+  /** Five failures from each network: the first of a network is exempt from the limit of the account. */
+  const failFrom = (networks: number) => {
+    for (let n = 0; n < networks; n++) fail(5, { address: `10.${n >> 8}.${n & 255}.1` });
+  };
+  const secondFrom = (address: string) => {
+    fail(1, { address });
+    return fail(1, { address });
   };
 
-  it('are slowed down at 100, to one in half a minute at most', () => {
-    expect(fromEverywhere(100)).toBe(0);
-    expect(fail(1, { address: '203.0.113.1' })).toBe(1);
+  it('are slowed down to one in half a minute after 100 failures, if their network has failed before', () => {
+    failFrom(25); // 100 that count, and 25 first ones
+    expect(secondFrom('203.0.113.1')).toBe(1);
     for (let n = 0; n < 20; n++) {
       pass(30);
-      expect(fail(1, { address: `203.0.113.${n}` })).toBe(0);
+      expect(secondFrom(`203.0.113.${n + 2}`)).toBe(0);
     }
-    expect(fail(1, { address: '203.0.113.100' })).toBe(30);
+    expect(secondFrom('203.0.113.100')).toBe(30);
   });
 
-  it('never hold a device on which the agent has signed in before', () => {
-    fromEverywhere(300);
+  it('admit the first attempt from a network without failures, however many have failed elsewhere', () => {
+    failFrom(60);
+    for (let n = 0; n < 200; n++) expect(fail(1, { address: `203.0.113.${n}` })).toBe(0);
+    for (let n = 0; n < 100; n++) {
+      pass(20);
+      fail(1, { address: `10.0.${n % 60}.1` });
+      expect(fail(1, { address: `198.51.100.${n}` })).toBe(0);
+    }
+  });
+
+  it('do not count the first attempts of networks, so that those never make others wait', () => {
+    for (let n = 0; n < 1_000; n++) expect(fail(1, { address: `10.${n >> 8}.${n & 255}.1` })).toBe(0);
+    expect(secondFrom('203.0.113.1')).toBe(0);
+  });
+
+  it('exempt one attempt of a network in an hour, at whatever account', () => {
+    failFrom(60);
+    expect(fail(1, { address: '203.0.113.1', email: 'other@acme.example' })).toBe(0);
+    expect(fail(1, { address: '203.0.113.1' })).toBeGreaterThan(0);
+    pass(HOUR - 40);
+    failFrom(60);
+    expect(fail(1, { address: '203.0.113.1' })).toBeGreaterThan(0);
+    pass(41);
+    expect(fail(1, { address: '203.0.113.1' })).toBe(0);
+  });
+
+  it('exempt no second attempt while the first is being checked', () => {
+    failFrom(60);
+    const first = attempts.begin(AGENT, '203.0.113.1', undefined);
+    expect(first.waitSeconds).toBe(0);
+    expect(fail(1, { address: '203.0.113.1' })).toBeGreaterThan(0);
+    attempts.succeed(first);
+    expect(fail(1, { address: '203.0.113.1' })).toBe(0);
+  });
+
+  it('exempt an attempt again that the service could not check', () => {
+    failFrom(60);
+    for (let n = 0; n < 100; n++) {
+      const attempt = attempts.begin(AGENT, '203.0.113.1', undefined);
+      expect(attempt.waitSeconds).toBe(0);
+      attempts.withdraw(attempt);
+    }
+  });
+
+  it('exempt 8 attempts from the /64s of an IPv6 /56, and 32 from those of a /48', () => {
+    failFrom(60);
+    const admitted = (subnets: number[]) =>
+      subnets.filter((subnet) => fail(1, { address: `2001:db8:1:${subnet.toString(16)}::1` }) === 0).length;
+    const subnetsOf = (upperByte: number) => Array.from({ length: 200 }, (_, n) => (upperByte << 8) + n);
+    expect(admitted(subnetsOf(0))).toBe(8);
+    expect(admitted([1, 2, 3, 4, 5].flatMap(subnetsOf))).toBe(24);
+    expect(fail(1, { address: '2001:db8:2::1' })).toBe(0);
+  });
+
+  it('never wait on a device on which the agent has signed in before', () => {
+    failFrom(60);
     expect(fail(1, { device: 'known' })).toBe(0);
-    expect(fail(1)).toBeGreaterThan(0);
+    expect(secondFrom('203.0.113.1')).toBeGreaterThan(0);
   });
 
-  it('hold a known device for its own failures alone', () => {
+  it('from a known device wait for its own failures only', () => {
     expect(fail(10, { device: 'known' })).toBe(0);
     expect(fail(1, { device: 'known' })).toBe(1);
     expect(fail(1, { device: 'another' })).toBe(0);
@@ -154,11 +212,26 @@ describe('the attempts at one account from everywhere', () => {
   });
 });
 
+describe('the attempts from the /64s of one IPv6 site', () => {
+  const from = (subnet: number, email = AGENT) => fail(1, { email, address: `2001:db8:1:${subnet.toString(16)}::1` });
+
+  it('at one account cost nothing 40 times from a /56, and 160 times from a /48', () => {
+    const admittedFrom = (upperByte: number) =>
+      Array.from({ length: 256 }, (_, n) => from((upperByte << 8) + n)).filter((wait) => wait === 0).length;
+    expect([0, 1, 2, 3, 4, 5].map(admittedFrom)).toEqual([40, 40, 40, 40, 0, 0]);
+  });
+
+  it('at any accounts cost nothing 240 times from a /56', () => {
+    const waits = Array.from({ length: 256 }, (_, n) => from(n, `agent${n}@acme.example`));
+    expect(waits.filter((wait) => wait === 0)).toHaveLength(240);
+  });
+});
+
 describe('one holder of addresses is one, however they are spelt', () => {
   const same = (one: string, other: string) => {
     const both = new SignInAttempts(clock);
     for (let n = 0; n < 5; n++) both.begin(AGENT, one, undefined);
-    return both.begin(AGENT, other, undefined) > 0;
+    return both.begin(AGENT, other, undefined).waitSeconds > 0;
   };
 
   it.each([

@@ -2,65 +2,87 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
+import { AbandonedTaskError } from '../../platform/bounded-queue.js';
 import { noteRequest } from '../../platform/http/current-request.js';
 import { addressOf } from '../../platform/rate-limit/network.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { isPasswordOf, NOBODYS_HASH } from '../../registry/agent-password.js';
+import { NOBODYS_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
-import { SignInAttempts } from '../session/sign-in-attempts.js';
+import { PasswordChecks } from '../session/password-checks.js';
+import { type SignInAttempt, SignInAttempts } from '../session/sign-in-attempts.js';
 import { SignedCookies } from '../session/signed-cookies.js';
 
 const DEVICE = 'agent_device';
-/** Seconds: a year. */
-const DEVICE_LIFETIME = 31_536_000;
+/** A year. */
+const DEVICE_LIFETIME_SECONDS = 31_536_000;
 
 export type SignInOutcome = { agent: Agent } | { problem: string; status: number; retryAfter?: number };
 
-/** Whether somebody is the agent they say. */
+/** Signs agents in with their email and password. */
 @Injectable()
 export class SignIn {
   constructor(
     private readonly agents: Agents,
     private readonly attempts: SignInAttempts,
+    private readonly passwordChecks: PasswordChecks,
     private readonly cookies: SignedCookies,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
   ) {}
 
-  /** Wrong password and unknown email look and take the same. */
+  /**
+   * Checks an email and a password. A wrong password and an unknown email get the same response, after the same time.
+   *
+   * @throws OAuthError `temporarily_unavailable`, 503, if too many passwords wait to be checked
+   */
   async attempt(request: Request, typedEmail: string, password: string): Promise<SignInOutcome> {
-    // MySQL takes no notice of spaces at the end: each would be another account to the limit, and the same to sign in
+    // MySQL ignores spaces at the end of an email: each spelling would be an account of its own to the limit
     const email = typedEmail.trim();
     const device = this.deviceOf(request, email);
     const address = addressOf(request.ip ?? '');
-    const wait = this.attempts.begin(email, address, device) || this.takeShared(email, address);
+    const attempt = this.attempts.begin(email, address, device);
+    const wait = attempt.waitSeconds || this.takeShared(email, address);
     if (wait > 0) {
       noteRequest({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
-      this.tell('limited', address);
+      this.recordAudit('limited', address);
       return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };
     }
-    const agent = await this.agents.byEmail(email);
-    const isRight = await isPasswordOf(agent?.passwordHash ?? NOBODYS_HASH, password);
+    const { agent, isRight } = await this.check(request, email, password, attempt);
     if (!agent || !isRight) {
       noteRequest({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
-      this.tell('failed', address, agent);
+      this.recordAudit('failed', address, agent);
       return { problem: 'This email and password do not belong together.', status: 400 };
     }
-    this.tell('succeeded', address, agent);
-    this.attempts.succeed(email, address, device);
+    this.recordAudit('succeeded', address, agent);
+    this.attempts.succeed(attempt);
     this.rememberDevice(request, email, device ?? randomUUID());
     return { agent };
   }
 
-  /** Only after the attempts of this process: what they refuse must leave no key behind. */
+  /**
+   * An attempt that the service could not check is not a failure: the queue was full, or the database unreachable. An attempt
+   * whose client disconnected stays a failure. Otherwise a few networks could keep the queue full without reaching a limit.
+   */
+  private async check(request: Request, email: string, password: string, attempt: SignInAttempt) {
+    try {
+      const agent = await this.agents.byEmail(email);
+      const hash = agent?.passwordHash ?? NOBODYS_HASH;
+      return { agent, isRight: await this.passwordChecks.isPasswordOf(hash, password, request) };
+    } catch (error) {
+      if (!(error instanceof AbandonedTaskError)) this.attempts.withdraw(attempt);
+      throw error;
+    }
+  }
+
+  /** Asked after the attempts of this process: an attempt that they refuse must not create a key. */
   private takeShared(email: string, address: string): number {
     return this.limits.takeForAddress('sign_in', address, sha256(email.toLowerCase()));
   }
 
-  /** An unknown email leaves no trace: it may be somebody's. */
-  private tell(what: 'succeeded' | 'failed' | 'limited', address: string, agent?: Agent): void {
+  /** The email itself is never recorded: an unknown one may be a person's too. */
+  private recordAudit(what: 'succeeded' | 'failed' | 'limited', address: string, agent?: Agent): void {
     const party = { kind: 'agent', id: agent?.id } as const;
     this.audit.record({
       event: `sign_in.${what}`,
@@ -78,7 +100,7 @@ export class SignIn {
   }
 
   private rememberDevice(request: Request, email: string, id: string): void {
-    this.cookies.write(request, DEVICE, `${id} ${sha256(email.toLowerCase())}`, DEVICE_LIFETIME);
+    this.cookies.write(request, DEVICE, `${id} ${sha256(email.toLowerCase())}`, DEVICE_LIFETIME_SECONDS);
   }
 }
 

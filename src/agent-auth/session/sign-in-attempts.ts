@@ -1,31 +1,45 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
-import { networkOf } from '../../platform/rate-limit/network.js';
+import { networksOf } from '../../platform/rate-limit/network.js';
 import { sha256 } from '../../platform/secret.js';
 
 interface Failures {
   count: number;
-  /** Milliseconds since 1970 until which no further attempt is looked at. */
+  /** Milliseconds since 1970. Until then every attempt is refused. */
   blockedUntil: number;
 }
 
 interface Limit {
   key: string;
-  /** Failures that cost nothing. */
+  /** Failures before the first wait. */
   free: number;
-  /** The longest wait, in seconds. */
-  longest: number;
+  maxWaitSeconds: number;
 }
 
-const REMEMBERED = 100_000;
-const FORGOTTEN_AFTER = 3_600_000;
+export interface SignInAttempt {
+  /** Seconds until an attempt is admitted. 0: this attempt is admitted, and counts as a failure until it succeeds. */
+  waitSeconds: number;
+  /** The limits that the attempt counts towards, the narrowest first. */
+  limits: Limit[];
+}
+
+const MAX_KEYS = 100_000;
+const FORGET_FAILURES_AFTER_MS = 3_600_000;
+const MAX_WAIT_SECONDS = 900;
+const MAX_ACCOUNT_WAIT_SECONDS = 30;
 
 /**
- * Slows the guessing of passwords down: each failure beyond the free ones doubles the wait.
+ * Slows down the guessing of passwords. Each failure beyond the free ones doubles the wait.
  *
- * Counted by account and address together, by address, and by account. The wait by account alone stays short, and a
- * device on which the agent has signed in before is not held by it: so a stranger who guesses at somebody's account
- * from everywhere slows the guessing, and never locks the agent out.
+ * Attempts are counted by account and network, by network, and by account. An IPv6 address counts in three networks (/64, /56,
+ * /48), the wider ones with a multiple of the limit.
+ *
+ * The limit of an account neither refuses nor counts the first attempt from a network without failures in the last hour. Without
+ * this exemption strangers could lock an agent out by guessing. Attackers with many networks get one more attempt per network,
+ * hour and process. The number of their networks and the bounded password queue limit the guesses
+ * (docs/decisions/0022-sign-in-attempts-and-password-queue.md).
+ *
+ * A device on which the agent has signed in before has only a limit of its own.
  */
 @Injectable()
 export class SignInAttempts {
@@ -33,55 +47,62 @@ export class SignInAttempts {
 
   constructor(private readonly clock: Clock) {}
 
-  /**
-   * Counts an attempt before its password is looked at, so that parallel ones count too.
-   *
-   * @returns seconds to wait, in which case the attempt is not to be made; 0 when it may be
-   */
-  begin(email: string, address: string, knownDevice: string | undefined): number {
+  /** Counts an attempt before its password is checked, so that parallel attempts are counted too. */
+  begin(email: string, address: string, knownDevice: string | undefined): SignInAttempt {
     const now = this.clock.now();
-    const limits = limitsOf(email, address, knownDevice);
-    const blocked = Math.max(...limits.map(({ key }) => this.of(key, now).blockedUntil));
-    if (blocked > now) return Math.ceil((blocked - now) / 1000);
+    const limits = this.limitsOf(email, address, knownDevice, now);
+    const blockedUntil = Math.max(...limits.map(({ key }) => this.failuresOf(key, now).blockedUntil));
+    if (blockedUntil > now) return { waitSeconds: Math.ceil((blockedUntil - now) / 1000), limits: [] };
     for (const limit of limits) this.count(limit, now);
-    return 0;
+    return { waitSeconds: 0, limits };
   }
 
-  /** The password was right: this account's count at this address begins anew, and elsewhere the attempt is no failure. */
-  succeed(email: string, address: string, knownDevice: string | undefined): void {
-    const [narrowest, ...others] = limitsOf(email, address, knownDevice);
+  /** The password was right. The account's failures in the narrowest network are forgotten; elsewhere this attempt is not one. */
+  succeed({ limits: [narrowest, ...others] }: SignInAttempt): void {
     if (narrowest) this.failures.delete(narrowest.key);
     for (const { key } of others) this.takeBack(key);
   }
 
-  private takeBack(key: string): void {
-    const now = this.clock.now();
-    const { count, blockedUntil } = this.of(key, now);
-    if (count > 0) this.failures.set(key, { count: count - 1, blockedUntil: Math.min(blockedUntil, now) });
+  /** The service could not check the password: the attempt is not counted as a failure. */
+  withdraw({ limits }: SignInAttempt): void {
+    for (const { key } of limits) this.takeBack(key);
   }
 
-  private count({ key, free, longest }: Limit, now: number): void {
-    const count = this.of(key, now).count + 1;
-    const wait = count < free ? 0 : Math.min(2 ** (count - free), longest) * 1000;
-    this.failures.delete(key); // what was counted last is forgotten last
-    this.failures.set(key, { count, blockedUntil: now + wait });
-    const [oldest] = this.failures.size > REMEMBERED ? this.failures.keys() : [];
+  private limitsOf(email: string, address: string, knownDevice: string | undefined, now: number): Limit[] {
+    const account = sha256(email.toLowerCase());
+    if (knownDevice !== undefined)
+      return [{ key: `${account} device ${knownDevice}`, free: 10, maxWaitSeconds: MAX_WAIT_SECONDS }];
+    const networks = networksOf(address).map((each) => ({ ...each, key: `at ${each.network}` }));
+    const isFirst = networks.every(({ key, factor }) => this.failuresOf(key, now).count < factor);
+    return [
+      ...networks.map(({ key, factor }) => limitOf(`${account} ${key}`, 5 * factor)),
+      ...networks.map(({ key, factor }) => limitOf(key, 30 * factor)),
+      ...(isFirst ? [] : [{ key: account, free: 100, maxWaitSeconds: MAX_ACCOUNT_WAIT_SECONDS }]),
+    ];
+  }
+
+  private count({ key, free, maxWaitSeconds }: Limit, now: number): void {
+    const count = this.failuresOf(key, now).count + 1;
+    const waitSeconds = count < free ? 0 : Math.min(2 ** (count - free), maxWaitSeconds);
+    this.failures.delete(key); // a Map keeps the order of insertion: the key that was counted last is evicted last
+    this.failures.set(key, { count, blockedUntil: now + waitSeconds * 1000 });
+    const [oldest] = this.failures.size > MAX_KEYS ? this.failures.keys() : [];
     if (oldest !== undefined) this.failures.delete(oldest);
   }
 
-  private of(key: string, now: number): Failures {
+  private takeBack(key: string): void {
+    const now = this.clock.now();
+    const { count, blockedUntil } = this.failuresOf(key, now);
+    if (count > 1) this.failures.set(key, { count: count - 1, blockedUntil: Math.min(blockedUntil, now) });
+    else this.failures.delete(key);
+  }
+
+  private failuresOf(key: string, now: number): Failures {
     const known = this.failures.get(key);
-    return known && now < known.blockedUntil + FORGOTTEN_AFTER ? known : { count: 0, blockedUntil: 0 };
+    return known && now < known.blockedUntil + FORGET_FAILURES_AFTER_MS ? known : { count: 0, blockedUntil: 0 };
   }
 }
 
-function limitsOf(email: string, address: string, knownDevice: string | undefined): Limit[] {
-  const account = sha256(email.toLowerCase());
-  if (knownDevice !== undefined) return [{ key: `${account} device ${knownDevice}`, free: 10, longest: 900 }];
-  const network = networkOf(address);
-  return [
-    { key: `${account} at ${network}`, free: 5, longest: 900 },
-    { key: `at ${network}`, free: 30, longest: 900 },
-    { key: account, free: 100, longest: 30 },
-  ];
+function limitOf(key: string, free: number): Limit {
+  return { key, free, maxWaitSeconds: MAX_WAIT_SECONDS };
 }

@@ -31,7 +31,7 @@ export class SignedCookies {
     if (!cookie?.startsWith('s:')) return undefined;
     const value = cookieParser.signedCookie(cookie, this.secrets.all);
     // The signature does not cover the name. The value repeats it, so that one cookie is never accepted as another.
-    return value && value.startsWith(`${name}.`) ? value.slice(name.length + 1) : undefined;
+    return value !== false && value.startsWith(`${name}.`) ? value.slice(name.length + 1) : undefined;
   }
 
   write(request: Request, name: CookieName, value: string, lifetimeSeconds: number): void {

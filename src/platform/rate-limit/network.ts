@@ -1,6 +1,6 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 
-/** What stands where no address is to be had: all who show none are one. */
+/** Stands for the network of a caller without a readable address: all of them share one count. */
 const UNKNOWN = 'unknown';
 
 /** The address in a text, without the zone, brackets and port that proxies may write with it; `unknown` where none is. */

@@ -1,0 +1,179 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { PasswordChecks } from '../../src/agent-auth/session/password-checks.js';
+import { hashPassword } from '../../src/registry/agent-password.js';
+import { AgentBrowser, AUTH_ORIGIN, FOR_TOKEN, FORM, formOf } from '../support/agents.js';
+import { expectError } from '../support/expect-error.js';
+import { manage } from '../support/management.js';
+import { ACME_AGENT, RIVAL_AGENT } from '../support/registry.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const WRONG = { ...ACME_AGENT, password: 'a wrong password' };
+const MAX_WAITING = 80;
+const MAX_RUNNING = 4;
+
+let service: TestService;
+let networks = 0;
+beforeAll(async () => {
+  service = await startTestService({ environment: { TRUST_PROXY: '1' } });
+});
+afterAll(() => service?.stop());
+
+/** A browser in a network of its own. */
+function newBrowser(address = `10.${++networks >> 8}.${networks & 255}.1`): AgentBrowser {
+  return new AgentBrowser(service, { 'x-forwarded-for': address });
+}
+
+describe('an agent whose password strangers guess from many networks', () => {
+  let attackers: AgentBrowser[];
+  beforeAll(() => {
+    attackers = Array.from({ length: 30 }, (_, n) => newBrowser(`203.0.113.${n}`));
+  });
+
+  it('signs in at the first attempt from a network without failures', { timeout: 120_000 }, async () => {
+    for (const attacker of attackers) for (let n = 0; n < 5; n++) await attacker.signIn(WRONG);
+    const guess = async (n: number) => (await (attackers[n % 30] as AgentBrowser).signIn(WRONG)).status;
+    const guesses: number[] = [];
+    for (let n = 0; n < 15; n++) {
+      service.clock.move(20);
+      guesses.push(await guess(n));
+      expect((await newBrowser().signIn()).status).toBe(303);
+    }
+    expect(guesses, 'the account-wide limit holds the guesses').toContain(429);
+  });
+
+  it('signs in so also while first attempts from other networks fail', async () => {
+    for (let n = 0; n < 10; n++) {
+      expect((await newBrowser().signIn(WRONG)).status).toBe(400);
+      expect((await newBrowser().signIn()).status).toBe(303);
+    }
+  });
+
+  it('waits after a failure of its own network', async () => {
+    const browser = newBrowser();
+    expect((await browser.signIn(WRONG)).status).toBe(400);
+    for (let n = 0; n < 3; n++) await (attackers[n] as AgentBrowser).signIn(WRONG);
+    expect((await browser.signIn()).status).toBe(429);
+  });
+
+  it('signs in on a device that it has used before', async () => {
+    const address = '198.51.100.1';
+    const device = newBrowser(address);
+    expect((await device.signIn()).status).toBe(303);
+    for (let n = 0; n < 5; n++) await newBrowser(address).signIn(WRONG);
+    expect((await device.signIn(ACME_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(303);
+  });
+});
+
+describe('the queue of password checks', () => {
+  const checks = () => service.application.get(PasswordChecks, { strict: false });
+
+  let release = () => {};
+  afterEach(() => release());
+
+  /** Keeps every slot of the queue occupied until `release` is called. */
+  function occupy(): void {
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    for (let n = 0; n < MAX_RUNNING; n++)
+      checks()
+        .queue.run(() => released)
+        .catch(() => undefined);
+  }
+
+  async function outcomes(): Promise<Record<string, number>> {
+    const { text } = await manage(service, 'GET', '/metrics');
+    const samples = [...text.matchAll(/^cas_password_checks_total\{outcome="(\w+)"\} (\d+)$/gm)];
+    return Object.fromEntries(samples.map(([, outcome, count]) => [outcome, Number(count)]));
+  }
+
+  /** Sends the form of a sign-in page; resolves to the status, or to 499 if the signal aborts. */
+  async function send(browser: AgentBrowser, form: ReturnType<typeof formOf>, network: string, signal: AbortSignal) {
+    const headers = { cookie: browser.cookie, 'content-type': FORM, origin: AUTH_ORIGIN, 'x-forwarded-for': network };
+    const body = new URLSearchParams({ ...form.hidden, ...RIVAL_AGENT, password: 'wrong' }).toString();
+    const response = fetch(service.url + form.action, { method: 'POST', headers, body, signal });
+    return response.then(
+      ({ status }) => status,
+      () => 499,
+    );
+  }
+
+  /** Signs in from networks of their own until the queue has no more room. */
+  async function fill(): Promise<{ responses: Promise<number>[]; abandon: () => void }> {
+    const browser = newBrowser();
+    const form = formOf(await browser.open(FOR_TOKEN));
+    const controller = new AbortController();
+    const responses = Array.from({ length: 300 }, (_, n) =>
+      send(browser, form, `100.64.${n >> 8}.${n & 255}`, controller.signal),
+    );
+    await vi.waitFor(() => expect(checks().queue.waiting).toBe(MAX_WAITING), { timeout: 20_000, interval: 10 });
+    return { responses, abandon: () => controller.abort() };
+  }
+
+  it('refuses with 503 what is beyond its bound, and is left by clients that disconnect', async () => {
+    occupy();
+    const before = await outcomes();
+    const { responses, abandon } = await fill();
+    await vi.waitFor(async () => expect((await outcomes()).refused).toBe((before.refused ?? 0) + 300 - MAX_WAITING), {
+      timeout: 20_000,
+      interval: 50,
+    });
+
+    const browser = newBrowser();
+    const page = await browser.open(FOR_TOKEN);
+    const refused = await browser.submit(page, ACME_AGENT);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect(refused.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(refused.cookies).toEqual([]);
+    const json = await browser.submit(page, ACME_AGENT, undefined, { accept: 'application/json' });
+    expectError(json, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+    expect((await service.send('GET', '/.well-known/jwks.json')).status, 'other routes').toBe(200);
+
+    abandon();
+    await vi.waitFor(() => expect(checks().queue.waiting).toBe(0), { timeout: 10_000, interval: 10 });
+    const statuses = await Promise.all(responses);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(300 - MAX_WAITING);
+    expect(statuses.filter((status) => status === 499)).toHaveLength(MAX_WAITING);
+    const signedIn = browser.submit(page, ACME_AGENT);
+    await vi.waitFor(() => expect(checks().queue.waiting).toBe(1), { timeout: 10_000, interval: 10 });
+    release();
+    expect((await signedIn).status).toBe(303);
+    expect(await outcomes()).toEqual({
+      checked: (before.checked ?? 0) + 1,
+      refused: (before.refused ?? 0) + 300 - MAX_WAITING + 2,
+      abandoned: (before.abandoned ?? 0) + MAX_WAITING,
+    });
+  });
+
+  it('does not count what it refuses as failures of the agent', async () => {
+    occupy();
+    const browser = newBrowser();
+    const page = await browser.open(FOR_TOKEN);
+    const { responses, abandon } = await fill();
+    for (let n = 0; n < 8; n++) expect((await browser.submit(page, ACME_AGENT)).status).toBe(503);
+    abandon();
+    release();
+    await Promise.all(responses);
+    expect((await browser.submit(page, ACME_AGENT)).status).toBe(303);
+  });
+
+  it('counts an abandoned sign-in as a failure of its network', async () => {
+    occupy();
+    const browser = newBrowser();
+    const form = formOf(await browser.open(FOR_TOKEN));
+    const controller = new AbortController();
+    const responses = [1, 2, 3, 4, 5].map(() => send(browser, form, '198.51.100.77', controller.signal));
+    await vi.waitFor(() => expect(checks().queue.waiting).toBe(5), { timeout: 10_000, interval: 10 });
+    controller.abort();
+    await vi.waitFor(() => expect(checks().queue.waiting).toBe(0), { timeout: 10_000, interval: 10 });
+    release();
+    expect(await Promise.all(responses)).toEqual([499, 499, 499, 499, 499]);
+    expect((await newBrowser('198.51.100.77').signIn(RIVAL_AGENT)).status).toBe(429);
+  });
+
+  it('holds up no password that the operator sets', async () => {
+    occupy();
+    expect(await hashPassword('a pass phrase of the operator')).toMatch(/^\$argon2id\$/);
+  });
+});
