@@ -4,6 +4,7 @@ import { AgentsTokens1795110000000 } from './1795110000000-agents-tokens.js';
 import { ClientSecrets1795220000000 } from './1795220000000-client-secrets.js';
 import { OrganizationUsers1795250000000 } from './1795250000000-organization-users.js';
 import { TokenLineage1795310000000 } from './1795310000000-token-lineage.js';
+import { ConsentOrganizations1795311000000 } from './1795311000000-consent-organizations.js';
 import { TenantsAndSecrets1795312000000 } from './1795312000000-tenants-and-secrets.js';
 
 export type MigrationClass = new () => MigrationInterface;
@@ -15,6 +16,7 @@ export const migrations: MigrationClass[] = [
   ClientSecrets1795220000000,
   OrganizationUsers1795250000000,
   TokenLineage1795310000000,
+  ConsentOrganizations1795311000000,
   TenantsAndSecrets1795312000000,
 ];
 

@@ -158,6 +158,7 @@ describe('an agent in a real browser', () => {
     const page = await openPage({ ...FOR_NATIVE, ...pkce().asked });
     const handed = page.waitForEvent('requestfailed', (request) => request.url().startsWith('example.acme:'));
     await signIn(page);
+    await page.getByRole('button', { name: 'Allow' }).click();
     expect((await handed).url()).toMatch(/^example\.acme:\/callback\?code=dev%3A/);
     complaints.splice(0); // Chromium says that no application of this machine knows the scheme
   });

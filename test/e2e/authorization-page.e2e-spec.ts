@@ -308,7 +308,8 @@ describe('the answer to a server or native application', () => {
   });
 
   it('goes to a private-use scheme where that is registered', async () => {
-    const { target, parameters } = redirected(await signedIn.open({ ...FOR_NATIVE, ...pkce().asked }));
+    const page = await signedIn.open({ ...FOR_NATIVE, ...pkce().asked });
+    const { target, parameters } = redirected(await signedIn.submit(page, { decision: 'allow' }));
     expect(target).toBe(NATIVE_CALLBACK);
     expect(parameters).toHaveProperty('code');
   });

@@ -1,7 +1,14 @@
 import * as oauth from 'oauth4webapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/free-port.js';
-import { AgentBrowser, agentTokenBody, BACKEND_CALLBACK, NATIVE_CALLBACK, type Query } from '../support/agents.js';
+import {
+  AgentBrowser,
+  agentTokenBody,
+  BACKEND_CALLBACK,
+  isForm,
+  NATIVE_CALLBACK,
+  type Query,
+} from '../support/agents.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET, RIVAL_AGENT } from '../support/registry.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -51,7 +58,9 @@ async function authorize(client: oauth.Client, redirectUri: string, agent = ACME
   const browser = new AgentBrowser(service);
   const page = await browser.send('GET', address.href.slice(service.url.length));
   const signedIn = await browser.submit(page, agent, undefined, { origin: service.url });
-  const answer = await browser.send('GET', signedIn.headers.get('location') as string);
+  const next = await browser.send('GET', signedIn.headers.get('location') as string);
+  const allow = () => browser.submit(next, { decision: 'allow' }, undefined, { origin: service.url });
+  const answer = isForm(next, '/consent') ? await allow() : next;
   return { callback: new URL(answer.headers.get('location') as string), state, verifier } satisfies Authorized;
 }
 

@@ -134,14 +134,23 @@ export async function implicitToken(service: TestService, parameters = FOR_TOKEN
   return redirected(answer).parameters.access_token as string;
 }
 
-/** A code by the page, with which an application goes to `/v2/token`. The browser may be one that is signed in. */
+/**
+ * A code from the page, which an application sends to `/v2/token`. Signs in if the browser is not signed in, and allows what the
+ * page asks for.
+ */
 export async function codeOf(browser: AgentBrowser, more: Query = {}): Promise<string> {
   let answer = await browser.open({ ...FOR_CODE, ...more });
-  if (answer.status === 200) {
+  if (isForm(answer, '/sign-in')) {
     answer = await browser.submit(answer, ACME_AGENT);
     answer = await browser.send('GET', answer.headers.get('location') as string);
   }
+  if (isForm(answer, '/consent')) answer = await browser.submit(answer, { decision: 'allow' });
   return redirected(answer).parameters.code as string;
+}
+
+/** Whether an answer is a page with a form that goes to `action`. */
+export function isForm({ text }: Answer, action: '/sign-in' | '/consent'): boolean {
+  return text.includes(`action="${action}"`);
 }
 
 export const AS_BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };

@@ -25,7 +25,10 @@ export class Authorizer {
     private readonly configuration: Configuration,
   ) {}
 
-  /** Answers when nothing is left to ask: a private application needs no consent, a public one needs it once. */
+  /**
+   * Grants what is asked for, unless the agent must be asked first: about a public application once, about one that another
+   * program can impersonate at each request.
+   */
   async decide(request: AuthorizationRequest, agent: Agent): Promise<Decision> {
     const { client, prompt } = request;
     if (!client.usableIn(agent.organizationId)) return refusal('access_denied', 'client_id: of another organization');
@@ -33,17 +36,20 @@ export class Authorizer {
     if (scope === '') return refusal('invalid_scope', 'scope: nothing that this client and this agent both have');
     const mustAsk =
       prompt.includes('consent') ||
-      (client.organizationId === null && !(await this.consents.covers(agent.id, client.clientId, scope)));
+      canBeImpersonated(request) ||
+      (client.organizationId === null && !(await this.consents.covers(agent, client.clientId, scope)));
     if (!mustAsk) return { answer: await this.grant(request, agent, scope) };
     if (prompt.includes('none')) return refusal('consent_required', 'prompt: none');
     return { consentTo: scope };
   }
 
-  /** The agent has said yes to what it was shown; where more than that is to be decided by now, it is asked again. */
+  /** The agent has allowed what it was shown. If more than that must be decided by now, the agent is asked again. */
   async allow(request: AuthorizationRequest, agent: Agent, shown: string[]): Promise<Decision> {
     const decision = await this.decide(request, agent);
     if ('answer' in decision || !decision.consentTo.split(' ').every((scope) => shown.includes(scope))) return decision;
-    await this.consents.give(agent.id, request.client, decision.consentTo);
+    const { client } = request;
+    if (!canBeImpersonated(request)) await this.consents.remember(agent, client, decision.consentTo);
+    this.consents.recordAudit(agent.id, client.clientId, decision.consentTo);
     return { answer: await this.grant(request, agent, decision.consentTo) };
   }
 
@@ -68,6 +74,14 @@ export class Authorizer {
     const content = { ...about, bearer, lineage: { gen: generation } };
     return { code: await this.codes.issue('authorization', content, ttl) };
   }
+}
+
+/**
+ * Whether another program on the agent's device can make this request as the client and receive the response: the client
+ * has no secret, and any program may claim a private-use scheme or a loopback port (RFC 6749 §10.2, RFC 8252 §8.6).
+ */
+function canBeImpersonated({ client, redirectUri }: AuthorizationRequest): boolean {
+  return client.clientType === 'native' && client.secretHash === null && new URL(redirectUri).protocol !== 'https:';
 }
 
 function refusal(error: string, hint: string): Decision {

@@ -1,45 +1,78 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
+import type { Agent } from '../../registry/agent.entity.js';
+import { passwordFingerprint } from '../../registry/agent-password.js';
+import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 
-/** Remembers what agents have consented to. */
+/**
+ * Remembers what agents have consented to. A consent belongs to one organization, and ends when the agent moves to another
+ * one or gets a new password. Other scopes of the agent do not end it.
+ */
 @Injectable()
-export class Consents {
+export class Consents implements OnModuleInit {
   constructor(
     private readonly database: Database,
+    private readonly agents: Agents,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
 
+  onModuleInit(): void {
+    this.agents.onChange(async (agentIds) => {
+      for (const id of agentIds) await this.deleteEnded(id);
+    });
+  }
+
   /** Whether the agent has let the application have every one of these scopes. */
-  async covers(agentId: string, clientId: string, scope: string): Promise<boolean> {
-    const given = await this.given(agentId, clientId);
+  async covers(agent: Agent, clientId: string, scope: string): Promise<boolean> {
+    const given = await this.given(agent, clientId);
     return scope.split(' ').every((each) => given.includes(each));
   }
 
   /** Adds to what the agent has consented to before, as far as the client is still registered for it. */
-  async give(agentId: string, { clientId, scopes }: ClientApplication, more: string): Promise<void> {
-    const before = (await this.given(agentId, clientId)).filter((each) => scopes.includes(each));
-    const scope = [...new Set([...before, ...more.split(' ')])].join(' ');
-    await this.write(agentId, clientId, scope);
+  async remember(agent: Agent, { clientId, scopes }: ClientApplication, more: string): Promise<void> {
+    const before = (await this.given(agent, clientId)).filter((each) => scopes.includes(each));
+    await this.write(agent, clientId, [...new Set([...before, ...more.split(' ')])].join(' '));
+  }
+
+  recordAudit(agentId: string, clientId: string, scope: string): void {
     const agent = { kind: 'agent', id: agentId } as const;
-    const about = { clientId, details: { scope: more } };
+    const about = { clientId, details: { scope } };
     this.audit.record({ event: 'consent.given', outcome: 'success', actor: agent, subject: agent, ...about });
   }
 
-  private async write(agentId: string, clientId: string, scope: string): Promise<void> {
+  /** Of two that run at once one inserts the row, and the other inserts nothing; both may run again. */
+  private async write(agent: Agent, clientId: string, scope: string): Promise<void> {
     const now = new Date(this.clock.now());
-    const update = 'UPDATE consent SET scope = ?, given_at = ? WHERE agent_id = ? AND client_id = ?';
-    if ((await this.database.change(update, [scope, now, agentId, clientId])) > 0) return;
-    const insert = `INSERT ${this.database.ignore} INTO consent (agent_id, client_id, scope, given_at) VALUES (?, ?, ?, ?)`;
-    await this.database.change(insert, [agentId, clientId, scope, now]);
+    const { id, organizationId } = agent;
+    const values = [scope, organizationId, passwordFingerprint(agent), now, id, clientId];
+    const update = `UPDATE consent SET scope = ?, organization_id = ?, password_fingerprint = ?, given_at = ?
+      WHERE agent_id = ? AND client_id = ?`;
+    if ((await this.database.change(update, values)) > 0) return;
+    const insert = `INSERT ${this.database.ignore} INTO consent
+      (scope, organization_id, password_fingerprint, given_at, agent_id, client_id) VALUES (?, ?, ?, ?, ?, ?)`;
+    await this.database.change(insert, values);
   }
 
-  private async given(agentId: string, clientId: string): Promise<string[]> {
-    const sql = 'SELECT scope FROM consent WHERE agent_id = ? AND client_id = ?';
-    const [row] = await this.database.select<{ scope: string }>(sql, [agentId, clientId]);
+  /**
+   * Deletes what no longer counts, so that it does not count again when the agent moves back. It reads the agent without a
+   * lock: the first call is before the commit of the change, which would keep a locking statement waiting.
+   */
+  private async deleteEnded(agentId: string): Promise<void> {
+    const agent = await this.agents.byId(agentId);
+    const ended = agent ? 'AND (organization_id <> ? OR password_fingerprint <> ?)' : '';
+    const values = agent ? [agent.organizationId, passwordFingerprint(agent)] : [];
+    await this.database.changeAgain(`DELETE FROM consent WHERE agent_id = ? ${ended}`, [agentId, ...values]);
+  }
+
+  private async given(agent: Agent, clientId: string): Promise<string[]> {
+    const sql = `SELECT scope FROM consent
+      WHERE agent_id = ? AND client_id = ? AND organization_id = ? AND password_fingerprint = ?`;
+    const values = [agent.id, clientId, agent.organizationId, passwordFingerprint(agent)];
+    const [row] = await this.database.select<{ scope: string }>(sql, values);
     return row?.scope.split(' ') ?? [];
   }
 }

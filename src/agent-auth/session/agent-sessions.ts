@@ -4,22 +4,23 @@ import type { Request } from 'express';
 import { Denylist } from '../../access-token/denylist.js';
 import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
-import { equalInConstantTime, sha256 } from '../../platform/secret.js';
+import { equalInConstantTime } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
+import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import { SignedCookies } from './signed-cookies.js';
 
 const NAME = 'agent_session';
-/** Seconds: a working day. */
-const LIFETIME = 8 * 3600;
+/** A working day. */
+const LIFETIME_SECONDS = 8 * 3600;
 
 /** What the cookie holds, in this order. */
 interface Session {
   agentId: string;
   /** Milliseconds since 1970. */
   expires: number;
-  /** Of the password it was opened with. */
-  mark: string;
+  /** The fingerprint of the password with which the agent signed in. */
+  fingerprint: string;
   id: string;
   /** The generation of the agent when the session was opened. */
   generation: number;
@@ -27,7 +28,7 @@ interface Session {
 
 /**
  * The session of an agent at the authorization page: a signed cookie that ends with the agent's password. Signing out
- * puts it on the denylist, so that a copy of the cookie is worth nothing either.
+ * puts the session on the denylist, which ends copies of the cookie too.
  */
 @Injectable()
 export class AgentSessions {
@@ -39,26 +40,22 @@ export class AgentSessions {
     private readonly audit: Audit,
   ) {}
 
-  /** Begins a session in the place of the one that the browser shows, which ends, for whoever has a copy too. */
+  /** Begins a session, and ends the one that the browser had before, with all copies of its cookie. */
   async begin(request: Request, agent: Agent): Promise<void> {
     await this.revoke(this.read(request));
-    const expires = this.clock.now() + LIFETIME * 1000;
-    this.cookies.write(
-      request,
-      NAME,
-      [agent.id, expires, markOf(agent), randomUUID(), agent.generation ?? 0].join('.'),
-      LIFETIME,
-    );
+    const expires = this.clock.now() + LIFETIME_SECONDS * 1000;
+    const value = [agent.id, expires, passwordFingerprint(agent), randomUUID(), agent.generation ?? 0].join('.');
+    this.cookies.write(request, NAME, value, LIFETIME_SECONDS);
   }
 
-  /** Who is signed in; nobody when the session is over, or the agent was removed or has a new password. */
+  /** The agent of the session; `undefined` if the session has ended, or the agent was removed or has a new password. */
   async agentOf(request: Request): Promise<Agent | undefined> {
     const session = this.read(request);
     if (!session || !(this.clock.now() < session.expires)) return undefined;
     const agent = await this.agents.byId(session.agentId);
-    if (!agent || !equalInConstantTime(markOf(agent), session.mark)) return undefined;
+    if (!agent || !equalInConstantTime(passwordFingerprint(agent), session.fingerprint)) return undefined;
     const { id: jti, agentId: sub, expires, generation: gen } = session;
-    const iat = expires / 1000 - LIFETIME;
+    const iat = expires / 1000 - LIFETIME_SECONDS;
     const isOver = await this.denylist.hasEnded({ jti, sub, client_id: '', iat, aud: 'agent-api', gen });
     return isOver ? undefined : agent;
   }
@@ -79,13 +76,8 @@ export class AgentSessions {
   }
 
   private read(request: Request): Session | undefined {
-    const [agentId, expires, mark, id, generation = 0] = this.cookies.read(request, NAME)?.split('.') ?? [];
-    if (agentId === undefined || mark === undefined || id === undefined) return undefined;
-    return { agentId, expires: Number(expires), mark, id, generation: Number(generation) };
+    const [agentId, expires, fingerprint, id, generation = 0] = this.cookies.read(request, NAME)?.split('.') ?? [];
+    if (agentId === undefined || fingerprint === undefined || id === undefined) return undefined;
+    return { agentId, expires: Number(expires), fingerprint, id, generation: Number(generation) };
   }
-}
-
-/** Changes with the password, and tells nothing of it. */
-function markOf({ passwordHash }: Agent): string {
-  return sha256(passwordHash).slice(0, 16);
 }

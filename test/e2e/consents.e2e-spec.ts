@@ -1,0 +1,172 @@
+import { join } from 'node:path';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Consent } from '../../src/agent-auth/page/consent.entity.js';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, pkce, type Query, redirected } from '../support/agents.js';
+import { ACME, ACME_AGENT, ACME_NATIVE, PUBLIC_SITE, RIVAL, testRegistry, writeRegistry } from '../support/registry.js';
+import { type Answer, startTestService, type TestService } from '../support/service.js';
+
+const LOOPBACK = 'http://127.0.0.1:8080/callback';
+const CLAIMED_HTTPS = 'https://app.acme.example/callback';
+const PUBLIC_NATIVE = 'public-native';
+const NATIVE_WITH_SECRET = 'native-with-secret';
+
+const registry = testRegistry();
+const native = { client_type: 'native', scopes: ['customers:own'] };
+for (const client of registry.clients as Record<string, unknown>[])
+  if (client.client_id === ACME_NATIVE)
+    Object.assign(client, { redirect_uris: [FOR_NATIVE.redirect_uri, LOOPBACK, CLAIMED_HTTPS] });
+registry.clients.push(
+  { ...native, client_id: PUBLIC_NATIVE, name: 'Public app', redirect_uris: ['example.public:/cb', CLAIMED_HTTPS] },
+  {
+    ...{ ...native, client_id: NATIVE_WITH_SECRET, name: 'App with a secret', organization_id: ACME },
+    ...{ client_secret: 'x'.repeat(32), redirect_uris: ['example.secret:/cb'] },
+  },
+);
+const acmeAgent = registry.agents[0] as Record<string, unknown>;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry });
+});
+afterAll(() => service?.stop());
+
+const rows = () => service.application.get(DataSource).getRepository(Consent);
+const isQuestion = ({ status, text }: Answer) => status === 200 && text.includes('<title>Allow access</title>');
+
+async function signedIn(agent = ACME_AGENT): Promise<AgentBrowser> {
+  const browser = new AgentBrowser(service);
+  expect((await browser.signIn(agent)).status).toBe(303);
+  return browser;
+}
+
+async function allow(browser: AgentBrowser, query: Query): Promise<Answer> {
+  const page = await browser.open(query);
+  expect(isQuestion(page), page.text).toBe(true);
+  return browser.submit(page, { decision: 'allow' });
+}
+
+describe('a native application without a secret', () => {
+  const forNative = (more: Query): Query => ({ ...FOR_NATIVE, ...pkce().asked, ...more });
+
+  it.each<[string, Query]>([
+    ['of the agent’s organization, at a private-use scheme', {}],
+    ['of the agent’s organization, at a loopback address', { redirect_uri: LOOPBACK }],
+    [
+      'of every organization, at a private-use scheme',
+      { client_id: PUBLIC_NATIVE, redirect_uri: 'example.public:/cb' },
+    ],
+  ])('needs the consent of the agent at each request: %s', async (_, more) => {
+    const browser = await signedIn();
+    const query = forNative(more);
+    for (let n = 0; n < 3; n++) expect(redirected(await allow(browser, query)).parameters).toHaveProperty('code');
+    const silent = await browser.open({ ...query, prompt: 'none', state: 's' });
+    expect(redirected(silent).parameters).toMatchObject({ error: 'consent_required', state: 's' });
+    expect(redirected(silent).parameters).not.toHaveProperty('code');
+    expect(await rows().countBy({ clientId: String(query.client_id) }), 'nothing is remembered').toBe(0);
+  });
+
+  it('gets no code if the agent denies it', async () => {
+    const browser = await signedIn();
+    const page = await browser.open(forNative({}));
+    const { parameters } = redirected(await browser.submit(page, { decision: 'deny' }));
+    expect(parameters).toMatchObject({ error: 'access_denied' });
+    expect(parameters).not.toHaveProperty('code');
+  });
+
+  it('leaves an audit event for each consent', async () => {
+    const browser = await signedIn();
+    const before = service.audit.length;
+    await allow(browser, forNative({}));
+    const events = service.audit.slice(before).filter(({ event }) => event === 'consent.given');
+    expect(events).toEqual([expect.objectContaining({ clientId: ACME_NATIVE, details: { scope: 'customers:own' } })]);
+  });
+
+  it('is asked about like any other application at an https address, which no other program can claim', async () => {
+    const browser = await signedIn();
+    const own = await browser.open(forNative({ redirect_uri: CLAIMED_HTTPS }));
+    expect(redirected(own).parameters).toHaveProperty('code');
+    const atHttps = forNative({ client_id: PUBLIC_NATIVE, redirect_uri: CLAIMED_HTTPS });
+    await allow(browser, atHttps);
+    expect(redirected(await browser.open(atHttps)).parameters).toHaveProperty('code');
+    const atScheme = forNative({ client_id: PUBLIC_NATIVE, redirect_uri: 'example.public:/cb' });
+    expect(isQuestion(await browser.open(atScheme)), 'the consent at the https address does not count').toBe(true);
+  });
+
+  it('is not meant where the native application has a secret', async () => {
+    const query = forNative({ client_id: NATIVE_WITH_SECRET, redirect_uri: 'example.secret:/cb' });
+    expect(redirected(await (await signedIn()).open(query)).parameters).toHaveProperty('code');
+  });
+});
+
+describe('the consent of an agent to a public application', () => {
+  /** Applies the registry with other values of the agent, and moves the clock beyond the second of the change. */
+  async function changeAgent(values: Record<string, unknown>): Promise<void> {
+    Object.assign(acmeAgent, values);
+    const path = writeRegistry(join(service.database.folder, 'changed-agent.yaml'), registry);
+    await service.application.get(RegistryFile).apply(path);
+    service.clock.move(2);
+  }
+  const isAsked = async (browser: AgentBrowser) => isQuestion(await browser.open(FOR_PUBLIC));
+
+  it('ends when the agent moves to another organization', async () => {
+    await allow(await signedIn(), FOR_PUBLIC);
+    expect(await isAsked(await signedIn())).toBe(false);
+    await changeAgent({ organization_id: RIVAL });
+    const browser = await signedIn();
+    expect(await isAsked(browser)).toBe(true);
+    await allow(browser, FOR_PUBLIC);
+    expect(await isAsked(browser)).toBe(false);
+    await changeAgent({ organization_id: ACME });
+    expect(await isAsked(await signedIn()), 'after the move back').toBe(true);
+  });
+
+  it('does not count again when the agent moves to another organization and back', async () => {
+    await allow(await signedIn(), FOR_PUBLIC);
+    await changeAgent({ organization_id: RIVAL });
+    await changeAgent({ organization_id: ACME });
+    expect(await isAsked(await signedIn())).toBe(true);
+  });
+
+  it('ends when the agent gets a new password', async () => {
+    await allow(await signedIn(), FOR_PUBLIC);
+    expect(await isAsked(await signedIn())).toBe(false);
+    await changeAgent({ password: 'a new pass phrase' });
+    const browser = await signedIn({ ...ACME_AGENT, password: 'a new pass phrase' });
+    expect(await isAsked(browser)).toBe(true);
+    await allow(browser, FOR_PUBLIC);
+    await changeAgent({ password: ACME_AGENT.password });
+    expect(await isAsked(await signedIn()), 'with the old password again').toBe(true);
+  });
+
+  it('does not end when only the scopes of the agent change', async () => {
+    await allow(await signedIn(), FOR_PUBLIC);
+    await changeAgent({ scopes: ['customers:own', 'agents:read'] });
+    expect(await isAsked(await signedIn())).toBe(false);
+  });
+
+  it.each<[string, Partial<Consent>]>([
+    ['release 1 has written it', { organizationId: null, passwordFingerprint: null }],
+    ['it was given in another organization', { organizationId: RIVAL }],
+    ['it was given with another password', { passwordFingerprint: 'f'.repeat(16) }],
+  ])('does not count if the database says that %s, and is asked for once more', async (_, columns) => {
+    const browser = await signedIn();
+    const row = { clientId: PUBLIC_SITE };
+    if (await isAsked(browser)) await allow(browser, FOR_PUBLIC);
+    expect((await rows().update(row, columns)).affected).toBe(1);
+    expect(await isAsked(browser)).toBe(true);
+    await allow(browser, FOR_PUBLIC);
+    expect(await isAsked(browser)).toBe(false);
+  });
+
+  it('is given once by ten forms at the same time, each of which gets its response', async () => {
+    const browser = await signedIn();
+    await rows().delete({ clientId: PUBLIC_SITE });
+    const page = await browser.open(FOR_PUBLIC);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => browser.submit(page, { decision: 'allow' })));
+    for (const response of responses) expect(redirected(response).parameters).toHaveProperty('access_token');
+    expect(await rows().countBy({ clientId: PUBLIC_SITE })).toBe(1);
+    expect(await isAsked(browser)).toBe(false);
+  });
+});
