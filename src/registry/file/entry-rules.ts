@@ -58,6 +58,15 @@ export const IsSecret = () =>
 export const IsName = () =>
   applyDecorators(IsString(), Length(1, 200), Matches(/^\P{Cc}*$/u, { message: 'must not have control characters' }));
 
+/** Characters. A file may keep a shorter password that release 1 has stored (unchanged-short-passwords.ts). */
+export const MIN_PASSWORD_LENGTH = 8;
+const MAX_PASSWORD_LENGTH = 1024;
+
+export const IsPassword = () => {
+  const message = `must be ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`;
+  return applyDecorators(IsString(), Length(MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH, { message }));
+};
+
 /** A text that is kept in lower case, in which a few letters are longer. */
 export const FitsLowered = (longest: number) =>
   ValidateBy({

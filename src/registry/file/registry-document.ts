@@ -9,6 +9,7 @@ import {
   FitsLowered,
   IsIdentifier,
   IsName,
+  IsPassword,
   IsSecret,
   IsUuid,
 } from './entry-rules.js';
@@ -83,8 +84,7 @@ export class AgentEntry {
   name: string;
 
   @IsOptional()
-  @IsString()
-  @Length(1, 1024)
+  @IsPassword()
   password?: string;
 
   @IsUuid()

@@ -20,8 +20,10 @@ import { exportedRegistry } from './export-registry.js';
 import type { FileContent } from './file-content.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
 import { registeredIn } from './registered.js';
+import type { RegistryDocument } from './registry-document.js';
 import { type AppliedEntry, applyTable, isEnding, type RegistryTable, tablesOf } from './registry-tables.js';
 import { warningsOf } from './registry-warnings.js';
+import { unchangedShortPasswords } from './unchanged-short-passwords.js';
 
 const ATTEMPTS = 5;
 
@@ -48,10 +50,11 @@ export class RegistryFile {
    * @throws SupersededRegistryFileError
    */
   async apply(path: string, { force = false } = {}): Promise<AppliedEntry[]> {
-    const { document, faults, content } = await readRegistryFile(path);
+    const { document, faults: faultsOfForm, content } = await readRegistryFile(path);
     // first of all: a pod with an old file starts, whether or not the file would still be accepted
     if (!force) await this.assertNotSuperseded(content);
     const organizations = await this.database.read(Organization);
+    const faults = await this.withoutUnchangedPasswords(faultsOfForm, document);
     faults.push(
       ...contradictionsOf(document, this.catalogue, await registeredIn(this.database, organizations, document)),
     );
@@ -75,6 +78,14 @@ export class RegistryFile {
         if (attempt === ATTEMPTS || !(isDuplicate(error) || isRepeatable(cause))) throw error;
       }
     }
+  }
+
+  /** Short passwords that have not changed are no faults, but warnings. */
+  private async withoutUnchangedPasswords(faults: string[], document: RegistryDocument): Promise<string[]> {
+    if (!faults.some((fault) => /^agents\[\d+\]\.password: /.test(fault))) return faults;
+    const unchanged = await unchangedShortPasswords(document, await this.database.read(Agent));
+    for (const path of unchanged) this.logger.warn(`${path}: too short; accepted because it has not changed`);
+    return faults.filter((fault) => !unchanged.some((path) => fault.startsWith(`${path}: `)));
   }
 
   /** An agent's entry is told by its id: its email is nobody's business. */
