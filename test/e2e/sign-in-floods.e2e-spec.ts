@@ -1,6 +1,8 @@
+import { ServiceUnavailableException } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PasswordChecks } from '../../src/agent-auth/session/password-checks.js';
 import { hashPassword } from '../../src/registry/agent-password.js';
+import { Agents } from '../../src/registry/agents.js';
 import { AgentBrowser, AUTH_ORIGIN, FOR_TOKEN, FORM, formOf } from '../support/agents.js';
 import { expectError } from '../support/expect-error.js';
 import { manage } from '../support/management.js';
@@ -53,6 +55,15 @@ describe('an agent whose password strangers guess from many networks', () => {
     expect((await browser.signIn(WRONG)).status).toBe(400);
     for (let n = 0; n < 3; n++) await (attackers[n] as AgentBrowser).signIn(WRONG);
     expect((await browser.signIn()).status).toBe(429);
+  });
+
+  it('keeps its first attempt when the database is unreachable', async () => {
+    const agents = service.application.get(Agents);
+    const browser = newBrowser();
+    vi.spyOn(agents, 'byEmail').mockRejectedValue(new ServiceUnavailableException('database'));
+    for (let n = 0; n < 6; n++) expect((await browser.signIn()).status).toBe(503);
+    vi.restoreAllMocks();
+    expect((await browser.signIn()).status).toBe(303);
   });
 
   it('signs in on a device that it has used before', async () => {
