@@ -1,4 +1,4 @@
-import { IsArray, IsEmail, IsIn, IsInt, IsObject, IsOptional, IsString, Length, Max, Min } from 'class-validator';
+import { IsArray, IsEmail, IsIn, IsInt, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import type { ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import {
