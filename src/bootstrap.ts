@@ -10,6 +10,7 @@ import type { Extension } from './extension.js';
 import { brokenRequest, starting } from './oauth/early-answers.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/readiness.js';
+import { type ConnectionLimits, MANAGEMENT_LIMITS, PUBLIC_LIMITS } from './platform/http/connection-limits.js';
 import { Listener } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
 import { type Log, serviceLog } from './platform/logging/log.js';
@@ -29,6 +30,8 @@ export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metric
   log?: Log;
   /** Where audit events go; the log when left out. */
   audit?: AuditSink;
+  /** Shorter timeouts and lower limits, for tests of both ports. */
+  connections?: Partial<ConnectionLimits>;
 }
 
 /** What the application is made of once its log and metrics are there. */
@@ -52,8 +55,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const log = options.log ?? serviceLog(options.configuration);
   const observation = await Observation.start(options.configuration, log);
   const hooks = { starting, brokenRequest, observer: observation };
-  const publicListener = new Listener('public', hooks);
-  const managementListener = new Listener('management', hooks);
+  const publicListener = new Listener('public', hooks, { ...PUBLIC_LIMITS, ...options.connections });
+  const managementListener = new Listener('management', hooks, { ...MANAGEMENT_LIMITS, ...options.connections });
   // probes are answered from the first moment: a pod that waits for its database lives, and is not ready
   await managementListener.listen(MANAGEMENT_PORT, HOST);
   let running: INestApplication | undefined;

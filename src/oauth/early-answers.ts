@@ -19,5 +19,5 @@ export const starting: RequestListener = (request, response) => {
 
 /** The body of the answer to bytes that are no HTTP request. */
 export function brokenRequest(status: number, requestId: string): string {
-  return JSON.stringify(OAuthError.brokenRequest(status).toBody(requestId));
+  return JSON.stringify(OAuthError.brokenRequest({ status }).toBody(requestId));
 }

@@ -88,8 +88,9 @@ export class OAuthError extends Error {
   }
 
   /** The bytes on the connection are no HTTP request, or come too slowly: 400, 408 or 431. @internal */
-  static brokenRequest(status: number): OAuthError {
-    return new OAuthError('invalid_request', status, MALFORMED, { hint: 'HTTP: not a request that can be read' });
+  static brokenRequest({ status, reason }: { status: number; reason?: string }): OAuthError {
+    const hint = 'HTTP: not a request that can be read';
+    return new OAuthError('invalid_request', status, MALFORMED, { hint, ...(reason && { reason }) });
   }
 
   /** No bearer, or one that is not valid here: 401. Why is for the log alone. */

@@ -3,6 +3,7 @@ import type { AuditEntry } from '../audit/audit-event.js';
 import { type Service, startService } from '../bootstrap.js';
 import type { Extension } from '../extension.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
+import type { ConnectionLimits } from '../platform/http/connection-limits.js';
 import type { Log } from '../platform/logging/log.js';
 import { type Caller, callerOf } from './caller.js';
 import { checkAnswersOf } from './check-answers.js';
@@ -21,6 +22,8 @@ export interface TestServiceOptions extends Extension {
   database?: TestDatabase;
   /** Where everything is told; stdout when left out. @internal */
   log?: Log;
+  /** Shorter timeouts and lower limits for connections. @internal */
+  connections?: Partial<ConnectionLimits>;
 }
 
 /** The real application on ports of its own, with a database of its own and a clock that the test moves. */

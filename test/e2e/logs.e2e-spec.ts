@@ -220,7 +220,7 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     await once(leaving, 'connect');
     leaving.write(`POST /v2/customer/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n${MARK}`);
     await sleep(100);
-    leaving.destroy();
+    leaving.resetAndDestroy();
     await sleep(100);
   }
 

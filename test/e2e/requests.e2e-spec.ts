@@ -432,3 +432,41 @@ describe('contract 5: doubled headers', () => {
     expect((await exchange(service.url, rawRequest(`POST ${TOKEN}`, GOOD, headers))).status).toBe(200);
   });
 });
+
+describe('the Host header and the version of HTTP (RFC 9112 §3.2, §2.3)', () => {
+  const get = (version: string, ...headers: string[]) =>
+    [`GET /.well-known/jwks.json${version}`, ...headers, 'Connection: close', '', ''].join('\r\n');
+
+  it.each([
+    ['two equal Hosts', ' HTTP/1.1', ['Host: auth.example', 'Host: auth.example']],
+    ['two Hosts', ' HTTP/1.1', ['Host: auth.example', 'X: y', 'HOST: evil.example']],
+    ['two Hosts in HTTP/1.0', ' HTTP/1.0', ['Host: auth.example', 'Host: evil.example']],
+    ['an empty Host and another', ' HTTP/1.1', ['Host:', 'Host: auth.example']],
+    ['no Host', ' HTTP/1.1', ['X: y']],
+    ['two names in one Host', ' HTTP/1.1', ['Host: auth.example, evil.example']],
+    ['a Host with a path', ' HTTP/1.1', ['Host: auth.example/path']],
+    ['a Host with userinfo', ' HTTP/1.1', ['Host: user@auth.example']],
+    ['a Host with a port that is not a number', ' HTTP/1.1', ['Host: auth.example:http']],
+    ['a Host with an open bracket', ' HTTP/1.1', ['Host: [::1']],
+    ['HTTP/0.9', '', []],
+    ['HTTP/0.9 with a Host', '', ['Host: auth.example']],
+    ['HTTP/2.0 in the syntax of HTTP/1.1', ' HTTP/2.0', ['Host: auth.example']],
+    ['101 header lines', ' HTTP/1.1', ['Host: auth.example', ...Array.from({ length: 100 }, () => 'X: y')]],
+  ])('a request with %s gets an error response, on both ports', async (what, version, headers) => {
+    const status = what.includes('101') ? 431 : 400;
+    for (const url of [service.url, service.managementUrl]) {
+      const answer = await exchange(url, get(version, ...headers));
+      expectError(answer, { status, error: 'invalid_request', hint: /^HTTP: / });
+    }
+  });
+
+  it.each([
+    ['an empty Host: the service is known by AUTH_URL', ' HTTP/1.1', ['Host:']],
+    ['a Host with a port', ' HTTP/1.1', ['Host: auth.example:8443']],
+    ['an IPv6 address', ' HTTP/1.1', ['Host: [::1]:3000']],
+    ['HTTP/1.0 without a Host', ' HTTP/1.0', []],
+    ['99 header lines', ' HTTP/1.1', ['Host: auth.example', ...Array.from({ length: 97 }, () => 'X: y')]],
+  ])('a request is answered with %s', async (_what, version, headers) => {
+    expect((await exchange(service.url, get(version, ...headers))).status).toBe(200);
+  });
+});

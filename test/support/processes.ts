@@ -41,6 +41,10 @@ export class TestProcess implements Ended {
     return new TestProcess(spawn(process.execPath, [resolve(DIST, file), ...parameters], { env, cwd }));
   }
 
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
   get code(): number | null {
     return this.child.exitCode;
   }

@@ -5,21 +5,28 @@ import type { Answer } from './service.js';
 
 /** Bytes on a connection, for what no HTTP client would send. */
 export class RawConnection {
+  readonly localPort: number | undefined;
+  /** Whether the service has reset the connection instead of closing it. */
+  wasReset = false;
   private text = '';
   private readonly ended: Promise<void>;
 
   private constructor(private readonly socket: Socket) {
+    this.localPort = socket.localPort;
     socket.on('data', (bytes) => {
       this.text += bytes.toString('latin1');
     });
-    socket.on('error', () => undefined);
+    socket.on('error', () => {
+      this.wasReset = true;
+    });
     this.ended = new Promise((resolve) => socket.once('close', () => resolve()));
   }
 
-  static open(url: string): Promise<RawConnection> {
+  /** With `allowHalfOpen`, the client keeps its side open when the service closes the other. */
+  static open(url: string, { allowHalfOpen = false } = {}): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
     return new Promise((resolve, reject) => {
-      const socket = connect(Number(port), hostname.replace(/^\[(.*)\]$/, '$1'));
+      const socket = connect({ port: Number(port), host: hostname.replace(/^\[(.*)\]$/, '$1'), allowHalfOpen });
       socket.once('error', reject);
       socket.once('connect', () => resolve(new RawConnection(socket)));
     });
@@ -33,6 +40,29 @@ export class RawConnection {
   /** Waits until the kernel has taken what was sent. */
   async sent(): Promise<void> {
     if (this.socket.writableLength > 0) await once(this.socket, 'drain');
+  }
+
+  /** Closes the client's side (FIN); the service can still respond. */
+  end(): this {
+    this.socket.end();
+    return this;
+  }
+
+  /** Stops reading, so that the responses fill the buffers of the kernel and of the service. */
+  stopReading(): this {
+    this.socket.pause();
+    return this;
+  }
+
+  /** What has come until now. */
+  get receivedSoFar(): string {
+    return this.text;
+  }
+
+  /** Resolves when the service has closed its side (FIN) or has reset the connection. */
+  async serviceClosed(): Promise<void> {
+    if (!this.socket.readableEnded && !this.socket.closed)
+      await Promise.race([once(this.socket, 'end').catch(() => undefined), this.ended]);
   }
 
   /** Ends the connection as a crashed peer does. */
@@ -81,6 +111,18 @@ export function plainRequest(url: string, options: ClientRequestArgs, chunks?: (
     for (const chunk of chunks ?? []) request.write(chunk);
     request.end();
   });
+}
+
+/** All responses that came on one connection; each must have a Content-Length. */
+export function parseResponses(text: string): Answer[] {
+  const responses: Answer[] = [];
+  for (let rest = text; rest !== ''; ) {
+    const start = rest.indexOf('\r\n\r\n') + 4;
+    const length = Number(/^content-length: *(\d+)/im.exec(rest.slice(0, start))?.[1]);
+    responses.push(parseAnswer(rest.slice(0, start + length)));
+    rest = rest.slice(start + length);
+  }
+  return responses;
 }
 
 function parseAnswer(text: string): Answer {

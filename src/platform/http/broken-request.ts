@@ -1,47 +1,85 @@
 import { randomUUID } from 'node:crypto';
-import type { Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { afterResponses, type HttpSocket } from './http-socket.js';
+import { closeLingering, discardInput } from './lingering-close.js';
 
-/** The JSON body for bytes that never became a request, and so have no controller to answer them. */
+/** The JSON body of an error response to bytes that never became a request, and so have no controller. */
 export type BrokenRequestBody = (status: number, requestId: string) => string;
 
-/** What node keeps of the answer under way on a socket. */
-export type HttpSocket = Socket & { _httpMessage?: { _headerSent?: boolean } };
+/** Why a request cannot be handled, or not to its end. */
+export interface BrokenRequest {
+  status: number;
+  /** For the log: a code of node or its parser, or a rule of ours. */
+  reason: string;
+}
 
-const STATUS_OF: Record<string, [number, string]> = {
-  HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** Set, with an event `broken`, when the rest of the body will never come: its header was fine. */
+    broken?: BrokenRequest;
+  }
+}
+
+const STATUS_PHRASES: Record<number, string> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
 };
+const STATUS_BY_REASON: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
+
+/** What a broken request is, by the `code` of node's error or the name of a rule. */
+export function brokenRequestOf(reason: string): BrokenRequest {
+  return { status: STATUS_BY_REASON[reason] ?? 400, reason };
+}
 
 /**
- * Answers what cannot be read as a request, and closes its connection.
+ * Ends a connection whose input is broken or too slow, with one error response. The rest of the input is discarded at
+ * once. The responses to earlier requests, which arrived completely, are sent first (RFC 9112 §9.3.2).
  *
- * @returns the answer's status and id; `undefined` where nothing can be answered any more
+ * @param write sends the error response where no handler can, and closes the connection
  */
-export function refuseBrokenRequest(
-  error: NodeJS.ErrnoException,
+export function endBrokenConnection(
   socket: HttpSocket,
-  bodyFor: BrokenRequestBody,
-): { id: string; status: number } | undefined {
-  // bytes written into an answer under way would corrupt it
-  if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?._headerSent) {
-    socket.destroy();
-    return undefined;
-  }
-  const [status, phrase] = STATUS_OF[error.code ?? ''] ?? [400, 'Bad Request'];
+  broken: BrokenRequest,
+  lingerMs: number,
+  write: () => void,
+): void {
+  const request = unfinishedRequest(socket);
+  discardInput(socket);
+  afterResponses(socket, request, () => {
+    if (!socket.writable) return closeLingering(socket, lingerMs);
+    if (!request) return write();
+    const response = socket._httpMessage;
+    if (!response || response.headersSent) return closeLingering(socket, lingerMs); // it has its response already
+    if (request.id === undefined) return write(); // no handler has been called
+    // the handler responds: with this error if it reads the body, else with what it has done without the body
+    response.shouldKeepAlive = false;
+    response.once('close', () => closeLingering(socket, lingerMs));
+    request.broken = broken;
+    request.emit('broken');
+  });
+}
+
+/** The text of an error response outside node's `ServerResponse`. */
+export function brokenRequestResponse(status: number, bodyFor: BrokenRequestBody): { id: string; text: string } {
   const id = randomUUID();
   const body = bodyFor(status, id);
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${phrase}`,
-      'Content-Type: application/json; charset=utf-8',
-      'Cache-Control: no-store',
-      'X-Content-Type-Options: nosniff',
-      `X-Request-Id: ${id}`,
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      'Connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-  );
-  return { id, status };
+  const text = [
+    `HTTP/1.1 ${status} ${STATUS_PHRASES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    'Cache-Control: no-store',
+    'X-Content-Type-Options: nosniff',
+    `X-Request-Id: ${id}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n');
+  return { id, text };
+}
+
+/** The request whose header is complete and whose body is not. */
+function unfinishedRequest({ parser }: HttpSocket): IncomingMessage | undefined {
+  const request = parser?.incoming;
+  return request && !request.complete ? request : undefined;
 }

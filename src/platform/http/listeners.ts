@@ -8,26 +8,26 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Request } from 'express';
-import { type BrokenRequestBody, type HttpSocket, refuseBrokenRequest } from './broken-request.js';
+import {
+  type BrokenRequest,
+  type BrokenRequestBody,
+  brokenRequestOf,
+  brokenRequestResponse,
+  endBrokenConnection,
+} from './broken-request.js';
+import { type ConnectionLimits, MAX_HEADER_BYTES, MAX_HEADER_LINES } from './connection-limits.js';
 import { asCurrentRequest, type FinishedRequest, type RequestRecord, requestIdOf } from './current-request.js';
+import { closeLingering } from './lingering-close.js';
+import { OpenConnections } from './open-connections.js';
+import { PipelinedRequests } from './pipelined-requests.js';
+import { headViolation } from './request-head.js';
 import { routeOf, type Surface, targetOn } from './surfaces.js';
 
-/** What one connection may cost before a request is understood. */
-const LIMITS: ServerOptions = {
-  maxHeaderSize: 16 * 1024,
-  headersTimeout: 10_000,
-  requestTimeout: 20_000,
-  keepAliveTimeout: 65_000, // longer than the 60 s after which load balancers drop an idle connection
-  connectionsCheckingInterval: 1_000,
-  requireHostHeader: false, // node's own refusal has no body; ours is below
-};
-const MAX_CONNECTIONS = 10_000;
-const DRAIN_INTERVAL = 50;
-const LONGEST_DRAIN = 5_000;
-/** Milliseconds in which the first bytes of a connection should be here. */
-const LONGEST_SILENCE = 1_000;
+/** How often a listener that closes looks for connections that have become idle. */
+const DRAIN_INTERVAL_MS = 50;
+const MAX_DRAIN_MS = 5_000;
 
-/** Where a caller left before the answer was written; known from nginx. */
+/** The status in log and metrics when the client left before the response was written; nginx uses the same. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 declare module 'node:http' {
@@ -37,42 +37,50 @@ declare module 'node:http' {
   }
 }
 
-/** Who is told of each request, when it begins and when it is over; of bytes that are no request, only the latter. */
+/** Is called when a request begins and when it has ended; for bytes that are no request, only with the latter. */
 export interface RequestObserver {
   begun(record: RequestRecord, request: IncomingMessage): void;
   finished(request: FinishedRequest): void;
 }
 
-/** What a listener's owner adds: an answer before the application serves, the body of a refusal, an account of it all. */
+/** What the application adds: responses before it serves, the body of an error response, and the observer. */
 export interface ListenerHooks {
   starting: RequestListener;
   brokenRequest: BrokenRequestBody;
   observer: RequestObserver;
 }
 
-/** One of the two addresses of the service. Until the application serves, it answers with `starting`. */
+/** One of the two ports of the service. Until the application serves, it responds with `starting`. */
 export class Listener {
   private readonly server: Server;
-  /** When each connection was opened. */
-  private readonly connections = new Map<Socket, number>();
+  private readonly connections: OpenConnections;
   private closing = false;
   private handle: RequestListener;
 
   constructor(
     private readonly surface: Surface,
     private readonly hooks: ListenerHooks,
+    private readonly limits: ConnectionLimits,
   ) {
     this.handle = hooks.starting;
-    const serve: RequestListener = (request, response) => this.begin(request, response);
-    this.server = createServer(LIMITS, serve);
-    this.server.on('checkExpectation', serve); // node's own refusal has no body; RFC 9110 lets us ignore what it says
-    this.server.on('connect', (_request, socket: HttpSocket) => this.refuseTunnel(socket));
-    this.server.maxConnections = MAX_CONNECTIONS;
+    this.connections = new OpenConnections(limits);
+    const pipelined = new PipelinedRequests((request, response) => this.begin(request, response));
+    const receive: RequestListener = (request, response) => {
+      // node gives a response its socket when the responses before it are finished
+      if (response.socket === null) pipelined.add(request, response);
+      else this.begin(request, response);
+    };
+    this.server = createServer(serverOptions(limits), receive);
+    this.server.maxHeadersCount = MAX_HEADER_LINES + 1; // one more than is accepted, so that node 20 shows the excess
+    // RFC 9110 §10.1.1: an expectation that the service does not know may be ignored; node would respond without a body
+    this.server.on('checkExpectation', receive);
+    this.server.on('connect', (_request, socket: Socket) => this.rejectTunnel(socket));
     this.server.on('connection', (socket) => {
-      this.connections.set(socket, performance.now());
-      socket.once('close', () => this.connections.delete(socket));
+      this.connections.add(socket);
+      // node calls this after a response with `Connection: close`
+      socket.destroySoon = () => closeLingering(socket, limits.lingerMs);
     });
-    this.server.on('clientError', (error: NodeJS.ErrnoException, socket: HttpSocket) => this.refuse(error, socket));
+    this.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.onClientError(error, socket));
   }
 
   /** Binds the address; rejects with the system's error, such as EADDRINUSE. */
@@ -81,40 +89,44 @@ export class Listener {
       this.server.once('error', reject);
       this.server.listen({ port, ...(host && { host }) }, () => resolve(void this.server.off('error', reject)));
     });
+    this.connections.startChecks();
   }
 
   serve(application: (request: IncomingMessage, response: never) => void): void {
     this.handle = application as RequestListener;
   }
 
-  /** The port in use: the kernel's choice where 0 was asked for. */
+  /** The port in use: if the configured port is 0, the kernel has chosen one. */
   get port(): number {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** From now on each answer asks its caller to come by another connection. */
+  /** From now on, each response has `Connection: close`. */
   announceClose(): void {
     this.closing = true;
   }
 
-  /** Accepts nothing more, lets what has begun be answered, and cuts what is left after 5 s. */
+  /** Accepts no more connections, finishes the requests under way, and destroys the remaining connections after 5 s. */
   async close(): Promise<void> {
     if (!this.server.listening) return;
     this.announceClose();
     const closed = new Promise((resolve) => this.server.close(resolve));
-    // a connection that is kept alive turns idle when its answer is done, which close() saw only once
-    const idle = setInterval(() => this.closeIdle(), DRAIN_INTERVAL);
-    const cut = setTimeout(() => this.server.closeAllConnections(), LONGEST_DRAIN);
+    // close() looks for idle connections once; others become idle when their responses are finished
+    const idle = setInterval(() => {
+      this.server.closeIdleConnections();
+      this.connections.destroySilent();
+    }, DRAIN_INTERVAL_MS);
+    const cut = setTimeout(() => this.server.closeAllConnections(), MAX_DRAIN_MS);
     await closed;
+    this.connections.stopChecks();
     clearInterval(idle);
     clearTimeout(cut);
   }
 
   private begin(request: IncomingMessage, response: ServerResponse): void {
-    // RFC 9112 section 3.2
-    if (request.headers.host === undefined && request.httpVersion === '1.1') {
-      return this.refuse(new Error('no Host'), request.socket);
-    }
+    if (!request.socket.writable) return; // the connection has had its last response: RFC 9112 §9.6
+    const violation = headViolation(request);
+    if (violation !== undefined) return this.writeError(request.socket, brokenRequestOf(violation));
     const begun = performance.now();
     request.id = requestIdOf(request);
     const record = new ArrivedRequest(this.surface, request);
@@ -129,31 +141,40 @@ export class Listener {
     asCurrentRequest(record, () => this.handle(request, response));
   }
 
-  /** Without this, node closes the connection of a CONNECT and says nothing. It has let go of the socket by now. */
-  private refuseTunnel(socket: HttpSocket): void {
-    socket.on('error', () => socket.destroy());
-    socket.once('finish', () => socket.destroy());
-    socket.resume();
-    this.refuse(new Error('CONNECT'), socket);
+  /** Without this listener, node closes the connection of a CONNECT without a response. */
+  private rejectTunnel(socket: Socket): void {
+    socket.on('error', () => socket.destroy()); // node has removed its own listeners
+    const broken = brokenRequestOf('CONNECT');
+    endBrokenConnection(socket, broken, this.limits.lingerMs, () => this.writeError(socket, broken));
   }
 
-  private refuse(error: NodeJS.ErrnoException, socket: Socket): void {
-    const refused = refuseBrokenRequest(error, socket, this.hooks.brokenRequest);
-    if (!refused) return;
-    const reason = error.code ?? error.message;
+  private onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (error.code === 'ECONNRESET') return void socket.destroy();
+    const broken = brokenRequestOf(error.code ?? error.message);
+    endBrokenConnection(socket, broken, this.limits.lingerMs, () => this.writeError(socket, broken));
+  }
+
+  private writeError(socket: Socket, { status, reason }: BrokenRequest): void {
+    const { id, text } = brokenRequestResponse(status, this.hooks.brokenRequest);
+    closeLingering(socket, this.limits.lingerMs, text);
     const about = { surface: this.surface, method: 'none', address: '', route: 'none', milliseconds: 0 };
-    this.hooks.observer.finished({ ...about, ...refused, error: 'invalid_request', reason });
-  }
-
-  /** Those too that were opened in advance, as browsers and load balancers do: node takes them for requests. */
-  private closeIdle(): void {
-    this.server.closeIdleConnections();
-    const silent = performance.now() - LONGEST_SILENCE;
-    for (const [socket, opened] of this.connections) if (socket.bytesRead === 0 && opened < silent) socket.destroy();
+    this.hooks.observer.finished({ ...about, id, status, error: 'invalid_request', reason });
   }
 }
 
-/** A class, since to V8 each literal with a getter is of a shape of its own: they cost a request 40 µs, and much memory. */
+function serverOptions(limits: ConnectionLimits): ServerOptions {
+  return {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: limits.checkIntervalMs,
+    highWaterMark: 16 * 1024, // of what no handler has read yet; the default of node 20
+    requireHostHeader: false, // node's own error response has no body; request-head.ts has the rule
+  };
+}
+
+/** A class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request. */
 class ArrivedRequest implements RequestRecord {
   readonly id: string;
   readonly method: string;
@@ -167,7 +188,7 @@ class ArrivedRequest implements RequestRecord {
     this.method = request.method ?? '';
   }
 
-  /** Asked for by few, and not for nothing. */
+  /** A getter, because few requests need the value and computing it costs time. */
   get address(): string {
     return (this.request as Request).ip ?? '';
   }

@@ -1,0 +1,38 @@
+/**
+ * The bounds of one listener's connections. The arithmetic that fits them into the memory of a pod is in
+ * docs/operations.md, "Connections and memory".
+ */
+export interface ConnectionLimits {
+  /** Beyond this number, the connection that is easiest to miss is destroyed for each new one. */
+  maxConnections: number;
+  /** From the first byte, or from the opening of the connection, to the end of the header. */
+  headersTimeoutMs: number;
+  /** From the same moment to the end of the body. */
+  requestTimeoutMs: number;
+  /** From a response to the next request. */
+  keepAliveTimeoutMs: number;
+  /** How long a response may wait for the client to read it. */
+  readingTimeoutMs: number;
+  /** How long a connection stays after its last response, so that the client can read the response. */
+  lingerMs: number;
+  /** How often the timeouts above are checked, except `lingerMs`. */
+  checkIntervalMs: number;
+}
+
+const TIMEOUTS = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 20_000,
+  keepAliveTimeoutMs: 65_000, // longer than the 60 s after which load balancers close an idle connection
+  readingTimeoutMs: 20_000,
+  lingerMs: 2_000,
+  checkIntervalMs: 1_000,
+};
+
+export const PUBLIC_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 1_000 };
+
+/** Only the cluster reaches this port: probes, Prometheus, the operator, and pools of resource servers. */
+export const MANAGEMENT_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 250 };
+
+export const MAX_HEADER_BYTES = 16 * 1024;
+/** Without this bound, 16 KiB of short header lines take 10 times as much memory. */
+export const MAX_HEADER_LINES = 100;

@@ -1,0 +1,32 @@
+import type { Socket } from 'node:net';
+
+/** A client that sends more than this after its last response is cut off. */
+const MAX_DISCARDED_BYTES = 1024 * 1024;
+
+const closing = new WeakSet<Socket>();
+
+/** From now on, nothing that the client sends reaches node's HTTP parser. The bytes are read and thrown away. */
+export function discardInput(socket: Socket): void {
+  let discardedBytes = 0;
+  socket.removeAllListeners('data');
+  // node's HTTP server stops to read the socket natively when a 'data' listener is added
+  socket.on('data', (bytes) => {
+    discardedBytes += bytes.length;
+    if (discardedBytes > MAX_DISCARDED_BYTES) socket.destroy();
+  });
+  socket.resume();
+}
+
+/**
+ * Sends the last bytes, closes our side, and destroys the connection when the client has closed its own side, at the
+ * latest after `lingerMs`. Destroying it at once could discard the response before the client has read it: the kernel
+ * answers input that nobody has read with a reset (RFC 9112 §9.6).
+ */
+export function closeLingering(socket: Socket, lingerMs: number, lastBytes = ''): void {
+  if (closing.has(socket) || socket.destroyed) return;
+  closing.add(socket);
+  discardInput(socket);
+  const timer = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once('close', () => clearTimeout(timer));
+  socket.end(lastBytes); // with both sides closed, node destroys the socket
+}

@@ -1,0 +1,89 @@
+import type { Socket } from 'node:net';
+import type { ConnectionLimits } from './connection-limits.js';
+import type { HttpSocket } from './http-socket.js';
+
+/** How long a connection that was opened in advance may stay silent while its listener closes. */
+const MAX_SILENCE_WHILE_CLOSING_MS = 1_000;
+/** How long a request that has arrived completely may take, before the connection counts as stalled. */
+const HANDLING_ALLOWANCE_MS = 5_000;
+
+interface Activity {
+  openedAt: number;
+  /** As of the last check. */
+  bytesWritten: number;
+  writtenAt: number;
+}
+
+/** The connections of one listener: their number and the time without a response are bounded. */
+export class OpenConnections {
+  /** In the order of their last response, the longest ago first; as exact as the interval of the checks. */
+  private readonly activities = new Map<HttpSocket, Activity>();
+  private checks: NodeJS.Timeout | undefined;
+
+  constructor(private readonly limits: ConnectionLimits) {}
+
+  add(socket: Socket): void {
+    const now = performance.now();
+    this.activities.set(socket, { openedAt: now, bytesWritten: 0, writtenAt: now });
+    socket.once('close', () => this.activities.delete(socket));
+    if (this.activities.size > this.limits.maxConnections) this.destroy(this.mostDispensable(socket) ?? socket);
+  }
+
+  startChecks(): void {
+    this.checks = setInterval(() => this.destroyStalled(), this.limits.checkIntervalMs).unref();
+  }
+
+  stopChecks(): void {
+    clearInterval(this.checks);
+  }
+
+  /** Browsers and load balancers open connections in advance. Node does not count these as idle. */
+  destroySilent(): void {
+    const openedBefore = performance.now() - MAX_SILENCE_WHILE_CLOSING_MS;
+    for (const [socket, { openedAt }] of this.activities)
+      if (socket.bytesRead === 0 && openedAt < openedBefore) this.destroy(socket);
+  }
+
+  private mostDispensable(newcomer: HttpSocket): HttpSocket | undefined {
+    let chosen: HttpSocket | undefined;
+    let chosenRank = Number.POSITIVE_INFINITY;
+    for (const socket of this.activities.keys()) {
+      const rank = socket === newcomer ? Number.POSITIVE_INFINITY : rankOf(socket);
+      if (rank >= chosenRank) continue;
+      chosen = socket;
+      chosenRank = rank;
+      if (rank === 0) break;
+    }
+    return chosen;
+  }
+
+  /** Node's own timeouts do not end with every response that is not read, nor with line ends between two requests. */
+  private destroyStalled(): void {
+    const { keepAliveTimeoutMs, requestTimeoutMs, readingTimeoutMs } = this.limits;
+    const idleTimeoutMs = keepAliveTimeoutMs + requestTimeoutMs + HANDLING_ALLOWANCE_MS;
+    const now = performance.now();
+    for (const [socket, activity] of [...this.activities]) {
+      const { bytesWritten } = socket;
+      if (bytesWritten !== activity.bytesWritten) {
+        this.activities.delete(socket); // to the end of the order
+        this.activities.set(socket, { ...activity, bytesWritten, writtenAt: now });
+      } else if (now - activity.writtenAt > (socket.writableLength > 0 ? readingTimeoutMs : idleTimeoutMs)) {
+        this.destroy(socket);
+      }
+    }
+  }
+
+  private destroy(socket: HttpSocket): void {
+    this.activities.delete(socket); // its 'close' event comes later
+    socket.destroy();
+  }
+}
+
+/** The lowest goes first; a connection whose complete request is being handled is kept. */
+function rankOf(socket: HttpSocket): number {
+  const response = socket._httpMessage;
+  if (!socket.writable) return 0; // it has had its last response
+  if (!response) return socket.bytesWritten === 0 ? 0 : 2; // no request yet, or idle
+  if (!response.req.complete) return 0;
+  return socket.writableLength > 0 ? 1 : Number.POSITIVE_INFINITY; // its response is not being read
+}

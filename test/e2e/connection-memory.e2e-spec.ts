@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { RawConnection } from '../support/raw-http.js';
+import { request } from '../support/service.js';
+
+const OTHERS = 4_000;
+/** Garbage is collected as early as in the image, which starts node with V8's own options. */
+const NODE_OPTIONS = '--max-semi-space-size=8 --max-old-space-size=128';
+const KIB_16 = 16 * 1024;
+const START = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\n`;
+const LINES = Array.from({ length: 95 }, (_, index) => `X-${index}: ${'x'.repeat(150)}\r\n`).join('');
+
+describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a process', { timeout: 120_000 }, () => {
+  let database: TestDatabase;
+  let service: ServiceProcess;
+  let connections: RawConnection[];
+  beforeEach(async () => {
+    connections = [];
+    database = await createTestDatabase();
+    service = await startServiceProcess({ ...environmentOf(database), MIGRATE_ON_START: 'true', NODE_OPTIONS });
+  });
+  afterEach(async () => {
+    for (const connection of connections) connection.abort();
+    service.process.signal('SIGKILL');
+    await service.process.ended;
+    await database.remove();
+  });
+
+  /** The resident set, in bytes. */
+  const memory = () =>
+    1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.process.pid}/status`, 'utf8'))?.[1]);
+  const open = async (bytes: string) => {
+    const connection = await RawConnection.open(service.url, { allowHalfOpen: true });
+    connections.push(connection.stopReading().send(bytes));
+  };
+
+  it.each<[string, number, string]>([
+    ['a header of 16 KiB without its end', 100_000_000, `${START}${LINES}`.padEnd(KIB_16 - 1, 'x')],
+    [
+      'a body of 16 KiB without its end',
+      150_000_000,
+      `${START}Content-Length: ${KIB_16}\r\n${LINES}\r\n${' '.repeat(KIB_16 - 1)}`,
+    ],
+  ])(
+    `is bounded while ${OTHERS} connections have sent %s, and others are served`,
+    async (_what, maxGrowthBytes, bytes) => {
+      const before = memory();
+      for (let opened = 0; opened < OTHERS; opened++) await open(bytes);
+      const begun = performance.now();
+      expect((await request(`${service.url}/.well-known/jwks.json`, {})).status).toBe(200);
+      expect(performance.now() - begun).toBeLessThan(2_000);
+      expect(memory() - before).toBeLessThan(maxGrowthBytes);
+    },
+  );
+
+  it('is bounded while bodies come in chunks of one byte', async () => {
+    const before = memory();
+    const bytes = `${START}Transfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(KIB_16 - 1)}`;
+    for (let opened = 0; opened < 60; opened++) await open(bytes);
+    for (const connection of connections) await connection.sent();
+    expect((await request(`${service.url}/.well-known/jwks.json`, {})).status).toBe(200);
+    expect(memory() - before).toBeLessThan(100_000_000);
+  });
+});

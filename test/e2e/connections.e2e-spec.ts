@@ -1,0 +1,335 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Module, Post } from '@nestjs/common';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { PublicController } from '../../src/platform/http/surfaces.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { parseResponses, RawConnection } from '../support/raw-http.js';
+import { isDestroyedByService } from '../support/server-sockets.js';
+import { request, startTestService, type TestService } from '../support/service.js';
+
+/** Short enough for a test, in the proportions of production. */
+const LIMITS = {
+  maxConnections: 40,
+  headersTimeoutMs: 800,
+  requestTimeoutMs: 1_600,
+  keepAliveTimeoutMs: 600,
+  readingTimeoutMs: 1_000,
+  lingerMs: 400,
+  checkIntervalMs: 50,
+};
+/** The longest that a connection may need beyond its timeout on a busy machine; node adds 1 s to the keep-alive. */
+const ALLOWANCE_MS = 4_000;
+const HALF_OPEN = { allowHalfOpen: true };
+
+const BODY = JSON.stringify(cookieBody());
+const head = (length: number, more = '') =>
+  `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n${more}\r\n`;
+const REQUEST = head(BODY.length) + BODY;
+const NOWHERE = 'GET /nowhere HTTP/1.1\r\nHost: auth.example\r\n\r\n';
+
+let finishSlowRequests: () => void = () => undefined;
+
+@PublicController('slow')
+class SlowController {
+  @Post()
+  async post() {
+    await new Promise<void>((resolve) => {
+      const earlier = finishSlowRequests;
+      finishSlowRequests = () => {
+        earlier();
+        resolve();
+      };
+    });
+    return { finished: true };
+  }
+}
+
+@Module({ controllers: [SlowController] })
+class SlowModule {}
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ connections: LIMITS, modules: [SlowModule] });
+});
+afterEach(() => finishSlowRequests());
+afterAll(() => service?.stop());
+
+const customers = () => identitiesOf(service).count();
+const statuses = (text: string) => parseResponses(text).map(({ status }) => status);
+
+/** Fails unless the service destroys the connection within so many milliseconds, although the client keeps it open. */
+async function expectDestroyed({ localPort }: RawConnection, withinMs: number): Promise<void> {
+  const timeout = withinMs + ALLOWANCE_MS;
+  await expect.poll(() => isDestroyedByService(localPort), { timeout, interval: 20 }).toBe(true);
+}
+
+describe.each(['public', 'management'] as const)('a client that never closes its side, on the %s port,', (port) => {
+  const open = () => RawConnection.open(port === 'public' ? service.url : service.managementUrl, HALF_OPEN);
+
+  it.each([
+    [400, 'no HTTP', 'garbage\r\n\r\n', 0],
+    [400, 'no Host', 'GET / HTTP/1.1\r\n\r\n', 0],
+    [400, 'CONNECT', 'CONNECT auth.example:443 HTTP/1.1\r\nHost: auth.example\r\n\r\n', 0],
+    [431, 'a header of 17 KB', `GET / HTTP/1.1\r\nHost: auth.example\r\nX: ${'x'.repeat(17_000)}`, 0],
+    [408, 'nothing', '', LIMITS.headersTimeoutMs],
+    [408, 'a line end', '\r\n', LIMITS.headersTimeoutMs],
+    [408, 'half a request line', 'GET / HT', LIMITS.headersTimeoutMs],
+    [408, 'half a header', 'GET / HTTP/1.1\r\nHost: auth.example\r\nX-Half:', LIMITS.headersTimeoutMs],
+    [408, 'half of a second header', `${NOWHERE}GET / HTTP/1.1\r\nHost: auth`, LIMITS.headersTimeoutMs],
+  ])('gets one %i and loses its connection after it has sent %s', async (status, what, bytes, timeoutMs) => {
+    const connection = (await open()).send(bytes);
+    await connection.serviceClosed();
+    const [response, ...others] = parseResponses(connection.receivedSoFar).slice(what.includes('second') ? 1 : 0);
+    expectError(response as NonNullable<typeof response>, { status, error: 'invalid_request', hint: /^HTTP: / });
+    expect({ others, connection: response?.headers.get('connection') }).toEqual({ others: [], connection: 'close' });
+    await expectDestroyed(connection, timeoutMs + LIMITS.lingerMs);
+  });
+
+  it('loses its connection although it goes on sending after the error response', async () => {
+    const connection = (await open()).send('garbage\r\n\r\n');
+    await connection.serviceClosed();
+    const sending = setInterval(() => connection.send('x'.repeat(1_000)), 50);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+    clearInterval(sending);
+  });
+
+  it('loses an idle connection', async () => {
+    const connection = (await open()).send(NOWHERE);
+    await expectDestroyed(connection, LIMITS.keepAliveTimeoutMs + 1_000);
+    expect(statuses(connection.receivedSoFar)).toEqual([404]);
+  });
+
+  it('loses an idle connection, also when it sends line ends all the time', async () => {
+    const connection = (await open()).send(NOWHERE);
+    await expect.poll(() => statuses(connection.receivedSoFar)).toEqual([404]);
+    const lineEnds = setInterval(() => connection.send('\r\n'), 50);
+    await expectDestroyed(connection, LIMITS.keepAliveTimeoutMs + LIMITS.requestTimeoutMs + 5_000);
+    clearInterval(lineEnds);
+    expect(statuses(connection.receivedSoFar)).toEqual([404]);
+  }, 20_000);
+
+  it('loses a connection on which it sends its header byte by byte', async () => {
+    const connection = (await open()).send('GET / HTTP/1.1\r\nX-Drip: ');
+    const drip = setInterval(() => connection.send('x'), 50);
+    await connection.serviceClosed();
+    clearInterval(drip);
+    expect(statuses(connection.receivedSoFar)).toEqual([408]);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+  });
+
+  it('loses its connection after a response with Connection: close', async () => {
+    const connection = (await open()).send(NOWHERE.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    await connection.serviceClosed();
+    expect(statuses(connection.receivedSoFar)).toEqual([404]);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+  });
+});
+
+describe('a client that closes its side first', () => {
+  it.each([
+    ['without a request', [], ''],
+    ['within a header', [400], 'GET / HTTP/1.1\r\nHo'],
+    ['within a body', [400], head(100) + BODY.slice(0, 50)],
+  ])('%s gets %j, and the service closes the other side', async (_when, expected, bytes) => {
+    const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(bytes).end();
+    expect(statuses(await connection.received())).toEqual(expected);
+  });
+
+  it('after a request loses its connection', async () => {
+    const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(REQUEST).end();
+    await expectDestroyed(connection, LIMITS.lingerMs);
+  });
+});
+
+describe('a client that still sends when its error response comes', () => {
+  it.each([
+    [400, 'no HTTP', 'garbage\r\n\r\n'],
+    [400, 'two Hosts', head(500_000, 'Host: auth.example\r\n')],
+    [413, 'a body of 17 KB', head(17_000) + BODY.padEnd(17_000)],
+    [413, 'a body of more than 1 MiB', head(2_000_000) + BODY.padEnd(1_100_000)],
+  ])('gets the whole %i for %s, and no reset that could discard it', async (status, _what, bytes) => {
+    const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(bytes);
+    await connection.serviceClosed();
+    for (let sent = 0; sent < 5; sent++) {
+      connection.send('x'.repeat(1_000));
+      await sleep(LIMITS.lingerMs / 10);
+    }
+    expect(connection.wasReset).toBe(false);
+    expect(statuses(connection.receivedSoFar)).toEqual([status]);
+  });
+});
+
+describe('a client that does not read', () => {
+  it('loses its connection when its responses have waited for the reading timeout', async () => {
+    const connection = (await RawConnection.open(service.managementUrl, HALF_OPEN)).stopReading();
+    const requests = setInterval(() => connection.send('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'), 5);
+    await sleep(500);
+    await expectDestroyed(connection, LIMITS.readingTimeoutMs + LIMITS.lingerMs + 5_000);
+    clearInterval(requests);
+  }, 30_000);
+});
+
+describe('nothing is carried out after an error response that ends the connection:', () => {
+  it.each([
+    ['with Content-Length', head(BODY.length) + BODY.slice(0, 40), BODY.slice(40)],
+    [
+      'in chunks',
+      `${head(0).replace('Content-Length: 0', 'Transfer-Encoding: chunked')}8\r\n${BODY.slice(0, 8)}\r\n`,
+      `${(BODY.length - 8).toString(16)}\r\n${BODY.slice(8)}\r\n0\r\n\r\n`,
+    ],
+    ['in a header', 'POST ', `${REQUEST.slice(5)}`],
+  ])('not a request %s whose rest comes after its 408', async (_how, first, rest) => {
+    const before = await customers();
+    const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(first);
+    await connection.serviceClosed();
+    connection.send(rest).send(REQUEST);
+    await sleep(LIMITS.lingerMs / 2);
+    const [response, ...others] = parseResponses(connection.receivedSoFar);
+    expectError(response as NonNullable<typeof response>, { status: 408, error: 'invalid_request', hint: /^HTTP: / });
+    expect(others).toEqual([]);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+    expect(await customers()).toBe(before);
+    expect(statuses(connection.receivedSoFar)).toEqual([408]);
+  });
+
+  it.each([
+    [400, 'no HTTP', 'garbage\r\n\r\n'],
+    [400, 'no Host', `POST ${TOKEN} HTTP/1.1\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`],
+    [400, 'two Hosts', head(BODY.length, 'Host: auth.example\r\n') + BODY],
+    [400, 'HTTP/0.9', 'GET /\r\n\r\n'],
+    [400, 'two lengths', head(BODY.length, 'Content-Length: 3\r\n') + BODY],
+    [431, 'a header of 17 KB', head(BODY.length, `X: ${'x'.repeat(17_000)}\r\n`) + BODY],
+    [431, 'a header of 101 lines', head(BODY.length, 'X: x\r\n'.repeat(99)) + BODY],
+    [413, 'a body of 17 KB', head(17_000) + BODY.padEnd(17_000)],
+    [413, 'a body of 2 MB', head(2_000_000) + BODY.padEnd(2_000_000)],
+  ])('not a request behind the %i for %s, in the same packets or later', async (status, _what, bytes) => {
+    const before = await customers();
+    const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(bytes + REQUEST + REQUEST);
+    await connection.serviceClosed();
+    connection.send(REQUEST);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+    expect(statuses(connection.receivedSoFar)).toEqual([status]);
+    expect(await customers()).toBe(before);
+  });
+
+  it('not the rest of a request that was answered before its body was there, which gets no second response', async () => {
+    const connection = await RawConnection.open(service.url, HALF_OPEN);
+    connection.send(`POST /nowhere HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 100\r\n\r\nhalf`);
+    await connection.serviceClosed();
+    expect(statuses(connection.receivedSoFar)).toEqual([404]);
+    await expectDestroyed(connection, LIMITS.lingerMs);
+  });
+
+  it('a request that is broken after its handler has begun gets the one response of its handler', async () => {
+    const { access_token } = (await service.post(TOKEN, cookieBody())).body;
+    const connection = await RawConnection.open(service.url);
+    const bearer = `Authorization: Bearer ${access_token}`;
+    connection.send(`DELETE ${TOKEN} HTTP/1.1\r\nHost: x\r\n${bearer}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`);
+    const text = await connection.received();
+    expect(statuses(text)).toEqual([200]);
+    expect(text).toContain('Connection: close');
+  });
+});
+
+describe('pipelined requests', () => {
+  it('are handled one after another, and answered in their order', async () => {
+    const before = await customers();
+    const connection = await RawConnection.open(service.url);
+    const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
+    connection.send(slow + REQUEST + NOWHERE + REQUEST);
+    await sleep(200);
+    expect({ made: (await customers()) - before, text: connection.receivedSoFar }).toEqual({ made: 0, text: '' });
+    finishSlowRequests();
+    await expect.poll(() => statuses(connection.receivedSoFar)).toEqual([201, 200, 404, 200]);
+    expect((await customers()) - before).toBe(2);
+    connection.abort();
+  });
+
+  it('that arrived completely get their responses before the error response to a broken one behind them', async () => {
+    const before = await customers();
+    const connection = await RawConnection.open(service.url);
+    connection.send(`${REQUEST + REQUEST}garbage\r\n\r\n${REQUEST}`);
+    expect(statuses(await connection.received())).toEqual([200, 200, 400]);
+    expect((await customers()) - before).toBe(2);
+  });
+
+  it('that are too many end the connection', async () => {
+    const connection = await RawConnection.open(service.url);
+    const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
+    connection.send(slow + NOWHERE.repeat(100));
+    await Promise.race([connection.received(), sleep(2_000)]);
+    expect(isDestroyedByService(connection.localPort)).toBe(true);
+    expect(connection.receivedSoFar).toBe('');
+  });
+});
+
+describe('when a port has as many connections as it may have', () => {
+  const OTHERS = 3 * LIMITS.maxConnections;
+  let connections: RawConnection[] = [];
+  const openMany = async (url: string, bytes: string) => {
+    for (let opened = 0; opened < OTHERS; opened++)
+      connections.push((await RawConnection.open(url, HALF_OPEN)).stopReading().send(bytes));
+  };
+  afterEach(() => {
+    for (const connection of connections) connection.abort();
+    connections = [];
+  });
+
+  it.each([
+    ['silent', ''],
+    ['in the middle of a header', 'POST / HTTP/1.1\r\nHost: auth.exa'],
+    ['in the middle of a body', head(BODY.length) + BODY.slice(0, 40)],
+    ['refused and still open', 'garbage\r\n\r\n'],
+    ['idle', NOWHERE],
+    ['idle and in the middle of a header', `${NOWHERE}GET /`],
+  ])('other clients are served while all of them are %s', async (_state, bytes) => {
+    await openMany(service.url, bytes);
+    await openMany(service.managementUrl, bytes);
+    const begun = performance.now();
+    const connection = (await RawConnection.open(service.url)).send(REQUEST);
+    await expect.poll(() => statuses(connection.receivedSoFar)).toEqual([200]);
+    const live = await request(`${service.managementUrl}/health/live`, {});
+    expect(live.status).toBe(200);
+    expect(performance.now() - begun).toBeLessThan(LIMITS.headersTimeoutMs + 1_000);
+    connection.abort();
+  });
+
+  it('a connection that is in use is kept, and one whose request is being handled', async () => {
+    const used = (await RawConnection.open(service.url)).send(NOWHERE);
+    const handled = await RawConnection.open(service.url);
+    handled.send('POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n');
+    await expect.poll(() => statuses(used.receivedSoFar)).toEqual([404]);
+    await openMany(service.url, 'GET /');
+    used.send(REQUEST);
+    await expect.poll(() => statuses(used.receivedSoFar)).toEqual([404, 200]);
+    finishSlowRequests();
+    await expect.poll(() => statuses(handled.receivedSoFar)).toEqual([201]);
+    used.abort();
+    handled.abort();
+  });
+
+  it('a connection that is in use outlives idle ones that are younger', async () => {
+    const used = await RawConnection.open(service.url);
+    for (let round = 1; round <= 6; round++) {
+      used.send(NOWHERE);
+      await expect.poll(() => statuses(used.receivedSoFar)).toHaveLength(round);
+      await sleep(3 * LIMITS.checkIntervalMs);
+      for (let opened = 0; opened < LIMITS.maxConnections / 4; opened++)
+        connections.push((await RawConnection.open(service.url, HALF_OPEN)).send(NOWHERE));
+    }
+    used.abort();
+  });
+
+  it('a new connection is closed while every other one has a request that is being handled', async () => {
+    const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
+    for (let opened = 0; opened < LIMITS.maxConnections; opened++)
+      connections.push((await RawConnection.open(service.url)).send(slow));
+    await sleep(300);
+    expect(await (await RawConnection.open(service.url)).send(REQUEST).received()).toBe('');
+    finishSlowRequests();
+    for (const connection of connections) await expect.poll(() => statuses(connection.receivedSoFar)).toEqual([201]);
+    expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
+  });
+});
