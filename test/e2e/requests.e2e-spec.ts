@@ -2,9 +2,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AccessTokens } from '../../src/access-token/access-tokens.js';
 import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
+import { mintAgentToken } from '../support/agents.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import { exchange, plainRequest, RawConnection, rawRequest } from '../support/raw-http.js';
@@ -369,9 +369,8 @@ describe('contract 4: addresses', () => {
 describe('contract 5: a bearer is taken from the Authorization header alone', () => {
   const body = { grant_type: 'probe', client_id: ACME_BACKEND };
   let token: string;
-  beforeAll(() => {
-    const claims = { sub: 'agent', client_id: ACME_BACKEND, organization_id: ACME, scope: 'customers:own' };
-    token = service.application.get(AccessTokens, { strict: false }).issue({ ...claims, aud: 'agent-api' }, 60);
+  beforeAll(async () => {
+    token = await mintAgentToken(service, { clientId: ACME_BACKEND });
   });
   const refused = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
 
