@@ -250,9 +250,13 @@ describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
       newCustomer(service as TestService, from(`2001:db8:1:${network}::1`));
     for (let n = 0; n < 8; n++) expect((await create(one, `${n}`)).status).toBe(200);
     expect((await create(other, '100')).status).toBe(200);
-    expect((await create(other, '8')).status).toBe(200); // nothing was shared of this /56 yet
-    await sleep(400);
-    expectLimited(await create(other, '9'), 3_600);
+    // fewer attempts than the other process admits by its own count of this /56
+    let attempt = await create(other, '8');
+    for (let n = 9; attempt.status === 200 && n < 15; n++) {
+      await sleep(400);
+      attempt = await create(other, n.toString(16));
+    }
+    expectLimited(attempt, 3_600);
     await redis.kill();
   });
 
