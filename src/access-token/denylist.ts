@@ -53,16 +53,17 @@ export class Denylist {
   }
 
   /**
-   * Tells processes of release 1 that a customer or an agent has a higher generation, which they cannot read. It writes
-   * nothing once the upgrade is complete.
+   * Revokes a customer or an agent for processes of release 1, which cannot read generations. It writes nothing once the
+   * upgrade is complete.
    *
-   * @param isErased whether nothing that is issued later is valid either
+   * @param moment `before` the generation is raised the row counts for every process, in case the change fails. `after` it the
+   *   generation is exact, and the row counts for release 1 alone. An `erased` customer gets no later token that it could hit.
    */
-  async mirrorGeneration(subject: string, isErased = false): Promise<void> {
+  async revokeForRelease1(subject: string, moment: 'before' | 'after' | 'erased'): Promise<void> {
     if (!(await this.recorded.isUpgradeUnderWay())) return;
     const { family } = await this.recorded.retentionSeconds();
-    const until = isErased ? FAR_FUTURE : new Date(this.clock.now());
-    await this.revoke('subject', subject, until, family, until);
+    const until = moment === 'erased' ? FAR_FUTURE : new Date(this.clock.now());
+    await this.revoke('subject', subject, until, family, moment === 'after' ? until : null);
   }
 
   private async revoke(

@@ -3,7 +3,7 @@ import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
 import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
-import { Actor, type Audience, familyOf } from '../access-token/token-lineage.js';
+import { Actor, type Audience } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
@@ -102,7 +102,7 @@ export class TokenInquiry {
   }
 
   /**
-   * Ends an access token, or a refresh token with its chain. What is not a token, or has ended already, is fine
+   * Ends an access token alone, or a refresh token with its whole family. What is not a token, or has ended already, is fine
    * (RFC 7009 section 2.2); so is what is somebody else's, which stays.
    *
    * @param clientId whose tokens may be ended; `undefined`: everybody's
@@ -111,8 +111,7 @@ export class TokenInquiry {
     const claims = this.claimsOf(token);
     if (!claims) return this.revokeRefreshToken(token, clientId);
     if (clientId !== undefined && claims.client_id !== clientId) return;
-    if (claims.aud === 'agent-api') await this.refreshTokens.end(familyOf(claims.jti));
-    else await this.denylist.revokeToken(claims);
+    await this.denylist.revokeToken(claims);
     this.tell(claims.jti, clientId);
   }
 

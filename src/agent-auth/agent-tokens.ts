@@ -45,8 +45,8 @@ export class AgentTokens implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.agents.onChange(async (agentIds) => {
-      for (const id of agentIds) await this.denylist.mirrorGeneration(id);
+    this.agents.onChange(async (agentIds, moment) => {
+      for (const id of agentIds) await this.denylist.revokeForRelease1(id, moment);
     });
   }
 

@@ -81,7 +81,7 @@ export class CustomerRecords {
       await this.keepers.forget(entityId); // an erasure may have come no further than its row
       return false;
     }
-    await this.denylist.mirrorGeneration(entityId, true);
+    await this.denylist.revokeForRelease1(entityId, 'erased');
     await this.keepers.forget(entityId);
     // in one statement with the generation, so that a token of a request that is under way has ended with the row
     const sql = `UPDATE customer_identity

@@ -35,7 +35,7 @@ export class OneTimeCode {
   @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
   codeChallenge: string | null;
 
-  /** A `CodeOrigin` as JSON: the bearer that the code was made with and the lineage of the token it gives. */
+  /** A `StoredOrigin` (code-origin.ts) as JSON: the bearer that the code was made with and the lineage of the token it gives. */
   @Column('text', { name: 'made_with', nullable: true })
   madeWith: string | null;
 

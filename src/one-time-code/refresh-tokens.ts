@@ -83,13 +83,14 @@ export class RefreshTokens {
     const generation = row.generation ?? 0;
     const given = await decide({ clientId: client.clientId, agentId, organizationId, scope, generation });
     const next = await this.newToken(row.id);
+    // before the UPDATE: a mark without it is ignored, and an UPDATE without the mark would let the successor end the family
+    if (isRetry) await this.database.changeAgain(this.statements.markReplaced, [row.current_hash]);
     const state = [row.id, row.current_hash, next.hash, new Date(this.clock.now())];
     const isRotated = isRetry
       ? await this.database.changeAgain(this.statements.retry, [next.hash, this.expiry(), ...state])
       : await this.database.changeAgain(this.statements.rotate, [next.hash, used, network, this.expiry(), ...state]);
     // a parallel use was faster; which of the two is the client's next token is not known here
     if (isRotated !== 1) throw OAuthError.invalidGrant('refresh token: a parallel use was faster');
-    if (isRetry) await this.database.changeAgain(this.statements.markReplaced, [row.current_hash]);
     this.record('redeemed', 'success', row);
     return { ...given, family: row.id, refreshToken: next.token };
   }
@@ -112,7 +113,8 @@ export class RefreshTokens {
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: of another client');
     if (row.ended_at !== null) throw OAuthError.invalidGrant('refresh token: its family has ended');
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
-    if (row.replaced_at !== null) throw OAuthError.invalidGrant('refresh token: replaced by a retry');
+    if (row.replaced_at !== null && used !== row.current_hash && used !== row.previous_hash)
+      throw OAuthError.invalidGrant('refresh token: replaced by a retry');
     const { id: jti, agent_id: sub, client_id, begun_at, generation } = row;
     const iat = timeOf(begun_at) / 1000;
     if (await this.denylist.hasEnded({ jti, sub, client_id, iat, aud: 'agent-api', gen: generation ?? 0 }))

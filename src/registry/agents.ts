@@ -6,7 +6,7 @@ import type { Agent } from './agent.entity.js';
 export const NEXT_GENERATION = () => 'COALESCE(generation, 0) + 1';
 
 /** Called with agents whose password, organization or scopes change. */
-type ChangeListener = (agentIds: string[]) => Promise<void>;
+type ChangeListener = (agentIds: string[], moment: 'before' | 'after') => Promise<void>;
 
 interface AgentRow {
   id: string;
@@ -42,9 +42,9 @@ export class Agents {
     this.listeners.push(listener);
   }
 
-  /** Tells the listeners; whoever changes agents says so before the change is committed, and again after. */
-  async changed(agentIds: string[]): Promise<void> {
-    for (const listener of this.listeners) await listener(agentIds);
+  /** Calls the listeners. The caller changes agents, and calls it before the change is committed and again after. */
+  async changed(agentIds: string[], moment: 'before' | 'after'): Promise<void> {
+    for (const listener of this.listeners) await listener(agentIds, moment);
   }
 
   private async find(sql: string, key: string): Promise<Agent | undefined> {

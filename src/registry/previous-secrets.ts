@@ -23,7 +23,7 @@ export const NO_PREVIOUS_SECRETS = { previousSecretHash: null, previousSecrets: 
 
 /**
  * The replaced secrets of a client, the last one last. Processes of release 1 know one replaced secret, in columns of their
- * own. If that one is not the last of the list, such a process has written since, and only its columns count.
+ * own. If that one is not in the list, such a process has written since, and only its columns count.
  */
 export function previousSecretsOf({
   previousSecrets,
@@ -31,7 +31,7 @@ export function previousSecretsOf({
   previousSecretExpiresAt,
 }: SecretColumns): PreviousSecret[] {
   if (previousSecretHash === null) return [];
-  if (previousSecrets?.at(-1)?.hash === previousSecretHash) return previousSecrets;
+  if (previousSecrets?.some(({ hash }) => hash === previousSecretHash)) return previousSecrets;
   if (previousSecretExpiresAt === null) return [];
   return [{ hash: previousSecretHash, expires_at: previousSecretExpiresAt.toISOString() }];
 }
@@ -57,11 +57,12 @@ export function withNewSecret(client: SecretColumns, hash: string, now: number, 
       `client_id: ${MAX_PREVIOUS_SECRETS} earlier secrets are still valid, one until ${firstEnd}; wait, or change client_secret, which ends them`,
     );
   }
-  const last = previous.at(-1);
+  // release 1 keeps the oldest one: a caller who asks again after a lost response still uses it
+  const [oldest] = previous;
   return {
     secretHash: hash,
     previousSecrets: previous,
-    previousSecretHash: last?.hash ?? null,
-    previousSecretExpiresAt: last ? new Date(last.expires_at) : null,
+    previousSecretHash: oldest?.hash ?? null,
+    previousSecretExpiresAt: oldest ? new Date(oldest.expires_at) : null,
   };
 }

@@ -99,10 +99,10 @@ export class RegistryEditor {
       const changed = Object.fromEntries(columns.filter(([, value]) => value !== undefined));
       const generation = isEnding && { generation: NEXT_GENERATION };
       await manager.update(kind.entity, { [kind.key]: key }, { ...changed, ...takenAway(sent), ...generation });
-      if (isEnding) await this.agents.changed([key]);
+      if (isEnding) await this.agents.changed([key], 'before');
       return key;
     });
-    if (isEnding) await this.agents.changed([key]);
+    if (isEnding) await this.agents.changed([key], 'after');
   }
 
   /**
@@ -112,15 +112,15 @@ export class RegistryEditor {
    */
   async delete(list: EntryList, key: string, endTokens: () => Promise<void>): Promise<void> {
     const kind = ENTRY_KINDS[list];
-    const end = list === 'agents' ? () => this.agents.changed([key]) : endTokens;
+    const end = (moment: 'before' | 'after') => (list === 'agents' ? this.agents.changed([key], moment) : endTokens());
     await this.write(async (manager) => {
       await owned(manager, kind, key);
       if (list === 'organizations') await refuseNamed(manager, key);
-      await end();
+      await end('before');
       await manager.delete(kind.entity, { [kind.key]: key });
       return key;
     });
-    await end();
+    await end('after');
   }
 
   /**

@@ -381,10 +381,11 @@ describe('a code is void', () => {
   it.each<[string, (pair: { access_token: string; refresh_token: string }) => Promise<Answer>]>([
     ['the agent’s token was ended', (pair) => service.send('DELETE', '/v2/token', bearer(pair.access_token))],
     [
-      'the chain of the agent’s token was ended by a token refreshed from it',
+      'the refresh family of the agent’s token was ended by the operator',
       async ({ refresh_token }) => {
-        const next = (await refresh(service, refresh_token)).body;
-        return service.send('DELETE', '/v2/token', bearer(next.access_token));
+        const body = new URLSearchParams({ token: refresh_token }).toString();
+        const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
+        return request(`${service.managementUrl}/oauth2/revoke`, { method: 'POST', headers, body });
       },
     ],
   ])('when %s that it was made with', async (_, end) => {

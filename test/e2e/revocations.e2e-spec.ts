@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
 import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { sha256 } from '../../src/platform/secret.js';
 import { Purge } from '../../src/purge/purge.js';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
@@ -45,6 +46,9 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     const after = await startTestService({ database, environment: { ...LOWERED, ADMIN_TOKEN } });
     expect((await after.send('DELETE', TOKEN, bearer(customer.access_token))).status).toBe(200);
     expect((await after.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
+    const form = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
+    const body = new URLSearchParams({ token: pair.refresh_token }).toString();
+    expect((await manage(after, 'POST', '/oauth2/revoke', form, body)).status).toBe(200);
     await manage(after, 'DELETE', `/admin/identities/${other.entity_id}`, bearer(ADMIN_TOKEN));
     await codesOf(after).update({ kind: 'authorization' }, { consumedNetwork: 'another network' });
     expectInvalidGrant(await exchangeCode(after, replayed));
@@ -119,6 +123,20 @@ describe('tokens and revocations of release 1', () => {
     await service.send('DELETE', TOKEN, bearer(customer.access_token));
     expect(await infoStatus(service, token)).toBe(401);
     expectInvalidGrant(await redeem(service, unused));
+  });
+
+  it('keep a transfer token of release 1 that an agent of a trusted issuer created redeemable', async () => {
+    const customer = await newCustomer(service);
+    await transferToken(service, customer.access_token);
+    const code = await transferToken(service, customer.access_token);
+    const bearerOfIssuer = { jti: sha256('https://issuer.example 1'), sub: 'agent-7', client_id: 'crm', iat: 1 };
+    await codesOf(service).update({ hash: sha256(code) }, { madeWith: JSON.stringify(bearerOfIssuer) });
+    const token = (await redeem(service, code)).body.access_token;
+    expect(claimsOf(token)).toMatchObject({
+      act: { sub: 'agent-7', client_id: 'crm' },
+      ancestors: [bearerOfIssuer.jti],
+    });
+    expect(await infoStatus(service, token)).toBe(200);
   });
 
   it('end what an agent granted before release 1 revoked the agent, and what customers were given by it', async () => {

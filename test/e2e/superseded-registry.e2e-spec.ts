@@ -128,14 +128,15 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
     expect([await storedSecret(behind), await gaugeOf(behind)]).toEqual([sha256(NEW_SECRET), 1]);
   });
 
-  it('is applied with a higher revision, and not with a lower one, whether or not its content is known', async () => {
+  it('is applied with a higher revision, and by its content with a lower or the same one', async () => {
     expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Five', 0]);
-    expect(await restart(fileOf(registry('Never seen', OLD_SECRET, { revision: 4 })))).toEqual(['Five', 1]);
+    expect(await restart(fileOf(registry('Never seen', OLD_SECRET, { revision: 4 })))).toEqual(['Never seen', 0]);
+    expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Never seen', 1]);
     expect(await restart(fileOf(registry('Also five', OLD_SECRET, { revision: 5 })))).toEqual(['Also five', 0]);
     expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Also five', 1]);
     expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 6 })))).toEqual(['Five', 0]);
     expect(await restart(fileOf(registry('Without')))).toEqual(['Without', 0]);
-    expect(await restart(fileOf(registry('Lower again', OLD_SECRET, { revision: 5 })))).toEqual(['Without', 1]);
+    expect(await restart(fileOf(registry('Never seen', OLD_SECRET, { revision: 4 })))).toEqual(['Without', 1]);
     expect(await restart(fileOf(registry('Seven', OLD_SECRET, { revision: 7 })))).toEqual(['Seven', 0]);
   });
 

@@ -41,6 +41,13 @@ const byAgent = async (token: string, more: object = {}) =>
 const asOperator = (method: string, path: string, body?: object) =>
   manage(service, method, path, bearer(ADMIN_TOKEN), body);
 
+/** Revocation (RFC 7009) with the operator's token. */
+function revokeAsOperator(token: string) {
+  const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
+  const body = new URLSearchParams({ token }).toString();
+  return request(`${service.managementUrl}/oauth2/revoke`, { method: 'POST', headers, body });
+}
+
 /** A chain of so many transfers, the root first. */
 async function chain(length: number, first = root.access_token): Promise<string[]> {
   const tokens = [first];
@@ -64,10 +71,7 @@ describe('a token that an identity transfer gave', () => {
 
   it('ends when the operator ends its ancestor', async () => {
     const tokens = await chain(2);
-    const form = new URLSearchParams({ token: root.access_token }).toString();
-    const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
-    const revoked = await request(`${service.managementUrl}/oauth2/revoke`, { method: 'POST', headers, body: form });
-    expect(revoked.status).toBe(200);
+    expect((await revokeAsOperator(root.access_token)).status).toBe(200);
     expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false]);
   });
 
@@ -130,13 +134,15 @@ describe('a customer token that an agent obtained', () => {
     expect(claimsOf(root.access_token)).not.toHaveProperty('act');
   });
 
-  it('ends with the token of the agent, and with the family that this token was refreshed from', async () => {
+  it('ends with the token of the agent, and with the refresh family of that token', async () => {
     const pair = await agentTokenPair(service);
-    const refreshed = (await refresh(service, pair.refresh_token)).body.access_token;
-    const tokens = [(await byAgent(pair.access_token)).access_token, (await byAgent(refreshed)).access_token];
+    const next = (await refresh(service, pair.refresh_token)).body;
+    const tokens = [(await byAgent(pair.access_token)).access_token, (await byAgent(next.access_token)).access_token];
     tokens.push(await move(tokens[1] as string));
-    tokens.push(await move(refreshed, { bearer_type: 'agent', customer_id: root.entity_id }));
+    tokens.push(await move(next.access_token, { bearer_type: 'agent', customer_id: root.entity_id }));
     expect((await service.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
+    expect(await Promise.all(tokens.map(isGood))).toEqual([false, true, true, true]);
+    expect((await revokeAsOperator(next.refresh_token)).status).toBe(200);
     expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false, false]);
     expect(await isGood(root.access_token)).toBe(true);
   });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError } from '../../platform/bounded-queue.js';
 import { noteRequest } from '../../platform/http/current-request.js';
 import { addressOf } from '../../platform/rate-limit/network.js';
@@ -71,7 +72,8 @@ export class SignIn {
       const hash = agent?.passwordHash ?? NOBODYS_HASH;
       return { agent, isRight: await this.passwordChecks.isPasswordOf(hash, password, request) };
     } catch (error) {
-      if (!(error instanceof AbandonedTaskError)) this.attempts.withdraw(attempt);
+      if (error instanceof AbandonedTaskError) throw OAuthError.unavailable(error);
+      this.attempts.withdraw(attempt);
       throw error;
     }
   }

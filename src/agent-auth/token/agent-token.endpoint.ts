@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { Denylist } from '../../access-token/denylist.js';
-import { familyOf } from '../../access-token/token-lineage.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
@@ -52,7 +51,7 @@ export class AgentTokenEndpoint {
     const grant = await this.stillGranted(client, granted);
     // the attempt that redeemed the code begins the chain: whoever replays the code ends all of it
     const refreshToken = await this.refreshTokens.begin(attempt, granted, grantedAt);
-    return this.answer(grant, attempt, refreshToken);
+    return this.answer(grant, `${attempt}.${randomUUID()}`, refreshToken);
   }
 
   /**
@@ -69,10 +68,9 @@ export class AgentTokenEndpoint {
     return this.answer(refreshed, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
   }
 
-  /** Ends a bearer, and the chain of refreshes that it belongs to. */
-  async end({ token, foreign }: AgentPrincipal): Promise<void> {
-    if (foreign) await this.denylist.revokeToken(token);
-    else await this.refreshTokens.end(familyOf(token.jti));
+  /** Ends a bearer and its descendants. The refresh family that was given with it goes on. */
+  end({ token }: AgentPrincipal): Promise<void> {
+    return this.denylist.revokeToken(token);
   }
 
   /** What the agent may grant the client now: since it did, the agent or the client may have lost something. */

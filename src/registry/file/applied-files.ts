@@ -19,8 +19,8 @@ export class SupersededRegistryFileError extends Error {
 }
 
 /**
- * The file in force, if it supersedes this content: if its `revision` is higher, or if this content was applied before and
- * has been replaced since. A text that was applied before and has been replaced stays superseded with other secret files:
+ * The file in force, if it supersedes this content: if this content was applied before and has been replaced since. A
+ * `revision` that is higher than every one before always applies. A text that was applied before and has been replaced stays superseded with other secret files:
  * an old pod has the old text, and the new secrets.
  */
 export async function supersedingFile(find: Find, content: FileContent): Promise<AppliedRegistryFile | undefined> {
@@ -28,7 +28,7 @@ export async function supersedingFile(find: Find, content: FileContent): Promise
   if (!latest || latest.contentHash === content.contentHash) return undefined;
   const { revision, contentHash, textHash } = content;
   const highest = latest.highestRevision ?? Number.NEGATIVE_INFINITY;
-  if (revision !== undefined && revision !== highest) return revision > highest ? undefined : latest;
+  if (revision !== undefined && revision > highest) return undefined;
   const where = latest.textHash === textHash ? { contentHash } : [{ contentHash }, { textHash }];
   return (await find({ where, take: 1 })).length > 0 ? latest : undefined;
 }

@@ -69,7 +69,7 @@ export class RegistryFile {
         for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
         this.tell(applied);
         // again: what was issued between the first telling and the commit was issued to the old agent
-        await this.agents.changed(changedAgents(applied));
+        await this.agents.changed(changedAgents(applied), 'after');
         await this.registry.renew();
         return applied;
       } catch (error) {
@@ -141,7 +141,7 @@ export class RegistryFile {
     }
     if (changed) await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
     await rememberApplied(manager, content, this.clock.now());
-    await this.agents.changed(changedAgents(all));
+    await this.agents.changed(changedAgents(all), 'before');
     return all;
   }
 }
