@@ -52,6 +52,8 @@ function inChunks(body: Buffer): Buffer {
 const METHODS = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|PROPFIND|QUERY|M-SEARCH|SUBSCRIBE)$/;
 const LARGEST_HEAD = 12_000;
 const LARGEST_BODY = 16 * 1024;
+/** Two less than the service accepts, for the header of the length. */
+const MAX_HEADER_LINES = 98;
 
 /** Whether it may end its connection, so that it must not share one with others. */
 export function endsItsConnection(request: FuzzRequest): boolean {
@@ -59,9 +61,11 @@ export function endsItsConnection(request: FuzzRequest): boolean {
   const texts = [target, ...headers.flat()];
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what ends it
   if (!METHODS.test(method) || texts.some((text) => /[\x00-\x1f\x7f-\uffff]/.test(text))) return true;
-  if (!/^(https?:\/\/[\w.:@-]+)?\/[^ ]*$/.test(target) || headerOf(request, 'host') === undefined) return true;
+  if (!/^(https?:\/\/[\w.:@-]+)?\/[^ ]*$/.test(target)) return true;
+  const hosts = headers.filter(([name]) => name.toLowerCase() === 'host');
+  if (hosts.length !== 1 || !/^[\w.-]*(:\d*)?$/.test(hosts[0]?.[1] ?? '')) return true;
   if (headers.some(([name]) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name))) return true;
   if (headers.some(([name]) => /^(connection|upgrade|expect|transfer-encoding|content-length)$/i.test(name)))
     return true;
-  return body.length > LARGEST_BODY || texts.join('    ').length > LARGEST_HEAD;
+  return headers.length > MAX_HEADER_LINES || body.length > LARGEST_BODY || texts.join('    ').length > LARGEST_HEAD;
 }

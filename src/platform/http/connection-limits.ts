@@ -1,3 +1,5 @@
+import type { ServerOptions } from 'node:http';
+
 /**
  * The bounds of one listener's connections. The arithmetic that fits them into the memory of a pod is in
  * docs/operations.md, "Connections and memory".
@@ -33,6 +35,19 @@ export const PUBLIC_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 1_
 /** Only the cluster reaches this port: probes, Prometheus, the operator, and pools of resource servers. */
 export const MANAGEMENT_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 250 };
 
-export const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
 /** Without this bound, 16 KiB of short header lines take 10 times as much memory. */
 export const MAX_HEADER_LINES = 100;
+
+/** The same bounds for node, as far as its HTTP server knows them. */
+export function serverOptions(limits: ConnectionLimits): ServerOptions {
+  return {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: limits.checkIntervalMs,
+    highWaterMark: 16 * 1024, // of what no handler has read yet; the default of node 20
+    requireHostHeader: false, // node's own error response has no body; request-head.ts has the rule
+  };
+}

@@ -1,23 +1,12 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Request } from 'express';
-import {
-  type BrokenRequest,
-  type BrokenRequestBody,
-  brokenRequestOf,
-  brokenRequestResponse,
-  endBrokenConnection,
-} from './broken-request.js';
-import { type ConnectionLimits, MAX_HEADER_BYTES, MAX_HEADER_LINES } from './connection-limits.js';
-import { asCurrentRequest, type FinishedRequest, type RequestRecord, requestIdOf } from './current-request.js';
+import { ArrivedRequest } from './arrived-request.js';
+import { type BrokenRequest, brokenRequestOf, brokenRequestResponse, endBrokenConnection } from './broken-request.js';
+import { type ConnectionLimits, MAX_HEADER_LINES, serverOptions } from './connection-limits.js';
+import { asCurrentRequest, requestIdOf } from './current-request.js';
 import { closeLingering } from './lingering-close.js';
+import type { ListenerHooks } from './listener-hooks.js';
 import { OpenConnections } from './open-connections.js';
 import { PipelinedRequests } from './pipelined-requests.js';
 import { headViolation } from './request-head.js';
@@ -35,19 +24,6 @@ declare module 'node:http' {
     /** What `X-Request-Id`, the log and an error's `request_id` call this request. */
     id: string;
   }
-}
-
-/** Is called when a request begins and when it has ended; for bytes that are no request, only with the latter. */
-export interface RequestObserver {
-  begun(record: RequestRecord, request: IncomingMessage): void;
-  finished(request: FinishedRequest): void;
-}
-
-/** What the application adds: responses before it serves, the body of an error response, and the observer. */
-export interface ListenerHooks {
-  starting: RequestListener;
-  brokenRequest: BrokenRequestBody;
-  observer: RequestObserver;
 }
 
 /** One of the two ports of the service. Until the application serves, it responds with `starting`. */
@@ -159,37 +135,5 @@ export class Listener {
     closeLingering(socket, this.limits.lingerMs, text);
     const about = { surface: this.surface, method: 'none', address: '', route: 'none', milliseconds: 0 };
     this.hooks.observer.finished({ ...about, id, status, error: 'invalid_request', reason });
-  }
-}
-
-function serverOptions(limits: ConnectionLimits): ServerOptions {
-  return {
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: limits.headersTimeoutMs,
-    requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
-    connectionsCheckingInterval: limits.checkIntervalMs,
-    highWaterMark: 16 * 1024, // of what no handler has read yet; the default of node 20
-    requireHostHeader: false, // node's own error response has no body; request-head.ts has the rule
-  };
-}
-
-/** A class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request. */
-class ArrivedRequest implements RequestRecord {
-  readonly id: string;
-  readonly method: string;
-  databaseSince: number | undefined = undefined;
-
-  constructor(
-    readonly surface: Surface,
-    private readonly request: IncomingMessage,
-  ) {
-    this.id = request.id;
-    this.method = request.method ?? '';
-  }
-
-  /** A getter, because few requests need the value and computing it costs time. */
-  get address(): string {
-    return (this.request as Request).ip ?? '';
   }
 }
