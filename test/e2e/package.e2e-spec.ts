@@ -47,6 +47,7 @@ describe.skipIf(onMariadb)(
           'docs/observability.md',
           'docs/operations.md',
           'docs/public-surface.md',
+          'docs/upgrading.md',
           'package.json',
         ].sort(),
       );

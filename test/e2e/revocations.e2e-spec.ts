@@ -62,6 +62,22 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     await after.stop();
   });
 
+  it('leave a descendant revoked that lives longer than its revoked ancestor', async () => {
+    const before = await startTestService({ database });
+    before.clock.move(-20_000);
+    const ancestor = await newCustomer(before);
+    before.clock.reset();
+    const descendant = (await redeem(before, await transferToken(before, ancestor.access_token))).body;
+    await before.stop();
+
+    const after = await startTestService({ database, environment: LOWERED });
+    expect((await after.send('DELETE', TOKEN, bearer(ancestor.access_token))).status).toBe(200);
+    after.clock.move(20_000); // the ancestor has expired, the descendant has not
+    await after.application.get(Purge).run();
+    expect(await infoStatus(after, descendant.access_token)).toBe(401);
+    await after.stop();
+  });
+
   it('are recorded as the longest that were ever configured, whichever process starts last', async () => {
     const long = await startTestService({ database, environment: { CUSTOMER_TOKEN_TTL: '86400' } });
     const short = await startTestService({ database, environment: LOWERED });

@@ -4,12 +4,13 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 
 const PROJECT = join(import.meta.dirname, '../..');
-const page = readFileSync(join(PROJECT, 'docs/security.md'), 'utf8');
-const rows = page.split('\n').filter((line) => line.startsWith('| '));
+const PAGES = ['docs/security.md', 'docs/security-compliance.md'];
+const pages = PAGES.map((path) => readFileSync(join(PROJECT, path), 'utf8')).join('\n');
+const rows = pages.split('\n').filter((line) => line.startsWith('| '));
 
-/** `e2e/races › title` on the page: a title in test/e2e/races.e2e-spec.ts. */
+/** `e2e/races › title` on a page: a title in test/e2e/races.e2e-spec.ts. */
 const REFERENCE = /`(e2e|unit|browser)\/([\w-]+) › ([^`]+)`/g;
-const references = Array.from(page.matchAll(REFERENCE), ([, kind, name, title]) => ({
+const references = Array.from(pages.matchAll(REFERENCE), ([, kind, name, title]) => ({
   file: `test/${kind}/${name}.${kind === 'e2e' ? 'e2e-spec' : 'spec'}.ts`,
   title: title as string,
 }));
@@ -29,21 +30,21 @@ function titlesOf(file: string): Set<string> {
   return titles;
 }
 
-describe('docs/security.md', () => {
+describe('docs/security.md and docs/security-compliance.md', () => {
   const files = [...new Set(references.map(({ file }) => file))].sort();
 
-  it.each(files)('names tests of %s that there are', (file) => {
+  it.each(files)('name only tests that exist in %s', (file) => {
     expect(existsSync(join(PROJECT, file))).toBe(true);
     const titles = titlesOf(file);
     const named = references.filter((reference) => reference.file === file).map(({ title }) => title);
     expect(named.filter((title) => !titles.has(title))).toEqual([]);
   });
 
-  it('has no reference that is written in another way', () => {
-    expect(page.split('›').length - 1).toBe(references.length);
+  it('name tests only in the form that this test reads', () => {
+    expect(pages.split('›').length - 1).toBe(references.length);
   });
 
-  it('names a test wherever it says that something is met', () => {
+  it('name a test in each row that says met', () => {
     const met = rows.filter((row) => row.split(' | ').includes('met'));
     expect(met.length).toBeGreaterThan(50);
     expect(met.filter((row) => !row.includes(' › '))).toEqual([]);
