@@ -277,7 +277,7 @@ describe('the answer to a web application', () => {
   });
 
   it('gives the state back character for character', async () => {
-    for (const state of ['a?b=c&d#e', '%2F%', '"<>\'`', '+', 'https://evil.example/?x=y'])
+    for (const state of ['a?b=c&d#e', '%2F%', '"<>\'`', '+', ' a  b ', 'https://evil.example/?x=y'])
       expect(redirected(await signedIn.open({ ...FOR_TOKEN, state })).parameters.state).toBe(state);
   });
 

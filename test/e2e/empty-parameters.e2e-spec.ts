@@ -32,7 +32,7 @@ import { type Answer, startTestService, type TestService } from '../support/serv
 import { agentTokenPair } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'admin-token-of-these-tests';
-const SERVER_SECRET = 'a secret of a resource server';
+const SERVER_SECRET = 'a secret of a resource server with enough characters';
 const OPERATOR = bearer(ADMIN_TOKEN);
 const CHAT_API = basic('customer-chat-api', SERVER_SECRET);
 const BACKEND = basic(ACME_BACKEND, BACKEND_SECRET);
