@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import { BoundedQueue } from '../platform/bounded-queue.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
 import { sha256 } from '../platform/secret.js';
@@ -9,8 +10,11 @@ const argon2 = () => loadWhenUsed<typeof import('@node-rs/argon2')>('@node-rs/ar
 /** The minimum of OWASP for argon2id: 19 MiB, 2 passes. One hash takes about 20 ms of one core. */
 export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
-/** The threads of libuv's pool, which compute the hashes. More hashes at a time would only hold up other work of the pool. */
-export const MAX_PARALLEL_HASHES = 4;
+/** The threads of libuv's pool, which compute the hashes. */
+const POOL_THREADS = 4;
+
+/** One processor fewer than there are, so that hashes never take the processor from the thread that serves requests. */
+export const MAX_PARALLEL_HASHES = Math.min(POOL_THREADS, Math.max(1, availableParallelism() - 1));
 
 /**
  * The queue of the operator: registry files and the admin API. It admits any number, so that sign-ins of strangers can never

@@ -143,6 +143,8 @@ describe('an OAuth client library that knows nothing but our metadata', () => {
     const first = await exchange(backend, byBasic, BACKEND_CALLBACK, authorized);
     const refusal = expect.objectContaining({ error: 'invalid_grant', status: 400 });
     await expect(exchange(backend, byBasic, BACKEND_CALLBACK, authorized)).rejects.toEqual(refusal);
+    const next = await refresh(backend, byBasic, first.refresh_token as string);
+    await refresh(backend, byBasic, next.refresh_token as string);
     await expect(refresh(backend, byBasic, first.refresh_token)).rejects.toEqual(refusal);
   });
 

@@ -105,7 +105,7 @@ describe('the consent of an agent to a public application', () => {
   async function changeAgent(values: Record<string, unknown>): Promise<void> {
     Object.assign(acmeAgent, values);
     const path = writeRegistry(join(service.database.folder, 'changed-agent.yaml'), registry);
-    await service.application.get(RegistryFile).apply(path);
+    await service.application.get(RegistryFile).apply(path, { force: true });
     service.clock.move(2);
   }
   const isAsked = async (browser: AgentBrowser) => isQuestion(await browser.open(FOR_PUBLIC));

@@ -65,6 +65,7 @@ describe('GET /.well-known/jwks.json', () => {
       aud: 'customer-api',
       client_id: ACME_SITE,
       organization_id: ACME,
+      gen: 0,
       iat: expect.any(Number),
       exp: claims.iat + body.expires_in,
       jti: expect.stringMatching(/.{16}/),

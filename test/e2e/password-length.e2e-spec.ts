@@ -38,7 +38,7 @@ async function apply(...agents: object[]): Promise<string[]> {
     agents: [...others, ...agents],
   });
   try {
-    await service.application.get(RegistryFile).apply(path);
+    await service.application.get(RegistryFile).apply(path, { force: true });
     return [];
   } catch (error) {
     if (error instanceof RegistryFileError) return error.faults;

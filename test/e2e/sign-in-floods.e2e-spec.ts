@@ -1,7 +1,7 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { PasswordChecks } from '../../src/agent-auth/session/password-checks.js';
-import { hashPassword } from '../../src/registry/agent-password.js';
+import { hashPassword, MAX_PARALLEL_HASHES } from '../../src/registry/agent-password.js';
 import { Agents } from '../../src/registry/agents.js';
 import { AgentBrowser, AUTH_ORIGIN, FOR_TOKEN, FORM, formOf } from '../support/agents.js';
 import { expectError } from '../support/expect-error.js';
@@ -11,7 +11,6 @@ import { startTestService, type TestService } from '../support/service.js';
 
 const WRONG = { ...ACME_AGENT, password: 'a wrong password' };
 const MAX_WAITING = 80;
-const MAX_RUNNING = 4;
 
 let service: TestService;
 let networks = 0;
@@ -86,7 +85,7 @@ describe('the queue of password checks', () => {
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
-    for (let n = 0; n < MAX_RUNNING; n++)
+    for (let n = 0; n < MAX_PARALLEL_HASHES; n++)
       checks()
         .queue.run(() => released)
         .catch(() => undefined);

@@ -6,7 +6,7 @@ import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES } from '../../registry/agent-password.js';
 
-/** About 1 s of work on two cores, and 2 s on one. */
+/** About 2 s of work for one thread. */
 const MAX_WAITING_CHECKS = 80;
 
 const OUTCOMES = ['checked', 'refused', 'abandoned'] as const;
