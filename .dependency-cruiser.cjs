@@ -1,16 +1,14 @@
 /**
- * Imports point down (docs/architecture.md). A folder imports lower levels only; folders of one level do not know each
- * other. The lowest first:
+ * A folder imports folders of lower levels only, and none of its own level (docs/architecture.md). The lowest level is the
+ * first.
  */
 const LEVELS = [
   ['platform', 'migrations'],
-  ['audit'],
-  ['oauth'],
-  ['registry', 'access-token'],
-  ['one-time-code', 'identity'],
+  ['oauth', 'audit'],
+  ['operator', 'registry', 'access-token'],
+  ['bearer', 'identity', 'one-time-code', 'refresh-token'],
   ['agent-auth'],
-  ['transfer', 'token', 'accounts', 'purge', 'admin'],
-  ['public/grant.ts'],
+  ['token', 'transfer', 'introspection', 'well-known', 'purge', 'admin'],
   ['grants', 'openapi'],
   [
     'app.module.ts',
@@ -25,8 +23,11 @@ const LEVELS = [
   ],
   ['testing', 'public/testing.ts'],
 ];
-/** The two levels at the top are one house each: their parts may know each other. */
-const HOUSES = LEVELS.slice(-2);
+/** The files of each of the two levels at the top may import each other. */
+const MIXED_LEVELS = LEVELS.slice(-2);
+/** The names that grants of other packages may import. The file re-exports from levels 0 to 5. */
+const GRANT_API = '^src/public/grant\\.ts$';
+const GRANTS_LEVEL = LEVELS.findIndex((folders) => folders.includes('grants'));
 /** What runs in tests alone, and the development packages that it may want there (optional peers in package.json). */
 const TESTING = path(LEVELS.at(-1));
 const TEST_PACKAGES = '(^|/)node_modules/(vitest|ajv|ajv-formats)/';
@@ -42,7 +43,7 @@ const levelRules = LEVELS.slice(0, -1).flatMap((folders, level) => [
     from: { path: path(folders) },
     to: { path: path(LEVELS.slice(level + 1).flat()) },
   },
-  ...(HOUSES.includes(folders) ? [] : folders).map((folder) => ({
+  ...(MIXED_LEVELS.includes(folders) ? [] : folders).map((folder) => ({
     name: `${folder}-does-not-know-its-neighbours`,
     severity: 'error',
     from: { path: path([folder]) },
@@ -59,10 +60,22 @@ module.exports = {
   forbidden: [
     ...levelRules,
     {
+      name: 'the-grant-api-points-down',
+      severity: 'error',
+      from: { path: GRANT_API },
+      to: { path: path(LEVELS.slice(GRANTS_LEVEL).flat()) },
+    },
+    {
+      name: 'the-grant-api-is-for-grants',
+      severity: 'error',
+      from: { path: '^src/', pathNot: path(LEVELS.slice(GRANTS_LEVEL).flat()) },
+      to: { path: GRANT_API },
+    },
+    {
       name: 'every-folder-has-a-level',
       severity: 'error',
       from: {},
-      to: { path: '^src/', pathNot: path(LEVELS.flat()) },
+      to: { path: '^src/', pathNot: [path(LEVELS.flat()), GRANT_API] },
     },
     { name: 'a-grant-is-a-folder', severity: 'error', from: {}, to: { path: '^src/grants/[^/]+\\.ts$' } },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },

@@ -1,19 +1,23 @@
 import { Module } from '@nestjs/common';
-import { AccountsModule } from './accounts/accounts.module.js';
 import { AdminModule } from './admin/admin.module.js';
+import { AgentAuthModule } from './agent-auth/agent-auth.module.js';
 import { AgentTokenGrantModule } from './grants/agent-token/agent-token-grant.module.js';
 import { CookieGrantModule } from './grants/cookie/cookie-grant.module.js';
 import { IdentityTokenGrantModule } from './grants/identity-token/identity-token-grant.module.js';
 import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer-grant.module.js';
+import { IntrospectionModule } from './introspection/introspection.module.js';
 import { OpenApiModule } from './openapi/openapi.module.js';
 import { PurgeModule } from './purge/purge.module.js';
 import { TokenModule } from './token/token.module.js';
+import { WellKnownModule } from './well-known/well-known.module.js';
 
 /** The service: its endpoints, and one line for each grant. */
 @Module({
   imports: [
+    AgentAuthModule,
     TokenModule,
-    AccountsModule,
+    IntrospectionModule,
+    WellKnownModule,
     PurgeModule,
     AdminModule,
     OpenApiModule,

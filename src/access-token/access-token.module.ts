@@ -2,7 +2,6 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokens } from './access-tokens.js';
 import { Denylist } from './denylist.js';
-import { JwksController } from './jwks.controller.js';
 import { RecordedValue } from './recorded-value.entity.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation } from './revocation.entity.js';
@@ -11,7 +10,6 @@ import { SigningKeys } from './signing-keys.js';
 /** The access token: its format, its keys, its end. */
 @Module({
   imports: [TypeOrmModule.forFeature([Revocation, RecordedValue])],
-  controllers: [JwksController],
   providers: [AccessTokens, Denylist, RecordedValues, SigningKeys],
   exports: [AccessTokens, Denylist, SigningKeys],
 })

@@ -73,6 +73,16 @@ export class AccessTokens {
     return this.valid(JSON.parse(Buffer.from(payload, 'base64url').toString()));
   }
 
+  /** The claims of a token as `verify` returns them; `undefined` if it is not valid. */
+  claimsIfValid(token: string): AccessTokenClaims | undefined {
+    try {
+      return this.verify(token);
+    } catch (error) {
+      if (error instanceof OAuthError) return undefined;
+      throw error;
+    }
+  }
+
   private valid(claims: AccessTokenClaims): AccessTokenClaims {
     const now = this.clock.seconds();
     if (claims.iss !== this.issuer) throw OAuthError.invalidToken('another issuer');

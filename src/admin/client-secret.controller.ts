@@ -2,10 +2,10 @@ import { HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common';
 import { IsInt, IsString, Max, Min } from 'class-validator';
 import type { Request } from 'express';
 import { Audit } from '../audit/audit.js';
-import { AdminGuard } from '../oauth/admin.guard.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
+import { OperatorGuard } from '../operator/operator.guard.js';
 import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { RegistryEditor } from '../registry/registry-editor.js';
@@ -36,7 +36,7 @@ class NewSecret {
 
 /** New secrets for clients, without a moment in which neither the old nor the new one is good (contract, section 9). */
 @ManagementController('admin/clients/:client_id/secret')
-@UseGuards(AdminGuard)
+@UseGuards(OperatorGuard)
 export class ClientSecretController {
   constructor(
     private readonly editor: RegistryEditor,

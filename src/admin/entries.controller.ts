@@ -3,11 +3,11 @@ import { IsString, Matches } from 'class-validator';
 import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
-import { AdminGuard } from '../oauth/admin.guard.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseQuery } from '../oauth/form.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
+import { OperatorGuard } from '../operator/operator.guard.js';
 import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { Entry, EntryList } from '../registry/entry-kinds.js';
@@ -68,7 +68,7 @@ class PageQuery {
 
 /** Organizations, clients, agents and resource servers, as the registry file writes them (contract, sections 2 and 9). */
 @ManagementController(Object.keys(LISTS).map((name) => `admin/${name}`))
-@UseGuards(AdminGuard)
+@UseGuards(OperatorGuard)
 export class EntriesController {
   constructor(
     private readonly editor: RegistryEditor,

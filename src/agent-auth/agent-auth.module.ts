@@ -1,13 +1,11 @@
 import { Module } from '@nestjs/common';
-import { PassportModule } from '@nestjs/passport';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { BearerModule } from '../bearer/bearer.module.js';
 import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
+import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { AgentTokens } from './agent-tokens.js';
-import { BearerGuard } from './bearer/bearer.guard.js';
-import { BearerStrategy } from './bearer/bearer.strategy.js';
-import { TrustedIssuerTokens } from './bearer/trusted-issuer-tokens.js';
 import { AuthorizeController } from './page/authorize.controller.js';
 import { Authorizer } from './page/authorizer.js';
 import { Consent } from './page/consent.entity.js';
@@ -24,15 +22,21 @@ import { SignedCookies } from './session/signed-cookies.js';
 import { AgentTokenController } from './token/agent-token.controller.js';
 import { AgentTokenEndpoint } from './token/agent-token.endpoint.js';
 
-const BEARER = [BearerStrategy, BearerGuard, TrustedIssuerTokens];
 const SESSION = [SessionSecrets, SignedCookies, AgentSessions, CsrfTokens, SignInAttempts, PasswordChecks, SignIn];
 const PAGE = [Authorizer, Consents, PageResponses];
 
-/** Agents: who calls with a bearer, the authorization page where agents grant access, and their tokens. */
+/** Agents: the authorization page where they grant access, and their tokens. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Consent]), PassportModule, RegistryModule, AccessTokenModule, OneTimeCodeModule],
+  imports: [
+    TypeOrmModule.forFeature([Consent]),
+    BearerModule,
+    RegistryModule,
+    AccessTokenModule,
+    OneTimeCodeModule,
+    RefreshTokenModule,
+  ],
   controllers: [AuthorizeController, SessionController, AgentTokenController],
-  providers: [AgentTokens, AgentTokenEndpoint, ...BEARER, ...SESSION, ...PAGE],
-  exports: [AgentTokens, BearerGuard, BearerStrategy],
+  providers: [AgentTokens, AgentTokenEndpoint, ...SESSION, ...PAGE],
+  exports: [AgentTokens],
 })
 export class AgentAuthModule {}

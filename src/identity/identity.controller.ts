@@ -1,6 +1,6 @@
 import { Delete, Get, Param, UseGuards } from '@nestjs/common';
-import { AdminGuard } from '../oauth/admin.guard.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { OperatorGuard } from '../operator/operator.guard.js';
 import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
@@ -8,7 +8,7 @@ import { CustomerRecord, CustomerRecords } from './customer-records.js';
 
 /** What an operator may do with a customer: look it up, erase it (contract, section 9). */
 @ManagementController('admin/identities')
-@UseGuards(AdminGuard)
+@UseGuards(OperatorGuard)
 export class IdentityController {
   constructor(private readonly records: CustomerRecords) {}
 

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { AdminGuard } from '../oauth/admin.guard.js';
+import { OperatorModule } from '../operator/operator.module.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
 import { CustomerKeepers } from './customer-keepers.js';
 import { CustomerRecords } from './customer-records.js';
@@ -13,9 +13,9 @@ import { KnownBrowsers } from './known-browsers.js';
 
 /** Who a customer is, and the cookies by which a browser shows it. */
 @Module({
-  imports: [TypeOrmModule.forFeature([CustomerIdentity]), AccessTokenModule],
+  imports: [TypeOrmModule.forFeature([CustomerIdentity]), AccessTokenModule, OperatorModule],
   controllers: [IdentityController],
-  providers: [Identities, KnownBrowsers, IdentityCookies, IdleBrowsers, CustomerRecords, CustomerKeepers, AdminGuard],
+  providers: [Identities, KnownBrowsers, IdentityCookies, IdleBrowsers, CustomerRecords, CustomerKeepers],
   exports: [Identities, IdentityCookies, IdleBrowsers, CustomerKeepers],
 })
 export class IdentityModule {}

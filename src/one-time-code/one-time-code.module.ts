@@ -4,14 +4,11 @@ import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { CodeAudit } from './code-audit.js';
 import { OneTimeCode } from './one-time-code.entity.js';
 import { OneTimeCodes } from './one-time-codes.js';
-import { RefreshFamily } from './refresh-family.entity.js';
-import { RefreshToken } from './refresh-token.entity.js';
-import { RefreshTokens } from './refresh-tokens.js';
 
-/** What can be redeemed once: authorization codes, transfer tokens, refresh tokens. */
+/** Codes that can be redeemed once: authorization codes and transfer tokens. */
 @Module({
-  imports: [TypeOrmModule.forFeature([OneTimeCode, RefreshFamily, RefreshToken]), AccessTokenModule],
-  providers: [OneTimeCodes, CodeAudit, RefreshTokens],
-  exports: [OneTimeCodes, RefreshTokens],
+  imports: [TypeOrmModule.forFeature([OneTimeCode]), AccessTokenModule],
+  providers: [OneTimeCodes, CodeAudit],
+  exports: [OneTimeCodes],
 })
 export class OneTimeCodeModule {}

@@ -1,6 +1,6 @@
 import { Reflector } from '@nestjs/core';
-import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
-import { AdminGuard } from '../oauth/admin.guard.js';
+import { BearerGuard } from '../bearer/bearer.guard.js';
+import { OperatorGuard } from '../operator/operator.guard.js';
 import { AsksFor, GrantGuard } from '../token/grant.guard.js';
 import type { IndexedGrant } from '../token/grant-index.js';
 import { type GrantAddress, grantAnswer, grantBodies } from './grant-schemas.js';
@@ -95,7 +95,7 @@ function refusalsOf({ guards, description, address }: Route, asked?: IndexedGran
     ...(asked ? [429] : []),
     ...(asked?.some(({ agentScope }) => agentScope) ? [401, 403] : []),
     ...(guards.includes(BearerGuard) || security.length > 0 ? [401] : []),
-    ...(guards.includes(AdminGuard) ? [401, 404] : []),
+    ...(guards.includes(OperatorGuard) ? [401, 404] : []),
     ...(address.includes('{') ? [400] : []), // a path whose percent-encoding is broken
   ];
 }
@@ -105,7 +105,7 @@ function securityOf({ guards, description }: Route, asked?: IndexedGrant[]): Sch
   const ofGrants = asked?.map(({ agentScope }) => (agentScope === undefined ? {} : { bearer: [] })) ?? [];
   const ofGuards = [
     ...(guards.includes(BearerGuard) ? [{ bearer: [] }] : []),
-    ...(guards.includes(AdminGuard) ? [{ operator: [] }] : []),
+    ...(guards.includes(OperatorGuard) ? [{ operator: [] }] : []),
   ];
   const all = [...named, ...ofGrants, ...ofGuards].map((each) => JSON.stringify(each));
   return [...new Set(all)].map((each) => JSON.parse(each));

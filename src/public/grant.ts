@@ -2,9 +2,10 @@
  * What a grant is made of: `customer-authorization-service/grant`. Everything another team's grant may use is named here,
  * and our own grants from outside the specification use nothing else.
  */
-export type { AgentPrincipal } from '../agent-auth/principal.js';
+
 export { Audit } from '../audit/audit.js';
 export type { AuditEvent } from '../audit/audit-event.js';
+export type { AgentPrincipal } from '../bearer/principal.js';
 export { type CustomerKeeper, CustomerKeepers } from '../identity/customer-keepers.js';
 export { type Customer, Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';

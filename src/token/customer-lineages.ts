@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { lineageByAgent, type TokenLineage } from '../access-token/token-lineage.js';
-import type { AgentPrincipal } from '../agent-auth/principal.js';
+import type { AgentPrincipal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { Granted } from './grant.js';

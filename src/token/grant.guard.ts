@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
-import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
+import { BearerGuard } from '../bearer/bearer.guard.js';
 import { readBody } from '../oauth/body-reader.js';
 import { isForm, parseForm } from '../oauth/form.js';
 import { parseJsonObject } from '../oauth/json-object.js';

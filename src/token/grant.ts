@@ -2,7 +2,7 @@ import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { IsString } from 'class-validator';
 import type { TokenLineage } from '../access-token/token-lineage.js';
-import type { AgentPrincipal } from '../agent-auth/principal.js';
+import type { AgentPrincipal } from '../bearer/principal.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 

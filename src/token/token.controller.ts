@@ -1,6 +1,6 @@
 import { HttpCode, Param, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import type { AgentPrincipal } from '../agent-auth/principal.js';
+import type { AgentPrincipal } from '../bearer/principal.js';
 import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { GrantGuard } from './grant.guard.js';

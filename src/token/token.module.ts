@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
-import { AgentAuthModule } from '../agent-auth/agent-auth.module.js';
+import { BearerModule } from '../bearer/bearer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { CustomerLineages } from './customer-lineages.js';
@@ -11,9 +11,9 @@ import { TokenEndpoint } from './token.endpoint.js';
 
 /** The token endpoint, blind to which grants exist. */
 @Module({
-  imports: [DiscoveryModule, RegistryModule, AccessTokenModule, AgentAuthModule, IdentityModule],
+  imports: [DiscoveryModule, RegistryModule, AccessTokenModule, BearerModule, IdentityModule],
   controllers: [TokenController],
   providers: [TokenEndpoint, GrantIndex, CustomerLineages],
-  exports: [TokenEndpoint, GrantIndex, AgentAuthModule],
+  exports: [TokenEndpoint, GrantIndex, BearerModule],
 })
 export class TokenModule {}

@@ -1,7 +1,7 @@
 import { HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
-import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
-import type { Principal } from '../agent-auth/principal.js';
+import { BearerGuard } from '../bearer/bearer.guard.js';
+import type { Principal } from '../bearer/principal.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { readParameters } from '../oauth/parameters.js';

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { AgentAuthModule } from '../agent-auth/agent-auth.module.js';
+import { BearerModule } from '../bearer/bearer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
@@ -8,7 +8,7 @@ import { Transfers } from './transfers.js';
 
 /** Moves a customer to another device. */
 @Module({
-  imports: [RegistryModule, IdentityModule, OneTimeCodeModule, AgentAuthModule],
+  imports: [RegistryModule, IdentityModule, OneTimeCodeModule, BearerModule],
   controllers: [TransferController],
   providers: [Transfers],
   exports: [Transfers],

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsInt, IsString } from 'class-validator';
 import { lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
-import type { Principal } from '../agent-auth/principal.js';
+import type { Principal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
-import { RefreshToken } from '../../src/one-time-code/refresh-token.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
+import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
+import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import {

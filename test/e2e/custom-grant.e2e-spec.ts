@@ -6,7 +6,7 @@ import { LottoBody } from '../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrant } from '../../examples/lotto-grant/src/lotto.grant.js';
 import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
 import { AccessTokens } from '../../src/access-token/access-tokens.js';
-import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import { migrationName, migrations } from '../../src/migrations/migrations.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { Agents } from '../../src/registry/agents.js';

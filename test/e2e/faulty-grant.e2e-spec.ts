@@ -4,7 +4,7 @@ import { Entity, type MigrationInterface, PrimaryColumn } from 'typeorm';
 import { describe, expect, it } from 'vitest';
 import { LottoBody } from '../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
-import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import type { Extension } from '../../src/extension.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';

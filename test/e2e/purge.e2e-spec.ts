@@ -7,12 +7,12 @@ import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js
 import { CustomerKeepers } from '../../src/identity/customer-keepers.js';
 import { IdleBrowsers } from '../../src/identity/idle-browsers.js';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
-import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
-import { RefreshToken } from '../../src/one-time-code/refresh-token.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { giveUpLease, type Lease, takeLease } from '../../src/platform/database/lease.js';
 import { uuidv7 } from '../../src/platform/uuid.js';
 import { Purge, type Purged } from '../../src/purge/purge.js';
+import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
+import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
 import { agentTokenBody, bearer, claimsOf, mintAgentToken, refresh } from '../support/agents.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';

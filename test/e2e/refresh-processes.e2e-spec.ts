@@ -1,7 +1,7 @@
 import { DataSource, IsNull } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RefreshFamily } from '../../src/one-time-code/refresh-family.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
+import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { onMariadb } from '../../src/testing/test-database.js';
 import { AS_BACKEND } from '../support/agents.js';
 import { startPod } from '../support/pods.js';

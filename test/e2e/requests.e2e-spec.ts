@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AgentPrincipal } from '../../src/agent-auth/principal.js';
+import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
 import { mintAgentToken } from '../support/agents.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';

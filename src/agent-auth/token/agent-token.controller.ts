@@ -1,6 +1,7 @@
 import { Delete, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
+import { BearerGuard } from '../../bearer/bearer.guard.js';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -10,7 +11,6 @@ import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
-import { BearerGuard } from '../bearer/bearer.guard.js';
 import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
 import { AgentTokenEndpoint, refuseClientOfTokens, TokenPairResponse } from './agent-token.endpoint.js';
 

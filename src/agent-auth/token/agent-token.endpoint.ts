@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { Denylist } from '../../access-token/denylist.js';
+import type { AgentPrincipal } from '../../bearer/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
-import { RefreshTokens } from '../../one-time-code/refresh-tokens.js';
+import { RefreshTokens } from '../../refresh-token/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { type AgentGrant, AgentTokenResponse, AgentTokens } from '../agent-tokens.js';
 import { grantedScope } from '../granted-scope.js';
-import type { AgentPrincipal } from '../principal.js';
 import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
 
 /** The answer of `POST /v2/token` (contract, section 8). */

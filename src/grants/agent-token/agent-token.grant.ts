@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { AgentPrincipal } from '../../agent-auth/principal.js';
+import type { AgentPrincipal } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';

@@ -1,6 +1,6 @@
 import { IsString } from 'class-validator';
-import { BearerGuard } from '../../../src/agent-auth/bearer/bearer.guard.js';
 import { Audit } from '../../../src/audit/audit.js';
+import { BearerGuard } from '../../../src/bearer/bearer.guard.js';
 import { GrantCatalogue } from '../../../src/registry/grant-catalogue.js';
 import { Registry } from '../../../src/registry/registry.js';
 import { FOREIGN, HOME, ORIGIN, SITE } from '../../../src/testing/kit-registry.js';

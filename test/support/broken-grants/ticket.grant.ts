@@ -1,6 +1,6 @@
 import { Injectable, Module, type Type } from '@nestjs/common';
 import { Matches } from 'class-validator';
-import type { AgentPrincipal } from '../../../src/agent-auth/principal.js';
+import type { AgentPrincipal } from '../../../src/bearer/principal.js';
 import { Identities } from '../../../src/identity/identities.js';
 import { IdentityModule } from '../../../src/identity/identity.module.js';
 import { OAuthError } from '../../../src/oauth/oauth-error.js';

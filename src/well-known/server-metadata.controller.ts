@@ -38,7 +38,7 @@ class ServerMetadata {
 
 /** What this authorization server can do, for client libraries (RFC 8414). */
 @PublicController('.well-known/oauth-authorization-server')
-export class MetadataController {
+export class ServerMetadataController {
   constructor(private readonly configuration: Configuration) {}
 
   @Get()

@@ -1,10 +1,10 @@
 import { Get, Header } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, ValidateNested } from 'class-validator';
+import { PublicJwk } from '../access-token/key-set.js';
+import { SigningKeys } from '../access-token/signing-keys.js';
 import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { PublicJwk } from './key-set.js';
-import { SigningKeys } from './signing-keys.js';
 
 class PublicKeySet {
   @IsArray()

@@ -1,16 +1,17 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import { IsString, MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { AdminGuard } from '../oauth/admin.guard.js';
 import { readBasicCredentials } from '../oauth/basic-credentials.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseFormOrJson } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
+import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { ClientAuthentication } from '../registry/client-authentication.js';
-import { Introspection, TokenInquiry } from './token-inquiry.js';
+import { IntrospectionResponse, TokenIntrospection } from './token-introspection.js';
+import { TokenRevocation } from './token-revocation.js';
 
 class TokenBody {
   @IsString()
@@ -20,11 +21,12 @@ class TokenBody {
 
 /** Introspection and revocation for services inside the cluster (contract, section 9). */
 @ManagementController('oauth2')
-export class TokenInquiryController {
+export class IntrospectionController {
   constructor(
-    private readonly inquiry: TokenInquiry,
+    private readonly introspection: TokenIntrospection,
+    private readonly revocation: TokenRevocation,
     private readonly clients: ClientAuthentication,
-    private readonly operator: AdminGuard,
+    private readonly operator: OperatorCredentials,
   ) {}
 
   /** RFC 7662, for a registered resource server: its audiences' tokens. */
@@ -33,16 +35,16 @@ export class TokenInquiryController {
     summary: 'Whether a token is good (RFC 7662)',
     body: TokenBody,
     written: ['form', 'json'],
-    answer: Introspection,
+    answer: IntrospectionResponse,
     security: ['resource_server', 'operator'],
   })
   @HttpCode(200)
-  async introspect(@Req() request: Request): Promise<Introspection> {
+  async introspect(@Req() request: Request): Promise<IntrospectionResponse> {
     const { authorization } = request.headers;
-    const audiences = this.operator.isOperator(authorization)
+    const audiences = this.operator.match(authorization)
       ? undefined
       : this.clients.resourceServer(authorization).audiences;
-    return this.inquiry.introspect(await tokenOf(request), audiences);
+    return this.introspection.introspect(await tokenOf(request), audiences);
   }
 
   /** RFC 7009, for a client with a secret: its own tokens. */
@@ -56,8 +58,8 @@ export class TokenInquiryController {
   @HttpCode(200)
   async revoke(@Req() request: Request): Promise<object> {
     const { authorization } = request.headers;
-    const clientId = this.operator.isOperator(authorization) ? undefined : this.clientWithSecret(authorization);
-    await this.inquiry.revoke(await tokenOf(request), clientId);
+    const clientId = this.operator.match(authorization) ? undefined : this.clientWithSecret(authorization);
+    await this.revocation.revoke(await tokenOf(request), clientId);
     return {};
   }
 

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import type { JWTPayload } from 'jose';
-import { Denylist } from '../../access-token/denylist.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { RemoteKeySet } from '../../oauth/remote-key-set.js';
-import { Clock } from '../../platform/clock.js';
-import { Configuration } from '../../platform/configuration/configuration.js';
-import type { TrustedIssuer } from '../../platform/configuration/trusted-issuer.js';
-import { loadWhenUsed } from '../../platform/load-when-used.js';
-import { sha256 } from '../../platform/secret.js';
-import type { AgentPrincipal } from '../principal.js';
+import { Denylist } from '../access-token/denylist.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { RemoteKeySet } from '../oauth/remote-key-set.js';
+import { Clock } from '../platform/clock.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import type { TrustedIssuer } from '../platform/configuration/trusted-issuer.js';
+import { loadWhenUsed } from '../platform/load-when-used.js';
+import { sha256 } from '../platform/secret.js';
+import type { AgentPrincipal } from './principal.js';
 
 const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 

@@ -2,9 +2,9 @@ import { Delete, Get, Req, UseGuards } from '@nestjs/common';
 import { IsIn, IsInt, IsString } from 'class-validator';
 import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
-import { BearerGuard } from '../agent-auth/bearer/bearer.guard.js';
-import type { CustomerPrincipal } from '../agent-auth/principal.js';
 import { Audit } from '../audit/audit.js';
+import { BearerGuard } from '../bearer/bearer.guard.js';
+import type { CustomerPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Describes } from '../platform/http/describes.js';
@@ -33,10 +33,10 @@ class TokenInfo {
   token_type: 'Bearer';
 }
 
-/** What a customer's own token is good for here: to ask about itself, and to end itself (contract, section 9). */
+/** What a customer may do with its own access token: read it and end it (contract, section 9). */
 @PublicController('v2/customer')
 @UseGuards(BearerGuard)
-export class CustomerAccountController {
+export class CustomerTokenController {
   constructor(
     private readonly registry: Registry,
     private readonly denylist: Denylist,

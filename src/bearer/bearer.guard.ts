@@ -1,9 +1,9 @@
 import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { AuthGuard } from '@nestjs/passport';
 import type { Request } from 'express';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import type { Principal } from '../principal.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { BearerStrategy } from './bearer.strategy.js';
+import type { Principal } from './principal.js';
 
 /** What the strategy sees of a request: passport-http-bearer would take a token from the body or the query as well. */
 class BearerHeader {

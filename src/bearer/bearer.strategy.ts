@@ -3,11 +3,11 @@ import { Injectable } from '@nestjs/common';
 import { PassportStrategy } from '@nestjs/passport';
 import passport from 'passport';
 import { Strategy } from 'passport-http-bearer';
-import { AccessTokens } from '../../access-token/access-tokens.js';
-import { Denylist } from '../../access-token/denylist.js';
-import { OAuthError } from '../../oauth/oauth-error.js';
-import { noteRequest } from '../../platform/http/current-request.js';
-import { type Principal, principalOf } from '../principal.js';
+import { AccessTokens } from '../access-token/access-tokens.js';
+import { Denylist } from '../access-token/denylist.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { noteRequest } from '../platform/http/current-request.js';
+import { type Principal, principalOf } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** The one way in for a bearer, of an agent or a customer (specification, section 5). */

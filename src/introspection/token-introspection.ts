@@ -1,0 +1,96 @@
+import { Injectable } from '@nestjs/common';
+import { Type } from 'class-transformer';
+import { IsBoolean, IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
+import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
+import { Denylist } from '../access-token/denylist.js';
+import { Actor, type Audience } from '../access-token/token-lineage.js';
+import { Optional } from '../oauth/parameters.js';
+
+/** The response about a token (RFC 7662 §2.2). An inactive token has no other field. */
+export class IntrospectionResponse implements Partial<AccessTokenClaims> {
+  @IsBoolean()
+  active: boolean;
+
+  @Optional()
+  @IsIn(['Bearer'])
+  token_type?: 'Bearer';
+
+  @Optional()
+  @IsString()
+  iss?: string;
+
+  @Optional()
+  @IsString()
+  sub?: string;
+
+  @Optional()
+  @IsIn(['customer-api', 'agent-api'])
+  aud?: Audience;
+
+  @Optional()
+  @IsString()
+  client_id?: string;
+
+  @Optional()
+  @IsString()
+  organization_id?: string;
+
+  @Optional()
+  @IsInt()
+  iat?: number;
+
+  @Optional()
+  @IsInt()
+  exp?: number;
+
+  @Optional()
+  @IsString()
+  jti?: string;
+
+  /** Of agents only. */
+  @Optional()
+  @IsString()
+  scope?: string;
+
+  /** The agent that obtained a customer's token (RFC 8693 section 4.1). */
+  @Optional()
+  @ValidateNested()
+  @Type(() => Actor)
+  act?: Actor;
+
+  /** The ids of the tokens that the token descends from: it ends when one of them is revoked. */
+  @Optional()
+  @IsString({ each: true })
+  ancestors?: string[];
+
+  /** The generation of the customer or agent when access was granted. */
+  @Optional()
+  @IsInt()
+  gen?: number;
+
+  /** How many identity transfers led to the token. */
+  @Optional()
+  @IsInt()
+  transfers?: number;
+}
+
+/** Tells a resource server or the operator whether a token is active (RFC 7662). */
+@Injectable()
+export class TokenIntrospection {
+  constructor(
+    private readonly tokens: AccessTokens,
+    private readonly denylist: Denylist,
+  ) {}
+
+  /**
+   * A token that is invalid, has ended or is for another audience is inactive.
+   *
+   * @param audiences the caller may learn about tokens for these audiences; `undefined`: for any
+   */
+  async introspect(token: string, audiences: string[] | undefined): Promise<IntrospectionResponse> {
+    const claims = this.tokens.claimsIfValid(token);
+    if (!claims || audiences?.includes(claims.aud) === false) return { active: false };
+    if (await this.denylist.hasEnded(claims)) return { active: false };
+    return { active: true, token_type: 'Bearer', ...claims };
+  }
+}

@@ -1,0 +1,44 @@
+import { Injectable } from '@nestjs/common';
+import { AccessTokens } from '../access-token/access-tokens.js';
+import { Denylist } from '../access-token/denylist.js';
+import { Audit } from '../audit/audit.js';
+import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
+
+const OPERATOR = { kind: 'operator' } as const;
+
+/** Revokes tokens for a client or the operator (RFC 7009). */
+@Injectable()
+export class TokenRevocation {
+  constructor(
+    private readonly tokens: AccessTokens,
+    private readonly denylist: Denylist,
+    private readonly refreshTokens: RefreshTokens,
+    private readonly audit: Audit,
+  ) {}
+
+  /**
+   * Ends an access token alone, or a refresh token with its whole family. An invalid token is no error (RFC 7009 §2.2). A
+   * token of another client is no error either and stays valid.
+   *
+   * @param clientId the client that calls; `undefined`: the operator, who may end any token
+   */
+  async revoke(token: string, clientId: string | undefined): Promise<void> {
+    const claims = this.tokens.claimsIfValid(token);
+    if (!claims) return this.revokeRefreshToken(token, clientId);
+    if (clientId !== undefined && claims.client_id !== clientId) return;
+    await this.denylist.revokeToken(claims);
+    this.auditRevocation(claims.jti, clientId);
+  }
+
+  private async revokeRefreshToken(token: string, clientId: string | undefined): Promise<void> {
+    const family = await this.refreshTokens.familyOf(token, clientId);
+    if (family === undefined) return;
+    await this.refreshTokens.end(family);
+    this.auditRevocation(family, clientId);
+  }
+
+  private auditRevocation(jti: string, clientId: string | undefined): void {
+    const actor = clientId === undefined ? OPERATOR : ({ kind: 'client', id: clientId } as const);
+    this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: jti } });
+  }
+}

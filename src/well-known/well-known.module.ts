@@ -1,0 +1,11 @@
+import { Module } from '@nestjs/common';
+import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { JwksController } from './jwks.controller.js';
+import { ServerMetadataController } from './server-metadata.controller.js';
+
+/** What client libraries and resource servers discover about this authorization server (RFC 8615). */
+@Module({
+  imports: [AccessTokenModule],
+  controllers: [JwksController, ServerMetadataController],
+})
+export class WellKnownModule {}
