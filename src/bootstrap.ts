@@ -16,8 +16,8 @@ import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
 import { type Log, serviceLog } from './platform/logging/log.js';
 import { ServiceLogger } from './platform/logging/service-logger.js';
 import type { MetricsRegistry } from './platform/metrics/metrics-registry.js';
-import { Observation } from './platform/observation.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
+import { Telemetry } from './platform/telemetry.js';
 import { customerCors } from './registry/customer-cors.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
@@ -53,15 +53,15 @@ export interface Service {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { HOST, PORT, MANAGEMENT_PORT, REGISTRY_FILE } = options.configuration;
   const log = options.log ?? serviceLog(options.configuration);
-  const observation = await Observation.start(options.configuration, log);
-  const hooks = { starting, brokenRequest, observer: observation };
+  const telemetry = await Telemetry.start(options.configuration, log);
+  const hooks = { starting, brokenRequest, observer: telemetry };
   const publicListener = new Listener('public', hooks, { ...PUBLIC_LIMITS, ...options.connections });
   const managementListener = new Listener('management', hooks, { ...MANAGEMENT_LIMITS, ...options.connections });
   // probes are answered from the first moment: a pod that waits for its database lives, and is not ready
   await managementListener.listen(MANAGEMENT_PORT, HOST);
   let running: INestApplication | undefined;
   try {
-    const application = await createApplication({ ...options, log, metrics: observation.metrics });
+    const application = await createApplication({ ...options, log, metrics: telemetry.metrics });
     running = application;
     if (REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(REGISTRY_FILE);
     const handler = application.getHttpAdapter().getInstance() as RequestListener;
@@ -70,7 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await publicListener.listen(PORT, HOST);
     const stop = async (linger = 0) => {
       await stopService(application, publicListener, managementListener, linger);
-      await observation.stop();
+      await telemetry.stop();
     };
     return { application, port: publicListener.port, managementPort: managementListener.port, stop };
   } catch (error) {

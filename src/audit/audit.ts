@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { currentRequest } from '../platform/http/current-request.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import type { AuditEntry, AuditEvent, AuditSink } from './audit-event.js';
 
 /**
@@ -24,7 +24,7 @@ export class Audit {
 }
 
 function withRequest(event: AuditEvent): AuditEntry {
-  const request = currentRequest();
+  const request = requestContext.current();
   if (!request) return event;
   const { id: requestId, grant, clientId, organizationId } = request;
   return { grant, clientId, organizationId, ...event, requestId };

@@ -6,7 +6,7 @@ import { Strategy } from 'passport-http-bearer';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { noteRequest } from '../platform/http/current-request.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { type Principal, principalOf } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
@@ -32,7 +32,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
       : await this.ofOurs(token);
     const { clientId, organizationId } = principal;
     // another issuer's client is nobody's that this service knows
-    noteRequest({ organizationId, ...(!('foreign' in principal && principal.foreign) && { clientId }) });
+    requestContext.set({ organizationId, ...(!('foreign' in principal && principal.foreign) && { clientId }) });
     return principal;
   }
 

@@ -3,8 +3,8 @@ import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { currentRequest } from '../platform/http/current-request.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
@@ -130,8 +130,8 @@ export class Identities {
 
   /** Before each INSERT: so many new customers of one network (contract, section 4). */
   private limit(): void {
-    const request = currentRequest();
-    const wait = request ? this.limits.takeForAddress('identities', request.address) : 0;
+    const request = requestContext.current();
+    const wait = request ? this.limits.takeForAddress('identities', request.ip) : 0;
     if (wait > 0) throw OAuthError.rateLimited(wait, 'identities');
   }
 

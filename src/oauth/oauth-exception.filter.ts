@@ -1,7 +1,7 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { Request, Response } from 'express';
-import { noteRequest } from '../platform/http/current-request.js';
+import type { Response } from 'express';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 
 /** Turns whatever is thrown, on whatever layer, into the one error shape (contract, section 6). */
@@ -10,18 +10,17 @@ export class OAuthExceptionFilter implements ExceptionFilter {
   constructor(protected readonly adapterHost: HttpAdapterHost) {}
 
   catch(exception: unknown, host: ArgumentsHost): void {
-    const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
     const error = asOAuthError(exception);
     note(error);
     if (response.headersSent) return void response.destroy();
     response.removeHeader('Set-Cookie'); // a refusal gives nothing, also where it came late
     for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
-    this.write(error, request, response);
+    this.write(error, response);
   }
 
-  protected write(error: OAuthError, request: Request, response: Response): void {
-    this.adapterHost.httpAdapter.reply(response, error.toBody(request.id), error.status);
+  protected write(error: OAuthError, response: Response): void {
+    this.adapterHost.httpAdapter.reply(response, error.toBody(requestContext.required().id), error.status);
   }
 }
 
@@ -45,5 +44,5 @@ function asOAuthError(exception: unknown): OAuthError {
 /** The private side of an answer, which the log tells under the id that the caller sees too. */
 function note({ status, code, reason, hint, cause }: OAuthError): void {
   const why = reason ?? hint;
-  noteRequest({ error: code, ...(why && { reason: why }), ...(status >= 500 && { fault: cause }) });
+  requestContext.set({ error: code, ...(why && { reason: why }), ...(status >= 500 && { cause }) });
 }

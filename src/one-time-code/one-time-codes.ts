@@ -7,7 +7,7 @@ import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
-import { callerNetwork, isSameNetwork } from '../platform/http/caller-network.js';
+import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { traced } from '../platform/tracing/tracing.js';
 import { CodeAudit } from './code-audit.js';

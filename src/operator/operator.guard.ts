@@ -2,6 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import type { Request } from 'express';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { OperatorCredentials } from './operator-credentials.js';
 
 /** Admits the operator and audits every other caller. */
@@ -15,14 +16,14 @@ export class OperatorGuard implements CanActivate {
   /** @throws OAuthError `not_found` where no operator is configured, else `invalid_token` */
   canActivate(context: ExecutionContext): boolean {
     if (!this.credentials.areConfigured) throw OAuthError.notFound();
-    const { headers, ip = '' } = context.switchToHttp().getRequest<Request>();
+    const { headers } = context.switchToHttp().getRequest<Request>();
     if (this.credentials.match(headers.authorization)) return true;
     this.audit.record({
       event: 'admin.authentication_failed',
       outcome: 'failure',
       actor: { kind: 'operator' },
       reason: headers.authorization === undefined ? 'no Authorization header' : 'not an ADMIN_TOKEN',
-      details: { address: ip },
+      details: { address: requestContext.required().ip },
     });
     throw OAuthError.invalidToken('not the operator');
   }

@@ -1,4 +1,5 @@
 import type { NextFunction, Request, Response } from 'express';
+import { requestContext } from '../platform/request-context/request-context.js';
 import type { Registry } from './registry.js';
 
 /** The customer addresses as the router sees them, and among them those of 4.1 and 4.2, which cookies go to. */
@@ -27,7 +28,7 @@ export function customerCors(registry: Registry) {
     }
     response.setHeader('Cache-Control', 'no-store');
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    response.setHeader('X-Request-Id', request.id);
+    response.setHeader('X-Request-Id', requestContext.required().id);
     response.status(204).end();
   };
 }

@@ -6,7 +6,7 @@ import { readBody } from '../oauth/body-reader.js';
 import { isForm, parseForm } from '../oauth/form.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { noteRequest } from '../platform/http/current-request.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { GrantIndex, type IndexedGrant } from './grant-index.js';
 
 declare module 'express-serve-static-core' {
@@ -34,7 +34,7 @@ export class GrantGuard implements CanActivate {
     const fixed = this.reflector.get(AsksFor, context.getHandler());
     const sent = fixed === undefined ? body : { ...body, grant_type: fixed };
     const grant = this.grants.named(sent.grant_type);
-    noteRequest({ grant: grant.name });
+    requestContext.set({ grant: grant.name });
     if (request.params.group_id !== undefined && !grant.groups)
       throw OAuthError.invalidRequest('grant_type: not at the address of a group');
     request.asked = { grant, sent };

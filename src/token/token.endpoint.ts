@@ -8,8 +8,8 @@ import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { noteRequest } from '../platform/http/current-request.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import { Registry } from '../registry/registry.js';
@@ -93,7 +93,7 @@ export class TokenEndpoint {
   /** The client a request names, which may use the grant, from where the request comes, with its redirect URI. */
   private clientFor(grant: IndexedGrant, body: GrantBody, origin: string | undefined): ClientApplication {
     const client = this.registry.clientCalling(body.client_id, origin);
-    noteRequest({ clientId: client.clientId });
+    requestContext.set({ clientId: client.clientId });
     if (body.redirect_uri !== undefined && !client.admitsRedirectUri(body.redirect_uri)) {
       throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
     }
@@ -107,7 +107,7 @@ export class TokenEndpoint {
   private organizationFor(client: ClientApplication, organizationId: string, groupId?: string): Organization {
     const organization = this.registry.organization(organizationId);
     if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
-    noteRequest({ organizationId });
+    requestContext.set({ organizationId });
     if (!organization.admits(client)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
     if (groupId !== undefined && organization.chatBetweenGroups) {
       throw OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity');

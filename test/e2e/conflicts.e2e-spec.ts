@@ -4,7 +4,7 @@ import mysql from 'mysql2/promise';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
-import { asCurrentRequest, type RequestRecord } from '../../src/platform/http/current-request.js';
+import { type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
@@ -115,8 +115,8 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     const statements = service.application.get(Database);
     const since = (milliseconds: number) =>
       new Promise<unknown[]>((resolve, reject) => {
-        const record = { databaseSince: performance.now() - milliseconds } as RequestRecord;
-        asCurrentRequest(record, () => statements.select('SELECT SLEEP(0.6) AS slept', []).then(resolve, reject));
+        const record = { databaseSince: performance.now() - milliseconds } as RequestContext;
+        requestContext.run(record, () => statements.select('SELECT SLEEP(0.6) AS slept', []).then(resolve, reject));
       });
     expect(await since(2_000)).toEqual([{ slept: 0 }]);
     const begun = performance.now();

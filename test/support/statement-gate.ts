@@ -1,5 +1,5 @@
 import { Database } from '../../src/platform/database/database.js';
-import { currentRequest } from '../../src/platform/http/current-request.js';
+import { requestContext } from '../../src/platform/request-context/request-context.js';
 import type { TestService } from './service.js';
 
 /** The names of the methods by which request paths send a statement. */
@@ -23,7 +23,7 @@ export class StatementGate {
       arrive = resolve;
     });
     const pass = async () => {
-      if (currentRequest()?.id !== requestId || ++this.count !== statement) return;
+      if (requestContext.current()?.id !== requestId || ++this.count !== statement) return;
       arrive();
       await opened;
     };

@@ -3,7 +3,7 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional } from '../../oauth/parameters.js';
 import { CODE_CHALLENGE } from '../../one-time-code/pkce.js';
 import { declaredProperties } from '../../platform/declared-properties.js';
-import { noteRequest } from '../../platform/http/current-request.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Registry } from '../../registry/registry.js';
 
@@ -80,7 +80,7 @@ export function readAuthorizationRequest(query: string, registry: Registry): Aut
   const sent = new URLSearchParams(query);
   const client = registry.client(single(sent, 'client_id'));
   if (!client) throw OAuthError.invalidRequest('client_id: unknown');
-  noteRequest({ clientId: client.clientId });
+  requestContext.set({ clientId: client.clientId });
   const redirectUri = single(sent, 'redirect_uri');
   if (!client.redirectUris.includes(redirectUri)) {
     throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");

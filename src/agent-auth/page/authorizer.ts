@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
-import { noteRequest } from '../../platform/http/current-request.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { AgentTokens } from '../agent-tokens.js';
 import { grantedScope } from '../granted-scope.js';
@@ -62,7 +62,7 @@ export class Authorizer {
     const { id: agentId, organizationId } = agent;
     const generation = agent.generation ?? 0;
     if (request.responseType === 'token') {
-      noteRequest({ grant: 'implicit' });
+      requestContext.set({ grant: 'implicit' });
       const token = this.tokens.issue({ agentId, organizationId, clientId: client.clientId, scope, generation });
       return { ...token, expires_in: String(token.expires_in) };
     }

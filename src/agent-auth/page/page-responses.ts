@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Configuration } from '../../platform/configuration/configuration.js';
-import { noteRequest } from '../../platform/http/current-request.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { CsrfTokens } from '../session/csrf-tokens.js';
 import type { AuthorizationFault, AuthorizationRequest } from './authorization-request.js';
@@ -24,7 +24,7 @@ export class PageResponses {
 
   /** Sends the agent back to the application: by a redirect, or to the window that opened the page. */
   send(request: Request, asked: AuthorizationRequest, parameters: ResponseParameters): string {
-    if (parameters.error) noteRequest({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
+    if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
     const response = request.res as Response;
     const answer = completed(parameters, asked, this.configuration.AUTH_URL);
     if (asked.toOpener) {

@@ -4,9 +4,9 @@ import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError } from '../../platform/bounded-queue.js';
-import { noteRequest } from '../../platform/http/current-request.js';
 import { addressOf } from '../../platform/rate-limit/network.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { NOBODYS_HASH } from '../../registry/agent-password.js';
@@ -42,17 +42,17 @@ export class SignIn {
     // MySQL ignores spaces at the end of an email: each spelling would be an account of its own to the limit
     const email = typedEmail.trim();
     const device = this.deviceOf(request, email);
-    const address = addressOf(request.ip ?? '');
+    const address = addressOf(requestContext.required().ip);
     const attempt = this.attempts.begin(email, address, device);
     const wait = attempt.waitSeconds || this.takeShared(email, address);
     if (wait > 0) {
-      noteRequest({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
+      requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
       this.recordAudit('limited', address);
       return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };
     }
     const { agent, isRight } = await this.check(request, email, password, attempt);
     if (!agent || !isRight) {
-      noteRequest({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
+      requestContext.set({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
       this.recordAudit('failed', address, agent);
       return { problem: 'This email and password do not belong together.', status: 400 };
     }

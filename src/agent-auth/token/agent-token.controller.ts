@@ -6,10 +6,10 @@ import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { requiredString } from '../../oauth/parameters.js';
-import { noteRequest } from '../../platform/http/current-request.js';
 import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
 import { AgentTokenEndpoint, refuseClientOfTokens, TokenPairResponse } from './agent-token.endpoint.js';
@@ -38,17 +38,17 @@ export class AgentTokenController {
     const { authorization, 'content-type': contentType } = request.headers;
     const sent = parseFormOrJson(await readBody(request), contentType);
     const client = this.clients.authenticate(authorization, sent);
-    noteRequest({ clientId: client.clientId });
+    requestContext.set({ clientId: client.clientId });
     const wait = this.limits.take('tokens', client.clientId);
     if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
     refuseClientOfTokens(client);
     const grantType = requiredString('grant_type', sent.grant_type);
     switch (grantType) {
       case 'authorization_code':
-        noteRequest({ grant: grantType });
+        requestContext.set({ grant: grantType });
         return this.endpoint.exchange(client, sent);
       case 'refresh_token':
-        noteRequest({ grant: grantType });
+        requestContext.set({ grant: grantType });
         return this.endpoint.refresh(client, sent);
       default:
         throw OAuthError.unsupportedGrantType();

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
-import { sinceFirstStatement } from '../http/current-request.js';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { sinceFirstStatement } from '../request-context/request-context.js';
 import { traced } from '../tracing/tracing.js';
 import { DeadlineExceededError, isRepeatable, isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';

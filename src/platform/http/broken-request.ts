@@ -15,6 +15,8 @@ export interface BrokenRequest {
 
 declare module 'node:http' {
   interface IncomingMessage {
+    /** Set when the request is handed to the application. */
+    isHandled?: boolean;
     /** Set, with an event `broken`, when the rest of the body will never come: its header was fine. */
     broken?: BrokenRequest;
   }
@@ -51,7 +53,7 @@ export function endBrokenConnection(
     if (!request) return write();
     const response = socket._httpMessage;
     if (!response || response.headersSent) return closeLingering(socket, lingerMs); // it has its response already
-    if (request.id === undefined) return write(); // no handler has been called
+    if (!request.isHandled) return write(); // no handler has been called
     // the handler responds: with this error if it reads the body, else with what it has done without the body
     response.shouldKeepAlive = false;
     response.once('close', () => closeLingering(socket, lingerMs));

@@ -1,11 +1,12 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
+import type { FinishedRequest } from '../request-context/finished-request.js';
+import type { RequestContext } from '../request-context/request-context.js';
 import type { BrokenRequestBody } from './broken-request.js';
-import type { FinishedRequest, RequestRecord } from './current-request.js';
 
-/** Is called when a request begins and when it has ended; for bytes that are no request, only with the latter. */
+/** Is called when a request was received and when it has finished. For bytes that are no request, only the second is called. */
 export interface RequestObserver {
-  begun(record: RequestRecord, request: IncomingMessage): void;
-  finished(request: FinishedRequest): void;
+  requestReceived(context: RequestContext, request: IncomingMessage): void;
+  requestFinished(request: FinishedRequest): void;
 }
 
 /** What the application adds: responses before it serves, the body of an error response, and the observer. */

@@ -1,10 +1,9 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Request } from 'express';
-import { ArrivedRequest } from './arrived-request.js';
+import { RequestContext, requestContext } from '../request-context/request-context.js';
 import { type BrokenRequest, brokenRequestOf, brokenRequestResponse, endBrokenConnection } from './broken-request.js';
 import { type ConnectionLimits, MAX_HEADER_LINES, serverOptions } from './connection-limits.js';
-import { asCurrentRequest, requestIdOf } from './current-request.js';
 import { closeLingering } from './lingering-close.js';
 import type { ListenerHooks } from './listener-hooks.js';
 import { OpenConnections } from './open-connections.js';
@@ -18,13 +17,6 @@ const MAX_DRAIN_MS = 5_000;
 
 /** The status in log and metrics when the client left before the response was written; nginx uses the same. */
 const CLIENT_CLOSED_REQUEST = 499;
-
-declare module 'node:http' {
-  interface IncomingMessage {
-    /** What `X-Request-Id`, the log and an error's `request_id` call this request. */
-    id: string;
-  }
-}
 
 /** One of the two ports of the service. Until the application serves, it responds with `starting`. */
 export class Listener {
@@ -103,18 +95,18 @@ export class Listener {
     if (!request.socket.writable) return; // the connection has had its last response: RFC 9112 §9.6
     const violation = headViolation(request);
     if (violation !== undefined) return this.writeError(request.socket, brokenRequestOf(violation));
-    const begun = performance.now();
-    request.id = requestIdOf(request);
-    const record = new ArrivedRequest(this.surface, request);
-    this.hooks.observer.begun(record, request);
+    request.isHandled = true;
+    const context = new RequestContext(this.surface, request);
+    this.hooks.observer.requestReceived(context, request);
     response.once('close', () => {
       const route = routeOf((request as Request).route?.path);
       const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST;
-      this.hooks.observer.finished(Object.assign(record, { route, status, milliseconds: performance.now() - begun }));
+      const milliseconds = performance.now() - context.receivedAt;
+      this.hooks.observer.requestFinished(Object.assign(context, { route, status, milliseconds }));
     });
     if (this.closing) response.setHeader('Connection', 'close');
     request.url = targetOn(this.surface, request.url ?? '/');
-    asCurrentRequest(record, () => this.handle(request, response));
+    requestContext.run(context, () => this.handle(request, response));
   }
 
   /** Without this listener, node closes the connection of a CONNECT without a response. */
@@ -133,7 +125,7 @@ export class Listener {
   private writeError(socket: Socket, { status, reason }: BrokenRequest): void {
     const { id, text } = brokenRequestResponse(status, this.hooks.brokenRequest);
     closeLingering(socket, this.limits.lingerMs, text);
-    const about = { surface: this.surface, method: 'none', address: '', route: 'none', milliseconds: 0 };
-    this.hooks.observer.finished({ ...about, id, status, error: 'invalid_request', reason });
+    const about = { surface: this.surface, method: 'none', route: 'none', milliseconds: 0 };
+    this.hooks.observer.requestFinished({ ...about, id, status, error: 'invalid_request', reason });
   }
 }

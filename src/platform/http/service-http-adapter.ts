@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { MethodNotAllowedException } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Request, type RequestHandler, type Response } from 'express';
+import { requestContext } from '../request-context/request-context.js';
 import { allowedMethods } from './allowed-methods.js';
 import { isOnSurface } from './surfaces.js';
 
@@ -28,7 +29,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   /** Writes a whole answer: an object as JSON, a text under the Content-Type that its controller has set. */
   override reply(response: Response, body: unknown, statusCode?: number): void {
     const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
-    response.writeHead(statusCode ?? response.statusCode, answerHeaders(response, response.req.id, text));
+    response.writeHead(statusCode ?? response.statusCode, answerHeaders(response, requestContext.required().id, text));
     response.end(response.req.method === 'HEAD' ? undefined : text);
   }
 

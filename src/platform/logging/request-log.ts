@@ -1,5 +1,5 @@
 import type { Level, Logger } from 'pino';
-import type { FinishedRequest } from '../http/current-request.js';
+import type { FinishedRequest } from '../request-context/finished-request.js';
 import { traceOf } from './trace.js';
 
 /** What the cluster asks every few seconds: of no interest as long as the answer is good. */
@@ -15,7 +15,7 @@ export class RequestLog {
   write(request: FinishedRequest): void {
     const level = levelOf(request);
     if (!this.logger.isLevelEnabled(level)) return;
-    const { id, surface, method, route, status, milliseconds, grant, error, reason, fault } = request;
+    const { id, surface, method, route, status, milliseconds, grant, error, reason, cause } = request;
     const line = {
       request_id: id,
       surface,
@@ -28,7 +28,7 @@ export class RequestLog {
       grant,
       error,
       reason,
-      fault: fault === undefined ? undefined : traceOf(fault, status === 500),
+      fault: cause === undefined ? undefined : traceOf(cause, status === 500),
     };
     this.logger[level](line, 'request');
   }

@@ -1,4 +1,4 @@
-import type { FinishedRequest } from '../http/current-request.js';
+import type { FinishedRequest } from '../request-context/finished-request.js';
 import { type ByLabels, type Count, counterOf } from './by-labels.js';
 import { DurationHistogram } from './duration-histogram.js';
 import type { MetricsRegistry } from './metrics-registry.js';

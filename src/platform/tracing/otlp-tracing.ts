@@ -14,7 +14,7 @@ import {
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { FinishedRequest, RequestTrace } from '../http/current-request.js';
+import type { FinishedRequest, RequestTrace } from '../request-context/finished-request.js';
 import type { Tracing } from './tracing.js';
 
 /** Milliseconds that a stop waits for a receiver that does not answer. */

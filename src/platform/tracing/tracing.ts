@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { currentRequest, type RequestTrace } from '../http/current-request.js';
+import type { RequestTrace } from '../request-context/finished-request.js';
+import { requestContext } from '../request-context/request-context.js';
 
 /** Traces requests (OpenTelemetry), where an operator has said where to. */
 export interface Tracing {
@@ -15,6 +16,6 @@ export function traced<Result>(
   attributes: Record<string, string>,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const trace = currentRequest()?.trace;
+  const trace = requestContext.current()?.trace;
   return trace ? trace.span(name, attributes, work) : work();
 }

@@ -1,17 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { collectDefaultMetrics } from 'prom-client';
 import type { Configuration } from './configuration/configuration.js';
-import type { FinishedRequest, RequestRecord } from './http/current-request.js';
 import type { Log } from './logging/log.js';
 import { logMetrics } from './logging/log-metrics.js';
 import { RequestLog } from './logging/request-log.js';
 import { HttpMetrics } from './metrics/http-metrics.js';
 import { MetricsRegistry } from './metrics/metrics-registry.js';
+import type { FinishedRequest } from './request-context/finished-request.js';
+import type { RequestContext } from './request-context/request-context.js';
 import { startTracing } from './tracing/start-tracing.js';
 import type { Tracing } from './tracing/tracing.js';
 
-/** What a service tells of itself: each request in the log, in the metrics and, where that is wanted, as a trace. */
-export class Observation {
+/** Reports each request to the log, the metrics and, if tracing is configured, as a trace. */
+export class Telemetry {
   readonly metrics = new MetricsRegistry();
   private readonly requestLog: RequestLog;
   private readonly httpMetrics: HttpMetrics;
@@ -26,15 +27,15 @@ export class Observation {
     this.httpMetrics = new HttpMetrics(this.metrics);
   }
 
-  static async start(configuration: Configuration, log: Log): Promise<Observation> {
-    return new Observation(log, await startTracing(configuration));
+  static async start(configuration: Configuration, log: Log): Promise<Telemetry> {
+    return new Telemetry(log, await startTracing(configuration));
   }
 
-  begun(record: RequestRecord, request: IncomingMessage): void {
-    if (this.tracing) record.trace = this.tracing.begin(request);
+  requestReceived(context: RequestContext, request: IncomingMessage): void {
+    if (this.tracing) context.trace = this.tracing.begin(request);
   }
 
-  finished(request: FinishedRequest): void {
+  requestFinished(request: FinishedRequest): void {
     this.requestLog.write(request);
     this.httpMetrics.count(request);
     request.trace?.end(request);

@@ -1,0 +1,28 @@
+import type { Surface } from '../http/surfaces.js';
+
+/** What the log, the metrics and the traces learn about a request after its response. */
+export interface FinishedRequest {
+  id: string;
+  surface: Surface;
+  method: string;
+  /** The pattern of the route, `none` if no route matched. It is never the path that the caller sent. */
+  route: string;
+  /** 499 if the caller left before the response was written. */
+  status: number;
+  /** From the head of the request to the last byte of the response. */
+  milliseconds: number;
+  grant?: string | undefined;
+  clientId?: string | undefined;
+  organizationId?: string | undefined;
+  error?: string | undefined;
+  reason?: string | undefined;
+  cause?: unknown;
+  trace?: RequestTrace | undefined;
+}
+
+/** The spans of one request. */
+export interface RequestTrace {
+  /** Runs a part of the request's work in a span of its own, below the span that is current. */
+  span<Result>(name: string, attributes: Record<string, string>, work: () => Promise<Result>): Promise<Result>;
+  end(request: FinishedRequest): void;
+}
