@@ -1,14 +1,14 @@
 import { Module } from '@nestjs/common';
-import { PassportModule } from '@nestjs/passport';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { BearerGuard } from './bearer.guard.js';
 import { BearerStrategy } from './bearer.strategy.js';
+import { BearerAuthentication } from './bearer-authentication.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** Authenticates the callers that present a bearer token: agents and customers (RFC 6750). */
 @Module({
-  imports: [PassportModule, AccessTokenModule],
-  providers: [BearerStrategy, BearerGuard, TrustedIssuerTokens],
-  exports: [BearerGuard, BearerStrategy],
+  imports: [AccessTokenModule],
+  providers: [BearerStrategy, BearerAuthentication, BearerGuard, TrustedIssuerTokens],
+  exports: [BearerAuthentication, BearerGuard],
 })
 export class BearerModule {}

@@ -1,6 +1,7 @@
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 
 interface Caller {
   organizationId: string;
@@ -25,8 +26,37 @@ export interface CustomerPrincipal extends Caller {
   entityId: string;
 }
 
-/** Who calls with a bearer. */
+/** The caller that a bearer token authenticates. */
 export type Principal = AgentPrincipal | CustomerPrincipal;
+
+declare module '../platform/request-context/request-context.js' {
+  interface RequestContext {
+    /** The caller, after it was authenticated by a bearer token. */
+    principal?: Principal;
+  }
+}
+
+/**
+ * The agent that calls.
+ *
+ * @throws OAuthError `invalid_token` if the bearer token is a customer's
+ */
+export function currentAgent(): AgentPrincipal {
+  const { principal } = requestContext.required();
+  if (principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');
+  return principal;
+}
+
+/**
+ * The customer that calls.
+ *
+ * @throws OAuthError `invalid_token` if the bearer token is an agent's
+ */
+export function currentCustomer(): CustomerPrincipal {
+  const { principal } = requestContext.required();
+  if (principal?.kind !== 'customer') throw OAuthError.invalidToken('not a customer token');
+  return principal;
+}
 
 /**
  * The kind is read from the token's audience, nowhere else (contract, section 3).

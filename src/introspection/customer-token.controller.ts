@@ -4,8 +4,7 @@ import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
-import type { CustomerPrincipal } from '../bearer/principal.js';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { type CustomerPrincipal, currentCustomer } from '../bearer/principal.js';
 import { Clock } from '../platform/clock.js';
 import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
@@ -68,9 +67,9 @@ export class CustomerTokenController {
     return {};
   }
 
-  private customerOf({ principal, headers }: Request): CustomerPrincipal {
-    if (principal?.kind !== 'customer') throw OAuthError.invalidToken('not a customer token');
-    if (headers.origin !== undefined) this.registry.clientCalling(principal.clientId, headers.origin);
-    return principal;
+  private customerOf({ headers }: Request): CustomerPrincipal {
+    const customer = currentCustomer();
+    if (headers.origin !== undefined) this.registry.clientCalling(customer.clientId, headers.origin);
+    return customer;
   }
 }

@@ -1,9 +1,7 @@
 import { type IndexedGrant, ownFields } from '../token/grant-index.js';
-import { TokenResponse } from '../token/token.endpoint.js';
+import { TokenResponse } from '../token/token-response.js';
+import type { TokenRouteKind } from '../token/token-route.js';
 import { answerOf, type ObjectSchema, oneOf, type Schema, schemaOf, without } from './schemas.js';
-
-/** Where a grant is asked for: `body` of its own address names no grant, a group's address has the organization. */
-export type GrantAddress = 'token' | 'group' | 'own';
 
 /** The parameters of each grant at the token address, for the components of the document. */
 export function grantComponents(grants: IndexedGrant[]): Record<string, Schema> {
@@ -11,8 +9,8 @@ export function grantComponents(grants: IndexedGrant[]): Record<string, Schema> 
 }
 
 /** What may be sent to ask for one of these grants. */
-export function grantBodies(grants: IndexedGrant[], address: GrantAddress): Schema {
-  if (address !== 'token') return oneOf(grants.map((grant) => grantBody(grant, address)));
+export function grantBodies(grants: IndexedGrant[], kind: TokenRouteKind): Schema {
+  if (kind !== 'token') return oneOf(grants.map((grant) => grantBody(grant, kind)));
   const references = grants.map((grant): [string, string] => [
     grant.name,
     `#/components/schemas/${componentOf(grant)}`,
@@ -29,11 +27,11 @@ function componentOf({ name }: IndexedGrant): string {
 }
 
 /** The parameters of a grant, by the class that validates them. */
-function grantBody({ name, body }: IndexedGrant, address: GrantAddress): ObjectSchema {
+function grantBody({ name, body }: IndexedGrant, kind: TokenRouteKind): ObjectSchema {
   const schema = { title: name, ...schemaOf(body) };
-  if (address === 'own') return without(schema, 'grant_type');
+  if (kind === 'fixed-grant') return without(schema, 'grant_type');
   const named = { ...schema, properties: { ...schema.properties, grant_type: { const: name } } };
-  if (address === 'token') return named;
+  if (kind === 'token') return named;
   return { ...named, required: (named.required ?? []).filter((each) => each !== 'organization_id') };
 }
 

@@ -1,9 +1,9 @@
 import { Reflector } from '@nestjs/core';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import { AsksFor, GrantGuard } from '../token/grant.guard.js';
 import type { IndexedGrant } from '../token/grant-index.js';
-import { type GrantAddress, grantAnswer, grantBodies } from './grant-schemas.js';
+import { FixedGrantType, TokenRoute } from '../token/token-route.js';
+import { grantAnswer, grantBodies } from './grant-schemas.js';
 import { refusalsAt } from './refusals.js';
 import type { Route } from './routes.js';
 import { answerOf, oneOf, patchOf, type Schema, schemaOf } from './schemas.js';
@@ -28,7 +28,7 @@ const reflector = new Reflector();
 export function operationOf(route: Route, grants: IndexedGrant[]): Schema {
   const { surface, address, method, description } = route;
   const { summary, query } = description;
-  const asked = route.guards.includes(GrantGuard) ? askedAt(route, grants) : undefined;
+  const asked = grantsOf(route, grants);
   return {
     operationId: `${method}${address.replace(/\W+/g, '_').replace(/_$/, '')}`,
     summary,
@@ -43,20 +43,22 @@ export function operationOf(route: Route, grants: IndexedGrant[]): Schema {
   };
 }
 
-/** The grants that may be asked for at an address. */
-function askedAt(route: Route, grants: IndexedGrant[]): IndexedGrant[] {
-  const fixed = reflector.get(AsksFor, route.handler);
-  if (fixed !== undefined) return grants.filter(({ name }) => name === fixed);
-  return kindOf(route) === 'group' ? grants.filter(({ groups }) => groups) : grants;
-}
-
-function kindOf({ address, handler }: Route): GrantAddress {
-  if (reflector.get(AsksFor, handler) !== undefined) return 'own';
-  return address.includes('{group_id}') ? 'group' : 'token';
+/** The grants that a token route offers; `undefined` for any other route. */
+function grantsOf({ handler }: Route, grants: IndexedGrant[]): IndexedGrant[] | undefined {
+  switch (reflector.get(TokenRoute, handler)) {
+    case undefined:
+      return undefined;
+    case 'fixed-grant':
+      return grants.filter(({ name }) => name === reflector.get(FixedGrantType, handler));
+    case 'group':
+      return grants.filter(({ groups }) => groups);
+    default:
+      return grants;
+  }
 }
 
 function grantRequest(route: Route, asked: IndexedGrant[]): Schema {
-  const content = (those: IndexedGrant[]) => ({ schema: grantBodies(those, kindOf(route)) });
+  const content = (those: IndexedGrant[]) => ({ schema: grantBodies(those, reflector.get(TokenRoute, route.handler)) });
   const forms = asked.filter(({ form }) => form);
   return {
     required: true,

@@ -8,12 +8,13 @@ import { CustomerLineages } from './customer-lineages.js';
 import { GrantIndex } from './grant-index.js';
 import { TokenController } from './token.controller.js';
 import { TokenEndpoint } from './token.endpoint.js';
+import { TokenServices } from './token-services.js';
 
-/** The token endpoint, blind to which grants exist. */
+/** The token endpoint. It finds the grants among the providers of all modules. */
 @Module({
   imports: [DiscoveryModule, RegistryModule, AccessTokenModule, BearerModule, IdentityModule],
   controllers: [TokenController],
-  providers: [TokenEndpoint, GrantIndex, CustomerLineages],
-  exports: [TokenEndpoint, GrantIndex, BearerModule],
+  providers: [TokenEndpoint, TokenServices, GrantIndex, CustomerLineages],
+  exports: [TokenEndpoint, GrantIndex],
 })
 export class TokenModule {}

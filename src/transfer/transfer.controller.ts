@@ -7,6 +7,7 @@ import { parseJsonObject } from '../oauth/json-object.js';
 import { readParameters } from '../oauth/parameters.js';
 import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { TransferBody } from './transfer.body.js';
 import { checkBearer, TransferResponse, Transfers } from './transfers.js';
 
@@ -25,7 +26,7 @@ export class TransferController {
   })
   @HttpCode(200)
   async create(@Req() request: Request): Promise<TransferResponse> {
-    const principal = request.principal as Principal;
+    const principal = requestContext.required().principal as Principal;
     const body = readParameters(TransferBody, parseJsonObject(await readBody(request)));
     checkBearer(principal, body.bearer_type);
     return this.transfers.create(principal, body, request.headers.origin);

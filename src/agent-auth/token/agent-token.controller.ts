@@ -2,6 +2,7 @@ import { Delete, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
 import { BearerGuard } from '../../bearer/bearer.guard.js';
+import { currentAgent } from '../../bearer/principal.js';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -59,10 +60,10 @@ export class AgentTokenController {
   @Delete()
   @Describes({ summary: 'End an agent token and its refresh tokens' })
   @UseGuards(BearerGuard)
-  async end(@Req() { principal }: Request): Promise<object> {
-    if (principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');
-    await this.endpoint.end(principal);
-    const { agentId, token } = principal;
+  async end(): Promise<object> {
+    const agent = currentAgent();
+    await this.endpoint.end(agent);
+    const { agentId, token } = agent;
     const about = { actor: { kind: 'agent', id: agentId }, subject: { kind: 'token', id: token.jti } } as const;
     this.audit.record({ event: 'token.revoked', outcome: 'success', ...about });
     return {};

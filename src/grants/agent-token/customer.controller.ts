@@ -1,22 +1,24 @@
-import { HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { HttpCode, Post, Req } from '@nestjs/common';
+import type { Request } from 'express';
 import { Describes } from '../../platform/http/describes.js';
 import { PublicController } from '../../platform/http/surfaces.js';
-import { AsksFor, GrantGuard } from '../../token/grant.guard.js';
-import { tokenRequest } from '../../token/token.controller.js';
-import { TokenEndpoint, TokenResponse } from '../../token/token.endpoint.js';
+import { TokenEndpoint } from '../../token/token.endpoint.js';
+import { TokenResponse } from '../../token/token-response.js';
+import { FixedGrantType, TokenRoute } from '../../token/token-route.js';
 
-/** Specification 4.6: the older address of the agent token grant, which names no `grant_type`. */
+const GRANT_TYPE = 'agent_token';
+
+/** The older route of the agent token grant, whose requests send no `grant_type` (specification 4.6). */
 @PublicController('customer')
-@UseGuards(GrantGuard)
 export class CustomerController {
   constructor(private readonly endpoint: TokenEndpoint) {}
 
   @Post()
-  @AsksFor('agent_token')
+  @TokenRoute('fixed-grant')
+  @FixedGrantType(GRANT_TYPE)
   @Describes({ summary: 'The older address of the agent token grant', answer: TokenResponse })
   @HttpCode(200)
-  token(@Req() request: Request, @Res({ passthrough: true }) response: Response): Promise<TokenResponse> {
-    return this.endpoint.issue(tokenRequest(request, response));
+  token(@Req() request: Request): Promise<TokenResponse> {
+    return this.endpoint.respond(request, { grantType: GRANT_TYPE });
   }
 }

@@ -1,0 +1,44 @@
+import { Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import passport from 'passport';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import { BearerStrategy } from './bearer.strategy.js';
+import type { Principal } from './principal.js';
+
+/** The part of a request that passport sees. From the whole one, passport-http-bearer would also read the body and the query. */
+class BearerHeader {
+  readonly headers: { authorization?: string };
+
+  constructor(request: Request) {
+    const [authorization, ...more] = request.headersDistinct.authorization ?? [];
+    if (authorization === undefined) throw OAuthError.invalidToken('no bearer');
+    if (more.length > 0) throw OAuthError.invalidToken('more than one Authorization header');
+    this.headers = { authorization };
+  }
+}
+
+/** Authenticates callers by a bearer token in the `Authorization` header, and by nothing else (RFC 6750 §2.1). */
+@Injectable()
+export class BearerAuthentication {
+  constructor(private readonly strategy: BearerStrategy) {}
+
+  /**
+   * Sets the `principal` of the request context.
+   *
+   * @throws OAuthError `invalid_token`
+   */
+  async authenticate(request: Request): Promise<Principal> {
+    const header = new BearerHeader(request);
+    const principal = await new Promise<Principal>((resolve, reject) => {
+      const finish = (error: unknown, found: Principal | false | null | undefined) => {
+        if (error) reject(error);
+        else if (found) resolve(found);
+        else reject(OAuthError.invalidToken('no bearer in the Authorization header'));
+      };
+      passport.authenticate(this.strategy.name, { session: false }, finish)(header, request.res as Response, reject);
+    });
+    requestContext.set({ principal });
+    return principal;
+  }
+}

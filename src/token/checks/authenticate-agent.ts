@@ -1,0 +1,15 @@
+import { currentAgent } from '../../bearer/principal.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import type { TokenRequest } from '../token-request.js';
+import type { TokenServices } from '../token-services.js';
+
+/** A grant that declares `agentScope` requires the bearer token of an agent with this scope. */
+export function authenticateAgent(request: TokenRequest, { bearer }: TokenServices): void | Promise<void> {
+  const { agentScope } = request.grant;
+  if (agentScope === undefined) return;
+  return bearer.authenticate(request.http).then(() => {
+    const agent = currentAgent();
+    if (!agent.scopes.includes(agentScope)) throw OAuthError.insufficientScope(agentScope);
+    request.agent = agent;
+  });
+}

@@ -1,0 +1,15 @@
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
+import type { TokenRequest } from '../token-request.js';
+import type { TokenServices } from '../token-services.js';
+
+/** Finds the client that `client_id` names. A request from a browser must come from one of the client's origins. */
+export function identifyClient(request: TokenRequest, { registry }: TokenServices): void {
+  request.client = registry.clientCalling(request.body.client_id, request.http.headers.origin);
+  requestContext.set({ clientId: request.client.clientId });
+}
+
+/** The client must be registered for the grant. A grant that declares `optIn` must be listed by the client. */
+export function assertClientMayUseGrant({ client, grant }: TokenRequest): void {
+  if (!client.mayUse(grant.name, grant.optIn)) throw OAuthError.unauthorizedClient('grant_type: not for this client');
+}

@@ -1,0 +1,16 @@
+import { readBody } from '../../oauth/body-reader.js';
+import { isForm, parseForm } from '../../oauth/form.js';
+import { parseJsonObject } from '../../oauth/json-object.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import type { TokenRequest } from '../token-request.js';
+import type { TokenServices } from '../token-services.js';
+
+/** Reads the body. Only a grant that declares `form` accepts a form; the body is JSON otherwise (RFC 6749 §4.1.3). */
+export async function readTokenParameters(request: TokenRequest, { grants }: TokenServices): Promise<void> {
+  const { http, route } = request;
+  const text = await readBody(http);
+  const isFormBody = isForm(text, http.headers['content-type']);
+  if (isFormBody && !grants.readsForms(new URLSearchParams(text).get('grant_type'))) throw OAuthError.invalidMessage();
+  const parameters = isFormBody ? parseForm(text) : parseJsonObject(text);
+  request.parameters = route.grantType === undefined ? parameters : { ...parameters, grant_type: route.grantType };
+}

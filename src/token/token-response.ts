@@ -1,0 +1,43 @@
+import { IsIn, IsInt, IsString } from 'class-validator';
+import type { ClientApplication } from '../registry/client-application.entity.js';
+import type { Granted } from './grant.js';
+import { type IndexedGrant, ownFields } from './grant-index.js';
+
+/** The token response (specification 2.2). The grant declares which of the optional fields it has. */
+export class TokenResponse {
+  @IsString()
+  access_token: string;
+
+  @IsString()
+  entity_id: string;
+
+  /** Seconds. */
+  @IsInt()
+  expires_in: number;
+
+  @IsIn(['Bearer'])
+  token_type: 'Bearer';
+
+  /** Fields that the grant adds. */
+  [field: string]: unknown;
+}
+
+/** The response to a successful request, with the fields that the grant declares in `responds`. */
+export function tokenResponse(
+  grant: IndexedGrant,
+  client: ClientApplication,
+  granted: Granted,
+  token: { value: string; ttlSeconds: number },
+): TokenResponse {
+  const { entityId, organizationId } = granted;
+  const response: TokenResponse = {
+    access_token: token.value,
+    entity_id: entityId,
+    expires_in: token.ttlSeconds,
+    token_type: 'Bearer',
+  };
+  if (grant.responds?.includes('client_id')) response.client_id = client.clientId;
+  if (grant.responds?.includes('organization_id')) response.organization_id = organizationId;
+  for (const field of ownFields(grant)) response[field] = granted.response?.[field];
+  return response;
+}
