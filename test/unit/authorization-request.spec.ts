@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readAuthorizationRequest } from '../../src/agent-auth/page/authorization-request.js';
-import { completed, faultParameters, redirectTarget } from '../../src/agent-auth/page/authorization-response.js';
+import { completed, errorParameters, redirectTarget } from '../../src/agent-auth/page/authorization-response.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { ClientApplication, type ClientType } from '../../src/registry/client-application.entity.js';
 import type { Registry } from '../../src/registry/registry.js';
@@ -30,7 +30,7 @@ describe('a request to the authorization page', () => {
     expect(read(all)).toEqual({
       client: clients.get('server'),
       ...{ redirectUri: CALLBACK, responseType: 'code', state: 's', scope: 'a b', prompt: ['login', 'consent'] },
-      ...{ codeChallenge: asked.code_challenge, toOpener: true, fault: undefined, query: queryOf(all) },
+      ...{ codeChallenge: asked.code_challenge, toOpener: true, error: undefined, query: queryOf(all) },
     });
   });
 
@@ -80,16 +80,16 @@ describe('a request to the authorization page', () => {
     ['native', 'code', 'code_challenge: required for a native application'],
     ['native', 'token', 'response_type: must be code for this type of client'],
   ])('of a %s application with response_type=%s has the fault %j', (client_id, response_type, hint) => {
-    const { fault } = read({ client_id, redirect_uri: CALLBACK, response_type });
-    expect(fault).toEqual(hint === undefined ? undefined : { error: 'invalid_request', hint });
+    const { error } = read({ client_id, redirect_uri: CALLBACK, response_type });
+    expect(error).toEqual(hint === undefined ? undefined : { error: 'invalid_request', hint });
   });
 
   it('is answered to an opener only where its window can be named', () => {
     const button = { ...forCode, flow: 'button' };
     expect(read(button).toOpener).toBe(true);
-    const { toOpener, fault } = read({ ...button, redirect_uri: 'com.example.app:/done' });
+    const { toOpener, error } = read({ ...button, redirect_uri: 'com.example.app:/done' });
     expect(toOpener).toBe(false);
-    expect(fault?.hint).toMatch(/^flow: /);
+    expect(error?.hint).toMatch(/^flow: /);
   });
 
   it('may have any state of visible characters, which comes back as it was', () => {
@@ -98,7 +98,7 @@ describe('a request to the authorization page', () => {
       fc.property(visible, fc.constantFrom('server', 'web'), (state, client_id) => {
         const response_type = client_id === 'web' ? 'token' : 'code';
         const request = read({ ...forCode, client_id, response_type, state });
-        expect(request.fault).toBeUndefined();
+        expect(request.error).toBeUndefined();
         const target = redirectTarget(request, completed({ code: 'a:b' }, request, 'https://auth.example'));
         expect(target).toMatch(/^[\x21-\x7e]+$/);
         const { search, hash } = new URL(target);
@@ -112,14 +112,14 @@ describe('a request to the authorization page', () => {
   });
 
   it.each(['ä', 'a\nb', '\u007f', '\0', 'x'.repeat(1001)])('has a fault with the state %j', (state) => {
-    expect(read({ ...forCode, state }).fault?.hint).toMatch(/^state: /);
+    expect(read({ ...forCode, state }).error?.hint).toMatch(/^state: /);
   });
 });
 
 describe('the answer to an application', () => {
   it('describes an error in the characters that RFC 6749 allows', () => {
     for (const error of ['access_denied', 'invalid_scope', 'login_required', 'consent_required', 'invalid_request']) {
-      const { error_description } = faultParameters({ error, hint: '' });
+      const { error_description } = errorParameters({ error, hint: '' });
       expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
       expect(error_description).not.toBe(error);
     }

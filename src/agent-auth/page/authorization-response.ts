@@ -1,5 +1,5 @@
 import { MALFORMED } from '../../oauth/oauth-error.js';
-import type { AuthorizationFault, AuthorizationRequest } from './authorization-request.js';
+import type { AuthorizationError, AuthorizationRequest } from './authorization-request.js';
 
 /** The parameters of an answer to the application, in the order in which they are written. */
 export type ResponseParameters = Record<string, string>;
@@ -13,7 +13,7 @@ const DESCRIPTIONS: Record<string, string> = {
 };
 
 /** An error as an answer (RFC 6749 sections 4.1.2.1 and 4.2.2.1). */
-export function faultParameters({ error, hint }: AuthorizationFault): ResponseParameters {
+export function errorParameters({ error, hint }: AuthorizationError): ResponseParameters {
   return { error, error_description: DESCRIPTIONS[error] ?? error, ...(hint && { error_hint: hint }) };
 }
 

@@ -9,7 +9,8 @@ import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
 import { CsrfTokens } from '../session/csrf-tokens.js';
-import { AuthorizationQuery, readAuthorizationRequest } from './authorization-request.js';
+import { AuthorizationQuery } from './authorization-query.js';
+import { readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer } from './authorizer.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
 import { ConsentForm } from './page-forms.js';
@@ -36,11 +37,11 @@ export class AuthorizeController {
     refusals: [400],
   })
   async authorize(@Req() request: Request): Promise<string> {
-    const asked = readAuthorizationRequest(queryOf(request.originalUrl), this.registry);
-    if (asked.fault) return this.responses.fault(request, asked, asked.fault);
+    const authorization = readAuthorizationRequest(queryOf(request.originalUrl), this.registry);
+    if (authorization.error) return this.responses.sendError(request, authorization, authorization.error);
     const agent = await this.sessions.agentOf(request);
-    if (!agent || asked.prompt.includes('login')) return this.responses.askToSignIn(request, asked);
-    return this.responses.carryOut(request, asked, agent, await this.authorizer.decide(asked, agent));
+    if (!agent || authorization.prompt.includes('login')) return this.responses.askToSignIn(request, authorization);
+    return this.responses.carryOut(request, authorization, agent, await this.authorizer.decide(authorization, agent));
   }
 
   @Post('consent')
@@ -60,13 +61,13 @@ export class AuthorizeController {
       decision,
     } = readParameters(ConsentForm, parseForm(await readBody(request)));
     this.csrfTokens.check(request, csrf);
-    const asked = readAuthorizationRequest(query, this.registry);
-    if (asked.fault) return this.responses.fault(request, asked, asked.fault);
+    const authorization = readAuthorizationRequest(query, this.registry);
+    if (authorization.error) return this.responses.sendError(request, authorization, authorization.error);
     const agent = await this.sessions.agentOf(request);
-    if (!agent || asked.prompt.includes('login')) return this.responses.askToSignIn(request, asked);
-    if (decision === 'deny') return this.responses.send(request, asked, this.authorizer.deny());
+    if (!agent || authorization.prompt.includes('login')) return this.responses.askToSignIn(request, authorization);
+    if (decision === 'deny') return this.responses.send(request, authorization, this.authorizer.deny());
     if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
-    const allowed = await this.authorizer.allow(asked, agent, scope.split(' '));
-    return this.responses.carryOut(request, asked, agent, allowed);
+    const allowed = await this.authorizer.allow(authorization, agent, scope.split(' '));
+    return this.responses.carryOut(request, authorization, agent, allowed);
   }
 }

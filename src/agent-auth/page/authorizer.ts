@@ -8,7 +8,7 @@ import type { Agent } from '../../registry/agent.entity.js';
 import { AgentTokens } from '../agent-tokens.js';
 import { grantedScope } from '../granted-scope.js';
 import type { AuthorizationRequest } from './authorization-request.js';
-import { faultParameters, type ResponseParameters } from './authorization-response.js';
+import { errorParameters, type ResponseParameters } from './authorization-response.js';
 import { Consents } from './consents.js';
 
 /** What becomes of a request of a signed-in agent: an answer to the application, or first a question to the agent. */
@@ -26,7 +26,7 @@ export class Authorizer {
   ) {}
 
   /**
-   * Grants what is asked for, unless the agent must be asked first: about a public application once, about one that another
+   * Grants what is authorization for, unless the agent must be authorization first: about a public application once, about one that another
    * program can impersonate at each request.
    */
   async decide(request: AuthorizationRequest, agent: Agent): Promise<Decision> {
@@ -43,7 +43,7 @@ export class Authorizer {
     return { consentTo: scope };
   }
 
-  /** The agent has allowed what it was shown. If more than that must be decided by now, the agent is asked again. */
+  /** The agent has allowed what it was shown. If more than that must be decided by now, the agent is authorization again. */
   async allow(request: AuthorizationRequest, agent: Agent, shown: string[]): Promise<Decision> {
     const decision = await this.decide(request, agent);
     if ('answer' in decision || !decision.consentTo.split(' ').every((scope) => shown.includes(scope))) return decision;
@@ -54,7 +54,7 @@ export class Authorizer {
   }
 
   deny(): ResponseParameters {
-    return faultParameters({ error: 'access_denied', hint: 'the agent has said no' });
+    return errorParameters({ error: 'access_denied', hint: 'the agent has said no' });
   }
 
   private async grant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {
@@ -85,5 +85,5 @@ function canBeImpersonated({ client, redirectUri }: AuthorizationRequest): boole
 }
 
 function refusal(error: string, hint: string): Decision {
-  return { answer: faultParameters({ error, hint }) };
+  return { answer: errorParameters({ error, hint }) };
 }

@@ -4,8 +4,8 @@ import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { CsrfTokens } from '../session/csrf-tokens.js';
-import type { AuthorizationFault, AuthorizationRequest } from './authorization-request.js';
-import { completed, faultParameters, type ResponseParameters, redirectTarget } from './authorization-response.js';
+import type { AuthorizationError, AuthorizationRequest } from './authorization-request.js';
+import { completed, errorParameters, type ResponseParameters, redirectTarget } from './authorization-response.js';
 import type { Decision } from './authorizer.js';
 import { renderPage } from './page-view.js';
 
@@ -23,50 +23,50 @@ export class PageResponses {
   ) {}
 
   /** Sends the agent back to the application: by a redirect, or to the window that opened the page. */
-  send(request: Request, asked: AuthorizationRequest, parameters: ResponseParameters): string {
+  send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
     if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
     const response = request.res as Response;
-    const answer = completed(parameters, asked, this.configuration.AUTH_URL);
-    if (asked.toOpener) {
+    const answer = completed(parameters, authorization, this.configuration.AUTH_URL);
+    if (authorization.toOpener) {
       response.status(200);
-      const { origin } = new URL(asked.redirectUri);
-      return renderPage(response, 'opener', { message: JSON.stringify(answer), origin }, asked);
+      const { origin } = new URL(authorization.redirectUri);
+      return renderPage(response, 'opener', { message: JSON.stringify(answer), origin }, authorization);
     }
     // 303 after a form, so that no browser sends the form on to the application (RFC 9700 section 4.12)
-    return redirect(response, redirectTarget(asked, answer), request.method === 'GET' ? 302 : 303);
+    return redirect(response, redirectTarget(authorization, answer), request.method === 'GET' ? 302 : 303);
   }
 
-  fault(request: Request, asked: AuthorizationRequest, fault: AuthorizationFault): string {
-    return this.send(request, asked, faultParameters(fault));
+  sendError(request: Request, authorization: AuthorizationRequest, error: AuthorizationError): string {
+    return this.send(request, authorization, errorParameters(error));
   }
 
   /** The sign-in page, again with what went wrong; an application that wants no page gets `login_required`. */
-  askToSignIn(request: Request, asked: AuthorizationRequest, email = '', problem?: string): string {
-    if (asked.prompt.includes('none'))
-      return this.fault(request, asked, { error: 'login_required', hint: 'prompt: none' });
-    const { client, query } = asked;
+  askToSignIn(request: Request, authorization: AuthorizationRequest, email = '', problem?: string): string {
+    if (authorization.prompt.includes('none'))
+      return this.sendError(request, authorization, { error: 'login_required', hint: 'prompt: none' });
+    const { client, query } = authorization;
     const values = { clientName: client.name, csrf: this.csrfTokens.issue(request), query, email, problem };
-    return renderPage(request.res as Response, 'sign-in', values, asked);
+    return renderPage(request.res as Response, 'sign-in', values, authorization);
   }
 
   /** Answers what was decided, or asks the agent first. */
-  carryOut(request: Request, asked: AuthorizationRequest, agent: Agent, decision: Decision): string {
-    if ('answer' in decision) return this.send(request, asked, decision.answer);
-    return this.askForConsent(request, asked, agent, decision.consentTo);
+  carryOut(request: Request, authorization: AuthorizationRequest, agent: Agent, decision: Decision): string {
+    if ('answer' in decision) return this.send(request, authorization, decision.answer);
+    return this.askForConsent(request, authorization, agent, decision.consentTo);
   }
 
-  private askForConsent(request: Request, asked: AuthorizationRequest, agent: Agent, scope: string): string {
-    const { client, query } = asked;
+  private askForConsent(request: Request, authorization: AuthorizationRequest, agent: Agent, scope: string): string {
+    const { client, query } = authorization;
     const scopes = scope.split(' ').map((name) => ({ name, description: SCOPES[name] ?? name }));
     const about = { clientName: client.name, isPublic: client.organizationId === null, scopes };
     const values = { ...about, csrf: this.csrfTokens.issue(request), query, scope, email: agent.email };
-    return renderPage(request.res as Response, 'consent', values, asked);
+    return renderPage(request.res as Response, 'consent', values, authorization);
   }
 
   /** Back to the page with the same request, which is then decided for the agent who is signed in now. */
-  again(request: Request, asked: AuthorizationRequest): string {
-    const query = new URLSearchParams(asked.query);
-    const prompt = asked.prompt.filter((each) => each !== 'login');
+  again(request: Request, authorization: AuthorizationRequest): string {
+    const query = new URLSearchParams(authorization.query);
+    const prompt = authorization.prompt.filter((each) => each !== 'login');
     if (prompt.length > 0) query.set('prompt', prompt.join(' '));
     else query.delete('prompt');
     return redirect(request.res as Response, `/?${query}`, 303);

@@ -41,16 +41,16 @@ export class SessionController {
     const form = readParameters(SignInForm, parseForm(await readBody(request)));
     const { csrf, request: query = '', email = '', password = '' } = form;
     this.csrfTokens.check(request, csrf);
-    const asked = readAuthorizationRequest(query, this.registry);
+    const authorization = readAuthorizationRequest(query, this.registry);
     const outcome = await this.signIn.attempt(request, email, password);
     if ('agent' in outcome) {
       await this.sessions.begin(request, outcome.agent);
-      return this.responses.again(request, asked);
+      return this.responses.again(request, authorization);
     }
     const { status, problem, retryAfter } = outcome;
     request.res?.status(status);
     if (retryAfter !== undefined) request.res?.setHeader('Retry-After', String(retryAfter));
-    return this.responses.askToSignIn(request, asked, email, problem);
+    return this.responses.askToSignIn(request, authorization, email, problem);
   }
 
   @Post('sign-out')

@@ -1,0 +1,9 @@
+import type { AuthorizationParameters } from '../authorization-query.js';
+
+/** The type of the client decides the one response type that it may use. */
+export function responseTypeViolation(parameters: AuthorizationParameters): string | undefined {
+  const responseType = parameters.value('response_type');
+  const expected = parameters.expectedResponseType;
+  if (responseType === undefined) return 'response_type: required';
+  return responseType === expected ? undefined : `response_type: must be ${expected} for this type of client`;
+}
