@@ -2,8 +2,9 @@
  * What another team tests its grant with, in vitest: `customer-authorization-service/testing`. It needs the packages vitest,
  * ajv and ajv-formats, which the service itself does not.
  */
-export type { Answer } from '../testing/caller.js';
+
 export { describeGrant } from '../testing/describe-grant.js';
-export type { Customer, GrantKit, House } from '../testing/kit.js';
+export type { Customer, GrantKit, TestEnvironment } from '../testing/grant-kit.js';
+export type { TestResponse } from '../testing/http-client.js';
 export type { RegistryDocument } from '../testing/registry-file.js';
-export { startTestService, type TestService, type TestServiceOptions } from '../testing/service.js';
+export { startTestService, type TestService, type TestServiceOptions } from '../testing/test-service.js';

@@ -1,27 +1,27 @@
 import type { Type } from '@nestjs/common';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import type { GrantKit } from './kit.js';
-import { rulesOf } from './rules-of.js';
-import { Trial } from './trial.js';
-import { declarationOf } from './tried-grant.js';
+import { applicableRules } from './applicable-rules.js';
+import type { GrantKit } from './grant-kit.js';
+import { GrantTestContext } from './grant-test-context.js';
+import { grantMetadataOf } from './grant-under-test.js';
 
-/** Milliseconds that a rule may take at most; fuzzing takes most, and the cores may have much else to do. */
-const LONGEST = 120_000;
+/** Fuzzing takes longest, and a machine may run other work at the same time. */
+const RULE_TIMEOUT_MS = 120_000;
 
 /**
- * Registers, in a file of vitest's, one test for each rule of the house that applies to what the grant's decorator
- * declares. They ask the real service, over HTTP, on a database of their own.
+ * Registers one vitest test for each service-wide rule that applies to what the grant's decorator declares. The tests
+ * send HTTP requests to the real service, which runs on a database of its own.
  *
  * @throws Error when the class is no grant
  */
 export function describeGrant(grant: Type, kit: GrantKit): void {
-  const declared = declarationOf(grant);
+  const declared = grantMetadataOf(grant);
   describe(`the grant ${declared.name}, by the rules of the house,`, () => {
-    let trial: Trial;
+    let context: GrantTestContext;
     beforeAll(async () => {
-      trial = await Trial.open(grant, kit);
-    }, LONGEST);
-    afterAll(() => trial?.close());
-    for (const { title, check } of rulesOf(declared, kit)) it(title, () => check(trial), LONGEST);
+      context = await GrantTestContext.open(grant, kit);
+    }, RULE_TIMEOUT_MS);
+    afterAll(() => context?.close());
+    for (const { title, check } of applicableRules(declared, kit)) it(title, () => check(context), RULE_TIMEOUT_MS);
   });
 }

@@ -2,9 +2,9 @@ import { randomSecret } from '../platform/secret.js';
 import type { RegistryDocument } from './registry-file.js';
 
 /** The organization that the kit asks for, one that knows nothing of it, and one whose groups share one identity. */
-export const HOME = '1f0f7f6e-6c1c-4f43-9d0e-5d3d0f2b7a01';
-export const FOREIGN = '2a7be6c9-0b5e-4c39-8a55-9b8f1f6f5b02';
-export const SHARED = '3c1d9a4e-7d22-4e1b-b0a7-4f6f3f9d8c03';
+export const OWN_ORGANIZATION = '1f0f7f6e-6c1c-4f43-9d0e-5d3d0f2b7a01';
+export const FOREIGN_ORGANIZATION = '2a7be6c9-0b5e-4c39-8a55-9b8f1f6f5b02';
+export const SHARED_ORGANIZATION = '3c1d9a4e-7d22-4e1b-b0a7-4f6f3f9d8c03';
 
 export const SITE = 'kit-site';
 export const ORIGIN = 'https://kit.example';
@@ -24,7 +24,7 @@ export const SHARED_SITE = 'kit-shared-site';
 export const agentEmail = (organizationId: string): string => `agent@${organizationId}.example`;
 
 /** What the registry says under `grants` of clients and organizations, by the names of grants. */
-export interface KitSettings {
+export interface KitRegistryOptions {
   client?: Record<string, object>;
   organization?: Record<string, object>;
   /** The grants of every application. */
@@ -32,7 +32,11 @@ export interface KitSettings {
 }
 
 /** Organizations and applications that differ in what they may do; they list their grants where it is told which. */
-export function kitRegistry({ client = {}, organization = {}, listed }: KitSettings = {}): Required<RegistryDocument> {
+export function kitRegistry({
+  client = {},
+  organization = {},
+  listed,
+}: KitRegistryOptions = {}): Required<RegistryDocument> {
   const admits = { public_clients: [PUBLIC_SITE] };
   const ofOrganization = { grants: organization };
   const site = {
@@ -41,12 +45,18 @@ export function kitRegistry({ client = {}, organization = {}, listed }: KitSetti
     grants: client,
     ...(listed && { grant_types: listed }),
   };
-  const ofHome = { ...site, organization_id: HOME, redirect_uris: [`${ORIGIN}/`] };
+  const ofHome = { ...site, organization_id: OWN_ORGANIZATION, redirect_uris: [`${ORIGIN}/`] };
   return {
     organizations: [
-      { id: HOME, name: 'Home', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
-      { id: FOREIGN, name: 'Foreign', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
-      { id: SHARED, name: 'Shared', ...admits, ...ofOrganization },
+      { id: OWN_ORGANIZATION, name: 'Home', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
+      {
+        id: FOREIGN_ORGANIZATION,
+        name: 'Foreign',
+        license: { chat_between_groups: false },
+        ...admits,
+        ...ofOrganization,
+      },
+      { id: SHARED_ORGANIZATION, name: 'Shared', ...admits, ...ofOrganization },
     ],
     clients: [
       { client_id: SITE, name: 'Site', ...ofHome },
@@ -58,19 +68,19 @@ export function kitRegistry({ client = {}, organization = {}, listed }: KitSetti
         client_id: FOREIGN_SITE,
         name: 'Foreign site',
         ...site,
-        organization_id: FOREIGN,
+        organization_id: FOREIGN_ORGANIZATION,
         redirect_uris: [`${FOREIGN_ORIGIN}/`],
       },
       {
         client_id: SHARED_SITE,
         name: 'Shared site',
         ...site,
-        organization_id: SHARED,
+        organization_id: SHARED_ORGANIZATION,
         redirect_uris: ['https://shared.example/'],
       },
     ],
     resource_servers: [],
-    agents: [HOME, FOREIGN, SHARED].map((organization_id) => ({
+    agents: [OWN_ORGANIZATION, FOREIGN_ORGANIZATION, SHARED_ORGANIZATION].map((organization_id) => ({
       email: agentEmail(organization_id),
       name: 'Agent',
       password: randomSecret('base64url'),

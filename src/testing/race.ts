@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Answer, request } from './caller.js';
+import { request, type TestResponse } from './http-client.js';
 
 /** Requests of a race, unless a test says otherwise. */
-export const WAYS = 20;
+export const RACE_SIZE = 20;
 /** Milliseconds in which a service has read the headers of all requests of a race. */
-export const OPENING = 200;
+export const RACE_START_MS = 200;
 
 /** Sends the same to all services in turn, so that all of it has come before any of it can be answered. */
 export function race(
   services: { url: string }[],
   path: string,
   text: string,
-  ways = WAYS,
+  ways = RACE_SIZE,
   headers: Record<string, string> = {},
-): Promise<Answer[]> {
-  const opened = sleep(OPENING);
+): Promise<TestResponse[]> {
+  const opened = sleep(RACE_START_MS);
   const send = ({ url }: { url: string }) => {
     const body = new ReadableStream({
       async start(stream) {

@@ -1,17 +1,17 @@
 import type { DeclaredGrant } from '../token/grant.js';
-import type { GrantKit } from './kit.js';
-import type { Trial } from './trial.js';
+import type { GrantKit } from './grant-kit.js';
+import type { GrantTestContext } from './grant-test-context.js';
 
-/** A rule of the house, and how it is tried on a grant. */
+/** A service-wide rule, and how a grant is tested for it. */
 export interface Rule {
   /** A sentence whose subject is the grant. */
   title: string;
   /** @throws Error that says what breaks the rule */
-  check(trial: Trial): Promise<void>;
+  check(context: GrantTestContext): Promise<void>;
 }
 
 /** The rules on one matter that apply to what a grant declares. */
-export type RulesOn = (declared: DeclaredGrant, kit: GrantKit) => Rule[];
+export type RuleSet = (declared: DeclaredGrant, kit: GrantKit) => Rule[];
 
 /** The same for each, a few at a time; the first failure ends it. */
 export async function forEach<Item>(items: Iterable<Item>, work: (item: Item) => Promise<unknown>): Promise<void> {

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import axe from 'axe-core';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { FOR_CODE, FOR_NATIVE, FOR_PUBLIC, FOR_TOKEN, pkce, type Query, queryOf } from '../support/agents.js';
+import { pkce } from '../support/agent-tokens.js';
 import { ApplicationSite } from '../support/application-site.js';
-import { type HttpsFront, startHttpsFront } from '../support/https-front.js';
-import { ACME_AGENT, ACME_PAGE, PUBLIC_ORIGIN, testRegistry } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { FOR_CODE, FOR_NATIVE, FOR_PUBLIC, FOR_TOKEN, type Query, queryOf } from '../support/authorization-page.js';
+import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
+import { ACME_AGENT, ACME_PAGE, PUBLIC_ORIGIN, testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const AUTH = 'https://auth.example';
 const HOME = 'https://app.elsewhere.example/home';
@@ -24,7 +25,7 @@ registry.agents[0] = { ...registry.agents[0], scopes: ['customers:own', 'reports
 const FOR_LONG: Query = { ...FOR_PUBLIC, client_id: 'long', prompt: 'consent' };
 
 let service: TestService;
-let front: HttpsFront;
+let front: HttpsProxy;
 let backend: ApplicationSite;
 let browser: Browser;
 const contexts: BrowserContext[] = [];
@@ -33,7 +34,7 @@ const complaints: string[] = [];
 
 beforeAll(async () => {
   service = await startTestService({ registry });
-  front = await startHttpsFront('auth.example', service.url);
+  front = await startHttpsProxy('auth.example', service.url);
   backend = await ApplicationSite.start('backend.acme.example', HOME);
   browser = await chromium.launch({
     executablePath: process.env.TEST_CHROMIUM as string,

@@ -2,9 +2,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { CustomerBrowser } from '../support/customer-browser.js';
-import { type HttpsFront, startHttpsFront } from '../support/https-front.js';
-import { ACME, ACME_ORIGIN, ACME_PAGE, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, RIVAL_SITE } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
+import {
+  ACME,
+  ACME_ORIGIN,
+  ACME_PAGE,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_SITE,
+} from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const RIVAL_PAGE = 'https://rival.example/';
 const PUBLIC_PAGE = `${PUBLIC_ORIGIN}/`;
@@ -19,12 +27,12 @@ const ofWidget = cookieBody({ client_id: PUBLIC_SITE, redirect_uri: PUBLIC_PAGE 
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 
 let service: TestService;
-let front: HttpsFront;
+let front: HttpsProxy;
 const browsers: CustomerBrowser[] = [];
 
 async function start(environment: Record<string, string> = {}): Promise<void> {
   service = await startTestService({ environment });
-  front = await startHttpsFront('auth.example', service.url);
+  front = await startHttpsProxy('auth.example', service.url);
 }
 
 async function stop(): Promise<void> {

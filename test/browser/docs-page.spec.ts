@@ -1,6 +1,6 @@
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestService, type TestService } from '../support/service.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 let service: TestService;
 let browser: Browser;

@@ -1,23 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { OPENING, race } from '../../src/testing/race.js';
-import { type Cluster, type ClusterPod, othersOf, startCluster } from '../support/cluster.js';
+import { RACE_START_MS, race } from '../../src/testing/race.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { figure } from '../support/figures.js';
-import { expectAway, untilServing } from '../support/outages.js';
-import { times, winnersOf } from '../support/races.js';
-import type { Answer } from '../support/service.js';
-import {
-  expectInvalidGrant,
-  infoStatus,
-  newCustomer,
-  redeem,
-  redeemBody,
-  transferToken,
-} from '../support/transfers.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { figure } from '../support/measurements.js';
+import { successfulOf, times } from '../support/races.js';
+import type { TestResponse } from '../support/test-service.js';
+import { infoStatus, newCustomer, redeem, redeemBody, transferToken } from '../support/transfers.js';
+import { type Cluster, type ClusterPod, othersOf, startCluster } from './cluster.js';
+import { expectAway, untilServing } from './node-outages.js';
 
 const CODES = 60;
-const WAYS = 6;
+const RACE_SIZE = 6;
 /** Milliseconds between the races of two codes: some are won before the cut, some are under way, some come after it. */
 const STEP = 10;
 
@@ -29,7 +23,7 @@ afterAll(() => cluster?.stop());
 
 describe('contract 3, while a node of three is cut off', () => {
   it.each([0, 1, 2])(
-    `${CODES} codes, raced ${WAYS} ways, never give two tokens, and a given token lives (node %i)`,
+    `${CODES} codes, raced ${RACE_SIZE} ways, never give two tokens, and a given token lives (node %i)`,
     async (index) => {
       const { pods } = cluster;
       const hit = pods[index] as ClusterPod;
@@ -38,9 +32,9 @@ describe('contract 3, while a node of three is cut off', () => {
       const codes = await times(CODES, () => transferToken(other, access_token));
       const races = codes.map(async (code, position) => {
         await sleep(position * STEP);
-        return race(pods, TOKEN, JSON.stringify(redeemBody(code)), WAYS);
+        return race(pods, TOKEN, JSON.stringify(redeemBody(code)), RACE_SIZE);
       });
-      await sleep(OPENING + (CODES * STEP) / 2);
+      await sleep(RACE_START_MS + (CODES * STEP) / 2);
       await hit.node.cutOff();
       const all = await Promise.all(races);
       await untilServing(other);
@@ -49,7 +43,7 @@ describe('contract 3, while a node of three is cut off', () => {
       const outcomes = { won: 0, again: 0, lost: 0, unavailable: 0 };
       for (const [position, answers] of all.entries()) {
         outcomes.unavailable += checked(answers);
-        const [winner, ...more] = winnersOf(answers);
+        const [winner, ...more] = successfulOf(answers);
         expect(more).toEqual([]);
         const second = winner ? undefined : await redeem(hit, codes[position]);
         if (second?.status === 400) expectInvalidGrant(second);
@@ -61,14 +55,14 @@ describe('contract 3, while a node of three is cut off', () => {
       expect(outcomes.won + outcomes.again + outcomes.lost).toBe(CODES);
       figure(
         `${CODES} codes raced while node ${index + 1} was cut off: ${outcomes.won} won, ${outcomes.again} by a second try, ` +
-          `${outcomes.lost} burned with their answer lost; ${outcomes.unavailable} of ${CODES * WAYS} calls 503`,
+          `${outcomes.lost} burned with their answer lost; ${outcomes.unavailable} of ${CODES * RACE_SIZE} calls 503`,
       );
     },
   );
 });
 
 /** Insists that every answer is one of the contract's; how many said that the database is away. */
-function checked(answers: Answer[]): number {
+function checked(answers: TestResponse[]): number {
   for (const answer of answers) {
     expect([200, 400, 503]).toContain(answer.status);
     if (answer.status === 400) expectInvalidGrant(answer);

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { OPENING, race } from '../../src/testing/race.js';
-import { type Cluster, conflictsOf, startCluster } from '../support/cluster.js';
+import { RACE_START_MS, race } from '../../src/testing/race.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { figure, LongestWait } from '../support/figures.js';
+import { figure, LongestWait } from '../support/measurements.js';
 import { times, winnerOf } from '../support/races.js';
 import { infoStatus, newCustomer, redeemBody, transferToken } from '../support/transfers.js';
+import { type Cluster, conflictsOf, startCluster } from './cluster.js';
 
 const CODES = 1000;
-const WAYS = 6;
+const RACE_SIZE = 6;
 /** Codes that are raced for at the same time. */
 const AT_ONCE = 20;
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 describe('contract 3, on three nodes', () => {
-  it(`of ${CODES} transfer tokens, raced ${WAYS} ways over all nodes, each has one winner, whose token goes on working`, async () => {
+  it(`of ${CODES} transfer tokens, raced ${RACE_SIZE} ways over all nodes, each has one winner, whose token goes on working`, async () => {
     const { pods } = cluster;
     const { access_token } = await newCustomer(pods[0]);
     const before = await conflictsOf(pods);
@@ -27,15 +27,15 @@ describe('contract 3, on three nodes', () => {
     for (let done = 0; done < CODES; done += AT_ONCE) {
       await times(AT_ONCE, async (index) => {
         const code = await transferToken(pods[index % 3] ?? pods[0], access_token);
-        const answers = await longest.of(race(pods, TOKEN, JSON.stringify(redeemBody(code)), WAYS));
+        const answers = await longest.of(race(pods, TOKEN, JSON.stringify(redeemBody(code)), RACE_SIZE));
         const token = winnerOf(answers).body.access_token;
         winners++;
         for (const pod of pods) expect(await infoStatus(pod, token)).toBe(200);
       });
     }
     expect(winners).toBe(CODES);
-    figure(`${CODES} codes raced ${WAYS} ways over three nodes: ${winners} winners, one each`);
+    figure(`${CODES} codes raced ${RACE_SIZE} ways over three nodes: ${winners} winners, one each`);
     figure(`statements sent again for a conflict: ${(await conflictsOf(pods)) - before}`);
-    figure(`longest wait for an exchange: ${longest.milliseconds - OPENING} ms`);
+    figure(`longest wait for an exchange: ${longest.milliseconds - RACE_START_MS} ms`);
   });
 });

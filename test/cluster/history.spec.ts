@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { underLoad } from '../faults/faults.js';
-import { type Cluster, startCluster, untilReadiness } from '../support/cluster.js';
-import { figure } from '../support/figures.js';
-import { untilServing } from '../support/outages.js';
+import { figure } from '../support/measurements.js';
+import { type Cluster, startCluster, untilReadiness } from './cluster.js';
+import { untilServing } from './node-outages.js';
 
 /** Milliseconds for which the others go on without a node. */
 const WITHOUT = 3_000;

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Cluster, conflictsOf, othersOf, startCluster } from '../support/cluster.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { figure } from '../support/figures.js';
-import { CustomerLoad } from '../support/load.js';
+import { figure } from '../support/measurements.js';
 import { times } from '../support/races.js';
-import { ACME } from '../support/registry.js';
+import { ACME } from '../support/test-registry.js';
+import { type Cluster, conflictsOf, othersOf, startCluster } from './cluster.js';
+import { CustomerLoad } from './customer-load.js';
 
 const ROUNDS = 200;
 const AT_ONCE = 10;
 const GROUPS = 100;
-const WAYS = 6;
+const RACE_SIZE = 6;
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -43,8 +43,10 @@ describe('contract 4, on three nodes', () => {
     const cookie = cookieHeader(await pods[0].post(TOKEN, cookieBody()));
     for (let done = 0; done < GROUPS; done++) {
       const path = `/v2/customer/${ACME}/${randomUUID()}/token`;
-      const answers = await times(WAYS, (index) => (pods[index % 3] ?? pods[0]).post(path, cookieBody(), { cookie }));
-      expect(answers.map(({ status }) => status)).toEqual(Array(WAYS).fill(200));
+      const answers = await times(RACE_SIZE, (index) =>
+        (pods[index % 3] ?? pods[0]).post(path, cookieBody(), { cookie }),
+      );
+      expect(answers.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
       expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(1);
     }
     const rows = await pods[1].node.query(
@@ -53,7 +55,7 @@ describe('contract 4, on three nodes', () => {
     expect(rows).toEqual([{ made: GROUPS }]);
     const repeated = (await conflictsOf(pods)) - before;
     figure(
-      `${GROUPS} groups, each asked for ${WAYS} times at once: one identity each, ${repeated} statements sent again`,
+      `${GROUPS} groups, each asked for ${RACE_SIZE} times at once: one identity each, ${repeated} statements sent again`,
     );
   });
 });

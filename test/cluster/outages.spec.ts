@@ -1,19 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bearer } from '../support/agents.js';
-import { type Cluster, type ClusterPod, readiness, startCluster, untilReadiness } from '../support/cluster.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { figure } from '../support/figures.js';
-import { expectAway, underLoad, untilAnswered, untilServing } from '../support/outages.js';
-import type { Answer } from '../support/service.js';
-import {
-  expectInvalidGrant,
-  expectInvalidToken,
-  INFO,
-  newCustomer,
-  redeem,
-  transferToken,
-} from '../support/transfers.js';
+import { expectInvalidGrant, expectInvalidToken } from '../support/expect-error.js';
+import { figure } from '../support/measurements.js';
+import type { TestResponse } from '../support/test-service.js';
+import { INFO, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { type Cluster, type ClusterPod, readiness, startCluster, untilReadiness } from './cluster.js';
+import { expectAway, underLoad, untilAnswered, untilServing } from './node-outages.js';
 
 /** Milliseconds for which the others go on without a node. */
 const WITHOUT = 3_000;
@@ -24,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-const info = (pod: ClusterPod, token: string): Promise<Answer> => pod.send('GET', INFO, bearer(token));
+const info = (pod: ClusterPod, token: string): Promise<TestResponse> => pod.send('GET', INFO, bearer(token));
 
 describe('a node of three', () => {
   it('that is killed: its pod refuses and is not ready, the others go on, and nobody is lost when it comes back', async () => {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bearer } from '../support/agents.js';
-import { type Cluster, othersOf, startCluster } from '../support/cluster.js';
+import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { figure } from '../support/figures.js';
+import { figure } from '../support/measurements.js';
 import { times } from '../support/races.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
+import { type Cluster, othersOf, startCluster } from './cluster.js';
 
 const ROUNDS = 200;
 /** At the same time, so that the nodes have something to do. */

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AgentBrowser, askToken, bearer, implicitToken } from '../support/agents.js';
+import { askToken } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import { manage } from '../support/management.js';
-import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
+import { ACME, ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-admin-test';
 const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
@@ -24,7 +26,7 @@ it('contract 9: /admin does not exist without ADMIN_TOKEN', async () => {
 
 describe('contract 9: /admin on the management port', { timeout: 30_000 }, () => {
   let service: TestService;
-  const admin = (method: string, path: string, body?: string | object): Promise<Answer> =>
+  const admin = (method: string, path: string, body?: string | object): Promise<TestResponse> =>
     manage(service, method, `/admin/${path}`, OPERATOR, body);
   const organization = randomUUID();
   const client = { client_id: 'new-site', name: 'New site', client_type: 'web', organization_id: organization };
@@ -44,9 +46,10 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
 
   const newToken = (client_id: string, headers: Record<string, string> = {}) =>
     service.post(TOKEN, cookieBody({ client_id, organization_id: organization, redirect_uri: undefined }), headers);
-  const invalid = (answer: Answer, hint: RegExp) =>
+  const invalid = (answer: TestResponse, hint: RegExp) =>
     expectError(answer, { status: 400, error: 'invalid_request', hint });
-  const conflict = (answer: Answer, hint: RegExp) => expectError(answer, { status: 409, error: 'conflict', hint });
+  const conflict = (answer: TestResponse, hint: RegExp) =>
+    expectError(answer, { status: 409, error: 'conflict', hint });
 
   it.each(['organizations', 'clients', 'agents', 'resource-servers'])('%s are the operator’s alone', async (list) => {
     for (const [method, path] of [
@@ -134,7 +137,7 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
     expect(first.headers.get('access-control-allow-origin')).toBe(SITE);
     await admin('PATCH', 'clients/new-site', { redirect_uris: [] });
     expect((await newToken('new-site', { origin: SITE })).status).toBe(400);
-    service.clock.move(2); // a token of the very second of a revocation is ended too
+    service.clock.advance({ seconds: 2 }); // a token of the very second of a revocation is ended too
     expect((await admin('DELETE', 'clients/new-site')).status).toBe(200);
     expect((await newToken('new-site')).status).toBe(400);
     expect((await service.send('GET', '/v2/customer/info', bearer(first.body.access_token))).status).toBe(401);
@@ -300,17 +303,17 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
       );
     expect((await newCustomer(token)).status).toBe(200);
     conflict(await admin('POST', 'agents', { ...agent, email: agent.email.toUpperCase() }), /^email: of another agent/);
-    service.clock.move(2);
+    service.clock.advance({ seconds: 2 });
     expect((await admin('PATCH', `agents/${body.id}`, { password: 'another long pass phrase' })).status).toBe(200);
     expect((await newCustomer(token)).status).toBe(401);
     expect((await new AgentBrowser(service).signIn(agent, asked)).status).toBe(400);
-    service.clock.move(2);
+    service.clock.advance({ seconds: 2 });
     const again = await implicitToken(service, asked, { ...agent, password: 'another long pass phrase' });
     expect((await admin('PATCH', `agents/${body.id}`, { email: 'other@new.example' })).body.email).toBe(
       'other@new.example',
     );
     expect((await newCustomer(again)).status).toBe(200);
-    service.clock.move(2);
+    service.clock.advance({ seconds: 2 });
     expect((await admin('DELETE', `agents/${body.id}`)).status).toBe(200);
     expect((await newCustomer(again)).status).toBe(401);
   });
@@ -343,7 +346,7 @@ describe('contract 9: /admin on the management port', { timeout: 30_000 }, () =>
     expect([(await ask(first)).status, (await ask(body.client_secret)).status, (await ask('wrong')).status]).toEqual([
       400, 400, 401,
     ]);
-    service.clock.move(600);
+    service.clock.advance({ seconds: 600 });
     expect([(await ask(first)).status, (await ask(body.client_secret)).status]).toEqual([401, 400]);
     const at_once = await admin('POST', 'clients/new-backend/secret', { old_valid_for: 0 });
     expect([(await ask(body.client_secret)).status, (await ask(at_once.body.client_secret)).status]).toEqual([

@@ -1,18 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AgentTokenGrant } from '../../src/grants/agent-token/agent-token.grant.js';
 import { describeGrant } from '../../src/public/testing.js';
-import {
-  AgentBrowser,
-  agentTokenBody,
-  bearer,
-  changePassword,
-  claimsOf,
-  implicitToken,
-  mintAgentToken,
-} from '../support/agents.js';
+import { agentTokenBody, changePassword, claimsOf, mintAgentToken } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import { expectNobodyMade, identitiesOf } from '../support/identities.js';
+import { expectNoCustomerCreated, identitiesOf } from '../support/identities.js';
 import {
   ACME,
   ACME_AGENT,
@@ -29,8 +23,8 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
   testRegistry,
-} from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NOBODY = '01890000-0000-7000-8000-000000000000';
@@ -71,7 +65,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
   const ask = (body: object = {}, headers: Record<string, string> = bearer(ofAcme)) =>
     service.post(path, agentTokenBody({ ...fixed, ...body }), headers);
   const refused = async (body: object, parameter: string, error?: string, description?: string) => {
-    await expectNobodyMade(service, () => ask(body), parameter, error, description);
+    await expectNoCustomerCreated(service, () => ask(body), parameter, error, description);
   };
 
   it('creates a customer when no entity_id is given, and answers with exactly the fields of 4.3', async () => {
@@ -112,7 +106,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     const { entity_id } = first.body;
     const row = await rowOf(entity_id);
     const before = await identitiesOf(service).count();
-    service.clock.move(90_000);
+    service.clock.advance({ seconds: 90_000 });
     const again = await ask({ entity_id }, bearer(await mintAgentToken(service)));
     expect(again).toMatchObject({ status: 200, body: { entity_id, client_id: ACME_SITE, organization_id: ACME } });
     expect(again.body.access_token).not.toBe(first.body.access_token);
@@ -146,9 +140,9 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     );
     for (const other of others) {
       expect(other.text).toBe(unknown?.text);
-      expect(headersOf(other)).toEqual(headersOf(unknown as Answer));
+      expect(headersOf(other)).toEqual(headersOf(unknown as TestResponse));
     }
-    expectError(others[0] as Answer, { status: 400, error: 'invalid_request', hint: 'entity_id: unknown' });
+    expectError(others[0] as TestResponse, { status: 400, error: 'invalid_request', hint: 'entity_id: unknown' });
     await refused({ entity_id: byAgent.body.entity_id, client_id: PUBLIC_SITE }, 'entity_id');
   });
 
@@ -199,7 +193,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
 
   it('wants a present Origin to be one of that very client’s', async () => {
     for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, ''])
-      await expectNobodyMade(service, () => ask({}, { ...bearer(ofAcme), origin }), 'Origin');
+      await expectNoCustomerCreated(service, () => ask({}, { ...bearer(ofAcme), origin }), 'Origin');
     const answer = await ask({}, { ...bearer(ofAcme), origin: ACME_ORIGIN });
     expect(answer.status).toBe(200);
     expect(answer.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
@@ -245,7 +239,7 @@ describe('4.6 the older address', () => {
   it('refreshes the expired token of a customer without creating it again', async () => {
     const body = { client_id: ACME_SITE, response_type: 'token', redirect_uri: ACME_PAGE };
     const first = await service.post('/customer/', body, bearer(ofAcme));
-    service.clock.move(28_801);
+    service.clock.advance({ seconds: 28_801 });
     const asCustomer = bearer(first.body.access_token);
     expect((await service.send('GET', '/v2/customer/info', asCustomer)).status).toBe(401);
     const { entity_id } = first.body;
@@ -264,7 +258,7 @@ describe('4.6 the older address', () => {
 
 it('the agent token grant is none for the address of a group', async () => {
   const send = () => service.post(`/v2/customer/${ACME}/sales/token`, agentTokenBody(), bearer(ofAcme));
-  await expectNobodyMade(service, send, 'grant_type');
+  await expectNoCustomerCreated(service, send, 'grant_type');
 });
 
 describe('an agent token', () => {
@@ -286,7 +280,7 @@ describe('an agent token', () => {
         expect((await service.post(path, agentTokenBody(fixed), bearer(token))).status).toBe(401);
     const answer = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
     expect(answer.status).toBe(200);
-    service.clock.move(1);
+    service.clock.advance({ seconds: 1 });
     const page = await new AgentBrowser(service).signIn({ ...ACME_AGENT, password });
     expect(page.status).toBe(303);
     expect((await service.post(TOKEN, agentTokenBody(), bearer(await mintAgentToken(service)))).status).toBe(200);
@@ -304,6 +298,6 @@ function rowOf(entityId: string) {
   return identitiesOf(service).findOneBy({ entityId });
 }
 
-function headersOf({ headers }: Answer): object {
+function headersOf({ headers }: TestResponse): object {
   return Object.fromEntries([...headers].filter(([name]) => name !== 'date'));
 }

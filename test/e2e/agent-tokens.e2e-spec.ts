@@ -7,23 +7,25 @@ import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import {
-  AgentBrowser,
   AS_BACKEND,
   agentTokenBody,
   askToken,
-  BACKEND_CALLBACK,
-  bearer,
   changePassword,
   claimsOf,
-  codeOf,
   exchangeCode,
+  pkce,
+  refresh,
+} from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import {
+  AgentBrowser,
+  BACKEND_CALLBACK,
+  codeOf,
   FOR_NATIVE,
   FORM,
   NATIVE_CALLBACK,
-  pkce,
   queryOf,
-  refresh,
-} from '../support/agents.js';
+} from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import {
@@ -37,8 +39,8 @@ import {
   RIVAL,
   testRegistry,
   writeRegistry,
-} from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { ageRedemption, ageRotation } from '../support/transfers.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
@@ -189,7 +191,7 @@ describe('a client that does not prove who it is', () => {
 });
 
 describe('what does not belong to a code', () => {
-  it.each<[string, (code: string) => Promise<Answer>]>([
+  it.each<[string, (code: string) => Promise<TestResponse>]>([
     ['another client', (code) => exchangeCode(service, code, { ...OTHER })],
     ['another redirect_uri', (code) => exchangeCode(service, code, { redirect_uri: `${BACKEND_CALLBACK}/` })],
     ['a redirect_uri of another client', (code) => exchangeCode(service, code, { redirect_uri: OTHER_CALLBACK })],
@@ -246,9 +248,9 @@ describe('what does not belong to a code', () => {
 describe('the life of a code', () => {
   it('ends after five minutes', async () => {
     const [early, late] = [await codeOf(browser), await codeOf(browser)];
-    service.clock.move(298);
+    service.clock.advance({ seconds: 298 });
     expect((await exchangeCode(service, early)).status).toBe(200);
-    service.clock.move(3);
+    service.clock.advance({ seconds: 3 });
     expectInvalidGrant(await exchangeCode(service, late));
   });
 
@@ -350,10 +352,10 @@ describe('a refresh', () => {
   it('goes on for ever, as long as no pause is longer than 30 days', async () => {
     let token = await firstRefreshToken();
     for (let n = 0; n < 3; n++) {
-      service.clock.move(THIRTY_DAYS - 10);
+      service.clock.advance({ seconds: THIRTY_DAYS - 10 });
       token = (await refresh(service, token)).body.refresh_token;
     }
-    service.clock.move(THIRTY_DAYS + 1);
+    service.clock.advance({ seconds: THIRTY_DAYS + 1 });
     expectInvalidGrant(await refresh(service, token));
   });
 
@@ -531,9 +533,9 @@ it('the times to live can be set', async () => {
     const { body } = await exchangeCode(other, code);
     const { iat, exp } = claimsOf(body.access_token) as { iat: number; exp: number };
     expect([body.expires_in, exp - iat]).toEqual([61, 61]);
-    other.clock.move(21);
+    other.clock.advance({ seconds: 21 });
     expectInvalidGrant(await exchangeCode(other, late));
-    other.clock.move(10);
+    other.clock.advance({ seconds: 10 });
     expectInvalidGrant(await refresh(other, body.refresh_token));
   } finally {
     await other.stop();
@@ -550,7 +552,7 @@ function basic(type?: string, client = AS_BACKEND): Record<string, string> {
   return { authorization, ...(type !== undefined && { 'content-type': type }) };
 }
 
-function expectInvalidGrant(answer: Answer): void {
+function expectInvalidGrant(answer: TestResponse): void {
   expectError(answer, { status: 400, error: 'invalid_grant', description: NOT_AUTHORIZED, hint: undefined });
 }
 
@@ -584,13 +586,13 @@ async function withRegistry(changed: RegistryDocument, act: () => Promise<void>)
     await act();
   } finally {
     await apply(registry);
-    service.clock.move(1);
+    service.clock.advance({ seconds: 1 });
     browser = new AgentBrowser(service);
   }
 }
 
 function afterSeconds<Result>(seconds: number, act: () => Promise<Result>): Promise<Result> {
-  service.clock.move(seconds);
+  service.clock.advance({ seconds });
   return act();
 }
 

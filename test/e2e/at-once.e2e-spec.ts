@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import { onMariadb } from '../../src/testing/test-database.js';
 import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { INFO } from '../support/transfers.js';
 
 const AT_ONCE = 40;

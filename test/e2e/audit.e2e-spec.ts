@@ -1,21 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Audit } from '../../src/audit/audit.js';
 import type { AuditEntry } from '../../src/audit/audit-event.js';
-import {
-  AgentBrowser,
-  bearer,
-  claimsOf,
-  codeOf,
-  exchangeCode,
-  FOR_PUBLIC,
-  implicitToken,
-  refresh,
-} from '../support/agents.js';
-import { basic } from '../support/basic.js';
+import { claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, codeOf, FOR_PUBLIC, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management.js';
-import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, PUBLIC_SITE } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, PUBLIC_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { ageRedemption, ageRotation, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-audit-test';

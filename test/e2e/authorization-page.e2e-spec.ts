@@ -4,12 +4,10 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { Agents } from '../../src/registry/agents.js';
+import { changePassword, claimsOf, exchangeCode, pkce } from '../support/agent-tokens.js';
 import {
   AgentBrowser,
   BACKEND_CALLBACK,
-  changePassword,
-  claimsOf,
-  exchangeCode,
   FOR_CODE,
   FOR_NATIVE,
   FOR_PUBLIC,
@@ -17,11 +15,10 @@ import {
   FORM,
   formOf,
   NATIVE_CALLBACK,
-  pkce,
   type Query,
   queryOf,
   redirected,
-} from '../support/agents.js';
+} from '../support/authorization-page.js';
 import { expectError, expectInvalidRequest, MALFORMED } from '../support/expect-error.js';
 import {
   ACME,
@@ -33,8 +30,8 @@ import {
   RIVAL_AGENT,
   RIVAL_SITE,
   testRegistry,
-} from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const ISS = 'https://auth.example';
 const EIGHT_HOURS = 28_800;
@@ -352,7 +349,7 @@ describe('prompt', () => {
     const browser = newBrowser();
     const before = await browser.authorize();
     const after = await browser.authorize({ ...FOR_TOKEN, prompt: 'login' }, SECOND_AGENT);
-    const subject = (answer: Answer) => claimsOf(redirected(answer).parameters.access_token as string).sub;
+    const subject = (answer: TestResponse) => claimsOf(redirected(answer).parameters.access_token as string).sub;
     expect(subject(after)).not.toBe(subject(before));
   });
 
@@ -545,7 +542,7 @@ describe('signing in', () => {
     const wrong = { ...ACME_AGENT, password: 'wrong' };
     const tries = async (agent: typeof wrong) => {
       const browser = newBrowser();
-      const answers: Answer[] = [];
+      const answers: TestResponse[] = [];
       for (let n = 0; n < 6; n++) answers.push(await browser.signIn(agent));
       return answers.map((answer) => ({
         status: answer.status,
@@ -575,9 +572,9 @@ describe('the number of attempts', () => {
       expect(held.cookies.join()).not.toContain('agent_session');
       const wait = Number(held.headers.get('retry-after'));
       waits.push(wait);
-      service.clock.move(wait - 1);
+      service.clock.advance({ seconds: wait - 1 });
       expect((await browser.signIn()).status).toBe(429);
-      service.clock.move(1);
+      service.clock.advance({ seconds: 1 });
       await failing(browser, 1);
     }
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
@@ -684,9 +681,9 @@ describe('the session', () => {
   it('ends after 8 h', async () => {
     const browser = newBrowser();
     await browser.signIn();
-    service.clock.move(EIGHT_HOURS - 5);
+    service.clock.advance({ seconds: EIGHT_HOURS - 5 });
     expect(await isSignedIn(browser)).toBe(true);
-    service.clock.move(6);
+    service.clock.advance({ seconds: 6 });
     expect(await isSignedIn(browser)).toBe(false);
     await signedIn.signIn();
   });
@@ -803,13 +800,13 @@ describe.each([
   ['/consent', { ...FOR_PUBLIC, prompt: 'consent' }, { decision: 'allow' }],
   ['/sign-out', { ...FOR_PUBLIC, prompt: 'consent' }, {}],
 ])('the form of %s', (action, parameters, fields: Record<string, string>) => {
-  const ready = async (): Promise<[AgentBrowser, Answer]> => {
+  const ready = async (): Promise<[AgentBrowser, TestResponse]> => {
     const browser = newBrowser();
     const page = action === '/sign-in' ? await browser.open(parameters) : await browser.authorize(parameters);
     return [browser, page];
   };
   /** Whatever the form would have done has not happened. */
-  const expectNothingDone = async (browser: AgentBrowser, answer: Answer, hint: string | RegExp) => {
+  const expectNothingDone = async (browser: AgentBrowser, answer: TestResponse, hint: string | RegExp) => {
     expectErrorPage(answer, hint);
     expect(await isSignedIn(browser)).toBe(action !== '/sign-in');
     if (action !== '/consent') return;
@@ -893,7 +890,7 @@ describe.each([
 });
 
 describe('every page', () => {
-  const pages = async (): Promise<[string, Answer, string | undefined][]> => {
+  const pages = async (): Promise<[string, TestResponse, string | undefined][]> => {
     const browser = newBrowser();
     const acme = 'https://acme.example';
     const signIn = await browser.open(FOR_TOKEN);
@@ -1012,7 +1009,7 @@ it('SESSION_SECRET may be rotated: the first signs, the others are still believe
   expect(await cookieOf({ SESSION_SECRET: next }, cookies)).toMatchObject({ wasSignedIn: false });
 });
 
-function expectErrorPage(page: Answer, hint: string | RegExp): void {
+function expectErrorPage(page: TestResponse, hint: string | RegExp): void {
   expect(page.status).toBe(400);
   expect(page.headers.get('location')).toBeNull();
   expect(titleOf(page)).toBe('This does not work');
@@ -1023,7 +1020,7 @@ function expectErrorPage(page: Answer, hint: string | RegExp): void {
   else expect(shown).toMatch(hint);
 }
 
-function titleOf({ text }: Answer): string | undefined {
+function titleOf({ text }: TestResponse): string | undefined {
   return /<title>(.*?)<\/title>/.exec(text)?.[1];
 }
 
@@ -1032,7 +1029,7 @@ async function isSignedIn(browser: AgentBrowser): Promise<boolean> {
   return parameters.error !== 'login_required';
 }
 
-function openerData({ text }: Answer): { message: unknown; origin: string | undefined } {
+function openerData({ text }: TestResponse): { message: unknown; origin: string | undefined } {
   const [, message = '', origin] = /data-message="([^"]*)" data-origin="([^"]*)"/.exec(text) ?? [];
   return {
     message: JSON.parse(message.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>')),
@@ -1050,12 +1047,12 @@ function attributesOf(line = ''): string[] {
   return line.split('; ');
 }
 
-function headersOf({ headers }: Answer): Record<string, string> {
+function headersOf({ headers }: TestResponse): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => !['date', 'x-request-id', 'set-cookie'].includes(name)));
 }
 
 /** A page without what differs from one request to the next. */
-function bare(page: Answer, email: string): string {
+function bare(page: TestResponse, email: string): string {
   return page.text.replaceAll(email, '').replaceAll(formOf(page).hidden.csrf as string, '');
 }
 
@@ -1075,7 +1072,7 @@ async function withNewPassword(agent: typeof ACME_AGENT, act: (password: string)
     await act(password);
   } finally {
     await changePassword(service, registry, 'nobody');
-    service.clock.move(1);
+    service.clock.advance({ seconds: 1 });
     if (agent === ACME_AGENT) await signedIn.signIn();
   }
 }

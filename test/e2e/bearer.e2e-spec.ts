@@ -4,13 +4,14 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
-import { agentTokenBody, bearer, claimsOf, mintAgentToken } from '../support/agents.js';
+import { agentTokenBody, claimsOf, mintAgentToken } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
-import { ACME, ACME_SITE, RIVAL, RIVAL_AGENT } from '../support/registry.js';
-import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+import { ACME, ACME_SITE, RIVAL, RIVAL_AGENT } from '../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const INFO = '/v2/customer/info';
 const TTL = 28_800;
@@ -233,7 +234,7 @@ describe('a revoked token', () => {
     expect((await asAgent(before)).status).toBe(200);
     await revoke('subject', sub);
     expectInvalidToken(await asAgent(before));
-    service.clock.move(1);
+    service.clock.advance({ seconds: 1 });
     expect((await asAgent(issue({ sub }))).status).toBe(200);
   });
 
@@ -251,15 +252,15 @@ describe('a revoked token', () => {
   });
 });
 
-function asAgent(token: string): Promise<Answer> {
+function asAgent(token: string): Promise<TestResponse> {
   return service.post(TOKEN, agentTokenBody(), bearer(token));
 }
 
-function asCustomer(token: string): Promise<Answer> {
+function asCustomer(token: string): Promise<TestResponse> {
   return request(service.url + INFO, { headers: bearer(token) });
 }
 
-function expectInvalidToken(answer: Answer): void {
+function expectInvalidToken(answer: TestResponse): void {
   expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
   expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
 }

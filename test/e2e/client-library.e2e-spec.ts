@@ -1,18 +1,12 @@
 import * as oauth from 'oauth4webapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/free-port.js';
-import {
-  AgentBrowser,
-  agentTokenBody,
-  BACKEND_CALLBACK,
-  isForm,
-  NATIVE_CALLBACK,
-  type Query,
-} from '../support/agents.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { JWT_BEARER, registryWithSignIn, SIGN_IN, SignInSystem } from '../support/assertion-issuer.js';
+import { AgentBrowser, BACKEND_CALLBACK, isForm, NATIVE_CALLBACK, type Query } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET, RIVAL_AGENT } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { JWT_BEARER, registryWithSignIn, SIGN_IN, SignInSystem } from '../support/sign-in-system.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
 /** The tests' service has no TLS; nothing else of the library is turned off. */

@@ -3,11 +3,11 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ClientApplication } from '../../src/registry/client-application.entity.js';
 import { Registry } from '../../src/registry/registry.js';
-import { askToken } from '../support/agents.js';
+import { askToken } from '../support/agent-tokens.js';
 import { expectError } from '../support/expect-error.js';
-import { manage } from '../support/management.js';
-import { ACME } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
+import { ACME } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-client-secrets-test';
 const DAY_SECONDS = 86_400;
@@ -29,7 +29,7 @@ beforeEach(async () => {
   expect((await admin('POST', 'clients', { ...entry, organization_id: ACME })).status).toBe(201);
 });
 
-const admin = (method: string, path: string, body?: object): Promise<Answer> =>
+const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
   manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
 const renew = (body: object = {}) => admin('POST', `clients/${clientId}/secret`, body);
 const newSecret = async (body: object = {}): Promise<string> => (await renew(body)).body.client_secret;
@@ -48,30 +48,30 @@ const row = () => clientRows().findOneByOrFail({ clientId });
 describe('a new client secret', () => {
   it('does not end the secret in use when the response is lost and the request repeated', async () => {
     const lost = await newSecret();
-    service.clock.move(60);
+    service.clock.advance({ seconds: 60 });
     const received = await newSecret();
     expect(await valid(first, lost, received)).toEqual([true, true, true]);
-    service.clock.move(DAY_SECONDS - 61);
+    service.clock.advance({ seconds: DAY_SECONDS - 61 });
     expect(await valid(first, received)).toEqual([true, true]);
   });
 
   it('does not prolong an older secret, which may have leaked', async () => {
     const second = await newSecret({ old_valid_for: 600 });
-    service.clock.move(599);
+    service.clock.advance({ seconds: 599 });
     const third = await newSecret({ old_valid_for: DAY_SECONDS });
     expect(await valid(first, second, third)).toEqual([true, true, true]);
-    service.clock.move(1);
+    service.clock.advance({ seconds: 1 });
     expect(await valid(first, second, third)).toEqual([false, true, true]);
-    service.clock.move(DAY_SECONDS - 2);
+    service.clock.advance({ seconds: DAY_SECONDS - 2 });
     expect(await valid(second, third)).toEqual([true, true]);
-    service.clock.move(1);
+    service.clock.advance({ seconds: 1 });
     expect(await valid(second, third)).toEqual([false, true]);
   });
 
   it('does not shorten the validity of an older secret', async () => {
     const second = await newSecret({ old_valid_for: DAY_SECONDS });
     const third = await newSecret({ old_valid_for: 10 });
-    service.clock.move(10);
+    service.clock.advance({ seconds: 10 });
     expect(await valid(first, second, third)).toEqual([true, false, true]);
   });
 
@@ -91,7 +91,7 @@ describe('a new client secret', () => {
       hint: `client_id: 5 earlier secrets are still valid, one until ${end}; wait, or change client_secret, which ends them`,
     });
     expect(await valid(...secrets)).toEqual([true, true, true, true, true, true]);
-    service.clock.move(600);
+    service.clock.advance({ seconds: 600 });
     const next = await newSecret();
     expect(await valid(...secrets, next)).toEqual([false, true, true, true, true, true, true]);
     expect((await row()).previousSecrets).toHaveLength(5);
@@ -130,15 +130,15 @@ describe('a client secret during a roll-out from release 1', () => {
     expect(await valid(first, 'of release 1')).toEqual([true, true]);
     const next = await newSecret({ old_valid_for: 60 });
     expect(await valid(first, 'of release 1', next)).toEqual([true, true, true]);
-    service.clock.move(60);
+    service.clock.advance({ seconds: 60 });
     expect(await valid(first, 'of release 1', next)).toEqual([true, false, true]);
-    service.clock.move(DAY_SECONDS - 60);
+    service.clock.advance({ seconds: DAY_SECONDS - 60 });
     expect(await valid(first, next)).toEqual([false, true]);
   });
 
   it('that a process of release 1 replaced counts, although this process has replaced one before', async () => {
     const second = await newSecret({ old_valid_for: 60 });
-    service.clock.move(60);
+    service.clock.advance({ seconds: 60 });
     const previous = { previousSecretHash: sha256(second), previousSecretExpiresAt: inOneDay() };
     await oldProcessWrites({ secretHash: sha256('of release 1'), ...previous });
     expect(await valid(first, second, 'of release 1')).toEqual([false, true, true]);
@@ -161,7 +161,7 @@ describe('a client secret during a roll-out from release 1', () => {
   it('that a process of release 1 replaced again is not prolonged by it here', async () => {
     await newSecret({ old_valid_for: 60 });
     await oldProcessWrites({ secretHash: sha256('of release 1'), previousSecretExpiresAt: inOneDay() });
-    service.clock.move(60);
+    service.clock.advance({ seconds: 60 });
     expect(await valid(first, 'of release 1')).toEqual([false, true]);
   });
 });

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { refresh } from '../support/agents.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { agentTokenPair, expectInvalidGrant, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { refresh } from '../support/agent-tokens.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { agentTokenPair, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const HOUR = 3_600;
 
@@ -19,16 +20,16 @@ describe('a clock that is set back, and on again', () => {
     const code = await transferToken(service, customerToken);
     expect((await redeem(service, code)).status).toBe(200);
     for (const seconds of [-1, -HOUR, 2 * HOUR, -HOUR, -24 * HOUR]) {
-      service.clock.move(seconds);
+      service.clock.advance({ seconds });
       expectInvalidGrant(await redeem(service, code));
     }
   });
 
   it('makes of an expired code no code that gives two tokens', async () => {
     const code = await transferToken(service, customerToken);
-    service.clock.move(HOUR);
+    service.clock.advance({ seconds: HOUR });
     expectInvalidGrant(await redeem(service, code));
-    service.clock.move(-HOUR);
+    service.clock.advance({ seconds: -HOUR });
     expect((await redeem(service, code)).status).toBe(200);
     expectInvalidGrant(await redeem(service, code));
   });
@@ -36,7 +37,7 @@ describe('a clock that is set back, and on again', () => {
   it('makes no second live chain of refreshes, and reuse still ends the one there is', async () => {
     const first = (await agentTokenPair(service)).refresh_token;
     const next = (await refresh(service, first)).body.refresh_token;
-    service.clock.move(-HOUR);
+    service.clock.advance({ seconds: -HOUR });
     const last = (await refresh(service, next)).body.refresh_token;
     for (const used of [first, next, last]) expectInvalidGrant(await refresh(service, used));
   });

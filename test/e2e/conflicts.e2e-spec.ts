@@ -7,10 +7,10 @@ import { Database } from '../../src/platform/database/database.js';
 import { type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
-import { manage } from '../support/management.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
-import { expectInvalidGrant, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { expectError, expectInvalidGrant } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 /** Seconds for which a table is out of reach. */
 const AWAY = 30;
@@ -136,7 +136,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
   }, async () => {
     await somebodyElse.query('LOCK TABLES customer_identity WRITE');
     const begun = performance.now();
-    const within = async (send: () => Promise<Answer>) => {
+    const within = async (send: () => Promise<TestResponse>) => {
       const start = performance.now();
       const { status } = await send();
       expect(performance.now() - start).toBeLessThan(3_000);

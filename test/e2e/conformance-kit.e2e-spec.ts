@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { rulesOf } from '../../src/testing/rules-of.js';
-import { Trial } from '../../src/testing/trial.js';
-import { declarationOf } from '../../src/testing/tried-grant.js';
+import { applicableRules } from '../../src/testing/applicable-rules.js';
+import { GrantTestContext } from '../../src/testing/grant-test-context.js';
+import { grantMetadataOf } from '../../src/testing/grant-under-test.js';
 import type { BrokenCase, Lie } from '../support/broken-grants/broken-case.js';
 import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
 import { CARELESS } from '../support/broken-grants/careless-grants.js';
@@ -35,21 +35,21 @@ function lying({ request, answer }: Lie, fetch: typeof globalThis.fetch): typeof
 /** What the kit says of a broken grant: the failure of the one rule with a title. */
 async function verdictOn({ grant, rule, lie, damage, after, what: _what, failure: _failure, ...more }: BrokenCase) {
   const kit = { valid, ...more };
-  const rules = rulesOf(declarationOf(grant), kit).filter(({ title }) => title === rule);
+  const rules = applicableRules(grantMetadataOf(grant), kit).filter(({ title }) => title === rule);
   expect(rules).toHaveLength(1);
-  const trial = await Trial.open(grant, kit, PATIENCE);
+  const context = await GrantTestContext.open(grant, kit, PATIENCE);
   const { fetch } = globalThis;
   try {
-    damage?.(trial.house.service);
+    damage?.(context.environment.service);
     if (lie) globalThis.fetch = lying(lie, fetch);
-    return await rules[0]?.check(trial).then(
+    return await rules[0]?.check(context).then(
       () => 'kept',
       (error: Error) => error.message,
     );
   } finally {
     globalThis.fetch = fetch;
     after?.();
-    await trial.close();
+    await context.close();
   }
 }
 
@@ -66,7 +66,9 @@ describe('the conformance kit finds a grant that', { timeout: 60_000 }, () => {
     const declarations = [{}, { form: true, groups: true, optIn: true, settings: Object, agentScope: 'tickets:any' }];
     const titles = declarations.flatMap((options) =>
       [false, true].flatMap((singleUse) =>
-        rulesOf(declarationOf(grantThat(sound, options).grant), { valid, singleUse }).map(({ title }) => title),
+        applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, singleUse }).map(
+          ({ title }) => title,
+        ),
       ),
     );
     const broken = new Set(cases.map(({ rule }) => rule));
@@ -77,11 +79,11 @@ describe('the conformance kit finds a grant that', { timeout: 60_000 }, () => {
 describe('the conformance kit', () => {
   it('wants a class with the decorator', () => {
     class NoGrant {}
-    expect(() => declarationOf(NoGrant)).toThrow('NoGrant: no grant; decorate the class with @GrantType');
+    expect(() => grantMetadataOf(NoGrant)).toThrow('NoGrant: no grant; decorate the class with @GrantType');
   });
 
   it('wants its module', async () => {
-    await expect(Trial.open(grantThat(sound).grant, { valid })).rejects.toThrow(
+    await expect(GrantTestContext.open(grantThat(sound).grant, { valid })).rejects.toThrow(
       'TicketGrant: no module provides it; name its module in `modules`, or in src/app.module.ts',
     );
   });

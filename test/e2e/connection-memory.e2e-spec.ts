@@ -4,7 +4,7 @@ import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/test
 import { TOKEN } from '../support/cookie-grant.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { RawConnection } from '../support/raw-http.js';
-import { request } from '../support/service.js';
+import { request } from '../support/test-service.js';
 
 const OTHERS = 4_000;
 /** Garbage is collected as early as in the image, which starts node with V8's own options. */

@@ -7,7 +7,7 @@ import { expectError } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { parseResponses, RawConnection } from '../support/raw-http.js';
 import { isDestroyedByService } from '../support/server-sockets.js';
-import { request, startTestService, type TestService } from '../support/service.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
 
 /** Short enough for a test, in the proportions of production. */
 const LIMITS = {

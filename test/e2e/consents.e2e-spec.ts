@@ -3,9 +3,18 @@ import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Consent } from '../../src/agent-auth/page/consent.entity.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, pkce, type Query, redirected } from '../support/agents.js';
-import { ACME, ACME_AGENT, ACME_NATIVE, PUBLIC_SITE, RIVAL, testRegistry, writeRegistry } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { pkce } from '../support/agent-tokens.js';
+import { AgentBrowser, FOR_NATIVE, FOR_PUBLIC, type Query, redirected } from '../support/authorization-page.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_NATIVE,
+  PUBLIC_SITE,
+  RIVAL,
+  testRegistry,
+  writeRegistry,
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const LOOPBACK = 'http://127.0.0.1:8080/callback';
 const CLAIMED_HTTPS = 'https://app.acme.example/callback';
@@ -33,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 const rows = () => service.application.get(DataSource).getRepository(Consent);
-const isQuestion = ({ status, text }: Answer) => status === 200 && text.includes('<title>Allow access</title>');
+const isQuestion = ({ status, text }: TestResponse) => status === 200 && text.includes('<title>Allow access</title>');
 
 async function signedIn(agent = ACME_AGENT): Promise<AgentBrowser> {
   const browser = new AgentBrowser(service);
@@ -41,7 +50,7 @@ async function signedIn(agent = ACME_AGENT): Promise<AgentBrowser> {
   return browser;
 }
 
-async function allow(browser: AgentBrowser, query: Query): Promise<Answer> {
+async function allow(browser: AgentBrowser, query: Query): Promise<TestResponse> {
   const page = await browser.open(query);
   expect(isQuestion(page), page.text).toBe(true);
   return browser.submit(page, { decision: 'allow' });
@@ -106,7 +115,7 @@ describe('the consent of an agent to a public application', () => {
     Object.assign(acmeAgent, values);
     const path = writeRegistry(join(service.database.folder, 'changed-agent.yaml'), registry);
     await service.application.get(RegistryFile).apply(path, { force: true });
-    service.clock.move(2);
+    service.clock.advance({ seconds: 2 });
   }
   const isAsked = async (browser: AgentBrowser) => isQuestion(await browser.open(FOR_PUBLIC));
 

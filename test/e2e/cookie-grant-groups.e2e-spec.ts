@@ -3,8 +3,9 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { cookieValue, expectNobodyMade, identitiesOf, secretOf } from '../support/identities.js';
+import { cookieValue, expectNoCustomerCreated, identitiesOf, secretOf } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
+import { clientOf, statementsOf } from '../support/statements.js';
 import {
   ACME,
   ACME_NO_COOKIES,
@@ -17,9 +18,8 @@ import {
   RIVAL_SITE,
   SHARED,
   SHARED_SITE,
-} from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
-import { clientOf, statementsOf } from '../support/statements.js';
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const NOBODY = '01890000-0000-7000-8000-000000000000';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
@@ -206,7 +206,7 @@ describe('contract 4: a browser has one cookie pair for all organizations and gr
     async (places) => {
       let cookie: string | undefined;
       const tour = async () => {
-        const answers: Answer[] = [];
+        const answers: TestResponse[] = [];
         for (const place of places) {
           const answer = await visit(place, cookie);
           cookie = cookieHeader(answer);
@@ -217,7 +217,7 @@ describe('contract 4: a browser has one cookie pair for all organizations and gr
       const first = await tour();
       expect(new Set(first.map(entityOf)).size).toBe(places.length);
       expect((await tour()).map(entityOf)).toEqual(first.map(entityOf));
-      expect(new Set((await tour()).map(secretOf))).toEqual(new Set([secretOf(first[0] as Answer)]));
+      expect(new Set((await tour()).map(secretOf))).toEqual(new Set([secretOf(first[0] as TestResponse)]));
     },
   );
 
@@ -228,7 +228,7 @@ describe('contract 4: a browser has one cookie pair for all organizations and gr
         const answers: { browser: number; cookie: string; secret: string }[] = [];
         const known = new Map<string, string>();
         for (const { place, shown, days } of steps) {
-          service.clock.move(days * 86_400);
+          service.clock.advance({ seconds: days * 86_400 });
           const earlier = answers[shown % (answers.length + 1)];
           const answer = await visit(PLACES[place] as Place, earlier?.cookie);
           const browser = earlier?.browser ?? answers.length;
@@ -383,7 +383,7 @@ describe('an identity', () => {
       const after = await startTestService({ database });
       const again = await visitAll([A, G1], cookieHeader(first), after);
       await after.stop();
-      expect(again.map(entityOf)).toEqual([entityOf(first), entityOf(group as Answer)]);
+      expect(again.map(entityOf)).toEqual([entityOf(first), entityOf(group as TestResponse)]);
     } finally {
       await database.remove();
     }
@@ -411,20 +411,20 @@ function groupPath(organization: string, group: string): string {
   return `/v2/customer/${organization}/${group}/token`;
 }
 
-function visit({ organization, group }: Place, cookie?: string, at: TestService = service): Promise<Answer> {
+function visit({ organization, group }: Place, cookie?: string, at: TestService = service): Promise<TestResponse> {
   const path = group === undefined ? TOKEN : groupPath(organization, group);
   const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: organization });
   return at.post(path, body, cookie === undefined ? {} : { cookie });
 }
 
-function visitAll(places: Place[], cookie: string, at: TestService = service): Promise<Answer[]> {
+function visitAll(places: Place[], cookie: string, at: TestService = service): Promise<TestResponse[]> {
   return Promise.all(places.map((place) => visit(place, cookie, at)));
 }
 
-function entityOf({ body }: Answer): string {
+function entityOf({ body }: TestResponse): string {
   return body.entity_id;
 }
 
-function expectRefused(send: () => Promise<Answer>, ...rule: [string, string?, string?]): Promise<Answer> {
-  return expectNobodyMade(service, send, ...rule);
+function expectRefused(send: () => Promise<TestResponse>, ...rule: [string, string?, string?]): Promise<TestResponse> {
+  return expectNoCustomerCreated(service, send, ...rule);
 }

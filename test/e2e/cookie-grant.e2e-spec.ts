@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { CookieGrant } from '../../src/grants/cookie/cookie.grant.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { cookieValue, expectNobodyMade, identitiesOf, pairOf, secretOf } from '../support/identities.js';
+import { cookieValue, expectNoCustomerCreated, identitiesOf, pairOf, secretOf } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import {
   ACME,
@@ -21,8 +21,8 @@ import {
   RIVAL_SITE,
   SHARED,
   testRegistry,
-} from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 const TWO_YEARS = 63_072_000;
@@ -184,7 +184,7 @@ describe('2.4 identity cookies', () => {
 });
 
 describe('contract 4: a customer is recognised', () => {
-  let customer: Answer;
+  let customer: TestResponse;
   beforeAll(async () => {
     customer = await service.post(TOKEN, cookieBody());
   });
@@ -216,8 +216,8 @@ describe('contract 4: a customer is recognised', () => {
 });
 
 describe('contract 4: whoever is not recognised is a new customer, not an error and nobody else:', () => {
-  let victim: Answer;
-  let own: Answer;
+  let victim: TestResponse;
+  let own: TestResponse;
   beforeAll(async () => {
     victim = await service.post(TOKEN, cookieBody());
     own = await service.post(TOKEN, cookieBody());
@@ -638,8 +638,8 @@ function rowOf(entityId: string) {
   return identitiesOf(service).findOneBy({ entityId });
 }
 
-function expectRefused(send: () => Promise<Answer>, ...rule: [string, string?, string?]): Promise<Answer> {
-  return expectNobodyMade(service, send, ...rule);
+function expectRefused(send: () => Promise<TestResponse>, ...rule: [string, string?, string?]): Promise<TestResponse> {
+  return expectNoCustomerCreated(service, send, ...rule);
 }
 
 function attributesOf(line: string): string[] {

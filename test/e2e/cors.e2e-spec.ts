@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
-import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, RIVAL_ORIGIN } from '../support/registry.js';
-import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, RIVAL_ORIGIN } from '../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const GROUP = `/v2/customer/${ACME}/support/token`;
 const WITH_COOKIES = [TOKEN, `${TOKEN}/`, GROUP, `${GROUP}/`];
@@ -38,7 +38,7 @@ describe('contract 5: CORS', () => {
       'access-control-request-method': method,
       'access-control-request-headers': 'content-type,authorization',
     });
-  const corsOf = ({ headers }: Answer) =>
+  const corsOf = ({ headers }: TestResponse) =>
     Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
   const readable = (origin: string, credentials: boolean) => ({
     'access-control-allow-origin': origin,
@@ -65,7 +65,7 @@ describe('contract 5: CORS', () => {
     }
   });
 
-  it.each<[number, (headers: Record<string, string>) => Promise<Answer>]>([
+  it.each<[number, (headers: Record<string, string>) => Promise<TestResponse>]>([
     [400, (headers) => service.post(TOKEN, 'no JSON', headers)],
     [400, (headers) => service.post(`/v2/customer/${ACME}/%zz/token`, {}, headers)],
     [404, (headers) => service.post('/v2/customer/nowhere', {}, headers)],

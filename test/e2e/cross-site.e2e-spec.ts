@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectNobodyMade, identitiesOf } from '../support/identities.js';
-import { ACME, RIVAL_ORIGIN } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { expectNoCustomerCreated, identitiesOf } from '../support/identities.js';
+import { ACME, RIVAL_ORIGIN } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 let service: TestService;
 beforeAll(async () => {
@@ -18,12 +18,12 @@ describe('a request that another site makes a browser send, with its cookies (CS
       const { entity_id } = (await browser.visit()).body;
       const row = () => identitiesOf(service).findOneByOrFail({ entityId: entity_id });
       const before = await row();
-      service.clock.move(86_400);
+      service.clock.advance({ seconds: 86_400 });
       for (const path of [TOKEN, `/v2/customer/${ACME}/sales/token`]) {
         for (const origin of ['https://evil.example', 'null', RIVAL_ORIGIN]) {
           const headers = { cookie: browser.cookie as string, origin, 'content-type': type };
           const send = () => service.post(path, cookieBody(), headers);
-          const answer = await expectNobodyMade(service, send, 'Origin');
+          const answer = await expectNoCustomerCreated(service, send, 'Origin');
           expect(answer.text).not.toContain(entity_id);
         }
       }

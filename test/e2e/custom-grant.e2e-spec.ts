@@ -12,10 +12,17 @@ import { describeGrant } from '../../src/public/testing.js';
 import { Agents } from '../../src/registry/agents.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
 import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { lottoBody, NO_DRAW, ONLY_COOKIES, ONLY_LOTTO, registryWithDraw, winningTicket } from '../support/draw.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { ACME, ACME_AGENT, ACME_SITE } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import {
+  lottoBody,
+  NO_DRAW,
+  ONLY_COOKIES,
+  ONLY_LOTTO,
+  registryWithDraw,
+  winningTicket,
+} from '../support/lotto-registry.js';
+import { ACME, ACME_AGENT, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 /** A grant for groups too, under the name that RFC 6749 section 4.5 wants of a grant of nobody's specification. */
 @GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club', 'of'] })
@@ -75,7 +82,7 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
   });
   afterAll(() => service?.stop());
 
-  const ask = (body: object, headers: Record<string, string> = {}): Promise<Answer> =>
+  const ask = (body: object, headers: Record<string, string> = {}): Promise<TestResponse> =>
     service.post(TOKEN, body, headers);
 
   it('answers with the fields of every answer, those it declares, and no others', async () => {

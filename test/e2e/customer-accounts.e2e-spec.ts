@@ -1,13 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
-import { agentTokenBody, bearer, claimsOf, FORM, mintAgentToken, refresh } from '../support/agents.js';
-import { basic } from '../support/basic.js';
+import { agentTokenBody, claimsOf, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { FORM } from '../support/authorization-page.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { identitiesOf, secretOf } from '../support/identities.js';
-import { manage } from '../support/management.js';
-import { startPod } from '../support/pods.js';
-import type { ServiceProcess } from '../support/processes.js';
+import { manage } from '../support/management-api.js';
+import { type ServiceProcess, startPod } from '../support/processes.js';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import {
   ACME,
   ACME_BACKEND,
@@ -22,15 +23,12 @@ import {
   RIVAL_ORIGIN,
   RIVAL_SITE,
   testRegistry,
-} from '../support/registry.js';
-import { type Answer, request, startTestService, type TestService } from '../support/service.js';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+} from '../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
   everythingIn,
-  expectInvalidGrant,
-  expectInvalidToken,
   INFO,
   infoStatus,
   newCustomer,
@@ -90,11 +88,11 @@ const introspect = (token: unknown, as: Record<string, string> = CHAT_API) =>
 const revoke = (token: unknown, as: Record<string, string> = BACKEND) => manage(service, 'POST', REVOKE, as, { token });
 const podInfo = (token: string) => request(pod.url + INFO, { headers: bearer(token) });
 
-function expectInactive(answer: Answer): void {
+function expectInactive(answer: TestResponse): void {
   expect({ status: answer.status, text: answer.text }).toEqual({ status: 200, text: '{"active":false}' });
 }
 
-function expectInvalidClient(answer: Answer): void {
+function expectInvalidClient(answer: TestResponse): void {
   expectError(answer, { status: 401, error: 'invalid_client', hint: undefined });
   expect(answer.headers.get('www-authenticate')).toMatch(/^Basic /);
 }
@@ -127,13 +125,13 @@ describe('GET /v2/customer/info', () => {
       [1_000, TTL - 1_000],
       [TTL - 1_000 - 10, 10],
     ] as const) {
-      service.clock.move(move);
+      service.clock.advance({ seconds: move });
       const { expires_in } = (await info(customer.access_token)).body;
       expect(Number.isInteger(expires_in)).toBe(true);
       expect(expires_in).toBeLessThanOrEqual(left);
       expect(expires_in).toBeGreaterThan(left - 5);
     }
-    service.clock.move(10);
+    service.clock.advance({ seconds: 10 });
     expectInvalidToken(await info(customer.access_token));
   });
 
@@ -280,9 +278,9 @@ describe('POST /oauth2/introspect', () => {
     const erased = await newCustomer(service);
     await erase(erased.entity_id);
     expectInactive(await introspect(erased.access_token));
-    service.clock.move(TTL - 60);
+    service.clock.advance({ seconds: TTL - 60 });
     expect((await introspect(customer.access_token)).body.active).toBe(true);
-    service.clock.move(60);
+    service.clock.advance({ seconds: 60 });
     expectInactive(await introspect(customer.access_token));
   });
 
@@ -311,7 +309,7 @@ describe('POST /oauth2/introspect', () => {
 describe('POST /oauth2/revoke', () => {
   const customerOfBackend = async () =>
     (await service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), bearer(agentToken))).body.access_token;
-  const expectRevoked = (answer: Answer) =>
+  const expectRevoked = (answer: TestResponse) =>
     expect({ status: answer.status, text: answer.text }).toEqual({ status: 200, text: '{}' });
 
   it('ends a client’s own access tokens, of customers and agents', async () => {
@@ -360,7 +358,7 @@ describe('POST /oauth2/revoke', () => {
     for (const token of ['x', code, NOBODY, `${await customerOfBackend()}x`]) expectRevoked(await revoke(token));
     expect((await redeem(service, code, { client_id: ACME_BACKEND })).status).toBe(200);
     const token = await customerOfBackend();
-    service.clock.move(TTL);
+    service.clock.advance({ seconds: TTL });
     expectRevoked(await revoke(token));
   });
 
@@ -433,7 +431,7 @@ describe.each([
   });
 });
 
-async function erase(entityId: string, as: Record<string, string> = OPERATOR): Promise<Answer> {
+async function erase(entityId: string, as: Record<string, string> = OPERATOR): Promise<TestResponse> {
   return manage(service, 'DELETE', `/admin/identities/${entityId}`, as);
 }
 const lookUp = (entityId: string, as: Record<string, string> = OPERATOR) =>
@@ -535,7 +533,7 @@ describe('erasing a customer', () => {
     async (erased) => {
       const browser = new TestBrowser(service);
       const visitAll = async () => {
-        const answers = {} as Record<Place, Answer>;
+        const answers = {} as Record<Place, TestResponse>;
         for (const name of NAMES) answers[name] = await browser.visit(...PLACES[name]);
         return answers;
       };

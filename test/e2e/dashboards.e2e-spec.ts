@@ -7,9 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { generateKey } from '../../src/access-token/key-set.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
-import { AgentBrowser, bearer, implicitToken } from '../support/agents.js';
-import { manage } from '../support/management.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
+import { manage } from '../support/management-api.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const DEPLOY = join(import.meta.dirname, '../../deploy');

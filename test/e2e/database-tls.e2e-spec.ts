@@ -5,7 +5,7 @@ import mysql from 'mysql2/promise';
 import { generate, type SubjectAltNameEntry } from 'selfsigned';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { findMariadb, startMariadb } from '../../scripts/mariadb.js';
-import { writeKeySet } from '../../src/testing/keys.js';
+import { writeKeySet } from '../../src/testing/key-set-file.js';
 import { onMariadb } from '../../src/testing/test-database.js';
 import { type Ended, PORTS, runCli, TestProcess } from '../support/processes.js';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { bearer } from '../support/agents.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management.js';
-import { ACME } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
+import { ACME } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-token-of-this-test';

@@ -1,24 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AS_BACKEND, agentTokenBody, askToken, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
 import {
   AgentBrowser,
-  AS_BACKEND,
-  agentTokenBody,
-  askToken,
-  bearer,
   codeOf,
-  exchangeCode,
   FOR_NATIVE,
   FOR_PUBLIC,
   FORM,
   formOf,
   NATIVE_CALLBACK,
-  pkce,
-  refresh,
-} from '../support/agents.js';
-import { basic } from '../support/basic.js';
+} from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { manage } from '../support/management.js';
+import { manage } from '../support/management-api.js';
 import {
   ACME,
   ACME_AGENT,
@@ -27,8 +21,8 @@ import {
   ACME_SITE,
   BACKEND_SECRET,
   testRegistry,
-} from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { agentTokenPair } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'admin-token-of-these-tests';
@@ -51,7 +45,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 /** Sends a body in which one parameter has another value; `undefined` leaves the parameter out. */
-type Send = (changed: Record<string, unknown>) => Promise<Answer>;
+type Send = (changed: Record<string, unknown>) => Promise<TestResponse>;
 
 const cookie: Send = (changed) => service.post(TOKEN, cookieBody(changed));
 const group: Send = (changed) => service.post(`/v2/customer/${ACME}/sales/token`, cookieBody(changed));

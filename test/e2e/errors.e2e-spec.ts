@@ -7,9 +7,9 @@ import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/test
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE, MALFORMED } from '../support/expect-error.js';
 import { exchange, RawConnection, rawRequest } from '../support/raw-http.js';
-import { ACME, ACME_NO_COOKIES, ACME_ORIGIN, SHARED, SHARED_SITE } from '../support/registry.js';
-import { type Answer, request, startTestService, type TestService } from '../support/service.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { ACME, ACME_NO_COOKIES, ACME_ORIGIN, SHARED, SHARED_SITE } from '../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const SECRET = 'MARKED-secret-of-the-cause';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
@@ -74,7 +74,7 @@ describe('contract 6: answers and errors', () => {
   const raw = (bytes: string) => exchange(service.url, bytes);
 
   describe('every error has the one shape, in both vocabularies, with the request id of its header', () => {
-    it.each<[string, () => Promise<Answer>, Parameters<typeof expectError>[1]]>([
+    it.each<[string, () => Promise<TestResponse>, Parameters<typeof expectError>[1]]>([
       [
         'a missing parameter',
         () => token({ response_type: undefined }),
@@ -254,7 +254,7 @@ describe('contract 6: answers and errors', () => {
     expect((await service.send('HEAD', TOKEN)).status).toBe(405);
   });
 
-  it.each<[string, () => Promise<Answer>]>([
+  it.each<[string, () => Promise<TestResponse>]>([
     ['a token', () => token({})],
     ['an error', () => token({ client_id: 'nobody' })],
     ['an unforeseen error', () => service.send('GET', '/failing/error')],
@@ -330,7 +330,7 @@ describe.runIf(onMariadb)('contract 6: the database is away', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
   let service: TestService;
-  let slow: Promise<{ answer: Answer; waited: number }>;
+  let slow: Promise<{ answer: TestResponse; waited: number }>;
   beforeAll(async () => {
     database = await createTestDatabase();
     proxy = await startTcpProxy(database.url);
@@ -354,7 +354,7 @@ describe.runIf(onMariadb)('contract 6: the database is away', () => {
   const newCustomer = (more: object = {}) => service.post(TOKEN, cookieBody(more), { origin: ACME_ORIGIN });
   const health = (path: string) => request(`${service.managementUrl}/health/${path}`, {});
 
-  const expectUnavailable = async (send: () => Promise<Answer>) => {
+  const expectUnavailable = async (send: () => Promise<TestResponse>) => {
     const start = Date.now();
     const answer = await send();
     expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });

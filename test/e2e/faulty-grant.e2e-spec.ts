@@ -8,8 +8,8 @@ import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import type { Extension } from '../../src/extension.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
-import { registryWithDraw } from '../support/draw.js';
-import { startTestService } from '../support/service.js';
+import { registryWithDraw } from '../support/lotto-registry.js';
+import { startTestService } from '../support/test-service.js';
 
 /** What validates nothing is no body class. */
 class LottoTicket {

@@ -4,7 +4,7 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { expect, it } from 'vitest';
 import { Expires } from '../../src/platform/database/expires.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
-import { startTestService } from '../support/service.js';
+import { startTestService } from '../support/test-service.js';
 
 @Expires()
 @Entity('old_ticket')

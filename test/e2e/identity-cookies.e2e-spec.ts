@@ -3,10 +3,10 @@ import { randomSecret } from '../../src/platform/secret.js';
 import { uuidv7 } from '../../src/platform/uuid.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { cookieValue, identitiesOf, secretOf } from '../support/identities.js';
-import { manage } from '../support/management.js';
-import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
 import { statementsOf, statementTextsOf } from '../support/statements.js';
+import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const OPERATOR = 'operator-token-of-these-tests';
 const FROM_PAGE = { origin: ACME_ORIGIN };
@@ -20,11 +20,11 @@ afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
 /** The customer of the visitor, and the customer of an attacker who plants cookies in the visitor's browser. */
-let own: Answer;
-let planted: Answer;
+let own: TestResponse;
+let planted: TestResponse;
 beforeEach(async () => {
   own = await visit();
-  service.clock.move(1);
+  service.clock.advance({ seconds: 1 });
   planted = await visit();
 });
 
@@ -171,7 +171,7 @@ describe('the statements of a request with identity cookies', () => {
     expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT', 'UPDATE']);
     expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT']);
     clock.mockRestore();
-    const dayOf = async ({ body }: Answer) =>
+    const dayOf = async ({ body }: TestResponse) =>
       (await identitiesOf(service).findOneByOrFail({ entityId: body.entity_id })).lastSeenDay as number;
     expect(await dayOf(planted)).toBe((await dayOf(own)) + 1);
   });
@@ -203,11 +203,11 @@ describe('a change of COOKIE_PARTITIONED', () => {
   });
 });
 
-function visit(cookie?: string, headers: Record<string, string> = {}): Promise<Answer> {
+function visit(cookie?: string, headers: Record<string, string> = {}): Promise<TestResponse> {
   return service.post(TOKEN, cookieBody(), { ...headers, ...(cookie !== undefined && { cookie }) });
 }
 
-function expectOwn(answer: Answer): void {
+function expectOwn(answer: TestResponse): void {
   expect({ status: answer.status, id: answer.body.entity_id }).toEqual({ status: 200, id: own.body.entity_id });
   expect(answer.cookies.map(cookieValue)).toEqual(own.cookies.map(cookieValue));
 }

@@ -5,18 +5,18 @@ import { describeGrant } from '../../src/public/testing.js';
 import { Purge } from '../../src/purge/purge.js';
 import {
   agentTokenBody,
-  bearer,
   changePassword,
   claimsOf,
   exchangeCode,
   mintAgentToken,
   pkce,
   refresh,
-} from '../support/agents.js';
+} from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidRequest } from '../support/expect-error.js';
+import { expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
-import { startPod } from '../support/pods.js';
+import { startPod } from '../support/processes.js';
 import {
   ACME,
   ACME_AGENT,
@@ -25,15 +25,13 @@ import {
   ACME_SITE,
   PUBLIC_SITE,
   testRegistry,
-} from '../support/registry.js';
-import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+} from '../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import {
   agentTokenPair,
   ageRedemption,
   authorizationCode,
   codesOf,
-  expectInvalidGrant,
-  expectInvalidToken,
   INFO,
   infoStatus,
   newCustomer,
@@ -330,7 +328,7 @@ describe('a transfer token is redeemed once', () => {
   it('ends the token when the replay comes after the transfer token would have expired', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
-    service.clock.move(3_601);
+    service.clock.advance({ seconds: 3_601 });
     await replay(code);
     expect(await infoStatus(service, access_token)).toBe(401);
   });
@@ -347,11 +345,11 @@ describe('a transfer token is redeemed once', () => {
 describe('a code is good for 3600 seconds by default', () => {
   it('a second before its end it can be exchanged, from its end on it cannot', async () => {
     const [early, late, later] = [await transfer(), await transfer(), await transfer()];
-    service.clock.move(3_598);
+    service.clock.advance({ seconds: 3_598 });
     expect((await exchange(early)).status).toBe(200);
-    service.clock.move(2);
+    service.clock.advance({ seconds: 2 });
     expectInvalidGrant(await exchange(late));
-    service.clock.move(1_000_000);
+    service.clock.advance({ seconds: 1_000_000 });
     expectInvalidGrant(await exchange(later));
   });
 });
@@ -378,7 +376,7 @@ describe('a code is void', () => {
     expectInvalidGrant(await exchange(code));
   });
 
-  it.each<[string, (pair: { access_token: string; refresh_token: string }) => Promise<Answer>]>([
+  it.each<[string, (pair: { access_token: string; refresh_token: string }) => Promise<TestResponse>]>([
     ['the agent’s token was ended', (pair) => service.send('DELETE', '/v2/token', bearer(pair.access_token))],
     [
       'the refresh family of the agent’s token was ended by the operator',
@@ -417,19 +415,19 @@ describe('a code is void', () => {
 
   it('but not when the token it was made with has only expired', async () => {
     const later = await newCustomer(service);
-    service.clock.move(28_800 - 60);
+    service.clock.advance({ seconds: 28_800 - 60 });
     const code = await transferToken(service, later.access_token);
-    service.clock.move(600);
+    service.clock.advance({ seconds: 600 });
     expect(await infoStatus(service, later.access_token)).toBe(401);
     expect(await exchange(code)).toMatchObject({ status: 200, body: { entity_id: later.entity_id } });
   });
 
   it('for as long as it lives, also after the denylist has forgotten the token that ended with its time', async () => {
     const later = await newCustomer(service);
-    service.clock.move(28_800 - 60);
+    service.clock.advance({ seconds: 28_800 - 60 });
     const code = await transferToken(service, later.access_token);
     expect((await service.send('DELETE', TOKEN, bearer(later.access_token))).status).toBe(200);
-    service.clock.move(120);
+    service.clock.advance({ seconds: 120 });
     await service.application.get(Purge).run();
     expectInvalidGrant(await exchange(code));
   });

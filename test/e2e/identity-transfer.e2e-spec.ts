@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { bearer, mintAgentToken, pkce } from '../support/agents.js';
+import { mintAgentToken, pkce } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
+import { expectError, expectInvalidRequest, expectInvalidToken, INVALID_MESSAGE } from '../support/expect-error.js';
 import {
   ACME,
   ACME_BACKEND,
@@ -15,12 +16,11 @@ import {
   RIVAL_AGENT,
   RIVAL_ORIGIN,
   RIVAL_SITE,
-} from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import {
   codesOf,
   everythingIn,
-  expectInvalidToken,
   expectSameAnswer,
   newCustomer,
   TRANSFER,
@@ -54,7 +54,7 @@ const asAgent = (body: object = {}, headers: Record<string, string> = {}) =>
 const KINDS = { customer: asCustomer, agent: asAgent };
 
 /** Insists that a request is refused with a hint that names the parameter, and that nothing is stored. */
-async function expectRefused(send: () => Promise<Answer>, hint: RegExp): Promise<void> {
+async function expectRefused(send: () => Promise<TestResponse>, hint: RegExp): Promise<void> {
   const before = await codesOf(service).count();
   expectInvalidRequest(await send(), hint);
   expect(await codesOf(service).count()).toBe(before);
@@ -243,7 +243,7 @@ describe('4.4 without a valid bearer', () => {
     expect((await service.send('DELETE', TOKEN, bearer(token))).status).toBe(200);
     expectInvalidToken(await asCustomer());
     customer = await newCustomer(service);
-    service.clock.move(28_800);
+    service.clock.advance({ seconds: 28_800 });
     expectInvalidToken(await asCustomer());
     expectInvalidToken(await asAgent());
   });

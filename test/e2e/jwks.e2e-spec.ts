@@ -5,14 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateKey, type PublicJwk } from '../../src/access-token/key-set.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { ACME, ACME_ORIGIN, ACME_SITE } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { ACME, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const JWKS = '/.well-known/jwks.json';
 
 describe('GET /.well-known/jwks.json', () => {
   let service: TestService;
-  let answer: Answer;
+  let answer: TestResponse;
   beforeAll(async () => {
     service = await startTestService();
     answer = await service.send('GET', JWKS);
@@ -107,12 +107,12 @@ describe('GET /.well-known/jwks.json while keys rotate', () => {
     expect(await kids()).toEqual([retiring.kid, next.kid].sort());
     expect(checked(first, [retiring]).genuine).toBe(true);
 
-    service.clock.move(3_600);
+    service.clock.advance({ seconds: 3_600 });
     const second = await token();
     expect(await kids()).toEqual([retiring.kid, next.kid].sort());
     expect(checked(second, [next]).genuine).toBe(true);
 
-    service.clock.move(3_600);
+    service.clock.advance({ seconds: 3_600 });
     expect(await kids()).toEqual([next.kid]);
     expect(checked(await token(), (await service.send('GET', JWKS)).body.keys).genuine).toBe(true);
   });

@@ -5,12 +5,11 @@ import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { Purge } from '../../src/purge/purge.js';
-import { race, WAYS } from '../../src/testing/race.js';
+import { RACE_SIZE, race } from '../../src/testing/race.js';
+import { AUTH_URL, bearerBody, PUBLIC_SIGN_IN, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { type ForeignIssuer } from '../support/foreign-issuer.js';
-import { winnersOf } from '../support/races.js';
-import { ACME, ACME_SITE, RIVAL } from '../support/registry.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
+import { successfulOf } from '../support/races.js';
 import {
   acme,
   assert,
@@ -27,8 +26,9 @@ import {
   signInRival,
   startSignInServices,
 } from '../support/sign-in-services.js';
-import { AUTH_URL, bearerBody, PUBLIC_SIGN_IN, SIGN_IN, SignInSystem, signIn } from '../support/sign-in-system.js';
-import { expectInvalidGrant, infoStatus } from '../support/transfers.js';
+import type { TestIssuer } from '../support/test-issuer.js';
+import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
+import { infoStatus } from '../support/transfers.js';
 
 /** The sign-in system of the kit's organizations. */
 const KIT = await SignInSystem.start();
@@ -128,7 +128,7 @@ describe('what an assertion says of itself', () => {
 });
 
 describe('the header of an assertion', () => {
-  const ours = () => acme.issuer.keys[0] as ForeignIssuer['keys'][number];
+  const ours = () => acme.issuer.keys[0] as TestIssuer['keys'][number];
   const segment = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const payload = () =>
     segment({
@@ -184,7 +184,7 @@ describe('the header of an assertion', () => {
   });
 
   it('must name the key that has signed, where there are several', async () => {
-    const second = acme.issuer.keys[1] as ForeignIssuer['keys'][number];
+    const second = acme.issuer.keys[1] as TestIssuer['keys'][number];
     expect((await signIn(service, await assert({ sub: newUser() }, {}, second))).status).toBe(200);
     await expectRefused(async () => signIn(service, await assert({}, { kid: second.kid }, ours())));
     await expectRefused(async () => signIn(service, await assert({}, { kid: ours().kid }, second)));
@@ -221,12 +221,12 @@ describe('an assertion is used once', () => {
     expect((await signInRival({ jti })).status).toBe(200);
   });
 
-  it(`also when it is raced ${WAYS} ways over two processes`, async () => {
+  it(`also when it is raced ${RACE_SIZE} ways over two processes`, async () => {
     for (let round = 0; round < 5; round++) {
       const text = JSON.stringify(bearerBody(await assert({ sub: newUser() })));
       const answers = await race([service, other], TOKEN, text);
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(WAYS - 1).fill(400)]);
-      const [winner] = winnersOf(answers);
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(RACE_SIZE - 1).fill(400)]);
+      const [winner] = successfulOf(answers);
       expect(await infoStatus(service, winner?.body.access_token)).toBe(200);
     }
   });
@@ -244,11 +244,11 @@ describe('an assertion is used once', () => {
     await rowsOf(UsedAssertion).clear();
     const assertion = await assert({ sub: newUser(), exp: seconds() + 60 });
     expect((await signIn(service, assertion)).status).toBe(200);
-    service.clock.move(58);
+    service.clock.advance({ seconds: 58 });
     await expectRefused(() => signIn(service, assertion));
-    service.clock.move(20);
+    service.clock.advance({ seconds: 20 });
     expect(await purge()).toBe(0);
-    service.clock.move(20);
+    service.clock.advance({ seconds: 20 });
     expect(await purge()).toBe(1);
     await expectRefused(() => signIn(service, assertion));
   });

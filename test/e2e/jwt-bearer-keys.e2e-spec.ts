@@ -1,13 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
-import { type ForeignIssuer, privateKey, UNUSABLE_RESPONSES } from '../support/foreign-issuer.js';
-import { ACME, RIVAL } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
-import { registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
-import { expectInvalidGrant } from '../support/transfers.js';
+import { expectError, expectInvalidGrant } from '../support/expect-error.js';
+import { privateKey, type TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
+import { ACME, RIVAL } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const realNow = Date.now.bind(Date);
 
@@ -34,7 +33,7 @@ afterEach(async () => {
   await acme.issuer.goAway();
 });
 
-const keyAt = (index: number) => acme.issuer.keys.at(index) as ForeignIssuer['keys'][number];
+const keyAt = (index: number) => acme.issuer.keys.at(index) as TestIssuer['keys'][number];
 const send = async (header: object = {}, key = keyAt(-1)) =>
   signIn(service, await acme.assert(service.clock.now(), {}, header, key));
 
@@ -43,7 +42,7 @@ function moveTime(seconds: number): void {
   vi.spyOn(Date, 'now').mockImplementation(() => realNow() + seconds * 1000);
 }
 
-function expectUnavailable(answer: Answer): void {
+function expectUnavailable(answer: TestResponse): void {
   expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
 import { Purge } from '../../src/purge/purge.js';
-import { WAYS } from '../../src/testing/race.js';
+import { RACE_SIZE } from '../../src/testing/race.js';
+import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { times } from '../support/races.js';
-import { ACME, RIVAL, RIVAL_ORIGIN } from '../support/registry.js';
 import {
   assert,
   assertRival,
@@ -23,7 +23,7 @@ import {
   signInAs,
   startSignInServices,
 } from '../support/sign-in-services.js';
-import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/sign-in-system.js';
+import { ACME, RIVAL, RIVAL_ORIGIN } from '../support/test-registry.js';
 
 const DAY = 86_400;
 
@@ -91,33 +91,33 @@ describe('a browser that is linked', () => {
     expect((await lookUp(customer)).body.linked_ids).toEqual([entityId]);
   });
 
-  it(`by ${WAYS} users at once belongs to one of them`, async () => {
+  it(`by ${RACE_SIZE} users at once belongs to one of them`, async () => {
     for (let round = 0; round < 3; round++) {
       const { headers, entityId } = await newBrowser();
-      const known = await times(WAYS / 2, async () => {
+      const known = await times(RACE_SIZE / 2, async () => {
         const sub = newUser();
         await signInAs(sub);
         return sub;
       });
-      const users = [...known, ...Array.from({ length: WAYS / 2 }, newUser)];
+      const users = [...known, ...Array.from({ length: RACE_SIZE / 2 }, newUser)];
       service.audit.length = 0;
       other.audit.length = 0;
-      const answers = await times(WAYS, (index) =>
+      const answers = await times(RACE_SIZE, (index) =>
         linked(users[index] as string, headers, index % 2 ? service : other),
       );
-      expect(answers.map(({ status }) => status)).toEqual(Array(WAYS).fill(200));
-      expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(WAYS);
+      expect(answers.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
+      expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(RACE_SIZE);
       expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(1);
       const told = [...service.audit, ...other.audit].filter(({ event }) => event === 'identity.linked');
       expect(told).toHaveLength(1);
     }
   });
 
-  it(`by one user ${WAYS} ways at once is linked once`, async () => {
+  it(`by one user ${RACE_SIZE} ways at once is linked once`, async () => {
     const { headers, entityId } = await newBrowser();
     const sub = newUser();
     service.audit.length = 0;
-    const answers = await times(WAYS, () => linked(sub, headers));
+    const answers = await times(RACE_SIZE, () => linked(sub, headers));
     expect(new Set(answers.map(({ body }) => body.entity_id))).toEqual(new Set([entityId]));
     expect(linkedEvents()).toHaveLength(1);
   });
@@ -221,7 +221,7 @@ describe('a browser that is linked', () => {
     const idle = await newBrowser();
     const sub = newUser();
     await linked(sub, headers);
-    service.clock.move(800 * DAY);
+    service.clock.advance({ seconds: 800 * DAY });
     await service.application.get(Purge).run();
     expect(await identitiesOf(service).countBy({ entityId: idle.entityId })).toBe(0);
     expect(await identitiesOf(service).countBy({ entityId })).toBe(1);

@@ -3,14 +3,13 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { WAYS } from '../../src/testing/race.js';
+import { RACE_SIZE } from '../../src/testing/race.js';
 import { onMariadb } from '../../src/testing/test-database.js';
+import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
 import { times } from '../support/races.js';
-import { ACME, RIVAL } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
 import {
   acme,
   assert,
@@ -28,7 +27,8 @@ import {
   signInRival,
   startSignInServices,
 } from '../support/sign-in-services.js';
-import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../support/sign-in-system.js';
+import { ACME, RIVAL } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
 startSignInServices();
@@ -63,12 +63,12 @@ describe('a user', () => {
     expect(theirs.body.entity_id).not.toBe(ours.body.entity_id);
   });
 
-  it(`that signs in for the first time ${WAYS} ways at once, at two processes, is one customer`, async () => {
+  it(`that signs in for the first time ${RACE_SIZE} ways at once, at two processes, is one customer`, async () => {
     for (let round = 0; round < 3; round++) {
       const sub = newUser();
       const before = await identitiesOf(service).count();
-      const answers = await times(WAYS, (index) => signInAs(sub, {}, {}, index % 2 ? service : other));
-      expect(answers.map(({ status }) => status)).toEqual(Array(WAYS).fill(200));
+      const answers = await times(RACE_SIZE, (index) => signInAs(sub, {}, {}, index % 2 ? service : other));
+      expect(answers.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
       expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(1);
       expect(await identitiesOf(service).count()).toBe(before + 1);
     }
@@ -151,7 +151,7 @@ describe('an erased customer', () => {
     const sub = newUser();
     const sent = service.application.get(Database);
     const change = sent.change.bind(sent);
-    let given: Answer | undefined;
+    let given: TestResponse | undefined;
     vi.spyOn(sent, 'change').mockImplementation(async (sql, parameters) => {
       if (/SET organization_id = NULL/.test(sql))
         given = await signInAs(sub, LINK, { ...FROM_PAGE, cookie: browser.cookie }, other);

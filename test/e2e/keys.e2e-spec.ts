@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rotated, withoutKey } from '../../src/access-token/key-rotation.js';
 import { generateKey, type PrivateJwk, type PrivateKeySet } from '../../src/access-token/key-set.js';
 import { onMariadb } from '../../src/testing/test-database.js';
-import { AgentBrowser, FOR_TOKEN } from '../support/agents.js';
+import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
 import { runCli } from '../support/processes.js';
-import { ACME, ACME_SITE, testRegistry, writeRegistry } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { ACME, ACME_SITE, testRegistry, writeRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
 const SLOW = { timeout: 60_000 };
@@ -88,13 +88,13 @@ describe('contract 3: a changed SIGNING_KEYS_FILE', SLOW, () => {
     expect(kidOf(before)).toBe(oldKid);
     expect(await metric(service, 'cas_signing_keys{state="upcoming"}')).toBe('1');
 
-    service.clock.move(added.nbf - service.clock.seconds());
+    service.clock.advance({ seconds: added.nbf - service.clock.seconds() });
     expect(kidOf(await newToken(service))).toBe(added.kid);
     expect((await info(service, before)).status).toBe(200);
     expect(await published(service)).toEqual([added.kid, oldKid]);
     expect(await metric(service, 'cas_signing_keys{state="verifying"}')).toBe('1');
 
-    service.clock.move(Number(old.exp) - service.clock.seconds());
+    service.clock.advance({ seconds: Number(old.exp) - service.clock.seconds() });
     expect(await published(service)).toEqual([added.kid]);
     expect((await info(service, before)).status).toBe(401);
   });
@@ -118,9 +118,9 @@ describe('contract 3: a changed SIGNING_KEYS_FILE', SLOW, () => {
     writeSet(keysPath(service), { keys: [late, ...readSet(keysPath(service)).keys] });
     await until(async () => (await published(service)).includes(late.kid));
     expect(kidOf(await newToken(service))).toBe(signing);
-    service.clock.move(300);
+    service.clock.advance({ seconds: 300 });
     expect(kidOf(await newToken(service))).toBe(signing);
-    service.clock.move(61);
+    service.clock.advance({ seconds: 61 });
     expect(kidOf(await newToken(service))).toBe(late.kid);
   });
 
@@ -130,7 +130,7 @@ describe('contract 3: a changed SIGNING_KEYS_FILE', SLOW, () => {
     writeSet(keysPath(service), { keys: [brief] });
     await until(async () => (await published(service)).join() === brief.kid);
     expect(kidOf(await newToken(service))).toBe(brief.kid);
-    service.clock.move(31);
+    service.clock.advance({ seconds: 31 });
     expect((await service.post('/v2/customer/token', BODY)).status).toBe(500);
     const next = generateKey(now() - 1);
     writeSet(keysPath(service), { keys: [next] });
@@ -164,7 +164,7 @@ describe('contract 3: a changed SIGNING_KEYS_FILE', SLOW, () => {
         writeSet(keysPath(service), set);
         await until(async () => (await published(service)).includes(set.keys[0]?.kid as string));
         for (let minute = 0; minute < 16; minute++) {
-          service.clock.move(60);
+          service.clock.advance({ seconds: 60 });
           await sleep(20);
         }
       }
@@ -191,7 +191,7 @@ describe('contract 8: the session of an agent', SLOW, () => {
     writeSet(keysPath(service), set);
     await until(async () => (await published(service)).length === 2);
     expect((await browser.open(FOR_TOKEN)).status).toBe(302);
-    service.clock.move(Number(set.keys[0]?.nbf) - service.clock.seconds());
+    service.clock.advance({ seconds: Number(set.keys[0]?.nbf) - service.clock.seconds() });
     expect((await browser.open(FOR_TOKEN)).status).toBe(302);
     const other = new AgentBrowser(service);
     expect((await other.open(FOR_TOKEN)).status).toBe(200);

@@ -7,9 +7,9 @@ import { createTestDatabase, onMariadb } from '../../src/testing/test-database.j
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
-import { ACME } from '../support/registry.js';
-import { request, startTestService, type TestService } from '../support/service.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
+import { ACME } from '../support/test-registry.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
 
 const answer = () => ({ reached: true });
 

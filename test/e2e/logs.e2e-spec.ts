@@ -6,23 +6,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import {
-  AgentBrowser,
-  AS_BACKEND,
-  askToken,
-  bearer,
-  codeOf,
-  exchangeCode,
-  implicitToken,
-  refresh,
-} from '../support/agents.js';
-import { basic } from '../support/basic.js';
-import { manage } from '../support/management.js';
+import { AS_BACKEND, askToken, exchangeCode, refresh } from '../support/agent-tokens.js';
+import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, codeOf, implicitToken } from '../support/authorization-page.js';
+import { manage } from '../support/management-api.js';
 import { environmentOf, PORTS, type ServiceProcess, startServiceProcess, TestProcess } from '../support/processes.js';
 import { RawConnection } from '../support/raw-http.js';
-import { ACME, ACME_AGENT, ACME_ORIGIN, ACME_SITE, BACKEND_SECRET, writeRegistry } from '../support/registry.js';
-import { request, startTestService, type TestService } from '../support/service.js';
-import { registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
+import { ACME, ACME_AGENT, ACME_ORIGIN, ACME_SITE, BACKEND_SECRET, writeRegistry } from '../support/test-registry.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const SLOW = { timeout: 60_000 };

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { askToken, bearer } from '../support/agents.js';
-import { basic } from '../support/basic.js';
+import { askToken } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management.js';
-import { ACME_AGENT, BACKEND_SECRET } from '../support/registry.js';
-import { startTestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
+import { ACME_AGENT, BACKEND_SECRET } from '../support/test-registry.js';
+import { startTestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const MARK = 'MARKEDSECRET';

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../src/testing/test-database.js';
-import { AgentBrowser, bearer, codeOf, exchangeCode, implicitToken } from '../support/agents.js';
+import { exchangeCode } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, codeOf, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management.js';
-import { ACME_AGENT } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
+import { ACME_AGENT } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { ageRedemption, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const SAMPLE =

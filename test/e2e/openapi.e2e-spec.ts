@@ -6,8 +6,8 @@ import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.mod
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Describes } from '../../src/platform/http/describes.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
-import { request, startTestService, type TestService } from '../support/service.js';
-import { JWT_BEARER } from '../support/sign-in-system.js';
+import { JWT_BEARER } from '../support/assertion-issuer.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
 
 class Promised {
   @IsString()

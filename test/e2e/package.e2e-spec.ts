@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, onMariadb } from '../../src/testing/test-database.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { lottoBody, registryWithDraw } from '../support/draw.js';
+import { lottoBody, registryWithDraw } from '../support/lotto-registry.js';
 import { ours, PackedExample, type Ran, theirs } from '../support/packed-example.js';
 import { environmentOf, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
-import { writeRegistry } from '../support/registry.js';
-import { callerOf } from '../support/service.js';
+import { writeRegistry } from '../support/test-registry.js';
+import { httpClientOf } from '../support/test-service.js';
 
 const SLOW = { timeout: 180_000 };
 const TSC = 'node_modules/typescript/bin/tsc';
@@ -69,7 +69,7 @@ describe.skipIf(onMariadb)(
         const REGISTRY_FILE = writeRegistry(join(database.folder, 'registry.yaml'), registryWithDraw());
         const environment = { ...environmentOf(database), REGISTRY_FILE };
         const service = await startServiceProcess(environment, example.folder, example.built('main.js'));
-        const { post } = callerOf(service.url);
+        const { post } = httpClientOf(service.url);
         const { status, body } = await post(TOKEN, lottoBody());
         expect({ status, body }).toMatchObject({ status: 200, body: { prize: 'a bicycle', token_type: 'Bearer' } });
         const cookie = { ...lottoBody(), grant_type: 'cookie', response_type: 'token' };

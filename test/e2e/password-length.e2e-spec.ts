@@ -5,12 +5,12 @@ import { Agent } from '../../src/registry/agent.entity.js';
 import { hashPassword } from '../../src/registry/agent-password.js';
 import { RegistryFileError } from '../../src/registry/file/read-registry-file.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { CapturedOutput } from '../../src/testing/captured-output.js';
-import { AgentBrowser } from '../support/agents.js';
+import { OutputCapture } from '../../src/testing/output-capture.js';
+import { AgentBrowser } from '../support/authorization-page.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
-import { manage } from '../support/management.js';
-import { ACME, testRegistry, writeRegistry } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
+import { ACME, testRegistry, writeRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-password-test';
 const RULE = 'must be 8 to 1024 characters';
@@ -22,7 +22,7 @@ const EMAIL = 'short@acme.example';
 const ofShort = (password: string) => ({ email: EMAIL, name: 'Short', organization_id: ACME, password });
 
 let service: TestService;
-const output = new CapturedOutput();
+const output = new OutputCapture();
 beforeAll(async () => {
   service = await startTestService({ environment: { ADMIN_TOKEN }, log: output.log });
 });

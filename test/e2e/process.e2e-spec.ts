@@ -10,9 +10,9 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { environmentOf, PORTS, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
 import { RawConnection } from '../support/raw-http.js';
-import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/registry.js';
-import { request } from '../support/service.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
+import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/test-registry.js';
+import { request } from '../support/test-service.js';
 
 /** Starting a process takes a second of a core, and other tests want it too. */
 const SLOW = { timeout: 90_000 };

@@ -7,15 +7,17 @@ import { stringify } from 'yaml';
 import { migrate } from '../../src/platform/database/migrate.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { Organization } from '../../src/registry/organization.entity.js';
-import { CapturedOutput } from '../../src/testing/captured-output.js';
-import { AgentBrowser, agentTokenBody, bearer, FOR_PUBLIC, mintAgentToken, redirected } from '../support/agents.js';
+import { OutputCapture } from '../../src/testing/output-capture.js';
+import { agentTokenBody, mintAgentToken } from '../support/agent-tokens.js';
+import { PUBLIC_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
+import { bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, FOR_PUBLIC, redirected } from '../support/authorization-page.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
-import { manage } from '../support/management.js';
-import { ACME, CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
-import { PUBLIC_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from '../support/sign-in-system.js';
+import { manage } from '../support/management-api.js';
+import { ACME, CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-public-clients-test';
@@ -25,7 +27,7 @@ const HINT = 'client_id: not usable in this organization';
 const FROM_WIDGET = { origin: PUBLIC_ORIGIN };
 
 let service: TestService;
-let output: CapturedOutput;
+let output: OutputCapture;
 let closedSignIn: SignInSystem;
 beforeAll(async () => {
   closedSignIn = await SignInSystem.start();
@@ -35,7 +37,7 @@ beforeAll(async () => {
   );
   registry.clients.push({ client_id: CLOSED_SITE, name: 'Closed site', client_type: 'web', organization_id: CLOSED });
   registry.agents.push({ ...CLOSED_AGENT, name: 'Agent', organization_id: CLOSED, scopes: ['customers:own'] });
-  output = new CapturedOutput();
+  output = new OutputCapture();
   service = await startTestService({ registry, environment: { ADMIN_TOKEN }, log: output.log });
 });
 afterAll(async () => {
@@ -44,12 +46,12 @@ afterAll(async () => {
   output?.release();
 });
 
-const admin = (method: string, path: string, body?: object): Promise<Answer> =>
+const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
   manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
 const storedValue = async (id: string) =>
   (await service.application.get(DataSource).getRepository(Organization).findOneByOrFail({ id })).publicClients;
 
-async function expectNotUsable(send: () => Promise<Answer>): Promise<void> {
+async function expectNotUsable(send: () => Promise<TestResponse>): Promise<void> {
   const before = await identitiesOf(service).count();
   const answer = await send();
   expectInvalidRequest(answer, HINT);

@@ -13,13 +13,14 @@ import { uuidv7 } from '../../src/platform/uuid.js';
 import { Purge, type Purged } from '../../src/purge/purge.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
-import { agentTokenBody, bearer, claimsOf, mintAgentToken, refresh } from '../support/agents.js';
+import { agentTokenBody, claimsOf, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';
-import { manage } from '../support/management.js';
+import { manage } from '../support/management-api.js';
 import { environmentOf, runCli } from '../support/processes.js';
-import { ACME } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { ACME } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const DAY = 86_400;
@@ -63,7 +64,7 @@ describe('what has expired', () => {
     expect(await purge()).toEqual(ofEach(3));
     expect(await purge()).toEqual(NOTHING);
     for (const entity of EXPIRING) expect(await dataSource.getRepository(entity).count()).toBe(2);
-    service.clock.move(61);
+    service.clock.advance({ seconds: 61 });
     expect(await purge()).toEqual(ofEach(2));
   });
 
@@ -85,20 +86,20 @@ describe('what has expired', () => {
     expect((await redeem(service, used)).status).toBe(200);
     expect(await purge()).toEqual(NOTHING);
     expect((await redeem(service, unused)).status).toBe(200);
-    service.clock.move(3_601);
+    service.clock.advance({ seconds: 3_601 });
     expect(await purge()).toEqual({ ...NOTHING, one_time_code: 2 });
     expect((await redeem(service, used)).status).toBe(400);
   });
 
   it('was a chain of refreshes: it goes when it has not been used for its time', async () => {
     const first = await agentTokenPair(service);
-    service.clock.move(29 * DAY);
+    service.clock.advance({ seconds: 29 * DAY });
     const second = (await refresh(service, first.refresh_token)).body;
-    service.clock.move(2 * DAY);
+    service.clock.advance({ seconds: 2 * DAY });
     await purge();
     expect(await dataSource.getRepository(RefreshFamily).count()).toBe(1);
     expect((await refresh(service, second.refresh_token)).status).toBe(200);
-    service.clock.move(31 * DAY);
+    service.clock.advance({ seconds: 31 * DAY });
     await purge();
     for (const entity of [RefreshFamily, RefreshToken]) expect(await dataSource.getRepository(entity).count()).toBe(0);
   });
@@ -108,11 +109,11 @@ describe('what has expired', () => {
     const { exp } = claimsOf(access_token) as { exp: number };
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
     for (const left of [28_000, 60, 5]) {
-      service.clock.move(exp - left - service.clock.seconds());
+      service.clock.advance({ seconds: exp - left - service.clock.seconds() });
       expect(await purge()).toEqual(NOTHING);
       expect(await infoStatus(service, access_token)).toBe(401);
     }
-    service.clock.move(5 + 120 + 1);
+    service.clock.advance({ seconds: 5 + 120 + 1 });
     expect(await purge()).toEqual({ ...NOTHING, revocation: 1 });
     expect(await infoStatus(service, access_token)).toBe(401);
   });
@@ -131,10 +132,10 @@ describe('idle browsers', () => {
     await manage(service, 'DELETE', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
     await dataSource.getRepository(Revocation).clear();
 
-    service.clock.move(730 * DAY);
+    service.clock.advance({ seconds: 730 * DAY });
     expect((await active.visit()).body.entity_id).toBe(stay[0]);
     expect((await purge())?.customer_identity).toBe(0);
-    service.clock.move(2 * DAY);
+    service.clock.advance({ seconds: 2 * DAY });
     expect((await purge())?.customer_identity).toBe(3);
     expect(await idsOf()).toEqual([ofBackend, ...stay].sort());
     expect((await active.visit({}, GROUP)).body.entity_id).toBe(stay[1]);
@@ -153,7 +154,7 @@ describe('idle browsers', () => {
   it('stay to the last day of their cookies, and are known on it', async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
-    service.clock.move(730 * DAY - 60);
+    service.clock.advance({ seconds: 730 * DAY - 60 });
     expect((await purge())?.customer_identity).toBe(0);
     expect((await browser.visit()).body.entity_id).toBe(entity_id);
   });
@@ -185,7 +186,7 @@ describe('idle browsers', () => {
     const browser = new TestBrowser(service);
     const first = (await browser.visit()).body.entity_id;
     const inGroup = (await browser.visit({}, GROUP)).body.entity_id;
-    service.clock.move(740 * DAY);
+    service.clock.advance({ seconds: 740 * DAY });
     let visited = '';
     const visit = async () => {
       visited = (await browser.visit()).body.entity_id;
@@ -206,9 +207,9 @@ describe('idle browsers', () => {
   ])('that were recognised when they were already %s are made anew', async (_, pattern) => {
     const browser = new TestBrowser(service);
     const first = (await browser.visit()).body.entity_id;
-    service.clock.move(740 * DAY);
+    service.clock.advance({ seconds: 740 * DAY });
     const purged: Promise<unknown>[] = [];
-    const [visit, visited] = signal<Answer>();
+    const [visit, visited] = signal<TestResponse>();
     const [stepped, step] = signal<void>();
     // between recognising the browser and noting its day, the visit waits for a purge, which from its step on waits for it
     around(
@@ -244,7 +245,7 @@ describe('idle browsers', () => {
       await browser.visit();
       await browser.visit({}, GROUP);
     }
-    service.clock.move(740 * DAY);
+    service.clock.advance({ seconds: 740 * DAY });
     const purging = purge();
     const visits = await Promise.all(browsers.map((browser) => browser.visit()));
     await purging;
@@ -266,7 +267,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
     browser = new TestBrowser(service);
     browserId = (await browser.visit()).body.entity_id;
     customers = await insertGroups(browserId, GROUPS);
-    service.clock.move(740 * DAY);
+    service.clock.advance({ seconds: 740 * DAY });
   });
 
   it('is deleted by statements of at most 1,000 rows', async () => {
@@ -369,7 +370,7 @@ describe('of several processes one purges at a time', () => {
     await insertRows(OneTimeCode, 1, new Date(service.clock.now() - 1_000));
     expect(await purge()).toBeUndefined();
     expect(await codesOf(service).count()).toBe(1);
-    service.clock.move(61);
+    service.clock.advance({ seconds: 61 });
     expect(await purge()).toEqual({ ...NOTHING, one_time_code: 1 });
   });
 

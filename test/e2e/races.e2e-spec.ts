@@ -1,19 +1,20 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { OPENING, race, WAYS } from '../../src/testing/race.js';
+import { RACE_SIZE, RACE_START_MS, race } from '../../src/testing/race.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
-import { AS_BACKEND, agentTokenBody, BACKEND_CALLBACK, bearer, refresh } from '../support/agents.js';
+import { AS_BACKEND, agentTokenBody, refresh } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { BACKEND_CALLBACK } from '../support/authorization-page.js';
 import { TOKEN } from '../support/cookie-grant.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
-import { startPod } from '../support/pods.js';
-import type { ServiceProcess } from '../support/processes.js';
-import { times, winnerOf, winnersOf } from '../support/races.js';
-import { type Answer, request, startTestService, type TestService } from '../support/service.js';
+import { type ServiceProcess, startPod } from '../support/processes.js';
+import { successfulOf, times, winnerOf } from '../support/races.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import {
   authorizationCode,
-  expectInvalidGrant,
   INFO,
   infoStatus,
   newCustomer,
@@ -37,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 describe('contract 3, in one process', () => {
-  it(`of ${CODES} transfer tokens, raced ${WAYS} ways, each has one winner, whose token goes on working`, () =>
+  it(`of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, each has one winner, whose token goes on working`, () =>
     raceForAll([service]));
 
   it('of 5 authorization codes, raced 30 ways, each has one winner, whose tokens go on working', async () => {
@@ -53,7 +54,7 @@ describe('contract 3, in one process', () => {
   it('whoever cannot win does not keep the right one from winning', async () => {
     await times(20, async () => {
       const code = await transferToken(service, customerToken);
-      const wrong = times(WAYS, () => redeem(service, code, { code_verifier: 'v'.repeat(43) }));
+      const wrong = times(RACE_SIZE, () => redeem(service, code, { code_verifier: 'v'.repeat(43) }));
       expect((await redeem(service, code)).status).toBe(200);
       for (const answer of await wrong) expectInvalidGrant(answer);
     });
@@ -82,7 +83,7 @@ describe.runIf(onMariadb)('contract 3, in two processes on one database', () => 
     expect(await Promise.all(pods?.map((pod) => pod.terminate()))).toEqual([0, 0]);
   });
 
-  it(`of ${CODES} transfer tokens, raced ${WAYS} ways, each has one winner, whose token goes on working`, () =>
+  it(`of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, each has one winner, whose token goes on working`, () =>
     raceForAll(pods));
 });
 
@@ -104,7 +105,7 @@ describe.runIf(onMariadb)('contract 3, while connections to the database are cut
     for (let round = 0; round < ROUNDS; round++) {
       const codes = await times(8, () => transferToken(service, customerToken));
       const races = codes.map((code) => race(pods, TOKEN, JSON.stringify(redeemBody(code))));
-      await sleep(OPENING + Math.random() * 60);
+      await sleep(RACE_START_MS + Math.random() * 60);
       await proxy.cut();
       await sleep(Math.random() * 250);
       await proxy.restore();
@@ -115,7 +116,7 @@ describe.runIf(onMariadb)('contract 3, while connections to the database are cut
           if (answer.status === 400) expectInvalidGrant(answer);
           if (answer.status === 503) outcomes.unavailable++;
         }
-        const [winner, ...more] = winnersOf(answers);
+        const [winner, ...more] = successfulOf(answers);
         expect(more).toEqual([]);
         const token = winner?.body.access_token ?? (await tokenOfSecondTry(codes[index] as string, outcomes));
         if (winner) outcomes.won++;
@@ -181,6 +182,6 @@ async function raceForAll(services: { url: string }[]): Promise<void> {
   }
 }
 
-function info({ url }: { url: string }, token: string): Promise<Answer> {
+function info({ url }: { url: string }, token: string): Promise<TestResponse> {
   return request(url + INFO, { headers: bearer(token) });
 }

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { AgentBrowser, AS_BACKEND, askToken, bearer, implicitToken, mintAgentToken } from '../support/agents.js';
+import { AS_BACKEND, askToken, mintAgentToken } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import { REDIS_SERVER, TestRedis } from '../support/redis.js';
-import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
+import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { codesOf, newCustomer as madeCustomer, redeem, TRANSFER, transferBody } from '../support/transfers.js';
 
 const SLOW = { timeout: 60_000 };
@@ -24,7 +26,7 @@ const from = (address: string) => ({ 'x-forwarded-for': address });
 const newCustomer = (service: TestService, headers: Record<string, string> = {}) =>
   service.post(TOKEN, cookieBody(), headers);
 
-function expectLimited(answer: Answer, longest = 60): void {
+function expectLimited(answer: TestResponse, longest = 60): void {
   const about = { status: 429, error: 'temporarily_unavailable', hint: undefined };
   expectError(answer, { ...about, description: 'There were too many requests; try again later' });
   const wait = Number(answer.headers.get('retry-after'));
@@ -55,7 +57,7 @@ describe('contract 4: new identities are limited by network', SLOW, () => {
       expect((await service.post(TOKEN, cookieBody(), { cookie })).body.entity_id).toBe(first.body.entity_id);
     }
     expect(await metric(service, 'cas_rate_limited_total{limit="identities"}')).toBe(1);
-    service.clock.move(Number(refused.headers.get('retry-after')));
+    service.clock.advance({ seconds: Number(refused.headers.get('retry-after')) });
     expect((await newCustomer(service)).status).toBe(200);
   });
 
@@ -179,7 +181,7 @@ describe('identity_transfer', SLOW, () => {
     const other = await madeCustomer(service);
     expect((await transfer(service, other.access_token)).status).toBe(200);
     expect((await transfer(service, agent, { ...byAgent, customer_id: other.entity_id })).status).toBe(200);
-    service.clock.move(Number(refused.headers.get('retry-after')));
+    service.clock.advance({ seconds: Number(refused.headers.get('retry-after')) });
     expect((await transfer(service, access_token)).status).toBe(200);
   });
 
@@ -198,7 +200,7 @@ describe('identity_transfer', SLOW, () => {
   it('admits 60 transfers of a customer in a minute by default', async () => {
     const service = await limited('identities=120/60');
     const { access_token } = await madeCustomer(service);
-    service.clock.move(60 - (service.clock.seconds() % 60)); // the beginning of a window
+    service.clock.advance({ seconds: 60 - (service.clock.seconds() % 60) }); // the beginning of a window
     const answers = await Promise.all(Array.from({ length: 70 }, () => transfer(service, access_token)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(60);
   });

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { onMariadb } from '../../src/testing/test-database.js';
-import { AS_BACKEND } from '../support/agents.js';
-import { startPod } from '../support/pods.js';
-import type { ServiceProcess } from '../support/processes.js';
-import { request, startTestService, type TestService } from '../support/service.js';
-import { agentTokenPair, expectInvalidGrant } from '../support/transfers.js';
+import { AS_BACKEND } from '../support/agent-tokens.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { type ServiceProcess, startPod } from '../support/processes.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
+import { agentTokenPair } from '../support/transfers.js';
 
-const WAYS = 12;
+const RACE_SIZE = 12;
 
 describe.runIf(onMariadb)('a refresh token that is used at two processes at once', { timeout: 60_000 }, () => {
   let service: TestService;
@@ -32,7 +32,7 @@ describe.runIf(onMariadb)('a refresh token that is used at two processes at once
   it('leaves one live chain, that of one of the answers, round after round', async () => {
     let token = (await agentTokenPair(service)).refresh_token;
     for (let round = 0; round < 10; round++) {
-      const answers = await Promise.all(Array.from({ length: WAYS }, (_, index) => refreshAt(index, token)));
+      const answers = await Promise.all(Array.from({ length: RACE_SIZE }, (_, index) => refreshAt(index, token)));
       for (const answer of answers) if (answer.status !== 200) expectInvalidGrant(answer);
       const given = answers.filter(({ status }) => status === 200).map(({ body }) => body.refresh_token as string);
       expect(given.length).toBeGreaterThan(0);

@@ -17,8 +17,16 @@ import { ResourceServer } from '../../src/registry/resource-server.entity.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { type Grant, GrantBody, type Granted, GrantType } from '../../src/token/grant.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, RIVAL, testRegistry } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import {
+  ACME,
+  ACME_AGENT,
+  ACME_BACKEND,
+  ACME_SITE,
+  BACKEND_SECRET,
+  RIVAL,
+  testRegistry,
+} from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 class RaffleSettings {
   @IsInt()

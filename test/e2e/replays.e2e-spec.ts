@@ -1,17 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
-import { ACME_NATIVE_FORM, AgentBrowser, exchangeNativeCode, FOR_NATIVE, pkce, redirected } from '../support/agents.js';
-import { times, winnersOf } from '../support/races.js';
-import { testRegistry } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
-import {
-  ageRotation,
-  expectInvalidGrant,
-  infoStatus,
-  newCustomer,
-  redeem,
-  transferToken,
-} from '../support/transfers.js';
+import { ACME_NATIVE_FORM, exchangeNativeCode, pkce } from '../support/agent-tokens.js';
+import { AgentBrowser, FOR_NATIVE, redirected } from '../support/authorization-page.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { successfulOf, times } from '../support/races.js';
+import { testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const registry = testRegistry();
 /** Of two processes on one database: their clocks differ by 30 s. */
@@ -25,7 +20,7 @@ beforeAll(async () => {
   const options = { registry, database, environment: { TRUST_PROXY: '1' } };
   service = await startTestService(options);
   ahead = onMariadb ? await startTestService(options) : service; // SQLite is the database of one process
-  if (ahead !== service) ahead.clock.move(AHEAD_SECONDS);
+  if (ahead !== service) ahead.clock.advance({ seconds: AHEAD_SECONDS });
 });
 afterEach(() => service.clock.reset());
 afterAll(async () => {
@@ -56,7 +51,7 @@ describe('a second use of a transfer token', () => {
     for (let round = 0; round < 10; round++) {
       const code = await transferToken(service, access_token);
       const answers = await times(20, (n) => exchange(n % 2 ? service : ahead, code, '203.0.113.7'));
-      const [winner, ...more] = winnersOf(answers);
+      const [winner, ...more] = successfulOf(answers);
       expect(more).toEqual([]);
       expect(await infoStatus(ahead, winner?.body.access_token)).toBe(200);
     }
@@ -67,7 +62,7 @@ describe('a second use of a transfer token', () => {
     for (let round = 0; round < 10; round++) {
       const code = await transferToken(service, access_token);
       const answers = await times(6, (n) => exchange(n % 2 ? service : ahead, code, `203.0.113.${n === 3 ? 9 : 7}`));
-      const [winner, ...more] = winnersOf(answers);
+      const [winner, ...more] = successfulOf(answers);
       expect(more).toEqual([]);
       expect(await infoStatus(service, winner?.body.access_token)).toBe(401);
     }

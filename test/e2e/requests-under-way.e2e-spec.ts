@@ -1,23 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentTokenBody, exchangeCode, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import {
   AgentBrowser,
-  agentTokenBody,
   BACKEND_CALLBACK,
-  bearer,
-  exchangeCode,
   FOR_CODE,
   FOR_TOKEN,
-  mintAgentToken,
   queryOf,
   redirected,
-  refresh,
-} from '../support/agents.js';
+} from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management.js';
-import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
 import { StatementGate } from '../support/statement-gate.js';
+import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { infoStatus, redeem, redeemBody, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-requests-under-way';
@@ -66,7 +63,7 @@ class Cast {
   }
 }
 
-type Send = (headers: Record<string, string>) => Promise<Answer>;
+type Send = (headers: Record<string, string>) => Promise<TestResponse>;
 
 /** Requests that give something; each resolves to the request itself, with everything that it needs at hand. */
 const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
@@ -116,7 +113,7 @@ const AGENT_REQUESTS = Object.keys(REQUESTS)
   .slice(1)
   .filter((name) => !name.includes('by the customer'));
 
-const EVENTS: [string, string[], (cast: Cast) => Promise<Answer>][] = [
+const EVENTS: [string, string[], (cast: Cast) => Promise<TestResponse>][] = [
   [
     'the customer is erased',
     CUSTOMER_REQUESTS,
@@ -157,7 +154,7 @@ describe.each(EVENTS)('when %s', (_, names, happen) => {
 });
 
 /** Whatever the response gives, a token of this customer or agent must not come of it. */
-async function expectNothingWorks(cast: Cast, answer: Answer, where: string): Promise<void> {
+async function expectNothingWorks(cast: Cast, answer: TestResponse, where: string): Promise<void> {
   const { access_token, identity_transfer_token, refresh_token, entity_id, code } = {
     ...redirected(answer).parameters,
     ...answer.body,

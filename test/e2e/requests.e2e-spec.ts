@@ -4,12 +4,12 @@ import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
-import { mintAgentToken } from '../support/agents.js';
+import { mintAgentToken } from '../support/agent-tokens.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import { exchange, plainRequest, RawConnection, rawRequest } from '../support/raw-http.js';
-import { ACME, ACME_BACKEND, ACME_ORIGIN } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { ACME, ACME_BACKEND, ACME_ORIGIN } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 /** A grant that wants a bearer. */
 @Injectable()

@@ -1,9 +1,10 @@
 import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bearer, mintAgentToken } from '../support/agents.js';
+import { mintAgentToken } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { ACME, ACME_SITE } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 let service: TestService;
@@ -23,7 +24,7 @@ class ResourceServer {
   constructor(private readonly audience: string) {}
 
   /** The caller; rejects when the token is not good here. */
-  async callerOf(token: string): Promise<JWTPayload> {
+  async httpClientOf(token: string): Promise<JWTPayload> {
     const jws = token.slice(token.indexOf(':') + 1); // before it stands the region
     const expected = { issuer: 'https://auth.example', audience: this.audience, typ: 'at+jwt', algorithms: ['ES256'] };
     return (await jwtVerify(jws, this.keys, { ...expected, requiredClaims: ['sub', 'exp', 'jti'] })).payload;
@@ -42,19 +43,19 @@ describe('a resource server that checks tokens offline, by an independent librar
     );
     const moved = await redeem(service, await transferToken(service, customer.access_token));
     for (const token of [customer.access_token, byAgent.body.access_token, moved.body.access_token]) {
-      const caller = await customerApi().callerOf(token);
+      const caller = await customerApi().httpClientOf(token);
       expect(caller).toMatchObject({ sub: customer.entity_id, client_id: ACME_SITE, organization_id: ACME });
       expect(caller).not.toHaveProperty('scope');
     }
   });
 
   it('learns from an agent’s token who calls, and what it may', async () => {
-    expect(await agentApi().callerOf(agentToken)).toMatchObject({ scope: 'customers:own', organization_id: ACME });
+    expect(await agentApi().httpClientOf(agentToken)).toMatchObject({ scope: 'customers:own', organization_id: ACME });
   });
 
   it('refuses an agent’s token as a customer’s, and the reverse (specification 5.1)', async () => {
-    await expect(customerApi().callerOf(agentToken)).rejects.toMatchObject({ claim: 'aud' });
-    await expect(agentApi().callerOf(customer.access_token)).rejects.toMatchObject({ claim: 'aud' });
+    await expect(customerApi().httpClientOf(agentToken)).rejects.toMatchObject({ claim: 'aud' });
+    await expect(agentApi().httpClientOf(customer.access_token)).rejects.toMatchObject({ claim: 'aud' });
   });
 
   it.each<[string, (segments: string[]) => string[]]>([
@@ -70,13 +71,13 @@ describe('a resource server that checks tokens offline, by an independent librar
   ])('refuses a token with %s', async (_, tamper) => {
     const [region = '', jws = ''] = customer.access_token.split(':');
     const tampered = `${region}:${tamper(jws.split('.')).join('.')}`;
-    for (const api of [customerApi(), agentApi()]) await expect(api.callerOf(tampered)).rejects.toThrow();
+    for (const api of [customerApi(), agentApi()]) await expect(api.httpClientOf(tampered)).rejects.toThrow();
   });
 
   it('refuses what is no access token: a transfer token, a token still spelt with %3A', async () => {
     const code = await transferToken(service, customer.access_token);
     for (const wrong of [code, customer.access_token.replace(':', '%3A'), `${customer.access_token}x`])
-      await expect(customerApi().callerOf(wrong)).rejects.toThrow();
+      await expect(customerApi().httpClientOf(wrong)).rejects.toThrow();
   });
 
   it('refuses a token of another service with the same name', async () => {
@@ -84,7 +85,9 @@ describe('a resource server that checks tokens offline, by an independent librar
     const other = await startTestService({ environment: { AUTH_URL: 'https://other.example' } });
     try {
       const { access_token } = (await other.post(TOKEN, cookieBody())).body;
-      await expect(customerApi().callerOf(access_token)).rejects.toMatchObject({ code: 'ERR_JWKS_NO_MATCHING_KEY' });
+      await expect(customerApi().httpClientOf(access_token)).rejects.toMatchObject({
+        code: 'ERR_JWKS_NO_MATCHING_KEY',
+      });
       await expect(jwtVerify(access_token.split(':')[1], keys)).rejects.toThrow();
     } finally {
       await other.stop();

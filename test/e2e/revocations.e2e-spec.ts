@@ -8,16 +8,17 @@ import { sha256 } from '../../src/platform/secret.js';
 import { Purge } from '../../src/purge/purge.js';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { agentTokenBody, bearer, claimsOf, exchangeCode, mintAgentToken, refresh } from '../support/agents.js';
+import { agentTokenBody, claimsOf, exchangeCode, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management.js';
-import { ACME, ACME_SITE } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
   codesOf,
-  expectInvalidGrant,
   infoStatus,
   newCustomer,
   redeem,
@@ -53,7 +54,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     await codesOf(after).update({ kind: 'authorization' }, { consumedNetwork: 'another network' });
     expectInvalidGrant(await exchangeCode(after, replayed));
     for (const seconds of [600, 20_000]) {
-      after.clock.move(seconds);
+      after.clock.advance({ seconds });
       await after.application.get(Purge).run();
       for (const { access_token } of [customer, other]) expect(await infoStatus(after, access_token)).toBe(401);
       expect((await after.post(TOKEN, agentTokenBody(), bearer(pair.access_token))).status).toBe(401);
@@ -64,7 +65,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
 
   it('leave a descendant revoked that lives longer than its revoked ancestor', async () => {
     const before = await startTestService({ database });
-    before.clock.move(-20_000);
+    before.clock.advance({ seconds: -20_000 });
     const ancestor = await newCustomer(before);
     before.clock.reset();
     const descendant = (await redeem(before, await transferToken(before, ancestor.access_token))).body;
@@ -72,7 +73,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
 
     const after = await startTestService({ database, environment: LOWERED });
     expect((await after.send('DELETE', TOKEN, bearer(ancestor.access_token))).status).toBe(200);
-    after.clock.move(20_000); // the ancestor has expired, the descendant has not
+    after.clock.advance({ seconds: 20_000 }); // the ancestor has expired, the descendant has not
     await after.application.get(Purge).run();
     expect(await infoStatus(after, descendant.access_token)).toBe(401);
     await after.stop();

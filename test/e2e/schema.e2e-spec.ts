@@ -7,8 +7,8 @@ import { hasPendingMigrations, migrate } from '../../src/platform/database/migra
 import { Registry } from '../../src/registry/registry.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { environmentOf } from '../support/processes.js';
-import { testRegistry } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 async function tablesOf(dataSource: DataSource): Promise<string[]> {
   const rows: { name: string }[] = await dataSource.query(

@@ -7,10 +7,10 @@ import { stringify } from 'yaml';
 import { ClientApplication } from '../../src/registry/client-application.entity.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { ResourceServer } from '../../src/registry/resource-server.entity.js';
-import { CapturedOutput } from '../../src/testing/captured-output.js';
-import { askToken } from '../support/agents.js';
-import { ACME } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { OutputCapture } from '../../src/testing/output-capture.js';
+import { askToken } from '../support/agent-tokens.js';
+import { ACME } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const SHORT = 'MARKED-secret-of-31-characters.';
 const LONG = `${SHORT}.`;
@@ -18,9 +18,9 @@ const RULE = 'must be 32 to 256 characters';
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 let service: TestService;
-let output: CapturedOutput;
+let output: OutputCapture;
 beforeAll(async () => {
-  output = new CapturedOutput();
+  output = new OutputCapture();
   service = await startTestService({ log: output.log });
 });
 afterAll(async () => {

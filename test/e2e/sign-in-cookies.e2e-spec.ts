@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AgentBrowser, FOR_TOKEN, redirected } from '../support/agents.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { AgentBrowser, FOR_TOKEN, redirected } from '../support/authorization-page.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 /** The module object on which cookie-parser's verification calls `createHmac`. */
 const crypto = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto');

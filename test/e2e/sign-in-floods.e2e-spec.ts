@@ -3,11 +3,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { PasswordChecks } from '../../src/agent-auth/session/password-checks.js';
 import { hashPassword, MAX_PARALLEL_HASHES } from '../../src/registry/agent-password.js';
 import { Agents } from '../../src/registry/agents.js';
-import { AgentBrowser, AUTH_ORIGIN, FOR_TOKEN, FORM, formOf } from '../support/agents.js';
+import { AgentBrowser, AUTH_ORIGIN, FOR_TOKEN, FORM, formOf } from '../support/authorization-page.js';
 import { expectError } from '../support/expect-error.js';
-import { manage } from '../support/management.js';
-import { ACME_AGENT, RIVAL_AGENT } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { manage } from '../support/management-api.js';
+import { ACME_AGENT, RIVAL_AGENT } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const WRONG = { ...ACME_AGENT, password: 'a wrong password' };
 const MAX_WAITING = 80;
@@ -35,7 +35,7 @@ describe('an agent whose password strangers guess from many networks', () => {
     const guess = async (n: number) => (await (attackers[n % 30] as AgentBrowser).signIn(WRONG)).status;
     const guesses: number[] = [];
     for (let n = 0; n < 15; n++) {
-      service.clock.move(20);
+      service.clock.advance({ seconds: 20 });
       guesses.push(await guess(n));
       expect((await newBrowser().signIn()).status).toBe(303);
     }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AgentBrowser, FOR_TOKEN } from '../support/agents.js';
-import { ACME, testRegistry } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
+import { ACME, testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const PASSWORDS = ['12345678', '        ', ' a b ', 'Ünïcödé 😀', 'x'.repeat(64), 'y'.repeat(1_024)].map(
   (text, index) => ({

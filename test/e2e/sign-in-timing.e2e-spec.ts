@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { AgentBrowser, FOR_TOKEN } from '../support/agents.js';
-import { ACME_AGENT } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
+import { ACME_AGENT } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const ROUNDS = 15;
 

@@ -5,7 +5,7 @@ import { expectError } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { parseResponses, RawConnection } from '../support/raw-http.js';
 import { isDestroyedByService } from '../support/server-sockets.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 
 const SILENT = 1_000;

@@ -8,13 +8,13 @@ import { Database } from '../../src/platform/database/database.js';
 import { AppliedRegistryFile } from '../../src/registry/applied-registry-file.entity.js';
 import { SupersededRegistryFileError } from '../../src/registry/file/applied-files.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { CapturedOutput } from '../../src/testing/captured-output.js';
+import { OutputCapture } from '../../src/testing/output-capture.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
-import { askToken } from '../support/agents.js';
-import { manage } from '../support/management.js';
+import { askToken } from '../support/agent-tokens.js';
+import { manage } from '../support/management-api.js';
 import { environmentOf, runCli } from '../support/processes.js';
-import { ACME } from '../support/registry.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { ACME } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 
 const SLOW = { timeout: 90_000 };
 const GAUGE = 'cas_registry_file_superseded';
@@ -30,11 +30,11 @@ const registry = (name: string, client_secret = OLD_SECRET, more: object = {}) =
 
 describe('a registry file that a newer one has replaced', SLOW, () => {
   let database: TestDatabase;
-  let output: CapturedOutput;
+  let output: OutputCapture;
   const running: TestService[] = [];
   beforeEach(async () => {
     database = await createTestDatabase();
-    output = new CapturedOutput();
+    output = new OutputCapture();
   });
   afterEach(async () => {
     for (const service of running.splice(0)) await service.stop();

@@ -1,13 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { agentTokenBody, bearer, changePassword, claimsOf, mintAgentToken, refresh } from '../support/agents.js';
+import { agentTokenBody, changePassword, claimsOf, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { manage } from '../support/management.js';
-import { ACME, ACME_AGENT, ACME_SITE, RIVAL, testRegistry } from '../support/registry.js';
-import { request, startTestService, type TestService } from '../support/service.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { ACME, ACME_AGENT, ACME_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
 import {
   agentTokenPair,
   ageRedemption,
-  expectInvalidGrant,
   infoStatus,
   newCustomer,
   redeem,
@@ -85,10 +86,10 @@ describe('a token that an identity transfer gave', () => {
   });
 
   it('does not end when its ancestors only expire', async () => {
-    service.clock.move(28_000);
+    service.clock.advance({ seconds: 28_000 });
     const code = await transferToken(service, root.access_token);
     const token = (await redeem(service, code)).body.access_token;
-    service.clock.move(1_000);
+    service.clock.advance({ seconds: 1_000 });
     expect(await isGood(root.access_token)).toBe(false);
     expect(await isGood(token)).toBe(true);
   });

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { environmentOf, startServiceProcess } from '../support/processes.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 interface Span {

@@ -5,12 +5,13 @@ import { type CryptoKey, exportSPKI, generateKeyPair, importJWK, SignJWT } from 
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
-import { agentTokenBody, bearer, mintAgentToken } from '../support/agents.js';
+import { agentTokenBody, mintAgentToken } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { ForeignIssuer, UNUSABLE_RESPONSES } from '../support/foreign-issuer.js';
-import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/registry.js';
-import { type Answer, startTestService, type TestService } from '../support/service.js';
+import { TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
+import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const NOBODY = '01890000-0000-7000-8000-000000000000';
 const YEAR = 31_536_000;
@@ -27,12 +28,12 @@ function moveTime(seconds: number): void {
 }
 
 let service: TestService;
-let idp: ForeignIssuer;
+let idp: TestIssuer;
 /** Speaks for Rival, with other names for the same things. */
-let other: ForeignIssuer;
+let other: TestIssuer;
 beforeAll(async () => {
-  idp = await ForeignIssuer.start();
-  other = await ForeignIssuer.start('RS256');
+  idp = await TestIssuer.start();
+  other = await TestIssuer.start('RS256');
   const otherwise = {
     ...{ issuer: 'https://login.rival.example/', audience: 'customer-api', algorithms: ['RS256'], typ: 'JWT' },
     ...{ organizations: [RIVAL], organization_claim: 'org', scope_claim: 'permissions' },
@@ -78,7 +79,7 @@ describe('an agent token of a trusted issuer', () => {
   });
 
   it('may be for several audiences, of which ours is one', async () => {
-    expect((await asAgent(await token({ aud: ['https://x.example', ForeignIssuer.AUDIENCE] }))).status).toBe(200);
+    expect((await asAgent(await token({ aud: ['https://x.example', TestIssuer.AUDIENCE] }))).status).toBe(200);
   });
 
   it('speaks for the organizations listed for its issuer, and no others', async () => {
@@ -226,10 +227,10 @@ describe('DELETE /v2/token', () => {
 });
 
 describe('the keys of a trusted issuer', () => {
-  let mover: ForeignIssuer;
+  let mover: TestIssuer;
   let trusting: TestService;
   beforeEach(async () => {
-    mover = await ForeignIssuer.start();
+    mover = await TestIssuer.start();
     trusting = await serviceTrusting(mover.trust());
   });
   afterEach(async () => {
@@ -306,11 +307,11 @@ describe('the keys of a trusted issuer', () => {
 });
 
 describe('a trusted issuer that fails', () => {
-  let failing: ForeignIssuer;
+  let failing: TestIssuer;
   let trusting: TestService;
   let now: number;
   beforeEach(async () => {
-    failing = await ForeignIssuer.start();
+    failing = await TestIssuer.start();
     trusting = await serviceTrusting(failing.trust());
     now = Date.now();
     vi.spyOn(trusting.clock, 'now').mockImplementation(() => now);
@@ -363,15 +364,15 @@ describe('a trusted issuer that fails', () => {
   });
 });
 
-function asAgent(foreign: string, body: object = {}): Promise<Answer> {
+function asAgent(foreign: string, body: object = {}): Promise<TestResponse> {
   return service.post(TOKEN, agentTokenBody(body), bearer(foreign));
 }
 
-function expectInvalidToken(answer: Answer): void {
+function expectInvalidToken(answer: TestResponse): void {
   expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
 }
 
-function expectUnavailable(answer: Answer): void {
+function expectUnavailable(answer: TestResponse): void {
   expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
 }

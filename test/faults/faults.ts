@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startMariadb } from '../../scripts/mariadb.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { testRegistry, writeRegistry } from '../support/registry.js';
+import { testRegistry, writeRegistry } from '../support/test-registry.js';
 import { checkHistory, type Findings } from './history.js';
 import { Load } from './load.js';
 

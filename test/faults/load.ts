@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bearer } from '../support/agents.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { INFO, redeemBody, TRANSFER, transferBody } from '../support/transfers.js';
 import type { Call } from './history.js';

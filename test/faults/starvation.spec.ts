@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bearer } from '../support/agents.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import type { ServiceProcess } from '../support/processes.js';
-import { times, winnersOf } from '../support/races.js';
-import { callerOf, request } from '../support/service.js';
+import { successfulOf, times } from '../support/races.js';
+import { httpClientOf, request } from '../support/test-service.js';
 import { INFO, redeemBody, TRANSFER, transferBody } from '../support/transfers.js';
 import { FaultyHouse } from './faults.js';
 
@@ -37,13 +37,13 @@ afterAll(async () => {
 
 /** A transfer token of a new customer, made by the first process. */
 async function transferToken(): Promise<string> {
-  const caller = callerOf(pods[0].url);
+  const caller = httpClientOf(pods[0].url);
   const { access_token } = (await caller.post(TOKEN, cookieBody())).body;
   return (await caller.post(TRANSFER, transferBody(), bearer(access_token))).body.identity_transfer_token;
 }
 
 const exchange = (pod: ServiceProcess, code: string, address: string) =>
-  callerOf(pod.url).post(TOKEN, redeemBody(code), { 'x-forwarded-for': address });
+  httpClientOf(pod.url).post(TOKEN, redeemBody(code), { 'x-forwarded-for': address });
 const isGood = async (token: string) => (await request(pods[0].url + INFO, { headers: bearer(token) })).status === 200;
 
 describe('two processes whose clocks differ by 30 s, on a machine with far too little processor time', () => {
@@ -51,7 +51,7 @@ describe('two processes whose clocks differ by 30 s, on a machine with far too l
     for (let round = 0; round < ROUNDS; round++) {
       const code = await transferToken();
       const answers = await times(12, (n) => exchange(pods[n % 2] as ServiceProcess, code, SAME));
-      const winners = winnersOf(answers);
+      const winners = successfulOf(answers);
       expect(winners.length).toBeLessThanOrEqual(1);
       for (const { body } of winners) expect(await isGood(body.access_token)).toBe(true);
     }
@@ -62,7 +62,7 @@ describe('two processes whose clocks differ by 30 s, on a machine with far too l
     for (let round = 0; round < ROUNDS; round++) {
       const code = await transferToken();
       const answers = await times(4, (n) => exchange(pods[n % 2] as ServiceProcess, code, n === 2 ? OTHER : SAME));
-      const winners = winnersOf(answers);
+      const winners = successfulOf(answers);
       expect(winners.length).toBeLessThanOrEqual(1);
       // a statement that waited for more than a second is given up with 503: that use was not judged
       if (answers.some(({ status }) => status >= 500)) continue;

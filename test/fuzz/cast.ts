@@ -14,7 +14,7 @@ import {
   RIVAL_SITE,
   SHARED,
   SHARED_SITE,
-} from '../support/registry.js';
+} from '../support/test-registry.js';
 
 /** An application in an organization that may use it, with what belongs to it. */
 export interface Role {

@@ -1,6 +1,6 @@
+import { violationOfErrorResponse } from '../../src/testing/error-response.js';
 import { MARK } from '../../src/testing/fuzz/hostile-values.js';
-import { faultOfRefusal } from '../../src/testing/refusal.js';
-import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/registry.js';
+import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import { ADMIN_TOKEN, RESOURCE_SERVER } from './cast.js';
 import { type FuzzRequest, headerOf } from './fuzz-request.js';
 import { type Reply, replyCookies, replyHeader } from './reply.js';
@@ -8,10 +8,10 @@ import { type Reply, replyCookies, replyHeader } from './reply.js';
 const SECRETS = [BACKEND_SECRET, ADMIN_TOKEN, RESOURCE_SERVER.secret, ACME_AGENT.password, RIVAL_AGENT.password];
 
 /** What is wrong about an error as contract 6 wants it; its schema is looked at elsewhere. */
-export function faultOfError(reply: Reply, request?: FuzzRequest): string | undefined {
+export function violationOfError(reply: Reply, request?: FuzzRequest): string | undefined {
   const { status, text } = reply;
   const header = (name: string) => replyHeader(reply, name);
-  const fault = faultOfRefusal({ status, text, cookies: replyCookies(reply), header });
+  const fault = violationOfErrorResponse({ status, text, cookies: replyCookies(reply), header });
   if (fault !== undefined) return fault;
   const told = secretsOf(request).find((secret) => text.includes(secret));
   if (told !== undefined) return `a refusal that tells a secret: ${told}`;

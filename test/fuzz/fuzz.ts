@@ -1,4 +1,4 @@
-import type { AnswersDocument } from '../../src/testing/documented-answers.js';
+import type { OpenApiResponsesDocument } from '../../src/testing/openapi-responses.js';
 import { startFuzzedService } from './fuzzed-service.js';
 import { Health } from './health.js';
 import type { OpenApi } from './operations.js';
@@ -10,7 +10,8 @@ import { World } from './world.js';
 export async function fuzz(options: FuzzOptions): Promise<Figures> {
   const service = await startFuzzedService();
   try {
-    const document = (await (await fetch(`${service.managementUrl}/openapi.json`)).json()) as OpenApi & AnswersDocument;
+    const document = (await (await fetch(`${service.managementUrl}/openapi.json`)).json()) as OpenApi &
+      OpenApiResponsesDocument;
     const run = new Run(
       options,
       { public: service.url, management: service.managementUrl },

@@ -12,7 +12,7 @@ import {
   RIVAL_SITE,
   testRegistry,
   writeRegistry,
-} from '../support/registry.js';
+} from '../support/test-registry.js';
 import { ADMIN_TOKEN, RESOURCE_SERVER } from './cast.js';
 
 /** A process of the built service that is there to be fuzzed. */

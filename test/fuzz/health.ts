@@ -1,5 +1,5 @@
-import { cookieBody, TOKEN } from '../support/cookie-body.js';
-import { ACME } from '../support/registry.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { ACME } from '../support/test-registry.js';
 import type { FuzzedService } from './fuzzed-service.js';
 
 const FIELDS = ['access_token', 'entity_id', 'expires_in', 'organization_id', 'token_type'];

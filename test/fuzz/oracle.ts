@@ -1,6 +1,6 @@
-import { type DescribedAnswer, type DocumentedAnswers } from '../../src/testing/documented-answers.js';
 import { INJECTED_HEADER, MARKUP } from '../../src/testing/fuzz/hostile-values.js';
-import { faultOfError } from './error-rules.js';
+import { type OpenApiResponses, type ReceivedResponse } from '../../src/testing/openapi-responses.js';
+import { violationOfError } from './error-rules.js';
 import { type FuzzRequest, headerOf, type Port } from './fuzz-request.js';
 import type { Operation } from './operations.js';
 import { Ownership } from './ownership.js';
@@ -17,36 +17,36 @@ export class Oracle {
   private readonly ownership = new Ownership();
 
   constructor(
-    private readonly documented: DocumentedAnswers,
+    private readonly documented: OpenApiResponses,
     private readonly operations: Operation[],
   ) {}
 
   /** What is wrong about the answer to a request; `undefined` when nothing is. */
-  faultOf(request: FuzzRequest, reply: Reply): string | undefined {
+  violationOf(request: FuzzRequest, reply: Reply): string | undefined {
     const { port, target } = request;
     const method = request.method.trim();
     const path = pathOf(target);
-    if (this.isBroken(reply)) return this.faultOfAny(reply) ?? faultOfError(reply, request);
+    if (this.isBroken(reply)) return this.violationOfAny(reply) ?? violationOfError(reply, request);
     const answer = answerOf(port, method, path, reply);
     return (
-      this.faultOfAny(reply) ??
-      (reply.status >= 400 ? faultOfError(reply, request) : this.faultOfSuccess(request, path, reply)) ??
-      this.faultOfAddress(answer) ??
-      (['HEAD', 'OPTIONS'].includes(method) ? undefined : this.documented.faultOf(answer)) ??
-      this.ownership.faultOf(request, path, reply)
+      this.violationOfAny(reply) ??
+      (reply.status >= 400 ? violationOfError(reply, request) : this.violationOfSuccess(request, path, reply)) ??
+      this.violationOfAddress(answer) ??
+      (['HEAD', 'OPTIONS'].includes(method) ? undefined : this.documented.violationOf(answer)) ??
+      this.ownership.violationOf(request, path, reply)
     );
   }
 
   /** The same for bytes of which nobody can say what request they are. */
-  faultOfRaw(reply: Reply): string | undefined {
-    return this.faultOfAny(reply) ?? (reply.status >= 400 ? faultOfError(reply) : undefined);
+  violationOfRaw(reply: Reply): string | undefined {
+    return this.violationOfAny(reply) ?? (reply.status >= 400 ? violationOfError(reply) : undefined);
   }
 
   isBroken({ text }: Reply): boolean {
     return text.includes(BROKEN);
   }
 
-  private faultOfAny(reply: Reply): string | undefined {
+  private violationOfAny(reply: Reply): string | undefined {
     if (reply.status >= 500) return `${reply.status}`;
     const id = replyHeader(reply, 'x-request-id');
     if (!id) return 'no X-Request-Id';
@@ -57,7 +57,7 @@ export class Oracle {
     return isPage && reply.text.includes(MARKUP) ? 'markup of the caller is on the page' : undefined;
   }
 
-  private faultOfSuccess(request: FuzzRequest, path: string, reply: Reply): string | undefined {
+  private violationOfSuccess(request: FuzzRequest, path: string, reply: Reply): string | undefined {
     const { port, forgedBearer, forgedToken } = request;
     const method = request.method.trim();
     if (!STORABLE.test(path) && replyHeader(reply, 'cache-control') !== 'no-store')
@@ -77,7 +77,7 @@ export class Oracle {
   }
 
   /** An address of the document is one of the service, and the other way round. */
-  private faultOfAddress(answer: DescribedAnswer): string | undefined {
+  private violationOfAddress(answer: ReceivedResponse): string | undefined {
     const { method, status } = answer;
     if (['HEAD', 'OPTIONS'].includes(method)) return undefined;
     const methods = this.documented.methodsAt(answer);
@@ -88,7 +88,7 @@ export class Oracle {
   }
 }
 
-function answerOf(port: Port, method: string, path: string, reply: Reply): DescribedAnswer {
+function answerOf(port: Port, method: string, path: string, reply: Reply): ReceivedResponse {
   const type = replyHeader(reply, 'content-type')?.split(';')[0] ?? '';
   return { isManagement: port === 'management', method, path, status: reply.status, type, text: reply.text };
 }

@@ -12,13 +12,13 @@ export class Ownership {
   private readonly owners = new Map<string, Owner>();
 
   /** What is wrong about the identity in an answer. */
-  faultOf(request: FuzzRequest, path: string, reply: Reply): string | undefined {
+  violationOf(request: FuzzRequest, path: string, reply: Reply): string | undefined {
     if (reply.status !== 200 || !reply.text.includes('"entity_id"')) return undefined;
     const { entity_id: id, organization_id: organization } = JSON.parse(reply.text);
     if (organization === undefined) return undefined;
     const group = /^\/v2\/customer\/[^/]+\/([^/]+)\/token\/?$/.exec(path)?.[1];
     const cookies = cookiesOf(reply);
-    if (!cookies) return this.faultOfOrganization(id, organization);
+    if (!cookies) return this.violationOfOrganization(id, organization);
     if (cookies.id !== id) return `the cookie names another customer, ${cookies.id}`;
     const place = group === undefined ? organization : `${organization} ${decodeURIComponent(group)}`;
     const owner = this.owners.get(id);
@@ -27,11 +27,11 @@ export class Ownership {
     if (owner.secret !== cookies.secret) return `a customer of another browser, ${id}`;
     if (!headerOf(request, 'cookie')?.includes(cookies.secret)) return `a customer whose secret was not shown, ${id}`;
     return owner.place === place || !place.includes(' ')
-      ? this.faultOfOrganization(id, organization)
+      ? this.violationOfOrganization(id, organization)
       : `a customer of another group, ${id}`;
   }
 
-  private faultOfOrganization(id: string, organization: string): string | undefined {
+  private violationOfOrganization(id: string, organization: string): string | undefined {
     const owner = this.owners.get(id);
     if (!owner) this.owners.set(id, { secret: undefined, place: organization });
     if (!owner || owner.place.startsWith(organization)) return undefined;

@@ -1,7 +1,7 @@
 import type { Fields } from '../../src/testing/fuzz/body-mutations.js';
 import type { Random } from '../../src/testing/fuzz/random.js';
-import { basic } from '../support/basic.js';
-import { ACME_BACKEND, BACKEND_SECRET } from '../support/registry.js';
+import { basic } from '../support/authorization-headers.js';
+import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
 import { ADMIN_TOKEN, BACKEND_ROLE, CAST, RESOURCE_SERVER } from './cast.js';
 import { type FuzzRequest, setHeader } from './fuzz-request.js';
 import type { Operation, Schema } from './operations.js';

@@ -1,5 +1,5 @@
-import { type AnswersDocument, DocumentedAnswers } from '../../src/testing/documented-answers.js';
 import { Random } from '../../src/testing/fuzz/random.js';
+import { OpenApiResponses, type OpenApiResponsesDocument } from '../../src/testing/openapi-responses.js';
 import { bytesOf, endsItsConnection, type FuzzRequest, setHeader } from './fuzz-request.js';
 import { harvest } from './harvest.js';
 import { mutatedRequest } from './mutations.js';
@@ -55,12 +55,12 @@ export class Run {
   constructor(
     private readonly options: FuzzOptions,
     private readonly urls: Record<'public' | 'management', string>,
-    document: OpenApi & AnswersDocument,
+    document: OpenApi & OpenApiResponsesDocument,
     private readonly world: World,
   ) {
     this.operations = operationsOf(document);
     this.weights = Object.fromEntries(this.operations.map(({ weight }, place) => [place, weight]));
-    this.oracle = new Oracle(new DocumentedAnswers(document), this.operations);
+    this.oracle = new Oracle(new OpenApiResponses(document), this.operations);
     const connect = (url: string) => Array.from({ length: CONNECTIONS }, () => new SharedConnection(new URL(url)));
     this.connections = { public: connect(urls.public), management: connect(urls.management) };
   }
@@ -120,7 +120,7 @@ export class Run {
     const reply = await connection.ask(request);
     this.count(reply.status);
     const isOthers = id !== undefined && replyHeader(reply, 'x-request-id') !== id;
-    const fault = isOthers ? 'the answer to another request' : this.oracle.faultOf(request, reply);
+    const fault = isOthers ? 'the answer to another request' : this.oracle.violationOf(request, reply);
     if (fault !== undefined) return `${fault}\nanswer: ${JSON.stringify(reply)}`;
     if (reply.status < 400 && request.method === operation.method) this.succeeded.add(nameOf(operation));
     harvest(this.world, request, reply);
@@ -136,7 +136,7 @@ export class Run {
     if (replies.length === 0 && !(wasReset && bytes.length > 16_000)) return 'no answer';
     for (const reply of replies) {
       this.count(reply.status);
-      const fault = replies.length === 1 ? this.oracle.faultOf(request, reply) : this.oracle.faultOfRaw(reply);
+      const fault = replies.length === 1 ? this.oracle.violationOf(request, reply) : this.oracle.violationOfRaw(reply);
       if (fault !== undefined) return `${fault}\nanswer: ${JSON.stringify(reply)}`;
     }
     return undefined;
@@ -152,7 +152,7 @@ export class Run {
         this.options.patience,
         PAUSE_OF_FRAGMENTS,
       );
-      const fault = replies.map((reply) => this.oracle.faultOfRaw(reply)).find((each) => each !== undefined);
+      const fault = replies.map((reply) => this.oracle.violationOfRaw(reply)).find((each) => each !== undefined);
       for (const { status } of replies) this.count(status);
       if (fault !== undefined) this.fail(index, fault, { port, notes: [name] }, bytes);
       if (replies.length === 0 && !wasReset && /[^\r\n]/.test(bytes.toString('latin1')))

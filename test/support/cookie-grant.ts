@@ -1,10 +1,15 @@
-import { cookieBody, TOKEN } from './cookie-body.js';
-import type { Answer, Caller } from './service.js';
+import { ACME, ACME_SITE } from './test-registry.js';
+import type { HttpClient, TestResponse } from './test-service.js';
 
-export { cookieBody, TOKEN };
+export const TOKEN = '/v2/customer/token';
+
+/** The parameters of a cookie grant (specification 4.1). */
+export function cookieBody(more: object = {}): object {
+  return { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME, ...more };
+}
 
 /** The `Cookie` header by which a browser shows the cookies that an answer has set. */
-export function cookieHeader({ cookies }: Answer): string {
+export function cookieHeader({ cookies }: TestResponse): string {
   return cookies.map((line) => line.split(';')[0]).join('; ');
 }
 
@@ -12,9 +17,9 @@ export function cookieHeader({ cookies }: Answer): string {
 export class TestBrowser {
   cookie: string | undefined;
 
-  constructor(private readonly service: Caller) {}
+  constructor(private readonly service: HttpClient) {}
 
-  async visit(body: object = {}, path: string = TOKEN, headers: Record<string, string> = {}): Promise<Answer> {
+  async visit(body: object = {}, path: string = TOKEN, headers: Record<string, string> = {}): Promise<TestResponse> {
     const shown = this.cookie === undefined ? {} : { cookie: this.cookie };
     const answer = await this.service.post(path, cookieBody(body), { ...shown, ...headers });
     if (answer.cookies.length > 0) this.cookie = cookieHeader(answer);

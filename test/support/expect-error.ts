@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Answer } from './service.js';
+import type { TestResponse } from './test-service.js';
 
 /** The texts of the specification, section 7. */
 export const MALFORMED =
@@ -15,7 +15,7 @@ interface ExpectedError {
 }
 
 /** Insists on the one shape of an error, with the headers that every answer has (contract, section 6). */
-export function expectError(answer: Answer, { status, error, description, hint }: ExpectedError): void {
+export function expectError(answer: TestResponse, { status, error, description, hint }: ExpectedError): void {
   const text = description ?? expect.stringMatching(/\w/);
   expect({ status: answer.status, body: answer.body }).toEqual({
     status,
@@ -35,6 +35,17 @@ export function expectError(answer: Answer, { status, error, description, hint }
 }
 
 /** The refusal of a faulty parameter, with the hint that names it. */
-export function expectInvalidRequest(answer: Answer, hint: string | RegExp): void {
+export function expectInvalidRequest(answer: TestResponse, hint: string | RegExp): void {
   expectError(answer, { status: 400, error: 'invalid_request', description: MALFORMED, hint });
+}
+
+/** The refusal of a code, which does not tell what is wrong with it. */
+export function expectInvalidGrant(answer: TestResponse): void {
+  const description = 'The client is not authorized to request a token using this method';
+  expectError(answer, { status: 400, error: 'invalid_grant', description, hint: undefined });
+}
+
+export function expectInvalidToken(answer: TestResponse): void {
+  expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
+  expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
 }

@@ -2,7 +2,7 @@ import { DataSource, type Repository } from 'typeorm';
 import { expect } from 'vitest';
 import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
 import { expectError, MALFORMED } from './expect-error.js';
-import type { Answer, TestService } from './service.js';
+import type { TestResponse, TestService } from './test-service.js';
 
 /** The customers in the database of a service. */
 export function identitiesOf({ application }: TestService): Repository<CustomerIdentity> {
@@ -10,13 +10,13 @@ export function identitiesOf({ application }: TestService): Repository<CustomerI
 }
 
 /** Insists that a request is refused with a hint that names the parameter, and that it makes no customer. */
-export async function expectNobodyMade(
+export async function expectNoCustomerCreated(
   service: TestService,
-  send: () => Promise<Answer>,
+  send: () => Promise<TestResponse>,
   parameter: string,
   error = 'invalid_request',
   description: string | undefined = error === 'invalid_request' ? MALFORMED : undefined,
-): Promise<Answer> {
+): Promise<TestResponse> {
   const before = await identitiesOf(service).count();
   const answer = await send();
   const hint = new RegExp(`^${parameter}: `);
@@ -35,6 +35,6 @@ export function cookieValue(line = ''): string {
 }
 
 /** The browser's secret in an answer of the cookie grant. */
-export function secretOf({ cookies }: Answer): string {
+export function secretOf({ cookies }: TestResponse): string {
   return cookieValue(cookies[1]);
 }

@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
-import { writeKeySet } from '../../src/testing/keys.js';
+import { writeKeySet } from '../../src/testing/key-set-file.js';
 import type { TestDatabase } from '../../src/testing/test-database.js';
 
 const DIST = join(import.meta.dirname, '../../dist');
@@ -101,4 +101,12 @@ export function runCli(parameters: string[], environment: NodeJS.ProcessEnv = {}
 /** The environment of a process on a test's database. */
 export function environmentOf({ url, folder }: TestDatabase): Record<string, string> {
   return { DATABASE_URL: url, DATA_DIR: folder, SIGNING_KEYS_FILE: writeKeySet(join(folder, 'keys.json')) };
+}
+
+/** By the same AUTH_URL one takes the tokens of another; `production` keeps a first run's demo out of the database. */
+const SHARED = { AUTH_URL: 'https://auth.example', NODE_ENV: 'production' };
+
+/** The built service in a process of its own, beside a test's service: on its database, with its keys and the real clock. */
+export function startPod({ database }: { database: TestDatabase }, more = {}): Promise<ServiceProcess> {
+  return startServiceProcess({ ...environmentOf(database), ...SHARED, ...more });
 }

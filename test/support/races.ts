@@ -1,17 +1,17 @@
 import { expect } from 'vitest';
-import type { Answer } from './service.js';
-import { expectInvalidGrant } from './transfers.js';
+import { expectInvalidGrant } from './expect-error.js';
+import type { TestResponse } from './test-service.js';
 
 export const times = <Result>(count: number, make: (index: number) => Promise<Result>) =>
   Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 
-export const winnersOf = (answers: Answer[]) => answers.filter(({ status }) => status === 200);
+export const successfulOf = (answers: TestResponse[]) => answers.filter(({ status }) => status === 200);
 
 /** Insists that of the answers to one code one is a token, and the others are refusals as the contract writes them. */
-export function winnerOf(answers: Answer[]): Answer {
-  const [winner, ...more] = winnersOf(answers);
+export function winnerOf(answers: TestResponse[]): TestResponse {
+  const [winner, ...more] = successfulOf(answers);
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(answers.length - 1).fill(400)]);
   for (const answer of answers) if (answer !== winner) expectInvalidGrant(answer);
   expect(more).toEqual([]);
-  return winner as Answer;
+  return winner as TestResponse;
 }

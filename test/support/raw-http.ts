@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type ClientRequestArgs, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import type { Answer } from './service.js';
+import type { TestResponse } from './test-service.js';
 
 /** Bytes on a connection, for what no HTTP client would send. */
 export class RawConnection {
@@ -77,13 +77,13 @@ export class RawConnection {
   }
 
   /** The one answer that came until the service closed the connection. */
-  async answer(): Promise<Answer> {
+  async answer(): Promise<TestResponse> {
     return parseAnswer(await this.received());
   }
 }
 
 /** Sends bytes, and reads the one answer to them; they must make the service close the connection. */
-export async function exchange(url: string, bytes: string | Buffer): Promise<Answer> {
+export async function exchange(url: string, bytes: string | Buffer): Promise<TestResponse> {
   return (await RawConnection.open(url)).send(bytes).answer();
 }
 
@@ -94,7 +94,11 @@ export function rawRequest(start: string, body = '', headers: string[] = []): st
 }
 
 /** Sends a request by node's own client, which sets no header by itself but `Host`; a body is sent in chunks. */
-export function plainRequest(url: string, options: ClientRequestArgs, chunks?: (string | Buffer)[]): Promise<Answer> {
+export function plainRequest(
+  url: string,
+  options: ClientRequestArgs,
+  chunks?: (string | Buffer)[],
+): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(url, { agent: false, ...options }, (response) => {
       const parts: Buffer[] = [];
@@ -114,8 +118,8 @@ export function plainRequest(url: string, options: ClientRequestArgs, chunks?: (
 }
 
 /** All responses that came on one connection; each must have a Content-Length. */
-export function parseResponses(text: string): Answer[] {
-  const responses: Answer[] = [];
+export function parseResponses(text: string): TestResponse[] {
+  const responses: TestResponse[] = [];
   for (let rest = text; rest !== ''; ) {
     const start = rest.indexOf('\r\n\r\n') + 4;
     const length = Number(/^content-length: *(\d+)/im.exec(rest.slice(0, start))?.[1]);
@@ -125,7 +129,7 @@ export function parseResponses(text: string): Answer[] {
   return responses;
 }
 
-function parseAnswer(text: string): Answer {
+function parseAnswer(text: string): TestResponse {
   const [head = '', ...bodies] = text.split('\r\n\r\n');
   const [statusLine = '', ...lines] = head.split('\r\n');
   const headers = lines.map((line): [string, string] => [
@@ -135,7 +139,7 @@ function parseAnswer(text: string): Answer {
   return answerOf(Number(statusLine.split(' ')[1]), new Headers(headers), bodies.join('\r\n\r\n'));
 }
 
-function answerOf(status: number, headers: Headers, text: string): Answer {
+function answerOf(status: number, headers: Headers, text: string): TestResponse {
   const isJson = headers.get('content-type')?.startsWith('application/json') && text !== '';
   return { status, headers, cookies: headers.getSetCookie(), text, body: isJson ? JSON.parse(text) : undefined };
 }

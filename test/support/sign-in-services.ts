@@ -3,14 +3,14 @@ import { DataSource, type Repository } from 'typeorm';
 import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { bearer } from './agents.js';
-import { type ForeignIssuer } from './foreign-issuer.js';
+import { RIVAL_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from './assertion-issuer.js';
+import { bearer } from './authorization-headers.js';
+import { expectInvalidGrant } from './expect-error.js';
 import { identitiesOf } from './identities.js';
-import { manage } from './management.js';
-import { ACME, ACME_ORIGIN, RIVAL } from './registry.js';
-import { type Answer, startTestService, type TestService } from './service.js';
-import { RIVAL_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from './sign-in-system.js';
-import { expectInvalidGrant } from './transfers.js';
+import { manage } from './management-api.js';
+import type { TestIssuer } from './test-issuer.js';
+import { ACME, ACME_ORIGIN, RIVAL } from './test-registry.js';
+import { startTestService, type TestResponse, type TestService } from './test-service.js';
 
 const ADMIN_TOKEN = 'admin-token-of-the-tests';
 export const LINK = { link: 'browser' };
@@ -58,7 +58,7 @@ export const rowsOf = <Entity extends object>(entity: new () => Entity): Reposit
 export const seconds = () => service.clock.seconds();
 /** A user whom no other test has met. */
 export const newUser = () => `user-${randomUUID()}`;
-export const assert = (claims: object = {}, header: object = {}, key?: ForeignIssuer['keys'][number]) =>
+export const assert = (claims: object = {}, header: object = {}, key?: TestIssuer['keys'][number]) =>
   acme.assert(service.clock.now(), claims, header, key);
 export const signInAs = async (sub: string, more: object = {}, headers = {}, at = service) =>
   signIn(at, await assert({ sub }), more, headers);
@@ -70,7 +70,7 @@ export const lookUp = (entityId: string) =>
   manage(service, 'GET', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
 
 /** Insists that a request proves nothing, makes nobody, and that the log is told why. */
-export async function expectRefused(send: () => Promise<Answer>): Promise<void> {
+export async function expectRefused(send: () => Promise<TestResponse>): Promise<void> {
   const before = await identitiesOf(service).count();
   expectInvalidGrant(await send());
   expect(await identitiesOf(service).count()).toBe(before);
@@ -80,7 +80,7 @@ export function assertRival(claims: object): Promise<string> {
   return rival.assert(service.clock.now(), { iss: 'https://rival.example', sub: newUser(), ...claims });
 }
 
-export async function signInRival(claims: object): Promise<Answer> {
+export async function signInRival(claims: object): Promise<TestResponse> {
   return signIn(service, await assertRival(claims), { client_id: RIVAL_SIGN_IN, organization_id: RIVAL });
 }
 

@@ -1,6 +1,6 @@
 import { Database } from '../../src/platform/database/database.js';
 import { requestContext } from '../../src/platform/request-context/request-context.js';
-import type { TestService } from './service.js';
+import type { TestService } from './test-service.js';
 
 /** The names of the methods by which request paths send a statement. */
 const METHODS = ['select', 'insert', 'change'] as const;

@@ -2,7 +2,7 @@ import { DataSource } from 'typeorm';
 import { expect, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import type { SqlClient } from '../../src/platform/database/sql-client.js';
-import type { TestService } from './service.js';
+import type { TestService } from './test-service.js';
 
 /** The client between a service and its database's driver. */
 export function clientOf({ application }: TestService): SqlClient {

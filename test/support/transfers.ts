@@ -7,11 +7,12 @@ import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
 import { Agents } from '../../src/registry/agents.js';
-import { BACKEND_CALLBACK, bearer, exchangeCode } from './agents.js';
+import { exchangeCode } from './agent-tokens.js';
+import { bearer } from './authorization-headers.js';
+import { BACKEND_CALLBACK } from './authorization-page.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
-import { expectError } from './expect-error.js';
-import { ACME_AGENT, ACME_BACKEND, ACME_SITE } from './registry.js';
-import type { Answer, Caller, TestService } from './service.js';
+import { ACME_AGENT, ACME_BACKEND, ACME_SITE } from './test-registry.js';
+import type { HttpClient, TestResponse, TestService } from './test-service.js';
 
 export const TRANSFER = '/v2/customer/identity_transfer';
 export const INFO = '/v2/customer/info';
@@ -27,19 +28,19 @@ export function redeemBody(code: unknown, more: object = {}): object {
 }
 
 /** A customer that a browser has just made: `entity_id` and `access_token`. */
-export async function newCustomer(service: Caller): Promise<{ entity_id: string; access_token: string }> {
+export async function newCustomer(service: HttpClient): Promise<{ entity_id: string; access_token: string }> {
   return (await service.post(TOKEN, cookieBody())).body;
 }
 
 /** A transfer token, made with a customer's token unless the body says otherwise. */
-export async function transferToken(service: Caller, token: string, more: object = {}): Promise<string> {
+export async function transferToken(service: HttpClient, token: string, more: object = {}): Promise<string> {
   const { status, body } = await service.post(TRANSFER, transferBody(more), bearer(token));
   expect(status).toBe(200);
   return body.identity_transfer_token;
 }
 
 /** Exchanges a transfer token for an access token. */
-export function redeem(service: Caller, code: unknown, more: object = {}, headers = {}): Promise<Answer> {
+export function redeem(service: HttpClient, code: unknown, more: object = {}, headers = {}): Promise<TestResponse> {
   return service.post(TOKEN, redeemBody(code, more), headers);
 }
 
@@ -60,7 +61,7 @@ export async function agentTokenPair(service: TestService): Promise<{ access_tok
   return (await exchangeCode(service, await authorizationCode(service))).body;
 }
 
-export async function infoStatus(service: Caller, token: string): Promise<number> {
+export async function infoStatus(service: HttpClient, token: string): Promise<number> {
   return (await service.send('GET', INFO, bearer(token))).status;
 }
 
@@ -85,17 +86,6 @@ export function codesOf({ application }: TestService): Repository<OneTimeCode> {
   return application.get(DataSource).getRepository(OneTimeCode);
 }
 
-/** The refusal of a code, which does not tell what is wrong with it. */
-export function expectInvalidGrant(answer: Answer): void {
-  const description = 'The client is not authorized to request a token using this method';
-  expectError(answer, { status: 400, error: 'invalid_grant', description, hint: undefined });
-}
-
-export function expectInvalidToken(answer: Answer): void {
-  expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
-  expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
-}
-
 /** Every value in every table, as one text. */
 export async function everythingIn({ application }: TestService): Promise<string> {
   const dataSource = application.get(DataSource);
@@ -104,7 +94,7 @@ export async function everythingIn({ application }: TestService): Promise<string
 }
 
 /** Insists that two answers differ in nothing that a caller could tell them apart by. `send` gets the request's id. */
-export async function expectSameAnswer(...send: ((headers: { 'x-request-id': string }) => Promise<Answer>)[]) {
+export async function expectSameAnswer(...send: ((headers: { 'x-request-id': string }) => Promise<TestResponse>)[]) {
   const named = { 'x-request-id': randomUUID() };
   const [first, ...others] = (await Promise.all(send.map((each) => each(named)))).map(({ status, headers, text }) => ({
     status,

@@ -11,11 +11,11 @@ import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
 import { Audit } from '../../src/audit/audit.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
-import { Clock } from '../../src/platform/clock.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { FileFaults } from '../../src/platform/files/file-faults.js';
 import { MetricsRegistry } from '../../src/platform/metrics/metrics-registry.js';
+import { TestClock } from '../../src/testing/test-clock.js';
 
 type Jwk = ReturnType<typeof generateKey>;
 
@@ -30,11 +30,10 @@ const FULL = { iss: ISSUER, ...CLAIMS, iat: NOW, exp: NOW + TTL, jti: 'one' };
 const folder = mkdtempSync(join(tmpdir(), 'keys-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-let now = NOW;
-const clock = Object.assign(new Clock(), { now: () => now * 1000 });
-beforeEach(() => {
-  now = NOW;
-});
+const clock = TestClock.stoppedAt(NOW * 1000);
+/** Sets the clock to a time that the test's claims refer to. */
+const setClock = (seconds: number) => clock.advance({ seconds: seconds - clock.seconds() });
+beforeEach(() => clock.reset());
 
 const key = generateKey(NOW - 1_000);
 const ours = { typ: 'at+jwt', alg: 'ES256', kid: key.kid };
@@ -217,19 +216,19 @@ describe('a header other than ours is refused, were it signed by our own key (RF
 describe('the validity of a token', () => {
   it('ends with the second of exp, without skew', () => {
     const token = tokens.issue(CLAIMS, TTL);
-    now = NOW + TTL - 1;
+    setClock(NOW + TTL - 1);
     expect(tokens.verify(token).exp).toBe(NOW + TTL);
-    now = NOW + TTL;
+    setClock(NOW + TTL);
     expectRefused(token);
-    now = NOW + TTL + 1;
+    setClock(NOW + TTL + 1);
     expectRefused(token);
   });
 
   it('allows iat to be 30 s ahead of our clock, and not 31 s', () => {
     const token = tokens.issue(CLAIMS, TTL);
-    now = NOW - 30;
+    setClock(NOW - 30);
     expect(tokens.verify(token).iat).toBe(NOW);
-    now = NOW - 31;
+    setClock(NOW - 31);
     expectRefused(token);
   });
 
@@ -267,26 +266,26 @@ describe('signing keys', () => {
     expect(kids(service)).toEqual([next.kid, key.kid]);
     const ahead = signed({ ...ours, kid: next.kid }, FULL, privateKeyOf(next));
     expect(service.tokens.verify(ahead)).toEqual(FULL);
-    now = NOW + 99;
+    setClock(NOW + 99);
     expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(key.kid);
-    now = NOW + 100;
+    setClock(NOW + 100);
     expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(next.kid);
   });
 
   it('that no longer sign still verify', () => {
     const service = withKeys([key, next]);
     const token = service.tokens.issue(CLAIMS, TTL);
-    now = NOW + 101;
+    setClock(NOW + 101);
     expect(service.tokens.verify(token).sub).toBe('customer');
   });
 
   it('are from their exp on neither published, nor verify, nor sign', () => {
     const service = withKeys([old, { ...key, exp: NOW + 50 }]);
     const token = service.tokens.issue(CLAIMS, TTL);
-    now = NOW + 49;
+    setClock(NOW + 49);
     expect(service.tokens.verify(token).sub).toBe('customer');
     expect(kids(service)).toEqual([key.kid, old.kid]);
-    now = NOW + 50;
+    setClock(NOW + 50);
     expectRefused(token, service.tokens);
     expect(kids(service)).toEqual([old.kid]);
     expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(old.kid);

@@ -5,7 +5,8 @@ import { completed, errorParameters, redirectTarget } from '../../src/agent-auth
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { ClientApplication, type ClientType } from '../../src/registry/client-application.entity.js';
 import type { Registry } from '../../src/registry/registry.js';
-import { pkce, queryOf } from '../support/agents.js';
+import { pkce } from '../support/agent-tokens.js';
+import { queryOf } from '../support/authorization-page.js';
 
 const CALLBACK = 'https://app.example/callback?tenant=1';
 const clients = new Map(

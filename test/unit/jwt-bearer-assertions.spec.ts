@@ -6,8 +6,8 @@ import type { JwtBearerSettings } from '../../src/grants/jwt-bearer/jwt-bearer.s
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Clock } from '../../src/platform/clock.js';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
-import { ACME } from '../support/registry.js';
-import { AUTH_URL, SIGN_IN, SignInSystem } from '../support/sign-in-system.js';
+import { AUTH_URL, SIGN_IN, SignInSystem } from '../support/assertion-issuer.js';
+import { ACME } from '../support/test-registry.js';
 
 const clock = new Clock();
 const assertions = new Assertions(new IssuerKeys(clock), clock, Object.assign(new Configuration(), { AUTH_URL }));

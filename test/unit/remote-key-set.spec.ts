@@ -3,26 +3,18 @@ import { errors, jwtVerify } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { RemoteKeySet } from '../../src/oauth/remote-key-set.js';
-import { Clock } from '../../src/platform/clock.js';
-import { ForeignIssuer } from '../support/foreign-issuer.js';
-
-class SetClock extends Clock {
-  time = 1_800_000_000_000;
-
-  override now(): number {
-    return this.time;
-  }
-}
+import { TestClock } from '../../src/testing/test-clock.js';
+import { TestIssuer } from '../support/test-issuer.js';
 
 const FAIL: RequestListener = (_, response) => void response.writeHead(500).end();
 const UNKNOWN = { alg: 'ES256', kid: 'unknown' };
 
-let clock: SetClock;
-let issuer: ForeignIssuer;
+let clock: TestClock;
+let issuer: TestIssuer;
 let keySet: RemoteKeySet;
 beforeEach(async () => {
-  clock = new SetClock();
-  issuer = await ForeignIssuer.start();
+  clock = TestClock.stoppedAt(1_800_000_000_000);
+  issuer = await TestIssuer.start();
   keySet = new RemoteKeySet(String(issuer.trust().jwks_uri), clock);
 });
 afterEach(() => issuer.goAway());
@@ -35,8 +27,8 @@ const expectUnavailable = (header: object = known()) =>
 
 describe('RemoteKeySet', () => {
   it('gives jose the key that the header of a token names', async () => {
-    const token = await issuer.sign(clock.time);
-    const { payload } = await jwtVerify(token, keySet.getKey, { currentDate: new Date(clock.time) });
+    const token = await issuer.sign(clock.now());
+    const { payload } = await jwtVerify(token, keySet.getKey, { currentDate: new Date(clock.now()) });
     expect(payload.iss).toBe(issuer.issuer);
   });
 
@@ -48,20 +40,20 @@ describe('RemoteKeySet', () => {
 
   it('keeps keys for 10 minutes', async () => {
     await expectFound();
-    clock.time += 599_999;
+    clock.advance({ milliseconds: 599_999 });
     await expectFound();
     expect(issuer.requests).toBe(1);
-    clock.time += 1;
+    clock.advance({ milliseconds: 1 });
     await Promise.all(Array.from({ length: 20 }, () => expectFound()));
     expect(issuer.requests).toBe(2);
   });
 
   it('asks again for an unknown key id, at most once a minute', async () => {
     await expectFound();
-    clock.time += 59_999;
+    clock.advance({ milliseconds: 59_999 });
     for (let n = 0; n < 5; n++) await expectUnknown();
     expect(issuer.requests).toBe(1);
-    clock.time += 1;
+    clock.advance({ milliseconds: 1 });
     await Promise.all(Array.from({ length: 20 }, () => expectUnknown()));
     for (let n = 0; n < 5; n++) await expectUnknown();
     expect(issuer.requests).toBe(2);
@@ -70,28 +62,28 @@ describe('RemoteKeySet', () => {
   it('finds a key that the issuer has added', async () => {
     await expectFound();
     await issuer.addKey();
-    clock.time += 60_000;
+    clock.advance({ milliseconds: 60_000 });
     await expectFound();
   });
 
   it('does not ask an issuer that failed for a second', async () => {
     issuer.broken = FAIL;
     await Promise.all(Array.from({ length: 20 }, () => expectUnavailable()));
-    clock.time += 999;
+    clock.advance({ milliseconds: 999 });
     issuer.broken = undefined;
     for (let n = 0; n < 5; n++) await expectUnavailable();
     expect(issuer.requests).toBe(1);
-    clock.time += 1;
+    clock.advance({ milliseconds: 1 });
     await expectFound();
   });
 
   it('goes on with known keys while the issuer fails, until they are 10 minutes old', async () => {
     await expectFound();
     issuer.broken = FAIL;
-    clock.time += 599_999;
+    clock.advance({ milliseconds: 599_999 });
     await expectUnavailable(UNKNOWN);
     await expectFound();
-    clock.time += 1;
+    clock.advance({ milliseconds: 1 });
     await expectUnavailable();
   });
 
@@ -105,14 +97,14 @@ describe('RemoteKeySet', () => {
 
   it('neither keeps keys nor pauses for longer when the clock is set back', async () => {
     await expectFound();
-    clock.time -= 3_600_000;
+    clock.advance({ milliseconds: -3_600_000 });
     await expectFound();
     await expectFound();
     expect(issuer.requests).toBe(2);
-    clock.time += 600_000;
+    clock.advance({ milliseconds: 600_000 });
     issuer.broken = FAIL;
     await expectUnavailable();
-    clock.time -= 3_600_000;
+    clock.advance({ milliseconds: -3_600_000 });
     issuer.broken = undefined;
     await expectFound();
   });

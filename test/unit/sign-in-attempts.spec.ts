@@ -1,32 +1,19 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { SignInAttempts } from '../../src/agent-auth/session/sign-in-attempts.js';
-import { Clock } from '../../src/platform/clock.js';
+import { TestClock } from '../../src/testing/test-clock.js';
 
 const AGENT = 'agent@acme.example';
 const HOUR = 3_600;
 
-/** Stands still, but for what the test moves. */
-class StoppedClock extends Clock {
-  private time = Date.UTC(2097, 0, 2);
-
-  override now(): number {
-    return this.time;
-  }
-
-  move(seconds: number): void {
-    this.time += seconds * 1000;
-  }
-}
-
-let clock: StoppedClock;
+let clock: TestClock;
 let attempts: SignInAttempts;
 beforeEach(() => {
-  clock = new StoppedClock();
+  clock = TestClock.stoppedAt(Date.UTC(2097, 0, 2));
   attempts = new SignInAttempts(clock);
 });
 
-const pass = (seconds: number) => clock.move(seconds);
+const pass = (seconds: number) => clock.advance({ seconds });
 
 /** Fails so many times; answers what the last attempt had to wait for. */
 function fail(

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { declaredProperties } from '../../platform/declared-properties.js';
 import {
   BARE_SITE,
-  FOREIGN,
+  FOREIGN_ORGANIZATION,
   FOREIGN_ORIGIN,
   FOREIGN_SITE,
   ORIGIN,
@@ -10,10 +10,10 @@ import {
   SILENT_SITE,
   UNLISTED_SITE,
 } from '../kit-registry.js';
-import { about, forEach, type Rule, type RulesOn } from '../rule.js';
+import { about, forEach, type Rule, type RuleSet } from '../rule.js';
 
 /** Who asks, from where, and for which organization. The endpoint checks it before the grant is asked. */
-export const clientRules: RulesOn = (declared) => {
+export const clientRules: RuleSet = (declared) => {
   const parameters = declaredProperties(declared.body);
   return [
     ...OF_EVERY_GRANT,
@@ -27,34 +27,36 @@ export const clientRules: RulesOn = (declared) => {
 const OF_EVERY_GRANT: Rule[] = [
   {
     title: 'refuses a client that nobody knows',
-    check: (trial) =>
+    check: (context) =>
       forEach(['nobody', 'kit-site ', 'KIT-SITE', 'constructor', '__proto__'], async (client_id) => {
-        const sent = await trial.body({ client_id });
-        await about(client_id, () => trial.refused({ error: 'invalid_request', hint: /^client_id: unknown$/ }, sent));
+        const sent = await context.body({ client_id });
+        await about(client_id, () =>
+          context.expectError({ error: 'invalid_request', hint: /^client_id: unknown$/ }, sent),
+        );
       }),
   },
   {
     title: 'refuses a client that may not use this grant',
-    async check(trial) {
-      const sent = await trial.body({ client_id: UNLISTED_SITE });
-      await trial.refused({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, sent);
+    async check(context) {
+      const sent = await context.body({ client_id: UNLISTED_SITE });
+      await context.expectError({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, sent);
     },
   },
   {
     title: 'gives nothing to a client of another organization',
-    async check(trial) {
-      const sent = await trial.body({ client_id: FOREIGN_SITE });
-      await trial.refused({ error: ['invalid_request', 'invalid_grant', 'unauthorized_client'] }, sent);
+    async check(context) {
+      const sent = await context.body({ client_id: FOREIGN_SITE });
+      await context.expectError({ error: ['invalid_request', 'invalid_grant', 'unauthorized_client'] }, sent);
     },
   },
   {
     title: "answers pages of the client's origins, and refuses those of any other",
-    async check(trial) {
-      const own = await trial.granted(await trial.body(), { headers: { origin: ORIGIN } });
+    async check(context) {
+      const own = await context.expectToken(await context.body(), { headers: { origin: ORIGIN } });
       if (own.headers.get('access-control-allow-origin') !== ORIGIN) throw new Error('no CORS for its own page');
       for (const origin of [FOREIGN_ORIGIN, 'https://evil.example', 'null', `${ORIGIN}.evil.example`]) {
         const refusal = { error: 'invalid_request', hint: /^Origin: not one of the client's$/ };
-        await about(origin, async () => trial.refused(refusal, await trial.body(), { headers: { origin } }));
+        await about(origin, async () => context.expectError(refusal, await context.body(), { headers: { origin } }));
       }
     },
   },
@@ -62,41 +64,41 @@ const OF_EVERY_GRANT: Rule[] = [
 
 const UNLISTED: Rule = {
   title: 'refuses a client that lists no grants, since it declares `optIn`',
-  async check(trial) {
-    const sent = await trial.body({ client_id: SILENT_SITE });
-    await trial.refused({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, sent);
+  async check(context) {
+    const sent = await context.body({ client_id: SILENT_SITE });
+    await context.expectError({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, sent);
   },
 };
 
 const WITHOUT_SETTINGS: Rule = {
   title: 'answers a client of which the registry says nothing under `grants` by the contract',
-  check: async (trial) => void (await trial.ask(await trial.body({ client_id: BARE_SITE }))),
+  check: async (context) => void (await context.send(await context.body({ client_id: BARE_SITE }))),
 };
 
 const OF_ORGANIZATIONS: Rule[] = [
   {
     title: 'refuses an organization that nobody knows, and one in which the client is not usable',
-    check: (trial) =>
-      forEach([randomUUID(), FOREIGN], async (organization_id) => {
-        const sent = await trial.body({ organization_id });
+    check: (context) =>
+      forEach([randomUUID(), FOREIGN_ORGANIZATION], async (organization_id) => {
+        const sent = await context.body({ organization_id });
         const hint = /^(organization_id|client_id): /;
-        await about(organization_id, () => trial.refused({ error: 'invalid_request', hint }, sent));
+        await about(organization_id, () => context.expectError({ error: 'invalid_request', hint }, sent));
       }),
   },
   {
     title: 'gives a public application no token of another organization than the one asked for',
     // whether it gets one at all is the grant's to say: what it shows may be good for one client alone
-    check: async (trial) => void (await trial.ask(await trial.body({ client_id: PUBLIC_SITE }))),
+    check: async (context) => void (await context.send(await context.body({ client_id: PUBLIC_SITE }))),
   },
 ];
 
 const REDIRECT_URI: Rule = {
   title: "refuses a redirect_uri that is not one of the client's",
-  async check(trial) {
-    await trial.granted(await trial.body({ redirect_uri: `${ORIGIN}/` }));
+  async check(context) {
+    await context.expectToken(await context.body({ redirect_uri: `${ORIGIN}/` }));
     for (const redirect_uri of [ORIGIN, `${ORIGIN}/?`, `${ORIGIN}/more`, 'https://evil.example/', 'javascript:1']) {
-      const sent = await trial.body({ redirect_uri });
-      await about(redirect_uri, () => trial.refused({ error: 'invalid_request', hint: /^redirect_uri: / }, sent));
+      const sent = await context.body({ redirect_uri });
+      await about(redirect_uri, () => context.expectError({ error: 'invalid_request', hint: /^redirect_uri: / }, sent));
     }
   },
 };

@@ -2,9 +2,9 @@ import { type Fields, formOf, jsonOf, mutateBytes, mutateFields } from '../fuzz/
 import { fuzzOptions } from '../fuzz/fuzz-options.js';
 import { MARK } from '../fuzz/hostile-values.js';
 import { Random } from '../fuzz/random.js';
-import { HOME, ORIGIN } from '../kit-registry.js';
-import type { RulesOn } from '../rule.js';
-import type { Ask, Sent, Trial } from '../trial.js';
+import type { GrantTestContext, Parameters, SendOptions } from '../grant-test-context.js';
+import { ORIGIN, OWN_ORGANIZATION } from '../kit-registry.js';
+import type { RuleSet } from '../rule.js';
 
 /** Requests under way at a time. */
 const WORKERS = 16;
@@ -20,44 +20,44 @@ const HEADERS: [name: string, values: string[]][] = [
 ];
 
 /** A valid request, damaged in a few places: never 5xx, never silence, always an answer of the contract. */
-export const fuzzRules: RulesOn = () => [
+export const fuzzRules: RuleSet = () => [
   {
     title: `answers ${fuzzOptions.requests} fuzzed requests of seed ${fuzzOptions.seed} by the contract, and leaves the prototypes alone`,
-    async check(trial) {
+    async check(context) {
       const { first, requests } = fuzzOptions;
       let next = first;
       let failure: unknown;
-      const bodies = new Map<number, Promise<Sent>>();
+      const bodies = new Map<number, Promise<Parameters>>();
       const bodyOf = (index: number) => {
         // a request that was used up is refused before what is wrong with it is seen
-        const turn = Math.floor(index / (trial.kit.singleUse ? 1 : PER_BODY));
-        const made = bodies.get(turn) ?? trial.body();
+        const turn = Math.floor(index / (context.kit.singleUse ? 1 : PER_BODY));
+        const made = bodies.get(turn) ?? context.body();
         bodies.set(turn, made);
         return made;
       };
       const worker = async () => {
         while (next < first + requests && failure === undefined) {
           const index = next++;
-          await fuzzOne(trial, index, await bodyOf(index)).catch((error) => {
+          await fuzzOne(context, index, await bodyOf(index)).catch((error) => {
             failure ??= error;
           });
         }
       };
       await Promise.all(Array.from({ length: WORKERS }, worker));
       if (failure !== undefined) throw failure;
-      const touched = trial.prototypesTouched();
+      const touched = context.pollutedPrototypes();
       if (touched.length > 0) throw new Error(`touched: ${touched}`);
     },
   },
 ];
 
-async function fuzzOne(trial: Trial, index: number, right: Sent): Promise<void> {
+async function fuzzOne(context: GrantTestContext, index: number, right: Parameters): Promise<void> {
   const { seed } = fuzzOptions;
   const random = new Random(seed, index);
   const fields: Fields = Object.entries(right).map(([name, value]) => [name, value]);
   const notes = Array.from({ length: random.pick(FAULTS) }, () => mutateFields(fields, random));
-  const isForm = trial.declared.form === true && random.chance(0.3);
-  const how: Ask = { headers: isForm ? { 'content-type': 'application/x-www-form-urlencoded' } : {} };
+  const isForm = context.declared.form === true && random.chance(0.3);
+  const how: SendOptions = { headers: isForm ? { 'content-type': 'application/x-www-form-urlencoded' } : {} };
   let body: Buffer = Buffer.from((isForm ? formOf : jsonOf)(fields, random));
   if (random.chance(0.15)) {
     const [mutated, note] = mutateBytes(body, random);
@@ -69,9 +69,10 @@ async function fuzzOne(trial: Trial, index: number, right: Sent): Promise<void> 
     how.headers = { ...how.headers, [name]: random.pick(values) };
     notes.push(name);
   }
-  if (random.chance(0.1)) how.path = `/v2/customer/${HOME}/${random.pick(['sales', 'support', 'x'.repeat(65)])}/token`;
+  if (random.chance(0.1))
+    how.path = `/v2/customer/${OWN_ORGANIZATION}/${random.pick(['sales', 'support', 'x'.repeat(65)])}/token`;
   try {
-    await trial.ask(body, how);
+    await context.send(body, how);
   } catch (error) {
     const repeat = `FUZZ_SEED=${seed} FUZZ_FIRST=${index} FUZZ_REQUESTS=1`;
     const what = `${notes.join('; ') || 'nothing'}: ${JSON.stringify(body.toString('latin1'))}`;

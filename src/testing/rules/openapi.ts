@@ -1,9 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { declaredProperties } from '../../platform/declared-properties.js';
-import { request } from '../caller.js';
-import type { RulesOn } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { GrantTestContext } from '../grant-test-context.js';
+import { request } from '../http-client.js';
+import type { RuleSet } from '../rule.js';
 
 interface Entry {
   document: { components: { schemas: Record<string, { properties?: object }> } };
@@ -14,11 +14,11 @@ interface Entry {
 const ajv = addFormats.default(new Ajv2020({ strict: false }));
 
 /** The grant in the document of the service. Every answer to every rule is held against that document, too. */
-export const openApiRules: RulesOn = ({ name, body, form }) => [
+export const openApiRules: RuleSet = ({ name, body, form }) => [
   {
     title: 'is in the OpenAPI document, with its parameters',
-    async check(trial) {
-      const { document, requests } = await entryOf(trial);
+    async check(context) {
+      const { document, requests } = await entryOf(context);
       const types = ['application/json', ...(form ? ['application/x-www-form-urlencoded'] : [])];
       for (const type of types) {
         const component = requests[type]?.schema.discriminator?.mapping[name]?.split('/').at(-1) ?? '';
@@ -26,25 +26,25 @@ export const openApiRules: RulesOn = ({ name, body, form }) => [
         if (!schema) throw new Error(`${type}: no entry of the grant`);
         const missing = declaredProperties(body).filter((each) => !Object.hasOwn(schema.properties ?? {}, each));
         if (missing.length > 0) throw new Error(`not in the entry: ${missing}`);
-        const sent = await trial.body();
+        const sent = await context.body();
         if (!ajv.validate(schema, sent)) throw new Error(`a valid request is none there: ${ajv.errorsText()}`);
       }
     },
   },
   {
     title: 'answers as the OpenAPI document says of it',
-    async check(trial) {
-      const { answers } = await entryOf(trial);
+    async check(context) {
+      const { answers } = await entryOf(context);
       const schema = answers.find(({ title }) => title === name);
       if (!schema) throw new Error('no answer of the grant');
-      const answer = await trial.granted(await trial.body());
+      const answer = await context.expectToken(await context.body());
       if (!ajv.validate(schema, answer.body)) throw new Error(ajv.errorsText());
     },
   },
 ];
 
-async function entryOf({ house }: Trial): Promise<Entry> {
-  const { body: document } = await request(`${house.service.managementUrl}/openapi.json`, {});
+async function entryOf({ environment }: GrantTestContext): Promise<Entry> {
+  const { body: document } = await request(`${environment.service.managementUrl}/openapi.json`, {});
   const { requestBody, responses } = document.paths['/v2/customer/token'].post;
   return { document, requests: requestBody.content, answers: responses[200].content['application/json'].schema.anyOf };
 }

@@ -1,36 +1,36 @@
-import { request } from '../caller.js';
 import { MARK } from '../fuzz/hostile-values.js';
-import { about, type RulesOn } from '../rule.js';
-import { ownParameters, secretParts, secretsIn, tells } from '../secrets.js';
-import type { Sent, Trial } from '../trial.js';
+import type { GrantTestContext, Parameters } from '../grant-test-context.js';
+import { request } from '../http-client.js';
+import { about, type RuleSet } from '../rule.js';
+import { containsSecret, ownParameters, secretParts, secretsIn } from '../secret-search.js';
 
 /** What is secret stays between the caller and the grant, also where it is wrong. */
-export const secretRules: RulesOn = ({ body }) => [
+export const secretRules: RuleSet = ({ body }) => [
   {
     title: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
-    async check(trial) {
+    async check(context) {
       const secrets = new Set<string>();
-      for (const sent of await requestsOf(trial)) {
+      for (const sent of await requestsOf(context)) {
         for (const secret of secretsIn(body, sent)) secrets.add(secret);
-        const headers = { ...(await trial.callerHeaders()), ...(await cookiesOf(trial)) };
+        const headers = { ...(await context.callerHeaders()), ...(await cookiesOf(context)) };
         for (const value of Object.values(headers)) for (const part of secretParts(value)) secrets.add(part);
-        const answer = await about(JSON.stringify(sent), () => trial.ask(sent, { headers }));
+        const answer = await about(JSON.stringify(sent), () => context.send(sent, { headers }));
         for (const part of secretParts(`${answer.body.access_token}`)) secrets.add(part);
         for (const line of answer.cookies) for (const part of secretParts(line.split(';')[0] ?? '')) secrets.add(part);
       }
-      await insistOnSilence(trial, secrets);
+      await assertNoSecretIn(context, secrets);
     },
   },
 ];
 
 /** Valid ones; each own parameter changed a little, so that it fits its rules and is wrong; each with a mark. */
-async function requestsOf(trial: Trial): Promise<Sent[]> {
-  const requests = [await trial.body(), await trial.body()];
-  for (const name of ownParameters(trial.declared.body)) {
-    const { [name]: value = '' } = await trial.body();
+async function requestsOf(context: GrantTestContext): Promise<Parameters[]> {
+  const requests = [await context.body(), await context.body()];
+  for (const name of ownParameters(context.declared.body)) {
+    const { [name]: value = '' } = await context.body();
     if (typeof value !== 'string') continue;
     for (const wrong of [...almost(value), MARK, `${value}${MARK}`, `${MARK}${value}`])
-      requests.push(await trial.body({ [name]: wrong }));
+      requests.push(await context.body({ [name]: wrong }));
   }
   return requests;
 }
@@ -46,18 +46,18 @@ function almost(text: string): string[] {
 }
 
 /** A browser's cookies, where the caller shows none of its own. */
-async function cookiesOf(trial: Trial): Promise<{ cookie?: string }> {
-  const { cookie } = await trial.callerHeaders();
-  return cookie === undefined ? { cookie: (await trial.house.newCustomer()).cookie } : {};
+async function cookiesOf(context: GrantTestContext): Promise<{ cookie?: string }> {
+  const { cookie } = await context.callerHeaders();
+  return cookie === undefined ? { cookie: (await context.environment.newCustomer()).cookie } : {};
 }
 
-async function insistOnSilence({ house, output }: Trial, secrets: Set<string>): Promise<void> {
-  const { text: metrics } = await request(`${house.service.managementUrl}/metrics`, {});
-  const places = { log: output.text, audit: JSON.stringify(house.service.audit), metrics };
+async function assertNoSecretIn({ environment, output }: GrantTestContext, secrets: Set<string>): Promise<void> {
+  const { text: metrics } = await request(`${environment.service.managementUrl}/metrics`, {});
+  const places = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics };
   for (const [place, text] of Object.entries(places)) {
-    const told = [...secrets].find((secret) => tells(text, secret));
+    const told = [...secrets].find((secret) => containsSecret(text, secret));
     if (told === undefined) continue;
-    const line = text.split('\n').find((each) => tells(each, told));
+    const line = text.split('\n').find((each) => containsSecret(each, told));
     throw new Error(`the ${place} tells ${told}: ${line?.slice(0, 500)}`);
   }
 }

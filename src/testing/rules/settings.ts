@@ -2,23 +2,23 @@ import { join } from 'node:path';
 import { declaredProperties } from '../../platform/declared-properties.js';
 import { RegistryFileError } from '../../registry/file/read-registry-file.js';
 import { RegistryFile } from '../../registry/file/registry-file.js';
+import type { GrantTestContext } from '../grant-test-context.js';
 import { kitRegistry } from '../kit-registry.js';
 import { writeRegistryFile } from '../registry-file.js';
-import type { RulesOn } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { RuleSet } from '../rule.js';
 
 const VALUES = [7, true, 'text', '', [], ['text'], { field: 'text' }];
 
 /** What the registry may say under `grants`: what the class of `settings` declares, and nothing else. */
-export const settingsRules: RulesOn = ({ settings }) => [
+export const settingsRules: RuleSet = ({ settings }) => [
   {
     title: settings
       ? 'refuses a registry that says of it what its settings do not declare'
       : 'refuses a registry that says anything of it, since it declares no settings',
-    async check(trial) {
-      const { settings: given } = trial.kit;
+    async check(context) {
+      const { settings: given } = context.kit;
       const entry = { ...(given?.client ?? given?.organization), no_such_setting: 'text' };
-      const faults = await faultsOf(trial, entry);
+      const faults = await faultsOf(context, entry);
       if (faults.length === 0) throw new Error('a registry with the field no_such_setting is taken');
     },
   },
@@ -26,11 +26,11 @@ export const settingsRules: RulesOn = ({ settings }) => [
     ? [
         {
           title: 'has a rule for each of its settings',
-          async check(trial: Trial) {
-            const { settings: given } = trial.kit;
+          async check(context: GrantTestContext) {
+            const { settings: given } = context.kit;
             for (const field of declaredProperties(settings)) {
               const entry = { ...(given?.client ?? given?.organization) };
-              const refused = await Promise.all(VALUES.map((value) => faultsOf(trial, { ...entry, [field]: value })));
+              const refused = await Promise.all(VALUES.map((value) => faultsOf(context, { ...entry, [field]: value })));
               const isRuled = refused.some((faults) => faults.some((fault) => fault.includes(`.${field}`)));
               if (!isRuled) throw new Error(`${field}: takes anything`);
             }
@@ -41,11 +41,11 @@ export const settingsRules: RulesOn = ({ settings }) => [
 ];
 
 /** Why a registry in which a client has these settings is refused; it is never applied, since it has a fault of its own. */
-async function faultsOf({ declared, house }: Trial, entry: object): Promise<string[]> {
+async function faultsOf({ declared, environment }: GrantTestContext, entry: object): Promise<string[]> {
   const registry = kitRegistry({ client: { [declared.name]: entry } });
   registry.agents.push({ email: 'no address' });
-  const path = join(house.service.database.folder, `settings-${crypto.randomUUID()}.yaml`);
-  const error = await house.service.application
+  const path = join(environment.service.database.folder, `settings-${crypto.randomUUID()}.yaml`);
+  const error = await environment.service.application
     .get(RegistryFile)
     .apply(writeRegistryFile(path, registry))
     .catch((reason: unknown) => reason);

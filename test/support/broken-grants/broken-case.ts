@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
-import type { GrantKit } from '../../../src/testing/kit.js';
-import type { TestService } from '../../../src/testing/service.js';
+import type { GrantKit } from '../../../src/testing/grant-kit.js';
+import type { TestService } from '../../../src/testing/test-service.js';
 
 export interface SentRequest {
   path: string;

@@ -3,14 +3,14 @@ import { Audit } from '../../../src/audit/audit.js';
 import { BearerGuard } from '../../../src/bearer/bearer.guard.js';
 import { GrantCatalogue } from '../../../src/registry/grant-catalogue.js';
 import { Registry } from '../../../src/registry/registry.js';
-import { FOREIGN, HOME, ORIGIN, SITE } from '../../../src/testing/kit-registry.js';
+import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/testing/kit-registry.js';
 import { GrantBody } from '../../../src/token/grant.js';
 import type { BrokenCase, SentRequest } from './broken-case.js';
 import { grantThat, sound, type TicketBody } from './ticket.grant.js';
 
 const TOKEN = '/v2/customer/token';
 const SCOPE = 'tickets:any';
-const GOOD = { grant_type: 'ticket', client_id: SITE, organization_id: HOME, ticket: '123456' };
+const GOOD = { grant_type: 'ticket', client_id: SITE, organization_id: OWN_ORGANIZATION, ticket: '123456' };
 
 class AnySetting {
   @IsString()
@@ -50,7 +50,7 @@ const openDoor: Pick<BrokenCase, 'damage' | 'after'> = {
     const principal = {
       kind: 'agent',
       agentId: 'anybody',
-      organizationId: HOME,
+      organizationId: OWN_ORGANIZATION,
       clientId: SITE,
       scopes: [SCOPE],
       token,
@@ -224,7 +224,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
   {
     what: 'is in a service that has one organization',
     ...only,
-    lie: sending((body) => ({ ...body, organization_id: HOME })),
+    lie: sending((body) => ({ ...body, organization_id: OWN_ORGANIZATION })),
     rule: 'refuses an organization that nobody knows, and one in which the client is not usable',
     failure: /a token of the organization .*; asked: /,
   },
@@ -264,7 +264,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     ...asAgent,
     valid: () => ({}),
     damage: ({ application }) => {
-      const organization = application.get(Registry).organization(FOREIGN);
+      const organization = application.get(Registry).organization(FOREIGN_ORGANIZATION);
       if (organization) organization.admits = () => true;
     },
     rule: 'gives nothing to an agent of another organization',
@@ -280,7 +280,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
   {
     what: 'is in a service that forgets whose group it is',
     ...withGroups,
-    lie: atPath((path) => path.replace(FOREIGN, HOME)),
+    lie: atPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION)),
     rule: 'takes the organization of a group from the address, which the body may not contradict',
     failure: /^not refused with 400 invalid_request hint/,
   },

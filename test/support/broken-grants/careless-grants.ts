@@ -4,7 +4,7 @@ import { IsDefined, IsString, Matches } from 'class-validator';
 import { OAuthError } from '../../../src/oauth/oauth-error.js';
 import { Optional } from '../../../src/oauth/parameters.js';
 import { UUID } from '../../../src/platform/uuid.js';
-import { FOREIGN, HOME } from '../../../src/testing/kit-registry.js';
+import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION } from '../../../src/testing/kit-registry.js';
 import { GrantBody } from '../../../src/token/grant.js';
 import type { BrokenCase } from './broken-case.js';
 import { type Behaviour, grantThat, sound, TicketBody } from './ticket.grant.js';
@@ -176,7 +176,7 @@ export const CARELESS: BrokenCase[] = [
     what: 'gives a public application a customer of another organization than the one that it asks for',
     ...grantThat(async (request, identities) => {
       if (request.client.organizationId !== null) return sound(request, identities);
-      return sound({ ...request, body: { ...request.body, organization_id: FOREIGN } }, identities);
+      return sound({ ...request, body: { ...request.body, organization_id: FOREIGN_ORGANIZATION } }, identities);
     }),
     rule: 'gives a public application no token of another organization than the one asked for',
     failure: /^a token of the organization .*; asked: /,
@@ -199,7 +199,7 @@ export const CARELESS: BrokenCase[] = [
     ...grantThat(
       async (request, identities) => {
         const { entity_id: entityId } = request.body as CustomerBody;
-        if (entityId && (await identities.find(entityId, FOREIGN)))
+        if (entityId && (await identities.find(entityId, FOREIGN_ORGANIZATION)))
           throw OAuthError.unauthorizedClient('entity_id: not yours');
         if (entityId) throw OAuthError.invalidRequest('entity_id: unknown');
         return sound(request, identities);
@@ -214,7 +214,8 @@ export const CARELESS: BrokenCase[] = [
     ...grantThat(
       async ({ browser }, identities) => {
         const [, entityId = ''] = /cid=([\w-]+)/.exec(browser.cookies ?? '') ?? [];
-        const customer = (await identities.find(entityId, HOME)) ?? (await identities.create(HOME));
+        const customer =
+          (await identities.find(entityId, OWN_ORGANIZATION)) ?? (await identities.create(OWN_ORGANIZATION));
         return { ...customer, response: { prize: 1 } };
       },
       { groups: true },
@@ -255,7 +256,11 @@ export const CARELESS: BrokenCase[] = [
   {
     what: 'uses up a ticket for a client that gets nothing for it',
     ...grantThat(
-      once(new Set(), 0, async () => ({ entityId: winner, organizationId: HOME, response: { prize: 'a bicycle' } })),
+      once(new Set(), 0, async () => ({
+        entityId: winner,
+        organizationId: OWN_ORGANIZATION,
+        response: { prize: 'a bicycle' },
+      })),
       { body: TicketAlone as typeof TicketBody },
     ),
     valid: async ({ newCustomer }) => {

@@ -1,12 +1,12 @@
 /** Calls a service by the address of its public port. */
-export interface Caller {
+export interface HttpClient {
   url: string;
   /** Sends a POST; an object as JSON, a text as it is. */
-  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
-  send(method: string, path: string, headers?: Record<string, string>): Promise<Answer>;
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<TestResponse>;
+  send(method: string, path: string, headers?: Record<string, string>): Promise<TestResponse>;
 }
 
-export interface Answer {
+export interface TestResponse {
   status: number;
   headers: Headers;
   /** The `Set-Cookie` lines. */
@@ -16,7 +16,7 @@ export interface Answer {
   body: any;
 }
 
-export function callerOf(url: string): Caller {
+export function httpClientOf(url: string): HttpClient {
   return {
     url,
     post: (path, body, headers = {}) =>
@@ -25,7 +25,7 @@ export function callerOf(url: string): Caller {
   };
 }
 
-export async function request(url: string, init: RequestInit): Promise<Answer> {
+export async function request(url: string, init: RequestInit): Promise<TestResponse> {
   const response = await fetch(url, { redirect: 'manual', ...init });
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== '';

@@ -6,13 +6,12 @@ import { openGalera } from '../../scripts/galera.js';
 import type { GaleraNode } from '../../scripts/galera-node.js';
 import type { GroupMember } from '../../scripts/group-member.js';
 import { openGroup } from '../../scripts/group-replication.js';
-import { startPod } from './pods.js';
-import type { ServiceProcess } from './processes.js';
-import { writeRegistry } from './registry.js';
-import { type Caller, callerOf, request } from './service.js';
+import { type ServiceProcess, startPod } from '../support/processes.js';
+import { writeRegistry } from '../support/test-registry.js';
+import { type HttpClient, httpClientOf, request } from '../support/test-service.js';
 
 /** A process of the built service on a node of its own; of a group's members tests use only what both kinds have. */
-export interface ClusterPod extends Caller, ServiceProcess {
+export interface ClusterPod extends HttpClient, ServiceProcess {
   node: GaleraNode;
 }
 
@@ -32,7 +31,7 @@ export async function startCluster(name: string): Promise<Cluster> {
   const start = async (node: GaleraNode | GroupMember): Promise<ClusterPod> => {
     const database = { url: node.url(name), folder, remove: async () => undefined };
     const pod = await startPod({ database }, { REGISTRY_FILE, MIGRATE_ON_START: 'true' });
-    return { ...pod, ...callerOf(pod.url), node: node as GaleraNode };
+    return { ...pod, ...httpClientOf(pod.url), node: node as GaleraNode };
   };
   const pods = (await Promise.all(nodes.map(start))) as Cluster['pods'];
   return {

@@ -4,7 +4,7 @@ import type { Log } from '../platform/logging/log.js';
 const METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
 
 /** Everything that a process tells: the service's log at its most talkative, and what goes around it by `console`. */
-export class CapturedOutput {
+export class OutputCapture {
   readonly lines: string[] = [];
   readonly log: Log;
   private readonly restore: (() => void)[] = [];

@@ -1,8 +1,7 @@
 import type { DeclaredGrant } from '../token/grant.js';
-import type { GrantKit } from './kit.js';
+import type { GrantKit } from './grant-kit.js';
 import type { Rule } from './rule.js';
-import { accountRules } from './rules/accounts.js';
-import { answerRules } from './rules/answers.js';
+import { accountRules } from './rules/audit-and-metrics.js';
 import { bodyRules } from './rules/bodies.js';
 import { callerRules } from './rules/callers.js';
 import { clientRules } from './rules/clients.js';
@@ -10,6 +9,7 @@ import { fuzzRules } from './rules/fuzzing.js';
 import { groupRules } from './rules/groups.js';
 import { openApiRules } from './rules/openapi.js';
 import { parameterRules } from './rules/parameters.js';
+import { answerRules } from './rules/responses.js';
 import { secretRules } from './rules/secrets.js';
 import { settingsRules } from './rules/settings.js';
 import { singleUseRules } from './rules/single-use.js';
@@ -19,7 +19,7 @@ const RULES = [
   ...[settingsRules, accountRules, openApiRules, secretRules, fuzzRules],
 ];
 
-/** Every rule of the house that applies to a grant. */
-export function rulesOf(declared: DeclaredGrant, kit: GrantKit): Rule[] {
+/** Every service-wide rule that applies to a grant. */
+export function applicableRules(declared: DeclaredGrant, kit: GrantKit): Rule[] {
   return RULES.flatMap((rulesOn) => rulesOn(declared, kit));
 }

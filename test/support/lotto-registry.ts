@@ -1,4 +1,4 @@
-import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from './registry.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from './test-registry.js';
 
 /** What the registry says under `grants` of a client with a draw. */
 const DRAW = { lotto: { winning_ending: '7', prize: 'a bicycle' } };

@@ -1,5 +1,5 @@
 /** An answer, as far as the rules of a refusal look at it. */
-export interface RefusingAnswer {
+export interface ErrorResponse {
   status: number;
   text: string;
   /** The `Set-Cookie` lines. */
@@ -37,17 +37,17 @@ const HEADERS: Record<number, string> = {
 };
 
 /** What is wrong about a refusal as the contract wants it, section 6; `undefined` when nothing is. */
-export function faultOfRefusal(answer: RefusingAnswer): string | undefined {
+export function violationOfErrorResponse(answer: ErrorResponse): string | undefined {
   const { status, text, cookies, header } = answer;
   if (cookies.some((line) => /^[^=]*c(id|st)=/.test(line))) return 'a refusal that gives an identity';
   if (header('cache-control') !== 'no-store') return 'a refusal that may be stored';
   const needed = HEADERS[status];
   if (needed && !header(needed)) return `${status} without ${needed}`;
   if (!header('content-type')?.startsWith('application/json') || text === '') return undefined;
-  return faultOfErrorBody(status, JSON.parse(text), header('x-request-id'));
+  return violationOfErrorBody(status, JSON.parse(text), header('x-request-id'));
 }
 
-function faultOfErrorBody(status: number, body: Record<string, unknown>, requestId?: string): string | undefined {
+function violationOfErrorBody(status: number, body: Record<string, unknown>, requestId?: string): string | undefined {
   const more = Object.keys(body).find((field) => !FIELDS.includes(field));
   if (more !== undefined) return `an error with the field ${more}`;
   if (!STATUSES[String(body.error)]?.includes(status)) return `${body.error} with ${status}`;

@@ -4,8 +4,8 @@ import { declaredProperties } from '../platform/declared-properties.js';
 import { UUID } from '../platform/uuid.js';
 import type { GrantBody } from '../token/grant.js';
 
-/** The parameters that grants have from the house; what they hold is registered, and no secret. */
-const OF_THE_HOUSE = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
+/** Parameters of every grant. Their values are registered names, not secrets. */
+const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
 /** Characters below which a value may stand anywhere by chance. */
 const SHORTEST = 5;
 /** Characters from which on a value stands nowhere by chance, whatever is around it. */
@@ -13,7 +13,7 @@ const UNMISTAKABLE = 16;
 
 /** The parameters that are the grant's own. */
 export function ownParameters(body: Type<GrantBody>): string[] {
-  return declaredProperties(body).filter((name) => !OF_THE_HOUSE.has(name));
+  return declaredProperties(body).filter((name) => !COMMON_PARAMETERS.has(name));
 }
 
 /** What nobody but the grant may learn of a request: the texts in its own parameters, but for ids and fixed words. */
@@ -30,7 +30,7 @@ export function secretParts(text: string): string[] {
 }
 
 /** Whether a text tells a secret, as it is or encoded. */
-export function tells(text: string, secret: string): boolean {
+export function containsSecret(text: string, secret: string): boolean {
   const forms = [secret, Buffer.from(secret).toString('base64'), encoded(secret), JSON.stringify(secret).slice(1, -1)];
   return forms.some((form) => (form.length < UNMISTAKABLE ? hasWord(text, form) : text.includes(form)));
 }

@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose';
-import { ACME } from './registry.js';
+import { ACME } from './test-registry.js';
 
 interface Key {
   kid: string;
@@ -23,7 +23,7 @@ const json = (body: object): RequestListener => {
   return (_, response) => void response.end(JSON.stringify(body));
 };
 
-/** Responses of an issuer that are no key set which could be used, for `ForeignIssuer.broken`. */
+/** Responses of an issuer that are no key set which could be used, for `TestIssuer.broken`. */
 export const UNUSABLE_RESPONSES: [string, RequestListener][] = [
   ['500', (_, response) => void response.writeHead(500).end('{"keys":[]}')],
   ['a redirect to its keys', ({ url }, response) => void response.writeHead(302, { Location: `${url}-moved` }).end()],
@@ -56,7 +56,7 @@ export const UNUSABLE_RESPONSES: [string, RequestListener][] = [
 ];
 
 /** Another authorization server: signs agents' tokens, and serves the keys to check them with over HTTP. */
-export class ForeignIssuer {
+export class TestIssuer {
   static readonly AUDIENCE = 'https://chat.example';
   readonly issuer = 'https://idp.example';
   /** How often somebody asked for the keys. */
@@ -68,8 +68,8 @@ export class ForeignIssuer {
   private port = 0;
   private made = 0;
 
-  static async start(algorithm = 'ES256'): Promise<ForeignIssuer> {
-    const issuer = new ForeignIssuer();
+  static async start(algorithm = 'ES256'): Promise<TestIssuer> {
+    const issuer = new TestIssuer();
     await issuer.addKey(algorithm);
     await issuer.comeBack();
     return issuer;
@@ -78,7 +78,7 @@ export class ForeignIssuer {
   /** Its entry in TRUSTED_AGENT_ISSUERS. */
   trust(more: object = {}): Record<string, unknown> {
     return {
-      ...{ issuer: this.issuer, jwks_uri: `http://127.0.0.1:${this.port}/keys`, audience: ForeignIssuer.AUDIENCE },
+      ...{ issuer: this.issuer, jwks_uri: `http://127.0.0.1:${this.port}/keys`, audience: TestIssuer.AUDIENCE },
       ...{ algorithms: ['ES256'], typ: 'at+jwt', organizations: [ACME], ...more },
     };
   }
@@ -96,7 +96,7 @@ export class ForeignIssuer {
   sign(now: number, claims: object = {}, header: object = {}, key = this.keys.at(-1) as Key): Promise<string> {
     const seconds = Math.floor(now / 1000);
     const all = {
-      ...{ iss: this.issuer, sub: 'agent-7', aud: ForeignIssuer.AUDIENCE, client_id: 'crm', jti: crypto.randomUUID() },
+      ...{ iss: this.issuer, sub: 'agent-7', aud: TestIssuer.AUDIENCE, client_id: 'crm', jti: crypto.randomUUID() },
       ...{ iat: seconds, exp: seconds + 3600, organization_id: ACME, scope: 'customers:own', ...claims },
     };
     const protectedHeader = { alg: key.alg, kid: key.kid, typ: 'at+jwt', ...header } as JWTHeaderParameters;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { faultOfRefusal, type RefusingAnswer } from '../../src/testing/refusal.js';
+import { type ErrorResponse, violationOfErrorResponse } from '../../src/testing/error-response.js';
 
 const BODY = {
   error: 'invalid_request',
@@ -15,23 +15,23 @@ const HEADERS: Record<string, string> = {
   'x-request-id': 'a-request',
 };
 
-function refusal(body: object = BODY, headers = HEADERS, more: Partial<RefusingAnswer> = {}): RefusingAnswer {
+function refusal(body: object = BODY, headers = HEADERS, more: Partial<ErrorResponse> = {}): ErrorResponse {
   return { status: 400, text: JSON.stringify(body), cookies: [], header: (name) => headers[name], ...more };
 }
 
 describe('contract 6: a refusal', () => {
   it('may be as the contract has it', () => {
-    expect(faultOfRefusal(refusal())).toBeUndefined();
+    expect(violationOfErrorResponse(refusal())).toBeUndefined();
     const { error_hint: _hint, ...invalidToken } = {
       ...BODY,
       error: 'invalid_token',
       oauth_exception: 'invalid_token',
     };
     const headers = { ...HEADERS, 'www-authenticate': 'Bearer error="invalid_token"' };
-    expect(faultOfRefusal(refusal(invalidToken, headers, { status: 401 }))).toBeUndefined();
+    expect(violationOfErrorResponse(refusal(invalidToken, headers, { status: 401 }))).toBeUndefined();
   });
 
-  it.each<[string, RefusingAnswer]>([
+  it.each<[string, ErrorResponse]>([
     ['an error with the field stack', refusal({ ...BODY, stack: 'at …' })],
     ['invalid_request with 404', refusal(BODY, HEADERS, { status: 404 })],
     ['invalid_nothing with 400', refusal({ ...BODY, error: 'invalid_nothing' })],
@@ -46,6 +46,6 @@ describe('contract 6: a refusal', () => {
     ['429 without retry-after', refusal(BODY, HEADERS, { status: 429 })],
     ['a refusal that gives an identity', refusal(BODY, HEADERS, { cookies: ['__svc_cid=x; Path=/'] })],
   ])('is none that is %s', (fault, answer) => {
-    expect(faultOfRefusal(answer)).toBe(fault);
+    expect(violationOfErrorResponse(answer)).toBe(fault);
   });
 });

@@ -15,7 +15,7 @@ export interface SeenRequest {
 }
 
 /** TLS in front of the service, as a cluster has it; under any other host name it serves the pages of customers. */
-export interface HttpsFront {
+export interface HttpsProxy {
   port: number;
   /** What came for the service, in order. */
   seen: SeenRequest[];
@@ -28,7 +28,7 @@ const PAGE = '<!doctype html><title>A page with a chat</title>';
  * @param host the name under which the service is reached
  * @param target where it listens, over plain HTTP
  */
-export async function startHttpsFront(host: string, target: string): Promise<HttpsFront> {
+export async function startHttpsProxy(host: string, target: string): Promise<HttpsProxy> {
   const seen: SeenRequest[] = [];
   const server = createServer(await certificate(host), (incoming, outgoing) => {
     if (incoming.headers.host !== host) return void outgoing.setHeader('Content-Type', 'text/html').end(PAGE);

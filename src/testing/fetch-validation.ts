@@ -1,19 +1,19 @@
 import type { Service } from '../bootstrap.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
-import { type AnswersDocument, DocumentedAnswers } from './documented-answers.js';
+import { OpenApiResponses, type OpenApiResponsesDocument } from './openapi-responses.js';
 
 /** The services that run, by the origins that they answer at. */
-const services = new Map<string, { isManagement: boolean; answers: () => DocumentedAnswers }>();
+const services = new Map<string, { isManagement: boolean; answers: () => OpenApiResponses }>();
 let isChecking = false;
 
 /** From now on every answer of this service, to whatever a test sends, is held against its OpenAPI document. */
-export function checkAnswersOf({ application }: Service, url: string, managementUrl: string): void {
+export function validateFetchOf({ application }: Service, url: string, managementUrl: string): void {
   if (!isChecking) globalThis.fetch = checked(globalThis.fetch);
   isChecking = true;
   const document = application.get(OpenApiDocument);
-  let made: DocumentedAnswers | undefined;
+  let made: OpenApiResponses | undefined;
   const answers = () => {
-    made ??= new DocumentedAnswers(document.read() as unknown as AnswersDocument);
+    made ??= new OpenApiResponses(document.read() as unknown as OpenApiResponsesDocument);
     return made;
   };
   services.set(url, { isManagement: false, answers });
@@ -31,7 +31,7 @@ function checked(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
     const type = headers.get('content-type')?.split(';')[0] ?? '';
     const text = await response.clone().text();
     const { isManagement, answers } = service;
-    const fault = answers().faultOf({ isManagement, method, path: url.pathname, status, type, text });
+    const fault = answers().violationOf({ isManagement, method, path: url.pathname, status, type, text });
     if (fault) throw new Error(`${method} ${url.pathname} ${status}: ${fault}`);
     return response;
   };

@@ -2,10 +2,10 @@ import {
   startTestService as startService,
   type TestService,
   type TestServiceOptions,
-} from '../../src/testing/service.js';
-import { testRegistry } from './registry.js';
+} from '../../src/testing/test-service.js';
+import { testRegistry } from './test-registry.js';
 
-export { type Answer, type Caller, callerOf, request } from '../../src/testing/caller.js';
+export { type HttpClient, httpClientOf, request, type TestResponse } from '../../src/testing/http-client.js';
 export type { TestService };
 
 /** The service of our own tests, which knows their cast. */

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { figure } from '../support/measurements.js';
+import { times } from '../support/races.js';
+import type { TestResponse } from '../support/test-service.js';
 import { type ClusterPod, othersOf, statesOfNodes } from './cluster.js';
-import { cookieBody, TOKEN } from './cookie-grant.js';
-import { expectError } from './expect-error.js';
-import { figure } from './figures.js';
-import { CustomerLoad } from './load.js';
-import { times } from './races.js';
-import type { Answer } from './service.js';
+import { CustomerLoad } from './customer-load.js';
 
 /** Milliseconds for which nodes that lost one of them may refuse: Galera waits 5 s for it before they go on without. */
 const LONGEST_OUTAGE = 10_000;
@@ -18,13 +18,13 @@ const AT_ONCE = 20;
 const ORDINARY = 1_000;
 
 /** The answer of a pod whose database is away. */
-export function expectAway(answer: Answer): void {
+export function expectAway(answer: TestResponse): void {
   expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
 /** Sends it again until the database is there; gives up when that takes longer than any outage. */
-export async function untilAnswered(send: () => Promise<Answer>): Promise<Answer> {
+export async function untilAnswered(send: () => Promise<TestResponse>): Promise<TestResponse> {
   const deadline = performance.now() + PATIENCE;
   for (;;) {
     const answer = await send();

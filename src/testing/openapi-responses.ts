@@ -6,13 +6,13 @@ type Response = { $ref?: string; content?: Content };
 type Operation = { responses: Record<string, Response> };
 
 /** What this needs of an OpenAPI document of the service. */
-export interface AnswersDocument {
+export interface OpenApiResponsesDocument {
   paths: Record<string, { servers: [{ url: string }] } & Record<string, Operation>>;
   components: { responses: Record<string, Response>; schemas: Record<string, object> };
 }
 
 /** An answer to a request, as far as the document can speak of it. */
-export interface DescribedAnswer {
+export interface ReceivedResponse {
   isManagement: boolean;
   method: string;
   path: string;
@@ -26,11 +26,11 @@ const ajv = addFormats.default(new Ajv2020({ strict: false }));
 const compiled = new Map<string, ValidateFunction>();
 
 /** Holds answers against the OpenAPI document of the service that gave them. */
-export class DocumentedAnswers {
+export class OpenApiResponses {
   private readonly addresses: { pattern: RegExp; isManagement: boolean; operations: Record<string, Operation> }[];
   private readonly validators = new WeakMap<object, ValidateFunction>();
 
-  constructor(private readonly document: AnswersDocument) {
+  constructor(private readonly document: OpenApiResponsesDocument) {
     // an address without parameters before one with
     const byParameters = Object.entries(document.paths).sort(
       ([one], [other]) => one.split('{').length - other.split('{').length,
@@ -43,7 +43,7 @@ export class DocumentedAnswers {
   }
 
   /** What is wrong about an answer; `undefined` when it is as the document says. */
-  faultOf(answer: DescribedAnswer): string | undefined {
+  violationOf(answer: ReceivedResponse): string | undefined {
     const { status, type, text } = answer;
     const operation = this.methodsAt(answer)?.[answer.method.toLowerCase()];
     if (!operation && ![400, 404, 405, 503].includes(status)) return 'not in the OpenAPI document';
@@ -59,7 +59,7 @@ export class DocumentedAnswers {
   }
 
   /** The methods of an address, by their names in lower case; a slash at the end is the same address. */
-  methodsAt({ isManagement, path, method }: Pick<DescribedAnswer, 'isManagement' | 'path' | 'method'>) {
+  methodsAt({ isManagement, path, method }: Pick<ReceivedResponse, 'isManagement' | 'path' | 'method'>) {
     const asked = path.replace(/([^/])\/$/, '$1');
     const here = this.addresses.filter((each) => each.isManagement === isManagement && each.pattern.test(asked));
     const found = here.find(({ operations }) => Object.hasOwn(operations, method.toLowerCase())) ?? here[0];

@@ -1,16 +1,16 @@
-import { request } from '../caller.js';
-import type { RulesOn } from '../rule.js';
-import type { Trial } from '../trial.js';
+import type { GrantTestContext } from '../grant-test-context.js';
+import { request } from '../http-client.js';
+import type { RuleSet } from '../rule.js';
 
 /** What the operator learns of the grant. No grant can leave it out: the endpoint does it. */
-export const accountRules: RulesOn = ({ name, agentScope }) => [
+export const accountRules: RuleSet = ({ name, agentScope }) => [
   {
     title: 'is in the audit, by its name, with the customer, the client, the organization and the request',
-    async check(trial) {
-      const { headers, body } = await trial.granted(await trial.body());
-      const { sub, jti, client_id, organization_id } = await trial.judge.claimsOf(body.access_token);
+    async check(context) {
+      const { headers, body } = await context.expectToken(await context.body());
+      const { sub, jti, client_id, organization_id } = await context.checks.claimsOf(body.access_token);
       const requestId = headers.get('x-request-id');
-      const [entry, ...more] = trial.house.service.audit.filter(
+      const [entry, ...more] = context.environment.service.audit.filter(
         (each) => each.event === 'token.issued' && each.requestId === requestId,
       );
       if (!entry || more.length > 0) throw new Error(`${more.length + (entry ? 1 : 0)} audit events token.issued`);
@@ -23,10 +23,10 @@ export const accountRules: RulesOn = ({ name, agentScope }) => [
   },
   {
     title: 'is in the metrics, by its name',
-    async check(trial) {
-      const before = await metricsOf(trial);
-      await trial.granted(await trial.body());
-      const now = await metricsOf(trial);
+    async check(context) {
+      const before = await metricsOf(context);
+      await context.expectToken(await context.body());
+      const now = await metricsOf(context);
       const tokens = `cas_tokens_issued_total{grant="${name}"}`;
       if ((now.get(tokens) ?? 0) <= (before.get(tokens) ?? 0)) throw new Error(`${tokens} does not count`);
       const requests = [...now.keys()].find(
@@ -37,8 +37,8 @@ export const accountRules: RulesOn = ({ name, agentScope }) => [
   },
 ];
 
-async function metricsOf({ house }: Trial): Promise<Map<string, number>> {
-  const { text } = await request(`${house.service.managementUrl}/metrics`, {});
+async function metricsOf({ environment }: GrantTestContext): Promise<Map<string, number>> {
+  const { text } = await request(`${environment.service.managementUrl}/metrics`, {});
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(lines.map((line) => [line.replace(/ \S+$/, ''), Number(line.split(' ').at(-1))]));
 }

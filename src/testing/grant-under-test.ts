@@ -1,19 +1,19 @@
 import type { Type } from '@nestjs/common';
 import { type DeclaredGrant, GrantMetadata } from '../token/grant.js';
 import { GrantIndex } from '../token/grant-index.js';
-import type { GrantKit } from './kit.js';
+import type { GrantKit } from './grant-kit.js';
 import { kitRegistry } from './kit-registry.js';
-import type { TestService, TestServiceOptions } from './service.js';
+import type { TestService, TestServiceOptions } from './test-service.js';
 
 /** @throws Error when the class is no grant */
-export function declarationOf(grant: Type): DeclaredGrant {
+export function grantMetadataOf(grant: Type): DeclaredGrant {
   const declared = Reflect.getMetadata(GrantMetadata.KEY, grant) as DeclaredGrant | undefined;
   if (!declared) throw new Error(`${grant.name}: no grant; decorate the class with @GrantType`);
   return declared;
 }
 
 /** @throws Error when no module has the grant: every rule would fail, and none say why */
-export async function insistOnProvided(grant: Type, service: TestService): Promise<void> {
+export async function assertProvided(grant: Type, service: TestService): Promise<void> {
   const grants = service.application.get(GrantIndex).all();
   if (grants.some(({ handler }) => handler instanceof grant)) return;
   await service.stop();
@@ -21,7 +21,7 @@ export async function insistOnProvided(grant: Type, service: TestService): Promi
 }
 
 /** How the service is started that the grant is tried in. */
-export function optionsOf({ name, optIn }: DeclaredGrant, kit: GrantKit): TestServiceOptions {
+export function serviceOptionsOf({ name, optIn }: DeclaredGrant, kit: GrantKit): TestServiceOptions {
   const { settings = {}, environment = {}, valid: _valid, caller: _caller, singleUse: _use, ...extension } = kit;
   const of = (entry?: object) => (entry ? { [name]: entry } : {});
   const listed = optIn ? [name, 'cookie'] : undefined;

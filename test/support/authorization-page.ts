@@ -1,21 +1,13 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { join } from 'node:path';
-import { AgentTokens } from '../../src/agent-auth/agent-tokens.js';
-import { Agents } from '../../src/registry/agents.js';
-import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import {
   ACME_AGENT,
   ACME_BACKEND,
   ACME_NATIVE,
   ACME_PAGE,
   ACME_SITE,
-  BACKEND_SECRET,
   PUBLIC_ORIGIN,
   PUBLIC_SITE,
-  writeRegistry,
-} from './registry.js';
-import { type Answer, request, type TestService } from './service.js';
+} from './test-registry.js';
+import { request, type TestResponse, type TestService } from './test-service.js';
 
 /** The origin of the forms of the authorization page, as browsers send it. */
 export const AUTH_ORIGIN = 'https://auth.example';
@@ -38,12 +30,6 @@ export function queryOf(parameters: Query): string {
     .join('&');
 }
 
-/** A PKCE pair (RFC 7636). */
-export function pkce(verifier = randomBytes(32).toString('base64url')) {
-  const challenge = createHash('sha256').update(verifier).digest('base64url');
-  return { verifier, asked: { code_challenge: challenge, code_challenge_method: 'S256' } };
-}
-
 /** A browser at the authorization page: keeps cookies, follows no redirect, sends the forms it is shown. */
 export class AgentBrowser {
   readonly cookies = new Map<string, string>();
@@ -57,11 +43,11 @@ export class AgentBrowser {
     return [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   }
 
-  open(parameters: Query | string, headers: Record<string, string> = {}): Promise<Answer> {
+  open(parameters: Query | string, headers: Record<string, string> = {}): Promise<TestResponse> {
     return this.send('GET', `/?${typeof parameters === 'string' ? parameters : queryOf(parameters)}`, headers);
   }
 
-  async send(method: string, path: string, headers: Record<string, string> = {}, body?: string): Promise<Answer> {
+  async send(method: string, path: string, headers: Record<string, string> = {}, body?: string): Promise<TestResponse> {
     const shown = this.cookies.size === 0 ? {} : { cookie: this.cookie };
     const init = { method, headers: { ...this.headers, ...shown, ...headers }, ...(body !== undefined && { body }) };
     const answer = await request(this.service.url + path, init);
@@ -70,23 +56,27 @@ export class AgentBrowser {
   }
 
   /** Fills in the first form of a page, or the one that goes to `action`, and sends it as a browser does. */
-  submit(page: Answer, fields: Record<string, string>, action?: string, headers: Record<string, string> = {}) {
+  submit(page: TestResponse, fields: Record<string, string>, action?: string, headers: Record<string, string> = {}) {
     const form = formOf(page, action);
     return this.post(form.action, { ...form.hidden, ...fields }, headers);
   }
 
-  post(path: string, fields: Record<string, string> | string, headers: Record<string, string> = {}): Promise<Answer> {
+  post(
+    path: string,
+    fields: Record<string, string> | string,
+    headers: Record<string, string> = {},
+  ): Promise<TestResponse> {
     const body = typeof fields === 'string' ? fields : new URLSearchParams(fields).toString();
     return this.send('POST', path, { 'content-type': FORM, origin: AUTH_ORIGIN, ...headers }, body);
   }
 
   /** Opens the page and signs in; answers what the sign-in form was answered with. */
-  async signIn(agent = ACME_AGENT, parameters: Query = FOR_TOKEN): Promise<Answer> {
+  async signIn(agent = ACME_AGENT, parameters: Query = FOR_TOKEN): Promise<TestResponse> {
     return this.submit(await this.open(parameters), agent);
   }
 
   /** Signs in, and follows the page to what it answers the application with, or asks the agent. */
-  async authorize(parameters: Query = FOR_TOKEN, agent = ACME_AGENT): Promise<Answer> {
+  async authorize(parameters: Query = FOR_TOKEN, agent = ACME_AGENT): Promise<TestResponse> {
     const answer = await this.signIn(agent, parameters);
     return this.send('GET', answer.headers.get('location') as string);
   }
@@ -101,7 +91,7 @@ export class AgentBrowser {
 }
 
 /** Where a page's form goes, and its hidden fields. */
-export function formOf({ text }: Answer, action?: string): { action: string; hidden: Record<string, string> } {
+export function formOf({ text }: TestResponse, action?: string): { action: string; hidden: Record<string, string> } {
   for (const [, target = '', fields = ''] of text.matchAll(
     /<form method="post" action="([^"]*)"[^>]*>(.*?)<\/form>/gs,
   )) {
@@ -121,7 +111,11 @@ function unescaped(html = ''): string {
 }
 
 /** The answer to an application, wherever in the redirect it stands. */
-export function redirected({ headers }: Answer): { target: string; mode: string; parameters: Record<string, string> } {
+export function redirected({ headers }: TestResponse): {
+  target: string;
+  mode: string;
+  parameters: Record<string, string>;
+} {
   const location = headers.get('location') ?? '';
   const [target = ''] = location.split(/[?#]/, 1);
   const parameters = new URLSearchParams(location.slice(target.length + 1));
@@ -149,74 +143,6 @@ export async function codeOf(browser: AgentBrowser, more: Query = {}): Promise<s
 }
 
 /** Whether an answer is a page with a form that goes to `action`. */
-export function isForm({ text }: Answer, action: '/sign-in' | '/consent'): boolean {
+export function isForm({ text }: TestResponse, action: '/sign-in' | '/consent'): boolean {
   return text.includes(`action="${action}"`);
-}
-
-export const AS_BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
-
-/** Asks `/v2/token`, as the backend by `client_secret_post` unless told otherwise. */
-export function askToken(service: TestService, fields: Record<string, string | undefined>): Promise<Answer> {
-  const given = Object.entries({ ...AS_BACKEND, ...fields }).filter(
-    (pair): pair is [string, string] => pair[1] !== undefined,
-  );
-  return service.post('/v2/token', new URLSearchParams(given).toString(), { 'content-type': FORM });
-}
-
-export function exchangeCode(service: TestService, code: string, more: Record<string, string | undefined> = {}) {
-  return askToken(service, { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...more });
-}
-
-export const ACME_NATIVE_FORM = { client_id: ACME_NATIVE };
-
-/** Exchanges a code as the native application, which has no secret. */
-export function exchangeNativeCode(
-  service: TestService,
-  code: string,
-  code_verifier: string,
-  headers: Record<string, string> = {},
-): Promise<Answer> {
-  const body = { grant_type: 'authorization_code', code, code_verifier, redirect_uri: NATIVE_CALLBACK };
-  return service.post('/v2/token', { ...body, ...ACME_NATIVE_FORM }, headers);
-}
-
-export function refresh(service: TestService, refreshToken: string, more: Record<string, string | undefined> = {}) {
-  return askToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
-}
-
-/** A token as the page would give it, without the page. */
-export async function mintAgentToken(
-  { application }: TestService,
-  { email = ACME_AGENT.email, clientId = ACME_SITE, scope = 'customers:own' } = {},
-): Promise<string> {
-  const agent = await application.get(Agents).byEmail(email);
-  if (!agent) throw new Error(`no agent ${email}`);
-  const { id: agentId, organizationId, generation } = agent;
-  const grant = { agentId, organizationId, clientId, scope, generation: generation ?? 0 };
-  return application.get(AgentTokens).issue(grant).access_token;
-}
-
-/** Applies a registry again, in which one agent has a new password. */
-export async function changePassword(service: TestService, registry: RegistryDocument, email: string): Promise<string> {
-  const password = randomBytes(16).toString('hex');
-  const agents = registry.agents?.map((agent) =>
-    (agent as typeof ACME_AGENT).email === email ? { ...agent, password } : agent,
-  );
-  const path = writeRegistry(join(service.database.folder, 'new-password.yaml'), { ...registry, agents: agents ?? [] });
-  await service.application.get(RegistryFile).apply(path, { force: true });
-  return password;
-}
-
-/** The parameters of the agent token grant (specification 4.3). */
-export function agentTokenBody(more: object = {}): object {
-  return { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token', ...more };
-}
-
-export function bearer(token: string): { authorization: string } {
-  return { authorization: `Bearer ${token}` };
-}
-
-/** The claims of a token of ours, unchecked. */
-export function claimsOf(token: string): Record<string, unknown> {
-  return JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString());
 }

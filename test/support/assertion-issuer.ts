@@ -1,7 +1,7 @@
-import { TOKEN } from './cookie-body.js';
-import { ForeignIssuer } from './foreign-issuer.js';
-import { ACME, ACME_ORIGIN, RIVAL, testRegistry } from './registry.js';
-import type { Answer, Caller } from './service.js';
+import { TOKEN } from './cookie-grant.js';
+import { TestIssuer } from './test-issuer.js';
+import { ACME, ACME_ORIGIN, RIVAL, testRegistry } from './test-registry.js';
+import type { HttpClient, TestResponse } from './test-service.js';
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** Clients that may use the grant: of Acme, of Rival, of every organization. */
@@ -13,10 +13,10 @@ export const AUTH_URL = 'https://auth.example';
 
 /** An organization's own sign-in system. */
 export class SignInSystem {
-  private constructor(readonly issuer: ForeignIssuer) {}
+  private constructor(readonly issuer: TestIssuer) {}
 
   static async start(algorithm?: string): Promise<SignInSystem> {
-    return new SignInSystem(await ForeignIssuer.start(algorithm));
+    return new SignInSystem(await TestIssuer.start(algorithm));
   }
 
   /** What the registry says of it. */
@@ -58,6 +58,11 @@ export function bearerBody(assertion: unknown, more: object = {}): object {
   return { grant_type: JWT_BEARER, client_id: SIGN_IN, organization_id: ACME, assertion, ...more };
 }
 
-export function signIn(service: Caller, assertion: unknown, more: object = {}, headers = {}): Promise<Answer> {
+export function signIn(
+  service: HttpClient,
+  assertion: unknown,
+  more: object = {},
+  headers = {},
+): Promise<TestResponse> {
   return service.post(TOKEN, bearerBody(assertion, more), headers);
 }

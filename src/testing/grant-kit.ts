@@ -1,5 +1,5 @@
 import type { Extension } from '../extension.js';
-import type { TestService } from './service.js';
+import type { TestService } from './test-service.js';
 
 /** What the conformance kit must know of a grant beside what its decorator says. */
 export interface GrantKit extends Extension {
@@ -7,11 +7,11 @@ export interface GrantKit extends Extension {
    * A fresh request that gets a token: the grant's own parameters. `grant_type`, `client_id` and, where the body class
    * requires it, `organization_id` are put in; what this answers under these names wins.
    */
-  valid: (house: House) => object | Promise<object>;
+  valid: (environment: TestEnvironment) => object | Promise<object>;
   /** What the registry says under `grants: { <name>: … }` of every client and organization of the kit. */
   settings?: { client?: object; organization?: object };
   /** Headers of whoever asks, beside the bearer of an agent with the declared scope, which is sent anyway. */
-  caller?: (house: House) => Record<string, string> | Promise<Record<string, string>>;
+  caller?: (environment: TestEnvironment) => Record<string, string> | Promise<Record<string, string>>;
   /** Whether a request that has got a token must never get another. */
   singleUse?: boolean;
   /** Variables of the configuration, as for `startTestService`. */
@@ -26,8 +26,8 @@ export interface Customer {
   cookie: string;
 }
 
-/** The house that a grant is tried in: what `valid` and `caller` may use. */
-export interface House {
+/** What `valid` and `caller` may use of the service that the grant is tested in. */
+export interface TestEnvironment {
   /** The application that asks; a private one of the organization, whose pages are at the origin. */
   readonly clientId: string;
   readonly organizationId: string;

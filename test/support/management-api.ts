@@ -1,4 +1,4 @@
-import { type Answer, request, type TestService } from './service.js';
+import { request, type TestResponse, type TestService } from './test-service.js';
 
 /** Asks the management port; a text as it is, an object as JSON. */
 export function manage(
@@ -7,7 +7,7 @@ export function manage(
   path: string,
   headers: Record<string, string> = {},
   body?: string | object,
-): Promise<Answer> {
+): Promise<TestResponse> {
   const text = typeof body === 'object' ? JSON.stringify(body) : body;
   return request(managementUrl + path, { method, headers, ...(text !== undefined && { body: text }) });
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import type { TestResponse } from '../support/test-service.js';
 import type { ClusterPod } from './cluster.js';
-import { cookieBody, cookieHeader, TOKEN } from './cookie-grant.js';
-import type { Answer } from './service.js';
 
 const WORKERS_PER_POD = 2;
 /** Milliseconds between two calls of a worker. */
@@ -25,7 +25,7 @@ export class CustomerLoad {
   readonly made: MadeCustomer[] = [];
   /** Returning customers whom a pod took for others. */
   readonly mistaken: string[] = [];
-  readonly refusals: Answer[] = [];
+  readonly refusals: TestResponse[] = [];
   private readonly calls = new Map<ClusterPod, Call[]>();
   private readonly workers: Promise<void>[] = [];
   private stopped = false;
@@ -80,7 +80,7 @@ export class CustomerLoad {
     }
   }
 
-  private async call(pod: ClusterPod, calls: Call[], headers = {}): Promise<Answer> {
+  private async call(pod: ClusterPod, calls: Call[], headers = {}): Promise<TestResponse> {
     const begun = performance.now();
     const answer = await pod.post(TOKEN, cookieBody(), headers);
     calls.push({ status: answer.status, begun, ended: performance.now() });

@@ -3,7 +3,7 @@ const WATCHED = [Object, Array, Function, String, Number, Boolean, Promise, Map,
 );
 
 /** Notes the prototypes of the language; answers which names have come to them since. */
-export function touchedPrototypes(): () => string[] {
+export function watchPrototypes(): () => string[] {
   const before = WATCHED.map((prototype) => new Set(Reflect.ownKeys(prototype)));
   return () =>
     WATCHED.flatMap((prototype, index) => {

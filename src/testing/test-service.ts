@@ -5,12 +5,12 @@ import type { Extension } from '../extension.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import type { ConnectionLimits } from '../platform/http/connection-limits.js';
 import type { Log } from '../platform/logging/log.js';
-import { type Caller, callerOf } from './caller.js';
-import { checkAnswersOf } from './check-answers.js';
-import { writeKeySet } from './keys.js';
+import { validateFetchOf } from './fetch-validation.js';
+import { type HttpClient, httpClientOf } from './http-client.js';
+import { writeKeySet } from './key-set-file.js';
 import { kitRegistry } from './kit-registry.js';
-import { MovingClock } from './moving-clock.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
+import { TestClock } from './test-clock.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
 
 export interface TestServiceOptions extends Extension {
@@ -27,9 +27,9 @@ export interface TestServiceOptions extends Extension {
 }
 
 /** The real application on ports of its own, with a database of its own and a clock that the test moves. */
-export interface TestService extends Service, Caller {
+export interface TestService extends Service, HttpClient {
   managementUrl: string;
-  clock: MovingClock;
+  clock: TestClock;
   database: TestDatabase;
   /** What the service has told its audit sink. */
   audit: AuditEntry[];
@@ -44,7 +44,7 @@ export interface TestService extends Service, Caller {
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const { registry = kitRegistry(), environment, database: given, ...extension } = options;
   const database = given ?? (await createTestDatabase());
-  const clock = new MovingClock();
+  const clock = TestClock.running();
   const configuration = loadConfiguration({
     DATABASE_URL: database.url,
     DATA_DIR: database.folder,
@@ -70,10 +70,10 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   });
   const url = `http://127.0.0.1:${service.port}`;
   const managementUrl = `http://127.0.0.1:${service.managementPort}`;
-  checkAnswersOf(service, url, managementUrl);
+  validateFetchOf(service, url, managementUrl);
   return {
     ...service,
-    ...callerOf(url),
+    ...httpClientOf(url),
     managementUrl,
     clock,
     database,

@@ -1,16 +1,16 @@
 import { AgentTokens } from '../agent-auth/agent-tokens.js';
 import { Identities } from '../identity/identities.js';
 import { Agents } from '../registry/agents.js';
-import type { Customer, House } from './kit.js';
-import { agentEmail, FOREIGN, HOME, ORIGIN, SITE } from './kit-registry.js';
-import type { TestService } from './service.js';
+import type { Customer, TestEnvironment } from './grant-kit.js';
+import { agentEmail, FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from './kit-registry.js';
+import type { TestService } from './test-service.js';
 
 export const TOKEN = '/v2/customer/token';
 
 /** The service with the kit's registry, and whom there is in it. */
-export class TestHouse implements House {
+export class KitEnvironment implements TestEnvironment {
   readonly clientId = SITE;
-  readonly organizationId = HOME;
+  readonly organizationId = OWN_ORGANIZATION;
   readonly origin = ORIGIN;
 
   constructor(readonly service: TestService) {}
@@ -25,10 +25,10 @@ export class TestHouse implements House {
 
   /** A customer whom nobody of the organization may get a token for. */
   async foreignCustomer(): Promise<string> {
-    return (await this.service.application.get(Identities).create(FOREIGN)).entityId;
+    return (await this.service.application.get(Identities).create(FOREIGN_ORGANIZATION)).entityId;
   }
 
-  agentToken = async (scope: string, organizationId: string = HOME): Promise<string> => {
+  agentToken = async (scope: string, organizationId: string = OWN_ORGANIZATION): Promise<string> => {
     const { application } = this.service;
     const agent = await application.get(Agents).byEmail(agentEmail(organizationId));
     if (!agent) throw new Error(`the kit has no agent of ${organizationId}`);

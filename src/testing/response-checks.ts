@@ -1,13 +1,13 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
 import { Identities } from '../identity/identities.js';
 import type { DeclaredGrant } from '../token/grant.js';
-import { type Answer, request } from './caller.js';
-import type { TestHouse } from './house.js';
-import { faultOfRefusal } from './refusal.js';
-import { secretsIn, tells } from './secrets.js';
+import { violationOfErrorResponse } from './error-response.js';
+import { request, type TestResponse } from './http-client.js';
+import { containsSecret, secretsIn } from './secret-search.js';
+import type { KitEnvironment } from './test-environment.js';
 
 /** A request, as far as its answer depends on it. */
-export interface Asked {
+export interface TokenRequestContext {
   /** The parameters; `undefined` where it is not sure what they are. */
   body?: Record<string, unknown> | undefined;
   /** The organization in the address. */
@@ -21,28 +21,28 @@ const LINEAGE = ['act', 'ancestors', 'transfers'];
 const AUTH_URL = 'https://auth.example';
 
 /** What holds of every answer to every request for a grant, whichever rule has sent it. */
-export class Judge {
+export class ResponseChecks {
   private keys: JSONWebKeySet | undefined;
 
   constructor(
-    private readonly house: TestHouse,
+    private readonly environment: KitEnvironment,
     private readonly declared: DeclaredGrant,
   ) {}
 
   /** What is wrong about an answer; `undefined` when nothing is. */
-  async faultOf(answer: Answer, asked: Asked = {}): Promise<string | undefined> {
+  async violationOf(answer: TestResponse, asked: TokenRequestContext = {}): Promise<string | undefined> {
     const { status, headers } = answer;
     if (status >= 500) return `answered with ${status}`;
     if (!headers.get('content-type')?.startsWith('application/json')) return 'an answer that is not JSON';
     if (headers.get('cache-control') !== 'no-store') return 'an answer that may be stored';
     if (headers.get('x-content-type-options') !== 'nosniff') return 'an answer without nosniff';
     if (!headers.get('x-request-id')) return 'an answer without X-Request-Id';
-    return status === 200 ? this.faultOfToken(answer, asked) : this.faultOfRefusal(answer, asked);
+    return status === 200 ? this.violationOfToken(answer, asked) : this.violationOfErrorResponse(answer, asked);
   }
 
   /** The claims of a token that is what contract 3 says, checked as any resource server would. */
   async claimsOf(accessToken: string): Promise<JWTPayload> {
-    const { service } = this.house;
+    const { service } = this.environment;
     this.keys ??= (await request(`${service.url}/.well-known/jwks.json`, {})).body as JSONWebKeySet;
     const [region, jws = '', ...more] = accessToken.split(':');
     if (!region || more.length > 0) throw new Error('an access token that is not REGION:JWS');
@@ -56,7 +56,7 @@ export class Judge {
     return payload;
   }
 
-  private async faultOfToken({ body }: Answer, asked: Asked): Promise<string | undefined> {
+  private async violationOfToken({ body }: TestResponse, asked: TokenRequestContext): Promise<string | undefined> {
     const { responds = [] } = this.declared;
     const fields = [...FIELDS, ...responds].sort().join(', ');
     const answered = Object.keys(body).sort().join(', ');
@@ -72,27 +72,27 @@ export class Judge {
       return 'act is not the agent that asked';
     if (sub !== entityId) return 'a token for another customer than entity_id';
     if (exp - iat !== expires_in) return 'expires_in is not the life of the token';
-    const asks = asked.body?.organization_id ?? asked.organizationId ?? this.house.organizationId;
+    const asks = asked.body?.organization_id ?? asked.organizationId ?? this.environment.organizationId;
     if (organization_id !== asks) return `a token of the organization ${organization_id}; asked: ${asks}`;
     if (asked.body && client_id !== asked.body.client_id) return `a token of the client ${client_id}`;
     for (const [field, value] of Object.entries({ organization_id, client_id })) {
       if (field in body && body[field] !== value) return `${field} is not that of the token`;
     }
-    const identities = this.house.service.application.get(Identities);
+    const identities = this.environment.service.application.get(Identities);
     const customer = await identities.find(entityId, organization_id as string);
     return customer ? undefined : `entity_id is no customer of the organization: ${entityId}; make one by Identities`;
   }
 
-  private faultOfRefusal(answer: Answer, { body: sent = {} }: Asked): string | undefined {
+  private violationOfErrorResponse(answer: TestResponse, { body: sent = {} }: TokenRequestContext): string | undefined {
     const { status, text, cookies, headers, body } = answer;
-    const fault = faultOfRefusal({ status, text, cookies, header: (name) => headers.get(name) ?? undefined });
+    const fault = violationOfErrorResponse({ status, text, cookies, header: (name) => headers.get(name) ?? undefined });
     if (fault !== undefined) return fault;
     if (cookies.length > 0) return 'a refusal that sets a cookie';
     const told = secretsIn(this.declared.body, sent).find((secret) =>
-      tells(`${body.error_hint ?? ''} ${body.error_description}`, secret),
+      containsSecret(`${body.error_hint ?? ''} ${body.error_description}`, secret),
     );
     if (told !== undefined) return `a refusal that tells what was sent: ${told}`;
-    const made = this.house.service.audit.find(
+    const made = this.environment.service.audit.find(
       ({ event, requestId }) =>
         requestId === body.request_id && (event === 'identity.created' || event === 'token.issued'),
     );

@@ -1,0 +1,27 @@
+import type { RuleSet } from '../rule.js';
+
+/** The response to a token request. `ResponseChecks` looks at most of it in every response to every rule. */
+export const answerRules: RuleSet = () => [
+  {
+    title: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
+    check: async (context) => void (await context.expectToken(await context.body())),
+  },
+  {
+    title: 'gives a token that any resource server verifies by the JWKS, with the claims of the contract',
+    async check(context) {
+      const { body } = await context.expectToken(await context.body());
+      const claims = await context.checks.claimsOf(body.access_token);
+      if (claims.sub !== body.entity_id) throw new Error(`sub is ${claims.sub}`);
+    },
+  },
+  {
+    title: 'gives a token that this service takes, for a customer whom it knows',
+    async check(context) {
+      const { body } = await context.expectToken(await context.body());
+      const headers = { authorization: `Bearer ${body.access_token}` };
+      const info = await context.environment.service.send('GET', '/v2/customer/info', headers);
+      if (info.status !== 200 || info.body.entity_id !== body.entity_id)
+        throw new Error(`GET /v2/customer/info: ${info.status} ${info.text}`);
+    },
+  },
+];

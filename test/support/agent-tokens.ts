@@ -1,0 +1,79 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { AgentTokens } from '../../src/agent-auth/agent-tokens.js';
+import { Agents } from '../../src/registry/agents.js';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import type { RegistryDocument } from '../../src/testing/registry-file.js';
+import { BACKEND_CALLBACK, FORM, NATIVE_CALLBACK } from './authorization-page.js';
+import { ACME_AGENT, ACME_BACKEND, ACME_NATIVE, ACME_SITE, BACKEND_SECRET, writeRegistry } from './test-registry.js';
+import { type TestResponse, type TestService } from './test-service.js';
+
+/** A PKCE pair (RFC 7636). */
+export function pkce(verifier = randomBytes(32).toString('base64url')) {
+  const challenge = createHash('sha256').update(verifier).digest('base64url');
+  return { verifier, asked: { code_challenge: challenge, code_challenge_method: 'S256' } };
+}
+
+export const AS_BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
+
+/** Asks `/v2/token`, as the backend by `client_secret_post` unless told otherwise. */
+export function askToken(service: TestService, fields: Record<string, string | undefined>): Promise<TestResponse> {
+  const given = Object.entries({ ...AS_BACKEND, ...fields }).filter(
+    (pair): pair is [string, string] => pair[1] !== undefined,
+  );
+  return service.post('/v2/token', new URLSearchParams(given).toString(), { 'content-type': FORM });
+}
+
+export function exchangeCode(service: TestService, code: string, more: Record<string, string | undefined> = {}) {
+  return askToken(service, { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...more });
+}
+
+export const ACME_NATIVE_FORM = { client_id: ACME_NATIVE };
+
+/** Exchanges a code as the native application, which has no secret. */
+export function exchangeNativeCode(
+  service: TestService,
+  code: string,
+  code_verifier: string,
+  headers: Record<string, string> = {},
+): Promise<TestResponse> {
+  const body = { grant_type: 'authorization_code', code, code_verifier, redirect_uri: NATIVE_CALLBACK };
+  return service.post('/v2/token', { ...body, ...ACME_NATIVE_FORM }, headers);
+}
+
+export function refresh(service: TestService, refreshToken: string, more: Record<string, string | undefined> = {}) {
+  return askToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
+}
+
+/** A token as the page would give it, without the page. */
+export async function mintAgentToken(
+  { application }: TestService,
+  { email = ACME_AGENT.email, clientId = ACME_SITE, scope = 'customers:own' } = {},
+): Promise<string> {
+  const agent = await application.get(Agents).byEmail(email);
+  if (!agent) throw new Error(`no agent ${email}`);
+  const { id: agentId, organizationId, generation } = agent;
+  const grant = { agentId, organizationId, clientId, scope, generation: generation ?? 0 };
+  return application.get(AgentTokens).issue(grant).access_token;
+}
+
+/** Applies a registry again, in which one agent has a new password. */
+export async function changePassword(service: TestService, registry: RegistryDocument, email: string): Promise<string> {
+  const password = randomBytes(16).toString('hex');
+  const agents = registry.agents?.map((agent) =>
+    (agent as typeof ACME_AGENT).email === email ? { ...agent, password } : agent,
+  );
+  const path = writeRegistry(join(service.database.folder, 'new-password.yaml'), { ...registry, agents: agents ?? [] });
+  await service.application.get(RegistryFile).apply(path, { force: true });
+  return password;
+}
+
+/** The parameters of the agent token grant (specification 4.3). */
+export function agentTokenBody(more: object = {}): object {
+  return { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token', ...more };
+}
+
+/** The claims of a token of ours, unchecked. */
+export function claimsOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString());
+}
