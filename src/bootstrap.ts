@@ -13,6 +13,7 @@ import { Readiness } from './platform/health/readiness.js';
 import { type ConnectionLimits, MANAGEMENT_LIMITS, PUBLIC_LIMITS } from './platform/http/connection-limits.js';
 import { Listener } from './platform/http/listeners.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
+import { pathOn } from './platform/http/surfaces.js';
 import { type Log, serviceLog } from './platform/logging/log.js';
 import { ServiceLogger } from './platform/logging/service-logger.js';
 import type { MetricsRegistry } from './platform/metrics/metrics-registry.js';
@@ -22,6 +23,7 @@ import { customerCors } from './registry/customer-cors.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
 
+const ADMIN_PATH = pathOn('management', '/admin/');
 /** Milliseconds in which the database's connections are closed. */
 const LONGEST_CLOSE = 1_000;
 
@@ -83,7 +85,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
   const { TRUST_PROXY, ADMIN_TOKEN } = options.configuration;
   // without an operator the operator's addresses do not exist (contract, section 9)
-  const isClosed = (path: string) => ADMIN_TOKEN === undefined && path.startsWith('/management/admin/');
+  const isClosed = (path: string) => ADMIN_TOKEN === undefined && path.startsWith(ADMIN_PATH);
   const application = await NestFactory.create(rootModule(options), new ServiceHttpAdapter(TRUST_PROXY, isClosed), {
     bodyParser: false,
     abortOnError: false,

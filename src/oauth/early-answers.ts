@@ -1,10 +1,13 @@
 import type { RequestListener } from 'node:http';
+import { pathOn } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 
+const LIVENESS_PATH = pathOn('management', '/health/live');
+
 /** What is answered before the application can: the process lives, and is not ready. */
 export const starting: RequestListener = (request, response) => {
-  const isLive = request.url?.split('?', 1)[0] === '/management/health/live';
+  const isLive = request.url?.split('?', 1)[0] === LIVENESS_PATH;
   const { id } = requestContext.required();
   const error = OAuthError.unavailable();
   if (!isLive) requestContext.set({ error: error.code, reason: 'starting' });

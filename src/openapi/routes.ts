@@ -2,7 +2,7 @@ import { RequestMethod, type Type } from '@nestjs/common';
 import { GUARDS_METADATA, HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { type DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
 import { Describes, type RouteDescription } from '../platform/http/describes.js';
-import { isOnSurface, type Surface } from '../platform/http/surfaces.js';
+import { type Surface, splitSurface } from '../platform/http/surfaces.js';
 
 /** A route as its decorators declare it. */
 export interface Route {
@@ -34,13 +34,12 @@ function routesOfController(controller: Type): Route[] {
     const guards = [controller, handler].flatMap((each): Type[] => Reflect.getMetadata(GUARDS_METADATA, each) ?? []);
     const byDefault = method === RequestMethod.POST ? 201 : 200;
     const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? byDefault;
-    return pathsOf(controller, handler).map((path) => {
-      const [, surface = '', below = ''] = /^\/(public|management)(.*)$/.exec(path) ?? [];
-      const address = below.replace(/:(\w+)/g, '{$1}') || '/';
+    return pathsOf(controller, handler).map(({ surface, path }) => {
+      const address = path.replace(/:(\w+)/g, '{$1}') || '/';
       const described = reflector.get(Describes, handler) ?? { summary: name, answer: '*/*' };
       const description = typeof described === 'function' ? described(address) : described;
       return {
-        surface: surface as Surface,
+        surface,
         address,
         method: RequestMethod[method].toLowerCase(),
         status,
@@ -52,12 +51,12 @@ function routesOfController(controller: Type): Route[] {
   });
 }
 
-/** The paths of a handler with their surface; a controller without one is reachable nowhere. */
-function pathsOf(controller: Type, handler: object): string[] {
+/** The paths of a handler. A controller without a surface is reachable on neither port, so it has none. */
+function pathsOf(controller: Type, handler: object): { surface: Surface; path: string }[] {
   const above = pathsAt(controller);
   const below = pathsAt(handler);
   const joined = above.flatMap((start) => below.map((end) => `/${start}/${end}`));
-  return joined.map((path) => path.replace(/\/+/g, '/').replace(/\/$/, '')).filter(isOnSurface);
+  return joined.flatMap((path) => splitSurface(path.replace(/\/+/g, '/').replace(/\/$/, '')) ?? []);
 }
 
 function pathsAt(decorated: object): string[] {

@@ -1,10 +1,11 @@
 import type { NextFunction, Request, Response } from 'express';
+import { publicPath } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { Registry } from './registry.js';
 
-/** The customer addresses as the router sees them, and among them those of 4.1 and 4.2, which cookies go to. */
-const CUSTOMER = /^\/public\/(v2\/)?customer(\/|$)/;
-const TOKEN = /^\/public\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
+/** The customer routes, and among them the token routes of 4.1 and 4.2, which receive the identity cookies. */
+const CUSTOMER = /^\/(v2\/)?customer(\/|$)/;
+const TOKEN = /^\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
 
 /**
  * CORS for the customer addresses (contract, section 5): an origin that some client may use reads every answer, errors
@@ -12,13 +13,14 @@ const TOKEN = /^\/public\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
  */
 export function customerCors(registry: Registry) {
   return (request: Request, response: Response, next: NextFunction): void => {
-    if (!CUSTOMER.test(request.path)) return next();
+    const path = publicPath(request.path);
+    if (path === undefined || !CUSTOMER.test(path)) return next();
     response.setHeader('Vary', 'Origin');
     const origin = request.headers.origin;
     const known = origin !== undefined && registry.knowsOrigin(origin);
     if (known) {
       response.setHeader('Access-Control-Allow-Origin', origin);
-      if (TOKEN.test(request.path)) response.setHeader('Access-Control-Allow-Credentials', 'true');
+      if (TOKEN.test(path)) response.setHeader('Access-Control-Allow-Credentials', 'true');
     }
     if (request.method !== 'OPTIONS') return next();
     if (known) {

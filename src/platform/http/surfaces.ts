@@ -1,11 +1,15 @@
 import { applyDecorators, Controller } from '@nestjs/common';
 
 /**
- * The two addresses of the service (contract, section 1). A listener answers only the controllers of its own surface:
- * it puts the surface's name before the path of each request, and the controller's decorator puts it before its routes.
- * A controller that declares no surface is reachable on neither.
+ * The two ports of the service (contract, section 1). The listener of a port puts the name of its surface before the path of
+ * each request, and the decorator of a controller puts it before the controller's routes. So a request can only reach the
+ * controllers of its own port. A controller without a surface is reachable on neither port.
+ *
+ * Only this file knows the form of the prefix.
  */
 export type Surface = 'public' | 'management';
+
+const PUBLIC_PREFIX = '/public';
 
 const on = (surface: Surface, path: string | string[]) =>
   applyDecorators(Controller([path].flat().map((each) => `${surface}/${each}`)));
@@ -16,31 +20,45 @@ export const PublicController = (path: string | string[]): ClassDecorator => on(
 /** A controller that only the cluster reaches, on MANAGEMENT_PORT. */
 export const ManagementController = (path: string | string[]): ClassDecorator => on('management', path);
 
-/** Whether a route is one that a decorator above has made. */
-export const isOnSurface = (route: string): boolean => /^\/(public|management)(\/|$)/.test(route);
-
-/** What no target has (RFC 9112 section 3.2), and for which Express would read it otherwise: `\` as `/`, for one. */
-const NOT_IN_TARGETS = /[#\xa0]/;
-
-/** The request target a listener hands to the router; an absolute one (RFC 9112 section 3.2.2) loses its authority. */
-export function targetOn(surface: Surface, target: string): string {
-  if (NOT_IN_TARGETS.test(target)) return '/'; // nowhere
-  if (target.startsWith('/')) return `/${surface}${target}`;
-  if (!/^https?:\/\//i.test(target) || !URL.canParse(target)) return '/'; // nowhere
-  const { pathname, search } = new URL(target);
-  return `/${surface}${pathname}${search}`;
+/** Splits the path of a route, or of a request that a listener has received; `undefined` without a surface. */
+export function splitSurface(path: string): { surface: Surface; path: string } | undefined {
+  const [, surface, below = ''] = /^\/(public|management)(?=\/|$)(.*)$/.exec(path) ?? [];
+  return surface === undefined ? undefined : { surface: surface as Surface, path: below };
 }
 
-/** The patterns of routes as callers know them, by how the router knows them: as many as there are routes. */
+/** Whether a route was made by a decorator above. */
+export const isOnSurface = (route: string): boolean => splitSurface(route) !== undefined;
+
+/** The path of a request that a listener has received, if it came to the public port. */
+export const publicPath = (path: string): string | undefined =>
+  path.startsWith(PUBLIC_PREFIX) ? path.slice(PUBLIC_PREFIX.length) : undefined;
+
+/** The path by which the router knows a path of one port. */
+export const pathOn = (surface: Surface, path: string): string => `/${surface}${path}`;
+
+/** Characters that a target cannot have (RFC 9112 §3.2), and that Express would read otherwise: `\` as `/`, for one. */
+const INVALID_IN_TARGET = /[#\xa0]/;
+/** The router has no route for it. */
+const NO_ROUTE = '/';
+
+/** The request target that a listener hands to the router. An absolute one loses its authority (RFC 9112 §3.2.2). */
+export function targetOn(surface: Surface, target: string): string {
+  if (INVALID_IN_TARGET.test(target)) return NO_ROUTE;
+  if (target.startsWith('/')) return pathOn(surface, target);
+  if (!/^https?:\/\//i.test(target) || !URL.canParse(target)) return NO_ROUTE;
+  const { pathname, search } = new URL(target);
+  return pathOn(surface, pathname + search);
+}
+
+/** Route patterns as callers know them, by the router's path. The map has as many entries as there are routes. */
 const routes = new Map<string, string>();
 
-/** The pattern of a route as callers know it; `none` for a request that found no route. */
+/** The pattern of a route as callers know it; `none` for a request that matched no route. */
 export function routeOf(path: unknown): string {
   if (typeof path !== 'string') return 'none';
   const known = routes.get(path);
   if (known !== undefined) return known;
-  const [, below = ''] = /^\/(?:public|management)(.*?)\/?$/.exec(path) ?? [];
-  const route = below || '/';
+  const route = splitSurface(path)?.path.replace(/\/$/, '') || '/';
   routes.set(path, route);
   return route;
 }
