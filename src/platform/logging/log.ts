@@ -1,7 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
-import { GatheredOutput } from './gathered-output.js';
+import { BufferedStdout } from './buffered-stdout.js';
 
 /** The log of a process: JSON lines in production, lines for a reader in development. */
 export interface Log {
@@ -15,7 +15,7 @@ export interface Log {
 /** The log on stdout of the service. What a `kill -9` cuts off are the lines of the last 200 ms. */
 export function serviceLog(configuration: Configuration): Log {
   if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 1);
-  const stdout = new GatheredOutput(1, (code) =>
+  const stdout = new BufferedStdout(1, (code) =>
     process.stderr.write(
       `stdout: the log cannot be written (${code}); 4 MiB of it are kept, and the service goes on\n`,
     ),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { GatheredOutput } from '../../src/platform/logging/gathered-output.js';
+import { BufferedStdout } from '../../src/platform/logging/buffered-stdout.js';
 
 const LINE = `${JSON.stringify({ msg: 'ü'.repeat(300) })}\n`;
 const BYTES = Buffer.byteLength(LINE);
@@ -27,7 +27,7 @@ const noFault = (code: string) => expect.unreachable(code);
 
 describe('the output that gathers lines', () => {
   it('writes a single line within 200 ms', async () => {
-    const output = new GatheredOutput(channel, noFault);
+    const output = new BufferedStdout(channel, noFault);
     output.write(LINE);
     expect(written()).toBe('');
     await sleep(450);
@@ -35,7 +35,7 @@ describe('the output that gathers lines', () => {
   });
 
   it('writes every line, whole and in its order, also one that is larger than a buffer', async () => {
-    const output = new GatheredOutput(channel, noFault);
+    const output = new BufferedStdout(channel, noFault);
     const lines = Array.from({ length: 2_000 }, (_, index) =>
       index % 100 === 7 ? `${index} ${'x'.repeat(100_000)}\n` : `${index} ${LINE}`,
     );
@@ -49,7 +49,7 @@ describe('the output that gathers lines', () => {
   });
 
   it('writes at the end of the process what is still kept, also behind a write that is under way', async () => {
-    const output = new GatheredOutput(channel, noFault);
+    const output = new BufferedStdout(channel, noFault);
     for (let count = 0; count < 200; count++) output.write(LINE);
     output.flush();
     await sleep(50);
@@ -61,7 +61,7 @@ describe('the output that gathers lines', () => {
     // biome-ignore lint/suspicious/noExplicitAny: node tells the channel of a pipe to nobody else
     const pipe: number = (reader.stdin as any)._handle.fd;
     const faults: string[] = [];
-    const output = new GatheredOutput(pipe, (code) => faults.push(code));
+    const output = new BufferedStdout(pipe, (code) => faults.push(code));
     const count = Math.ceil((6 * 1024 * 1024) / BYTES);
     for (let index = 0; index < count; index++) output.write(LINE);
     await sleep(300);
@@ -77,7 +77,7 @@ describe('the output that gathers lines', () => {
     // biome-ignore lint/suspicious/noExplicitAny: node tells the channel of a pipe to nobody else
     const pipe: number = (reader.stdin as any)._handle.fd;
     const faults: string[] = [];
-    const output = new GatheredOutput(pipe, (code) => faults.push(code));
+    const output = new BufferedStdout(pipe, (code) => faults.push(code));
     for (let trouble = 1; trouble <= 2; trouble++) {
       const count = Math.ceil((1024 * 1024) / BYTES);
       for (let index = 0; index < count; index++) output.write(LINE);
@@ -95,7 +95,7 @@ describe('the output that gathers lines', () => {
   it("tells the system's word for what is wrong", async () => {
     const full = openSync('/dev/full', 'w');
     const faults: string[] = [];
-    new GatheredOutput(full, (code) => faults.push(code)).write(LINE);
+    new BufferedStdout(full, (code) => faults.push(code)).write(LINE);
     await sleep(700);
     expect(faults).toEqual(['ENOSPC']);
     closeSync(full);
