@@ -1,12 +1,12 @@
-import { authenticateAgent } from './checks/authenticate-agent.js';
-import { assertClientMayUseGrant, identifyClient } from './checks/client.js';
-import { findGrant } from './checks/find-grant.js';
-import { assertGrantServesGroups, takeOrganizationFromRoute } from './checks/group-route.js';
-import { assertOrganizationAdmitsClient, assertOrganizationOfAgent } from './checks/organization.js';
-import { readTokenParameters } from './checks/read-token-parameters.js';
+import { assertOrganizationOfAgent, authenticateAgent } from './checks/agent.js';
+import { assertClientMayUseGrant, identifyClient, takeTokenRateLimit } from './checks/client.js';
+import {
+  assertGrantServesGroups,
+  assertOrganizationAdmitsClient,
+  takeOrganizationFromRoute,
+} from './checks/organization.js';
 import { assertRedirectUriRegistered } from './checks/redirect-uri.js';
-import { takeTokenRateLimit } from './checks/token-rate-limit.js';
-import { validateBody } from './checks/validate-body.js';
+import { findGrant, readTokenParameters, validateBody } from './checks/request.js';
 import type { TokenRequest } from './token-request.js';
 import type { TokenServices } from './token-services.js';
 

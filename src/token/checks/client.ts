@@ -13,3 +13,9 @@ export function identifyClient(request: TokenRequest, { registry }: TokenService
 export function assertClientMayUseGrant({ client, grant }: TokenRequest): void {
   if (!client.mayUse(grant.name, grant.optIn)) throw OAuthError.unauthorizedClient('grant_type: not for this client');
 }
+
+/** Counts the request against the client's limit. A request that an earlier check has rejected does not count. */
+export function takeTokenRateLimit({ client }: TokenRequest, { limits }: TokenServices): void {
+  const waitSeconds = limits.take('tokens', client.clientId);
+  if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'tokens');
+}

@@ -6,10 +6,23 @@ import type { Registry } from '../../registry/registry.js';
 import type { TokenRequest } from '../token-request.js';
 import type { TokenServices } from '../token-services.js';
 
-/** An agent acts in its own organization only. */
-export function assertOrganizationOfAgent({ agent, body }: TokenRequest): void {
-  if (agent && body.organization_id !== undefined && body.organization_id !== agent.organizationId)
-    throw OAuthError.invalidRequest("organization_id: must be the agent's");
+const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** The path of a group is only for grants that declare `groups`. */
+export function assertGrantServesGroups({ route, grant }: TokenRequest): void {
+  if (route.group && !grant.groups) throw OAuthError.invalidRequest('grant_type: not at the address of a group');
+}
+
+/** The body may repeat the organization of the path, but not contradict it. */
+export function takeOrganizationFromRoute(request: TokenRequest): void {
+  const { group } = request.route;
+  if (!group) return;
+  if (!GROUP_ID.test(group.groupId))
+    throw OAuthError.invalidRequest('group_id: must be 1 to 64 letters, digits, _ or -');
+  const { organization_id = group.organizationId } = request.parameters;
+  if (organization_id !== group.organizationId)
+    throw OAuthError.invalidRequest("organization_id: must be the address's");
+  request.parameters = { ...request.parameters, organization_id };
 }
 
 /** The organization must admit the client, and separate its groups if the path names one. */

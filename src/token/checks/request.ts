@@ -2,6 +2,8 @@ import { readBody } from '../../oauth/body-reader.js';
 import { isForm, parseForm } from '../../oauth/form.js';
 import { parseJsonObject } from '../../oauth/json-object.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { readParameters } from '../../oauth/parameters.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import type { TokenRequest } from '../token-request.js';
 import type { TokenServices } from '../token-services.js';
 
@@ -13,4 +15,15 @@ export async function readTokenParameters(request: TokenRequest, { grants }: Tok
   if (isFormBody && !grants.readsForms(new URLSearchParams(text).get('grant_type'))) throw OAuthError.invalidMessage();
   const parameters = isFormBody ? parseForm(text) : parseJsonObject(text);
   request.parameters = route.grantType === undefined ? parameters : { ...parameters, grant_type: route.grantType };
+}
+
+/** Finds the grant that `grant_type` names. */
+export function findGrant(request: TokenRequest, { grants }: TokenServices): void {
+  request.grant = grants.named(request.parameters.grant_type);
+  requestContext.set({ grant: request.grant.name });
+}
+
+/** Validates the parameters by the body class of the grant. Undeclared parameters are ignored (RFC 6749 §3.2). */
+export function validateBody(request: TokenRequest): void {
+  request.body = readParameters(request.grant.body, request.parameters);
 }

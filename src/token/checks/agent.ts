@@ -13,3 +13,9 @@ export function authenticateAgent(request: TokenRequest, { bearer }: TokenServic
     request.agent = agent;
   });
 }
+
+/** An agent acts in its own organization only. */
+export function assertOrganizationOfAgent({ agent, body }: TokenRequest): void {
+  if (agent && body.organization_id !== undefined && body.organization_id !== agent.organizationId)
+    throw OAuthError.invalidRequest("organization_id: must be the agent's");
+}
