@@ -4,6 +4,13 @@ import { defineConfig } from 'vitest/config';
 /** The end-to-end tests run once on each database; `npm test` starts the MariaDB and names it in TEST_DATABASE_URL. */
 const databases = ['sqlite', ...(process.env.TEST_DATABASE_URL ? ['mariadb'] : [])];
 
+/** `npm run test:cluster` names the kind of cluster. Only Galera's nodes can be cut off and frozen. */
+const { TEST_CLUSTER } = process.env;
+const CLUSTER_TESTS: Record<string, string[]> = {
+  galera: ['*'],
+  'group-replication': ['codes', 'identities', 'revocations'],
+};
+
 /** The example's own imports, from the sources and not from what was built last. */
 const alias = Object.entries({ '': 'service', '/grant': 'grant', '/testing': 'testing' }).map(([subpath, file]) => ({
   find: new RegExp(`^customer-authorization-service${subpath}$`),
@@ -42,26 +49,14 @@ export default defineConfig({
             },
           ]
         : []),
-      ...(process.env.TEST_GROUP
+      ...(TEST_CLUSTER
         ? [
             {
               extends: true as const,
               test: {
-                name: 'group',
-                include: ['codes', 'identities', 'revocations'].map((name) => `test/cluster/${name}.spec.ts`),
-                testTimeout: 300_000,
-                hookTimeout: 120_000,
-              },
-            },
-          ]
-        : []),
-      ...(process.env.TEST_GALERA
-        ? [
-            {
-              extends: true as const,
-              test: {
-                name: 'cluster',
-                include: ['test/cluster/**/*.spec.ts'],
+                name: TEST_CLUSTER,
+                include: CLUSTER_TESTS[TEST_CLUSTER]?.map((name) => `test/cluster/${name}.spec.ts`) ?? [],
+                globalSetup: 'test/cluster/servers/global-setup.ts',
                 testTimeout: 300_000,
                 hookTimeout: 120_000,
               },

@@ -4,7 +4,8 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findProgram } from '../scripts/apt.js';
+import { installPrograms } from '../scripts/install-programs.js';
+import { WRK } from '../scripts/test-programs.js';
 
 const SCRIPT = join(import.meta.dirname, 'load.lua');
 const run = promisify(execFile);
@@ -12,9 +13,9 @@ let runs = 0;
 
 /** The path of wrk, which is installed if it is not there and can be. */
 export function findWrk() {
-  const wrk = findProgram({ programs: ['wrk'], packages: ['wrk'] }, true);
-  if (!wrk) throw new Error('the load generator is missing: apt-get install wrk');
-  return wrk;
+  const [missing] = installPrograms([WRK], { command: 'npm run bench', args: process.argv });
+  if (missing) throw new Error(`the load generator is missing: ${missing.command}`);
+  return /** @type {string} */ (WRK.find());
 }
 
 /**

@@ -7,11 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
-import { findProgram } from './apt.js';
 import { freePort } from './free-port.js';
+import { findMariadb, MARIADB } from './test-programs.js';
 
-const PACKAGES = ['mariadb-server-core', 'mariadb-client-core'];
-const MARIADBD = { programs: ['mariadbd'], packages: PACKAGES, folders: ['/usr/sbin'] };
 const KEEPER = join(import.meta.dirname, 'mariadb-keeper.js');
 const READY_MS = 60_000;
 const LOG_TAIL_BYTES = 4096;
@@ -57,14 +55,6 @@ const NOT_DURABLE = [
  */
 
 /**
- * The path of mariadbd. With `install`, a missing one is installed first, if we are root and have apt.
- * @param {{ install?: boolean }} [options]
- */
-export function findMariadb({ install = false } = {}) {
-  return findProgram(MARIADBD, install);
-}
-
-/**
  * Starts a private MariaDB on a free port of 127.0.0.1, with an account for the tests that may do everything.
  * Server and folder are gone soon after this process, however it ends.
  * @param {Settings} [settings]
@@ -72,7 +62,7 @@ export function findMariadb({ install = false } = {}) {
  */
 export async function startMariadb(settings = {}) {
   const mariadbd = findMariadb();
-  if (!mariadbd) throw new Error(`No mariadbd was found: apt-get install ${PACKAGES.join(' ')}`);
+  if (!mariadbd) throw new Error(`No mariadbd was found: ${MARIADB.command}`);
   // A second time, since the port may have been taken meanwhile, or the template been damaged.
   return launch(mariadbd, settings).catch(() => launch(mariadbd, settings));
 }

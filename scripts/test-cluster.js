@@ -1,16 +1,12 @@
 // @ts-check
-// What `npm run test:cluster` runs: the tests of three processes of the service on three Galera nodes, then on three MySQL servers.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
-import { constants } from 'node:os';
-import { dirname, join } from 'node:path';
+// `npm run test:cluster`: three processes of the service on three Galera nodes, then on three MySQL servers of a group.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { buildIfStale } from './build.js';
-import { startGalera } from './galera.js';
-import { startGroup } from './group-replication.js';
-
-const PROJECT = dirname(import.meta.dirname);
-const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs');
+import { installPrograms, waysToGet, withoutNoInstall } from './install-programs.js';
+import { runVitest } from './run-vitest.js';
+import { GALERA, MYSQL } from './test-programs.js';
 
 try {
   process.exitCode = await main(process.argv.slice(2));
@@ -21,11 +17,12 @@ try {
 
 /** @param {string[]} args */
 async function main(args) {
+  const missing = installPrograms([GALERA, MYSQL], { command: 'npm run test:cluster', args });
+  if (missing.includes(GALERA)) throw new Error(waysToGet([GALERA]).join('\n'));
   buildIfStale();
-  const onGalera = await run('cluster', 'TEST_GALERA', await startGalera(), args);
+  const onGalera = await run('galera', args);
   if (onGalera !== 0) return onGalera;
-  const group = await startGroup();
-  if (group) return run('group', 'TEST_GROUP', group, args);
+  if (!missing.includes(MYSQL)) return run('group-replication', args);
   console.error('The tests on a MySQL group did NOT run: no MySQL server could be fetched.');
   return 0;
 }
@@ -33,30 +30,16 @@ async function main(args) {
 /**
  * The tests of one project on one cluster, one file after the other: what one does to the nodes, the next would notice.
  * @param {string} project
- * @param {string} variable names the cluster's folder to the tests
- * @param {{ dir: string, stop: () => Promise<void> }} cluster
  * @param {string[]} args
  */
-async function run(project, variable, cluster, args) {
-  const figures = join(cluster.dir, 'figures');
+async function run(project, args) {
+  const folder = mkdtempSync(join(tmpdir(), 'figures-'));
+  const TEST_FIGURES = join(folder, 'figures');
   try {
-    const env = { ...process.env, [variable]: cluster.dir, TEST_FIGURES: figures };
-    return await vitest(['run', `--project=${project}`, '--no-file-parallelism', ...args], env);
+    const all = [`--project=${project}`, '--no-file-parallelism', ...withoutNoInstall(args)];
+    return await runVitest(all, { TEST_CLUSTER: project, TEST_FIGURES });
   } finally {
-    if (existsSync(figures)) console.log(`Measured:\n${readFileSync(figures, 'utf8')}`);
-    await cluster.stop();
+    if (existsSync(TEST_FIGURES)) console.log(`Measured:\n${readFileSync(TEST_FIGURES, 'utf8')}`);
+    rmSync(folder, { recursive: true });
   }
-}
-
-/**
- * Runs vitest and answers its exit code. A signal for us is one for vitest; we stay to stop the cluster.
- * @param {string[]} args
- * @param {NodeJS.ProcessEnv} env
- */
-async function vitest(args, env) {
-  const run = spawn(process.execPath, [VITEST, ...args], { cwd: PROJECT, env, stdio: 'inherit' });
-  process.on('SIGINT', () => run.kill('SIGINT'));
-  process.on('SIGTERM', () => run.kill('SIGTERM'));
-  await once(run, 'exit');
-  return run.exitCode ?? 128 + constants.signals[run.signalCode ?? 'SIGKILL'];
 }

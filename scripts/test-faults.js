@@ -1,17 +1,17 @@
 // @ts-check
 // `npm run test:faults`: the built service on a MariaDB that is frozen, killed and cut off under load. Takes two minutes.
-import { spawnSync } from 'node:child_process';
-import { dirname, join } from 'node:path';
 import { buildIfStale } from './build.js';
-import { findMariadb } from './mariadb.js';
+import { installPrograms, waysToGet, withoutNoInstall } from './install-programs.js';
+import { runVitest } from './run-vitest.js';
+import { MARIADB } from './test-programs.js';
 
-const PROJECT = dirname(import.meta.dirname);
-
-buildIfStale();
-if (!findMariadb({ install: true })) throw new Error('No mariadbd was found: apt-get install mariadb-server-core');
-const { status } = spawnSync(
-  process.execPath,
-  [join(PROJECT, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'faults', ...process.argv.slice(2)],
-  { cwd: PROJECT, stdio: 'inherit', env: { ...process.env, TEST_FAULTS: 'true' } },
-);
-process.exitCode = status ?? 1;
+const args = process.argv.slice(2);
+try {
+  const missing = installPrograms([MARIADB], { command: 'npm run test:faults', args });
+  if (missing.length > 0) throw new Error(waysToGet(missing).join('\n'));
+  buildIfStale();
+  process.exitCode = await runVitest(['--project', 'faults', ...withoutNoInstall(args)], { TEST_FAULTS: 'true' });
+} catch (error) {
+  console.error(/** @type {Error} */ (error).message);
+  process.exitCode = 1;
+}

@@ -1,104 +1,72 @@
 // @ts-check
-// What `npm test` runs: vitest, with a private MariaDB and a browser for the tests that want one.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+// `npm test`: vitest, with a private MariaDB, a browser and a Redis server for the tests that need one.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { constants, tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { buildIfStale } from './build.js';
-import { findChromium } from './chromium.js';
-import { findMariadb, startMariadb } from './mariadb.js';
-import { findRedis } from './redis.js';
+import { installPrograms, waysToGet, withoutNoInstall } from './install-programs.js';
+import { startMariadb } from './mariadb.js';
+import { runVitest } from './run-vitest.js';
+import { CHROMIUM, MARIADB, REDIS } from './test-programs.js';
 
-const PROJECT = dirname(import.meta.dirname);
-const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs');
+/** What a run without a program leaves out. */
+const SKIPPED = new Map([
+  [MARIADB, 'The MariaDB half of the tests did NOT run: no server was found, or it did not start.'],
+  [CHROMIUM, 'The browser half of the tests did NOT run: no Chromium was found.'],
+  [REDIS, 'The tests of shared rate limits did NOT run: no Redis server was found.'],
+]);
 
-const WITHOUT_DATABASE = [
-  'The MariaDB half of the tests did NOT run: no server was found, or it did not start.',
-  'To run it:  apt-get install mariadb-server-core mariadb-client-core',
-  'or set      TEST_DATABASE_URL=mariadb://USER:PASSWORD@HOST:PORT/  (an account that may create databases)',
-];
-
-const WITHOUT_BROWSER = [
-  'The browser half of the tests did NOT run: no Chromium was found.',
-  'To run it:  apt-get install chromium',
-  'or set      TEST_CHROMIUM=/path/to/chromium',
-];
-
-const WITHOUT_REDIS = [
-  'The tests of shared rate limits did NOT run: no Redis server was found.',
-  'To run them: apt-get install redis-server',
-  'or set       TEST_REDIS_SERVER=/path/to/redis-server',
-];
-
-process.exitCode = await main(process.argv.slice(2));
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  console.error(/** @type {Error} */ (error).message);
+  process.exitCode = 1;
+}
 
 /** @param {string[]} args */
 async function main(args) {
-  if (!build()) return 1;
-  const chromium = process.env.TEST_CHROMIUM || findChromium({ install: true });
-  const redis = process.env.TEST_REDIS_SERVER || findRedis({ install: true });
-  const database = await provideDatabase();
+  const { TEST_DATABASE_URL } = process.env;
+  const programs = [CHROMIUM, REDIS, ...(TEST_DATABASE_URL ? [] : [MARIADB])];
+  const missing = installPrograms(programs, { command: 'npm test', args });
+  buildIfStale();
+  const database = TEST_DATABASE_URL ? undefined : await startDatabase(missing);
   const folder = mkdtempSync(join(tmpdir(), 'vitest-'));
   const report = join(folder, 'report.json');
   try {
-    const env = {
-      ...process.env,
-      TEST_CHROMIUM: chromium,
-      TEST_REDIS_SERVER: redis,
-      TEST_DATABASE_URL: database?.url,
-    };
-    const code = await vitest([...args, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], env);
-    const missing = [
-      ...(database ? [] : WITHOUT_DATABASE),
-      ...(chromium ? [] : WITHOUT_BROWSER),
-      ...(redis ? [] : WITHOUT_REDIS),
-    ];
-    if (missing.length > 0) console.error(framed(missing));
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+    const code = await runVitest([...withoutNoInstall(args), ...reporters], {
+      TEST_CHROMIUM: path(CHROMIUM),
+      TEST_REDIS_SERVER: path(REDIS),
+      TEST_DATABASE_URL: TEST_DATABASE_URL ?? database?.url(),
+    });
+    const skipped = missing.flatMap((program) => [SKIPPED.get(program) ?? '', ...waysToGet([program])]);
+    if (skipped.length > 0) console.error(framed(skipped));
     if (existsSync(report)) console.log(summary(report, code));
-    return code === 0 && missing.length > 0 && process.env.CI === 'true' ? 1 : code;
+    return code === 0 && skipped.length > 0 && process.env.CI === 'true' ? 1 : code;
   } finally {
     await database?.stop();
     rmSync(folder, { recursive: true });
   }
 }
 
-function build() {
+/**
+ * A private server. One that does not start counts as missing.
+ * @param {import('./test-programs.js').TestProgram[]} missing
+ */
+async function startDatabase(missing) {
+  if (missing.includes(MARIADB)) return undefined;
   try {
-    buildIfStale();
-    return true;
+    return await startMariadb();
   } catch (error) {
     console.error(/** @type {Error} */ (error).message);
-    return false;
-  }
-}
-
-/** @returns {Promise<{ url: string, stop: () => Promise<void> } | undefined>} */
-async function provideDatabase() {
-  const url = process.env.TEST_DATABASE_URL;
-  if (url) return { url, stop: async () => {} };
-  if (!findMariadb({ install: true })) return undefined;
-  try {
-    const server = await startMariadb();
-    return { url: server.url(), stop: server.stop };
-  } catch (error) {
-    console.error(/** @type {Error} */ (error).message);
+    missing.push(MARIADB);
     return undefined;
   }
 }
 
-/**
- * Runs vitest and answers its exit code. A signal for us is one for vitest; we stay to stop the server.
- * @param {string[]} args
- * @param {NodeJS.ProcessEnv} env
- * @returns {Promise<number>}
- */
-async function vitest(args, env) {
-  const run = spawn(process.execPath, [VITEST, 'run', ...args], { cwd: PROJECT, env, stdio: 'inherit' });
-  process.on('SIGINT', () => run.kill('SIGINT'));
-  process.on('SIGTERM', () => run.kill('SIGTERM'));
-  await once(run, 'exit');
-  return run.exitCode ?? 128 + constants.signals[run.signalCode ?? 'SIGKILL'];
+/** @param {import('./test-programs.js').TestProgram} program */
+function path(program) {
+  return /** @type {string | undefined} */ (program.find());
 }
 
 /**

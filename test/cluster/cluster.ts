@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openGalera } from '../../scripts/galera.js';
-import type { GaleraNode } from '../../scripts/galera-node.js';
-import type { GroupMember } from '../../scripts/group-member.js';
-import { openGroup } from '../../scripts/group-replication.js';
+import { inject } from 'vitest';
 import { type ServiceProcess, startPod } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
 import { type HttpClient, httpClientOf, request } from '../support/test-service.js';
+import type { ClusterNode } from './servers/cluster-node.js';
+import type { GaleraNode } from './servers/galera-node.js';
+import { openNodes } from './servers/start-cluster.js';
 
 /** A process of the built service on a node of its own; of a group's members tests use only what both kinds have. */
 export interface ClusterPod extends HttpClient, ServiceProcess {
@@ -23,12 +23,11 @@ export interface Cluster {
 
 /** All three start at once, on an empty database: one of them migrates, and each applies the registry's file. */
 export async function startCluster(name: string): Promise<Cluster> {
-  const { TEST_GROUP, TEST_GALERA } = process.env;
-  const { nodes } = TEST_GROUP ? openGroup(TEST_GROUP) : openGalera(TEST_GALERA as string);
+  const nodes = openNodes(inject('clusterPlan'));
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
   const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'));
   await nodes[0]?.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
-  const start = async (node: GaleraNode | GroupMember): Promise<ClusterPod> => {
+  const start = async (node: ClusterNode): Promise<ClusterPod> => {
     const database = { url: node.url(name), folder, remove: async () => undefined };
     const pod = await startPod({ database }, { REGISTRY_FILE, MIGRATE_ON_START: 'true' });
     return { ...pod, ...httpClientOf(pod.url), node: node as GaleraNode };
@@ -68,7 +67,7 @@ export async function conflictsOf(pods: ClusterPod[]): Promise<number> {
 
 /** What each node thinks of itself: `Primary Synced of 3` where all is well. */
 export async function statesOfNodes(): Promise<string> {
-  const { nodes } = openGalera(process.env.TEST_GALERA as string);
+  const nodes = openNodes(inject('clusterPlan')) as GaleraNode[];
   const names = ['wsrep_cluster_status', 'wsrep_local_state_comment', 'wsrep_cluster_size', 'wsrep_evs_state'];
   const stateOf = async (node: GaleraNode) => (await Promise.all(names.map((name) => node.status(name)))).join(' ');
   return (await Promise.all(nodes.map((node) => stateOf(node).catch(String)))).join(', ');

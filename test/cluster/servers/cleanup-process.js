@@ -1,7 +1,7 @@
 // @ts-check
-// Cleans up after galera.js: node galera-keeper.js DIR
-// However the starter ends, the kernel closes the pipe that is our stdin: then every process that works in DIR is killed,
-// a state transfer's too, and DIR is removed.
+// Cleans up after start-cluster.ts: node cleanup-process.js DIR
+// However the starting process ends, the kernel closes the pipe that is our stdin. Then every process that works in DIR is
+// killed, a state transfer too, and DIR is removed.
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 
 const [, , dir = ''] = process.argv;

@@ -1,38 +1,34 @@
 // @ts-check
-// Finds a real MySQL server, or fetches the one that Debian's next release carries, without installing it.
+// Fetches the MySQL server of Debian's next release without installing it, and finds what was fetched.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'mysql-server-sid');
+/** The folder that the server is unpacked into. */
+export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'mysql-server-sid');
 const LIBRARIES = `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`;
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 /** What only the package's scripts want, and what the machine has. */
 const UNWANTED = /^(perl|libperl|libgdbm|libdb5|libc-gconv|openssl-provider-legacy)/;
 
 /**
- * The command that runs a MySQL server with Group Replication: its own loader, so that the machine's libraries are left
- * alone. `undefined` where it cannot be had.
+ * The command that runs a MySQL server with Group Replication. It uses its own loader, so that it needs no library of the
+ * machine. `undefined` where no server was fetched.
  *
  * @returns {string[] | undefined}
  */
 export function findMysql() {
-  try {
-    if (!existsSync(join(CACHE, 'usr/sbin/mysqld'))) fetchServer();
-    const loader = [join(CACHE, 'usr/lib64'), join(CACHE, 'usr/lib', LIBRARIES)].flatMap(loadersIn)[0];
-    if (!loader) return undefined;
-    const path = ['usr/lib', 'lib'].map((folder) => join(CACHE, folder, LIBRARIES)).join(':');
-    return [
-      ...[loader, '--inhibit-cache', '--library-path', path, join(CACHE, 'usr/sbin/mysqld'), '--no-defaults'],
-      ...[`--basedir=${join(CACHE, 'usr')}`, `--plugin-dir=${join(CACHE, 'usr/lib/mysql/plugin')}`],
-      `--lc-messages-dir=${join(CACHE, 'usr/share/mysql')}`,
-      `--character-sets-dir=${join(CACHE, 'usr/share/mysql/charsets')}`,
-    ];
-  } catch (error) {
-    console.error(`No MySQL server could be fetched: ${/** @type {Error} */ (error).message.split('\n')[0]}`);
-    return undefined;
-  }
+  if (!existsSync(join(CACHE, 'usr/sbin/mysqld'))) return undefined;
+  const loader = [join(CACHE, 'usr/lib64'), join(CACHE, 'usr/lib', LIBRARIES)].flatMap(loadersIn)[0];
+  if (!loader) return undefined;
+  const path = ['usr/lib', 'lib'].map((folder) => join(CACHE, folder, LIBRARIES)).join(':');
+  return [
+    ...[loader, '--inhibit-cache', '--library-path', path, join(CACHE, 'usr/sbin/mysqld'), '--no-defaults'],
+    ...[`--basedir=${join(CACHE, 'usr')}`, `--plugin-dir=${join(CACHE, 'usr/lib/mysql/plugin')}`],
+    `--lc-messages-dir=${join(CACHE, 'usr/share/mysql')}`,
+    `--character-sets-dir=${join(CACHE, 'usr/share/mysql/charsets')}`,
+  ];
 }
 
 /** @param {string} folder */
@@ -43,8 +39,8 @@ function loadersIn(folder) {
     .map((name) => join(folder, name));
 }
 
-/** Downloads the packages by an apt of its own, which checks their signatures, and unpacks them into the cache. */
-function fetchServer() {
+/** Downloads the packages with an apt configuration of its own, which checks signatures, and unpacks them into CACHE. */
+export function fetchMysql() {
   mkdirSync(join(CACHE, '..'), { recursive: true });
   const folder = mkdtempSync(`${CACHE}.`);
   try {

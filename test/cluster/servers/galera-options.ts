@@ -1,5 +1,13 @@
-// @ts-check
 import { join } from 'node:path';
+import type { ClusterPlan } from './cluster-node.js';
+
+export interface GaleraPlan extends ClusterPlan {
+  kind: 'galera';
+  /** Path of the Galera library. */
+  provider: string;
+  /** The operating system's user that the servers run as. */
+  user: string;
+}
 
 export const LOG_SIZE = '--innodb-log-file-size=16M';
 
@@ -12,38 +20,19 @@ const SERVER = [
   '--default-time-zone=+00:00',
   '--performance-schema=OFF',
   '--max-connections=500',
-  '--innodb-flush-log-at-trx-commit=0', // not durable: the other nodes have it
+  '--innodb-flush-log-at-trx-commit=0', // not durable: the other nodes have the data
   '--innodb-doublewrite=0',
   '--innodb-flush-method=nosync',
 ];
 
-/** @typedef {import('./galera-node.js').Plan} Plan */
-
-/**
- * What mariadbd needs to open a node's data folder.
- * @param {Plan} plan
- * @param {string} dir the node's
- */
-export function storageOptions({ provider, user }, dir) {
+/** What mariadbd needs to open a node's data folder. */
+export function storageOptions({ provider, user }: GaleraPlan, folder: string): string[] {
   const as = process.getuid?.() === 0 ? [`--user=${user}`] : [];
-  return [
-    '--no-defaults',
-    ...as,
-    `--datadir=${join(dir, 'data')}`,
-    ...STORAGE,
-    '--wsrep-on=ON',
-    `--wsrep-provider=${provider}`,
-  ];
+  return [...as, `--datadir=${join(folder, 'data')}`, ...STORAGE, '--wsrep-on=ON', `--wsrep-provider=${provider}`];
 }
 
-/**
- * What mariadbd needs to be a node, on the first port for clients and on the next three for the other nodes.
- * @param {Plan} plan
- * @param {string} dir
- * @param {number} index
- * @param {boolean} isFirst it begins a cluster, and asks no other
- */
-export function serverOptions(plan, dir, index, isFirst) {
+/** What mariadbd needs to be a node: the node's first port is for clients, the next three are for the other nodes. */
+export function serverOptions(plan: GaleraPlan, folder: string, index: number, isFirst: boolean): string[] {
   const port = plan.ports[index] ?? 0;
   const others = plan.ports.filter((other) => other !== port).map((other) => `127.0.0.1:${other + 1}`);
   const provider = [
@@ -54,11 +43,11 @@ export function serverOptions(plan, dir, index, isFirst) {
     ...(process.env.GALERA_PROVIDER_OPTIONS ?? '').split(';').filter(Boolean), // evs.suspect_timeout=PT1S
   ];
   return [
-    ...storageOptions(plan, dir),
+    ...storageOptions(plan, folder),
     ...SERVER,
     `--port=${port}`,
-    `--socket=${join(dir, 'sock')}`,
-    `--pid-file=${join(dir, 'mariadbd.pid')}`,
+    `--socket=${join(folder, 'sock')}`,
+    `--pid-file=${join(folder, 'mariadbd.pid')}`,
     '--wsrep-cluster-name=private',
     `--wsrep-cluster-address=gcomm://${isFirst ? '' : others.join(',')}`,
     `--wsrep-node-name=node${index + 1}`,

@@ -1,0 +1,23 @@
+// @ts-check
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants } from 'node:os';
+import { dirname, join } from 'node:path';
+
+const PROJECT = dirname(import.meta.dirname);
+const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs');
+
+/**
+ * Runs vitest and returns its exit code. It passes signals on and stays, so that the caller can end what it has started.
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} environment in addition to that of this process
+ * @returns {Promise<number>}
+ */
+export async function runVitest(args, environment) {
+  const env = { ...process.env, ...environment };
+  const run = spawn(process.execPath, [VITEST, 'run', ...args], { cwd: PROJECT, env, stdio: 'inherit' });
+  process.on('SIGINT', () => run.kill('SIGINT'));
+  process.on('SIGTERM', () => run.kill('SIGTERM'));
+  await once(run, 'exit');
+  return run.exitCode ?? 128 + constants.signals[run.signalCode ?? 'SIGKILL'];
+}

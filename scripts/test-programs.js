@@ -1,0 +1,75 @@
+// @ts-check
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { CACHE, fetchMysql, findMysql } from '../test/cluster/servers/mysql-server.js';
+import { canInstallPackages, findProgram, installCommand, installPackages } from './debian-packages.js';
+
+const SBIN = ['/usr/sbin'];
+const GALERA_PROVIDERS = ['/usr/lib/galera', '/usr/lib64/galera-4', '/usr/lib/galera-4'];
+
+/**
+ * @typedef {object} TestProgram a program of the machine that tests run
+ * @property {string} name in plain words
+ * @property {string} command what a person runs to get it
+ * @property {string} [alternative] another way to run the tests
+ * @property {() => unknown} find `undefined` where it is missing
+ * @property {() => boolean} canInstall
+ * @property {() => void} install
+ */
+
+/**
+ * @param {string} name
+ * @param {string[]} packages Debian packages that bring it
+ * @param {() => unknown} find
+ * @param {string} [alternative]
+ * @returns {TestProgram}
+ */
+function ofDebian(name, packages, find, alternative) {
+  return {
+    name,
+    command: installCommand(packages),
+    ...(alternative && { alternative }),
+    find,
+    canInstall: canInstallPackages,
+    install: () => installPackages(packages),
+  };
+}
+
+/** The path of mariadbd. */
+export const findMariadb = () => findProgram(['mariadbd'], SBIN);
+
+/** The path of a Chromium or Chrome. */
+export const findChromium = () =>
+  process.env.TEST_CHROMIUM || findProgram(['chromium', 'chromium-browser', 'google-chrome']);
+
+/** The path of a Redis server. */
+export const findRedis = () => process.env.TEST_REDIS_SERVER || findProgram(['redis-server', 'valkey-server']);
+
+/** @returns {{ mariadbd: string, provider: string } | undefined} the programs of a Galera node */
+export function findGalera() {
+  const mariadbd = findMariadb();
+  const others = ['wsrep_sst_rsync', 'rsync'].map((name) => findProgram([name], SBIN));
+  const libraries = GALERA_PROVIDERS.map((folder) => join(folder, 'libgalera_smm.so'));
+  const provider = process.env.GALERA_PROVIDER || libraries.find((path) => existsSync(path));
+  return mariadbd && provider && others.every(Boolean) ? { mariadbd, provider } : undefined;
+}
+
+export const MARIADB = ofDebian(
+  'MariaDB server',
+  ['mariadb-server-core', 'mariadb-client-core'],
+  findMariadb,
+  'TEST_DATABASE_URL=mariadb://USER:PASSWORD@HOST:PORT/  (an account that may create databases)',
+);
+export const CHROMIUM = ofDebian('Chromium', ['chromium'], findChromium, 'TEST_CHROMIUM=/path/to/chromium');
+export const REDIS = ofDebian('Redis server', ['redis-server'], findRedis, 'TEST_REDIS_SERVER=/path/to/redis-server');
+export const GALERA = ofDebian('Galera node', ['mariadb-server', 'galera-4', 'rsync'], findGalera);
+export const WRK = ofDebian('load generator wrk', ['wrk'], () => findProgram(['wrk']));
+
+/** @type {TestProgram} */
+export const MYSQL = {
+  name: 'MySQL server',
+  command: `apt-get download mysql-server-core and its libraries from Debian sid, unpacked into ${CACHE}`,
+  find: findMysql,
+  canInstall: () => findProgram(['apt-get']) !== undefined,
+  install: fetchMysql,
+};

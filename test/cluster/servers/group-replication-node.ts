@@ -1,0 +1,78 @@
+import { writeFileSync } from 'node:fs';
+import { accountSql, ClusterNode, type ClusterPlan } from './cluster-node.js';
+import { asRoot, initializeMysql } from './mysql-server.js';
+
+export interface GroupReplicationPlan extends ClusterPlan {
+  kind: 'group-replication';
+  /** A UUID. */
+  groupName: string;
+}
+
+const SERVER = [
+  '--bind-address=127.0.0.1',
+  '--report-host=127.0.0.1',
+  '--mysqlx=OFF',
+  '--skip-name-resolve',
+  '--secure-file-priv=NULL',
+  '--default-time-zone=+00:00',
+  '--max-connections=500',
+  '--innodb-redo-log-capacity=64M',
+  '--innodb-flush-log-at-trx-commit=0', // not durable: the other nodes have the data
+  '--innodb-doublewrite=OFF',
+  '--log-bin=binlog',
+  '--sync-binlog=0',
+  '--gtid-mode=ON',
+  '--enforce-gtid-consistency=ON',
+  '--plugin-load-add=group_replication.so',
+  '--loose-group_replication_start_on_boot=OFF',
+  '--loose-group_replication_ip_allowlist=127.0.0.1',
+  '--loose-group_replication_single_primary_mode=OFF',
+  '--loose-group_replication_enforce_update_everywhere_checks=ON',
+  '--loose-group_replication_recovery_get_public_key=ON',
+  '--loose-group_replication_exit_state_action=READ_ONLY',
+];
+
+/** One member of a private group of MySQL servers (Group Replication, multi-primary). */
+export class GroupReplicationNode extends ClusterNode<GroupReplicationPlan> {
+  protected override readonly scheme = 'mysql';
+
+  override install(): void {
+    initializeMysql(this.plan.command, this.path('data'));
+    // on each member by itself and in no log, so that all have the same account before they form a group
+    writeFileSync(this.path('init.sql'), `SET SQL_LOG_BIN=0;\n${accountSql(this.plan)}`);
+  }
+
+  override async start({ isFirst = false } = {}): Promise<void> {
+    const server = this.spawnServer([...asRoot(), ...this.serverOptions()]);
+    await this.waitUntil(() => this.query('SELECT 1').then(() => true), server);
+    if (isFirst) await this.query('SET GLOBAL group_replication_bootstrap_group = ON');
+    await this.query(`START GROUP_REPLICATION USER='app', PASSWORD='${this.plan.password}'`);
+    if (isFirst) await this.query('SET GLOBAL group_replication_bootstrap_group = OFF');
+    await this.waitUntil(async () => (await this.memberState()) === 'ONLINE', server);
+  }
+
+  /** The member's own view of its state: ONLINE, RECOVERING, ERROR … */
+  private async memberState(): Promise<string> {
+    const sql =
+      'SELECT member_state AS state FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid';
+    const [row] = (await this.query(sql)) as { state: string }[];
+    return row?.state ?? '';
+  }
+
+  /** The member's first port is for clients, the next one for the other members. */
+  private serverOptions(): string[] {
+    const { ports, groupName } = this.plan;
+    return [
+      ...SERVER,
+      `--datadir=${this.path('data')}`,
+      `--init-file=${this.path('init.sql')}`,
+      `--socket=${this.path('s.sock')}`,
+      `--pid-file=${this.path('mysqld.pid')}`,
+      `--port=${this.port}`,
+      `--server-id=${this.index + 1}`,
+      `--loose-group_replication_group_name=${groupName}`,
+      `--loose-group_replication_local_address=127.0.0.1:${this.port + 1}`,
+      `--loose-group_replication_group_seeds=${ports.map((each) => `127.0.0.1:${each + 1}`).join(',')}`,
+    ];
+  }
+}

@@ -1,0 +1,85 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { findGalera } from '../../../scripts/test-programs.js';
+import { freePortRanges } from './free-ports.js';
+import { GaleraNode } from './galera-node.js';
+import type { GaleraPlan } from './galera-options.js';
+import { GroupReplicationNode, type GroupReplicationPlan } from './group-replication-node.js';
+import { findMysql } from './mysql-server.js';
+
+const CLEANUP_PROCESS = join(import.meta.dirname, 'cleanup-process.js');
+const NODES = 3;
+const PORTS_PER_NODE = 4;
+
+export type Plan = GaleraPlan | GroupReplicationPlan;
+
+/** A running cluster, and how to end it: the servers are killed and their folder is removed. */
+export interface StartedCluster {
+  plan: Plan;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts three servers as processes of this process, in a folder of their own. However this process ends, the servers
+ * are killed and the folder is removed soon after.
+ */
+export async function startServers(kind: Plan['kind']): Promise<StartedCluster> {
+  const folder = mkdtempSync(join(tmpdir(), `${kind}-`));
+  const stop = startCleanup(folder);
+  try {
+    const plan = await planOf(kind, folder);
+    const nodes = openNodes(plan);
+    for (const node of nodes) {
+      mkdirSync(node.folder);
+      node.install();
+    }
+    for (const node of nodes) await node.start({ isFirst: node === nodes[0] });
+    return { plan, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** The nodes of a cluster that another process may have started. */
+export function openNodes(plan: Plan): (GaleraNode | GroupReplicationNode)[] {
+  return plan.ports.map((_, index) =>
+    plan.kind === 'galera' ? new GaleraNode(plan, index) : new GroupReplicationNode(plan, index),
+  );
+}
+
+async function planOf(kind: Plan['kind'], folder: string): Promise<Plan> {
+  const ports = await freePortRanges(NODES, PORTS_PER_NODE);
+  const common = { folder, password: randomBytes(16).toString('hex'), ports };
+  if (kind === 'group-replication') {
+    const command = findMysql();
+    if (!command) throw new Error('no MySQL server was found');
+    return { ...common, kind, command, groupName: randomUUID() };
+  }
+  const programs = findGalera();
+  if (!programs) throw new Error('no Galera was found');
+  // rsync gives up root's rights, and could not write to a folder of root
+  const user = process.getuid?.() === 0 ? 'mysql' : userInfo().username;
+  execFileSync('chown', [user, folder]);
+  return { ...common, kind, command: [programs.mariadbd, '--no-defaults'], provider: programs.provider, user };
+}
+
+/** Starts the process that kills the servers when this process ends. The result ends it, and the servers, earlier. */
+function startCleanup(folder: string): () => Promise<void> {
+  const cleanup = spawn(process.execPath, [CLEANUP_PROCESS, folder], {
+    detached: true,
+    stdio: ['pipe', 'inherit', 'inherit'],
+    env: { ...process.env, NODE_OPTIONS: '' },
+  });
+  cleanup.unref();
+  return async () => {
+    const ended = once(cleanup, 'exit');
+    cleanup.ref();
+    cleanup.stdin.destroy();
+    await ended;
+  };
+}
