@@ -1,34 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { testReferencesIn, titlesOf } from './test-titles.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const PAGES = ['docs/security.md', 'docs/security-compliance.md'];
 const pages = PAGES.map((path) => readFileSync(join(PROJECT, path), 'utf8')).join('\n');
 const rows = pages.split('\n').filter((line) => line.startsWith('| '));
 
-/** `e2e/races › title` on a page: a title in test/e2e/races.e2e-spec.ts. */
-const REFERENCE = /`(e2e|unit|browser)\/([\w-]+) › ([^`]+)`/g;
-const references = Array.from(pages.matchAll(REFERENCE), ([, kind, name, title]) => ({
-  file: `test/${kind}/${name}.${kind === 'e2e' ? 'e2e-spec' : 'spec'}.ts`,
-  title: title as string,
-}));
-
-/** Every title of a test or a group of tests in a file, as it is written there. */
-function titlesOf(file: string): Set<string> {
-  const titles = new Set<string>();
-  const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node) && /^(it|describe)\b/.test(node.expression.getText())) {
-      const [title] = node.arguments;
-      if (title && (ts.isStringLiteralLike(title) || ts.isTemplateExpression(title)))
-        titles.add(title.getText().slice(1, -1));
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(ts.createSourceFile(file, readFileSync(join(PROJECT, file), 'utf8'), ts.ScriptTarget.Latest, true));
-  return titles;
-}
+const references = testReferencesIn(pages);
 
 describe('docs/security.md and docs/security-compliance.md', () => {
   const files = [...new Set(references.map(({ file }) => file))].sort();

@@ -1,0 +1,94 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { testReferencesIn, titlesOf } from './test-titles.js';
+
+const PROJECT = join(import.meta.dirname, '../..');
+const PAGE = 'docs/protocol.md';
+const FOLDERS = ['src', 'test', 'docs', 'bench', 'examples', 'scripts'];
+const TEXT_FILE = /\.(ts|js|mjs|cjs|md|yaml|yml|json|eta|sh)$/;
+const GENERATED_FOLDER = /(^|\/)(node_modules|dist)\//;
+
+const SECTION = String.raw`§\d+(?:\.\d+)*`;
+/** Between `protocol` and its section, a line break and the start of a comment line may stand. */
+const CITATION = new RegExp(String.raw`\bprotocol[\s*/]+${SECTION}(?:(?:, | and | to )${SECTION})*`, 'gi');
+/** A section of an RFC has the number of the RFC before it; every other one in the page is the page's own. */
+const OWN_SECTION = new RegExp(String.raw`(?<!RFC \d+ )${SECTION}`, 'g');
+
+const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
+const page = read(PAGE);
+
+interface Section {
+  number: string;
+  isPlanned: boolean;
+}
+
+const HEADING = /^#{2,3} (\d+(?:\.\d+)?) .+(?=\n+(.*))/gm;
+const sections: Section[] = Array.from(page.matchAll(HEADING), ([, number = '', firstLine = '']) => ({
+  number,
+  isPlanned: firstLine.startsWith('**Planned.**'),
+}));
+const numbers = new Set(sections.map(({ number }) => number));
+
+function numbersIn(text: string): string[] {
+  return Array.from(text.matchAll(new RegExp(SECTION, 'g')), ([section]) => section.slice(1));
+}
+
+function citationsIn(path: string): string[] {
+  const text = read(path);
+  const cited = path === PAGE ? text.match(OWN_SECTION) : text.match(CITATION);
+  return (cited ?? []).flatMap(numbersIn);
+}
+
+const files = FOLDERS.flatMap((folder) =>
+  readdirSync(join(PROJECT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+).filter((path) => TEXT_FILE.test(path) && !GENERATED_FOLDER.test(path) && statSync(join(PROJECT, path)).isFile());
+
+const [, implementation = ''] = page.split('## 12 ');
+const rows = implementation.split('\n').filter((line) => line.startsWith('| §'));
+
+describe('docs/protocol.md', () => {
+  it('has consecutive section numbers', () => {
+    const expected: string[] = [];
+    for (const number of numbers) {
+      const [chapter = 0, part] = number.split('.').map(Number);
+      const [lastChapter = 0, lastPart = 0] = (expected.at(-1) ?? '0').split('.').map(Number);
+      expected.push(
+        part === undefined ? `${lastChapter + 1}` : `${chapter}.${chapter === lastChapter ? lastPart + 1 : 1}`,
+      );
+    }
+    expect([...numbers]).toEqual(expected);
+    expect(numbers.size).toBe(sections.length);
+    expect(sections.length).toBeGreaterThan(80);
+  });
+
+  it('has a section for each citation in the project', () => {
+    const cited = files.flatMap((path) => citationsIn(path).map((number) => ({ path, number })));
+    expect(cited.length).toBeGreaterThan(200);
+    expect(cited.filter(({ number }) => !numbers.has(number))).toEqual([]);
+  });
+
+  it('says where each rule is implemented, except for rules that are planned and the introduction', () => {
+    const chapters = new Set(sections.flatMap(({ number }) => (number.includes('.') ? [number.split('.')[0]] : [])));
+    const expected = sections
+      .filter(({ number, isPlanned }) => !isPlanned && !chapters.has(number) && !/^(1\.[1-4]|12)$/.test(number))
+      .map(({ number }) => number);
+    const named = rows.flatMap((row) => numbersIn(row.split(' | ')[0] as string));
+    expect(named.sort()).toEqual(expected.sort());
+  });
+
+  it.each(rows)('names a file that exists and a test in the row %s', (row) => {
+    const paths = Array.from(row.matchAll(/`(src\/[^`]+)`/g), ([, path]) => path as string);
+    expect(paths.length).toBeGreaterThan(0);
+    expect(paths.filter((path) => !existsSync(join(PROJECT, path)))).toEqual([]);
+    expect(testReferencesIn(row).length).toBe(row.split('›').length - 1);
+    expect(testReferencesIn(row).length).toBeGreaterThan(0);
+  });
+
+  const references = testReferencesIn(rows.join('\n'));
+  it.each([...new Set(references.map(({ file }) => file))].sort())('names only tests that exist in %s', (file) => {
+    const titles = titlesOf(file);
+    const named = references.filter((reference) => reference.file === file).map(({ title }) => title);
+    expect(named.filter((title) => !titles.has(title))).toEqual([]);
+  });
+});

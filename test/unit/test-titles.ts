@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+
+const PROJECT = join(import.meta.dirname, '../..');
+
+/** `e2e/races › title` in a document: a title in test/e2e/races.e2e-spec.ts. */
+const REFERENCE = /`(e2e|unit|browser)\/([\w-]+) › ([^`]+)`/g;
+
+export interface TestReference {
+  file: string;
+  title: string;
+}
+
+/** The tests that a document names, in its order. */
+export function testReferencesIn(document: string): TestReference[] {
+  return Array.from(document.matchAll(REFERENCE), ([, kind, name, title]) => ({
+    file: `test/${kind}/${name}.${kind === 'e2e' ? 'e2e-spec' : 'spec'}.ts`,
+    title: title as string,
+  }));
+}
+
+/** Every title of a test or a group of tests in a file, as the source spells it. */
+export function titlesOf(file: string): Set<string> {
+  const titles = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node) && /^(it|describe)\b/.test(node.expression.getText())) {
+      const [title] = node.arguments;
+      if (title && (ts.isStringLiteralLike(title) || ts.isTemplateExpression(title)))
+        titles.add(title.getText().slice(1, -1));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, readFileSync(join(PROJECT, file), 'utf8'), ts.ScriptTarget.Latest, true));
+  return titles;
+}
