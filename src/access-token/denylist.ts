@@ -1,15 +1,25 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { insertIgnoreStatement, writeStatement } from '../platform/database/statement.js';
 import { endedStatement } from './ended-statement.js';
 import { RecordedValues } from './recorded-values.js';
-import type { RevocationKind } from './revocation.entity.js';
+import { Revocation, type RevocationKind } from './revocation.entity.js';
 import type { RevocableClaims } from './token-lineage.js';
 
 /** Later than any token is issued: an id that names tokens revokes them whenever they were issued. */
 const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
 /** Seconds for which other processes may still issue tokens for a deleted client, and by which their clocks may be ahead. */
 const CLIENT_MARGIN_SECONDS = 40;
+
+const UPDATE = writeStatement<
+  [issuedBefore: Date, expiresAt: Date, generationRaisedAt: Date | null, kind: RevocationKind, value: string]
+>('UPDATE revocation SET issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?');
+
+const INSERT = insertIgnoreStatement({
+  into: Revocation,
+  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at'],
+});
 
 /** Tokens that ended before their time. It is read from the database at each use, so that it holds at once on every pod. */
 @Injectable()
@@ -25,8 +35,8 @@ export class Denylist {
    * token was issued, or its subject or its agent has a higher generation. One statement decides.
    */
   async hasEnded(claims: RevocableClaims): Promise<boolean> {
-    const { sql, parameters } = endedStatement(claims);
-    const [row] = await this.database.select<{ ended: number }>(sql, parameters);
+    const { statement, parameters } = endedStatement(claims);
+    const [row] = await this.database.select(statement, parameters);
     return row === undefined || Number(row.ended) !== 0;
   }
 
@@ -74,12 +84,8 @@ export class Denylist {
     generationRaisedAt: Date | null = null,
   ): Promise<void> {
     const expires = new Date(this.clock.now() + retentionSeconds * 1000);
-    const row = [issuedBefore, expires, generationRaisedAt];
-    const update =
-      'UPDATE revocation SET issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?';
-    if ((await this.database.changeAgain(update, [...row, kind, value])) > 0) return;
-    const insert = `INSERT ${this.database.ignore} INTO revocation
-      (kind, value, issued_before, expires_at, generation_raised_at) VALUES (?, ?, ?, ?, ?)`;
-    await this.database.changeAgain(insert, [kind, value, ...row]);
+    const row: [Date, Date, Date | null] = [issuedBefore, expires, generationRaisedAt];
+    if ((await this.database.executeIdempotent(UPDATE, [...row, kind, value])) > 0) return;
+    await this.database.executeIdempotent(INSERT, [kind, value, ...row]);
   }
 }

@@ -1,14 +1,18 @@
-import type { SqlValue } from '../platform/database/sql-client.js';
+import type { SqlValue } from '../platform/database/sql-value.js';
+import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
 import { familyOf, type RevocableClaims } from './token-lineage.js';
 
 /** Numbers of ids in one statement: few texts, because each is a prepared statement of each connection. */
 const ID_COUNTS = [1, 2, 4, 8, 22];
 
-/** Statement texts by what they ask. */
-const texts = new Map<string, string>();
+/** `ended` is 0 or 1. */
+type EndedStatement = SelectStatement<SqlValue[], { ended: number }>;
 
-/** The statement that decides whether a token has ended; its one row has `ended`, which is 0 or 1. */
-export function endedStatement(claims: RevocableClaims): { sql: string; parameters: SqlValue[] } {
+/** Statements by what they ask. */
+const statements = new Map<string, EndedStatement>();
+
+/** The statement that decides whether a token has ended. It selects one row. */
+export function endedStatement(claims: RevocableClaims): { statement: EndedStatement; parameters: SqlValue[] } {
   const { jti, sub, client_id, iat, aud, gen = 0, ancestors = [], act } = claims;
   const ids = [...new Set([familyOf(jti), jti, ...ancestors])];
   const count = ID_COUNTS.find((each) => each >= ids.length) ?? ids.length;
@@ -19,18 +23,18 @@ export function endedStatement(claims: RevocableClaims): { sql: string; paramete
   const parameters: SqlValue[] = [...ids, ...padding, client_id, issued, sub, agent?.sub ?? sub, issued];
   if (aud === 'customer-api') parameters.push(sub, gen);
   if (agent) parameters.push(agent.sub, agent.gen);
-  return { sql: textFor(count, aud === 'customer-api', agent !== undefined), parameters };
+  return { statement: statementFor(count, aud === 'customer-api', agent !== undefined), parameters };
 }
 
-function textFor(count: number, isCustomer: boolean, hasAgent: boolean): string {
+function statementFor(count: number, isCustomer: boolean, hasAgent: boolean): EndedStatement {
   const key = `${count} ${isCustomer} ${hasAgent}`;
-  let text = texts.get(key);
-  if (text === undefined) {
-    text = [revoked(count), ...(isCustomer ? [CUSTOMER_ENDED] : []), ...(hasAgent ? [AGENT_ENDED] : [])].join(' OR ');
-    text = `SELECT (${text}) AS ended`;
-    texts.set(key, text);
+  let statement = statements.get(key);
+  if (statement === undefined) {
+    const rules = [revoked(count), ...(isCustomer ? [CUSTOMER_ENDED] : []), ...(hasAgent ? [AGENT_ENDED] : [])];
+    statement = selectStatement({ columns: [`(${rules.join(' OR ')}) AS ended`], batch: true });
+    statements.set(key, statement);
   }
-  return text;
+  return statement;
 }
 
 /**

@@ -1,7 +1,21 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
-import type { RecordedName } from './recorded-value.entity.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { type RecordedName, RecordedValue } from './recorded-value.entity.js';
+
+const FIND_ALL = selectStatement<[], EntityRow<RecordedValue, 'name' | 'value'>>({
+  columns: ['name', 'value'],
+  from: 'recorded_value',
+  batch: true,
+});
+
+const INSERT = insertIgnoreStatement({ into: RecordedValue, columns: ['name', 'value'] });
+
+const RAISE = writeStatement<[value: number, name: RecordedName, higherThan: number]>(
+  'UPDATE recorded_value SET value = ? WHERE name = ? AND value < ?',
+);
 
 /** Seconds that the defaults of release 1 let a token live. Release 1 recorded nothing. */
 const RELEASE_1_LIFE_SECONDS = { access: 28_800, refresh: 2_592_000 };
@@ -39,18 +53,13 @@ export class RecordedValues implements OnModuleInit {
   }
 
   private async read(): Promise<Map<RecordedName, number>> {
-    const rows = await this.database.select<{ name: RecordedName; value: number }>(
-      'SELECT name, value FROM recorded_value',
-      [],
-    );
+    const rows = await this.database.select(FIND_ALL, []);
     return new Map(rows.map(({ name, value }) => [name, value]));
   }
 
   /** Two processes with different lifetimes leave the longer one, in whichever order they start. */
   private async raise(name: RecordedName, value: number): Promise<void> {
-    const insert = `INSERT ${this.database.ignore} INTO recorded_value (name, value) VALUES (?, ?)`;
-    if ((await this.database.changeAgain(insert, [name, value])) > 0) return;
-    const update = 'UPDATE recorded_value SET value = ? WHERE name = ? AND value < ?';
-    await this.database.changeAgain(update, [value, name, value]);
+    if ((await this.database.executeIdempotent(INSERT, [name, value])) > 0) return;
+    await this.database.executeIdempotent(RAISE, [value, name, value]);
   }
 }

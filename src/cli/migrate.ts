@@ -2,14 +2,14 @@ import { Logger } from '@nestjs/common';
 import type { Extension } from '../extension.js';
 import { Clock } from '../platform/clock.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
-import { connectWhenUp } from '../platform/database/connect-when-up.js';
+import { connectWithRetry } from '../platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
 import { UsageError } from './usage-error.js';
 
-const PATIENCE = 30_000;
+const PATIENCE_MS = 30_000;
 
 /** `migrate`: brings the schema up to date. `migrate --check`: exit code 1 when it is not. */
 export async function migrateCommand(parameters: string[], extension: Extension): Promise<number> {
@@ -18,7 +18,10 @@ export async function migrateCommand(parameters: string[], extension: Extension)
     throw new UsageError(`migrate ${parameters.join(' ')}?`);
   const configuration = loadConfiguration();
   Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // Nest's own writes to stdout
-  const dataSource = await connectWhenUp(dataSourceOptions(configuration, extension.migrations), option ? 0 : PATIENCE);
+  const dataSource = await connectWithRetry(
+    dataSourceOptions(configuration, extension.migrations),
+    option ? 0 : PATIENCE_MS,
+  );
   try {
     if (option === '--check') {
       const pending = await hasPendingMigrations(dataSource);

@@ -4,15 +4,25 @@ import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { Optional } from '../oauth/parameters.js';
 import { Database } from '../platform/database/database.js';
+import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { timeOf } from '../platform/database/sql-time.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import type { CustomerIdentity } from './customer-identity.entity.js';
 import { CustomerKeepers } from './customer-keepers.js';
 
-interface IdentityRow {
-  organization_id: string;
-  group_id: string;
-  browser_id: string | null;
-  created_at: Date | string;
-}
+const FIND = selectStatement<
+  [entityId: string],
+  NotNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> &
+    EntityRow<CustomerIdentity, 'browser_id' | 'created_at'>
+>({
+  columns: ['organization_id', 'group_id', 'browser_id', 'created_at'],
+  from: 'customer_identity WHERE entity_id = ? AND organization_id IS NOT NULL',
+  batch: true,
+});
+
+/** In one statement with the generation, so that a token of a request that is under way has ended with the row. */
+const ERASE = writeStatement<[entityId: string]>(`UPDATE customer_identity
+  SET organization_id = NULL, group_id = NULL, generation = COALESCE(generation, 0) + 1 WHERE entity_id = ?`);
 
 /** What an operator is shown of a customer. */
 export class CustomerRecord {
@@ -54,9 +64,7 @@ export class CustomerRecords {
 
   /** What is known of a customer; of an erased one nothing is. */
   async find(entityId: string): Promise<CustomerRecord | undefined> {
-    const sql = `SELECT entity_id, organization_id, group_id, browser_id, created_at FROM customer_identity
-      WHERE entity_id = ? AND organization_id IS NOT NULL`;
-    const [row] = await this.database.select<IdentityRow>(sql, [entityId]);
+    const [row] = await this.database.select(FIND, [entityId]);
     if (!row) return undefined;
     const { group_id, browser_id, created_at } = row;
     const linked_ids = await this.keepers.linkedIds(entityId);
@@ -83,10 +91,7 @@ export class CustomerRecords {
     }
     await this.denylist.revokeForRelease1(entityId, 'erased');
     await this.keepers.forget(entityId);
-    // in one statement with the generation, so that a token of a request that is under way has ended with the row
-    const sql = `UPDATE customer_identity
-      SET organization_id = NULL, group_id = NULL, generation = COALESCE(generation, 0) + 1 WHERE entity_id = ?`;
-    const isErased = (await this.database.changeAgain(sql, [entityId])) > 0;
+    const isErased = (await this.database.executeIdempotent(ERASE, [entityId])) > 0;
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = found;
     if (isErased)

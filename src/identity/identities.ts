@@ -3,10 +3,13 @@ import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { insertIgnoreStatement, insertStatement, selectStatement } from '../platform/database/statement.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { CustomerIdentity } from './customer-identity.entity.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { dayOf, KnownBrowsers, type Place } from './known-browsers.js';
 
@@ -18,27 +21,48 @@ export interface Customer {
   generation: number;
 }
 
-const OF_BROWSER =
-  'SELECT entity_id, generation FROM customer_identity WHERE browser_id = ? AND organization_id = ? AND group_id = ?';
+const FIND_OF_BROWSER = selectStatement<
+  [browserId: string, organizationId: string, groupId: string],
+  EntityRow<CustomerIdentity, 'entity_id' | 'generation'>
+>({
+  columns: ['entity_id', 'generation'],
+  from: 'customer_identity WHERE browser_id = ? AND organization_id = ? AND group_id = ?',
+  batch: true,
+});
 
-const INSERT = `INTO customer_identity
-  (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?)`;
+const FIND = selectStatement<[entityId: string, organizationId: string], EntityRow<CustomerIdentity, 'generation'>>({
+  columns: ['generation'],
+  from: 'customer_identity WHERE entity_id = ? AND organization_id = ?',
+  batch: true,
+});
+
+const FIND_GENERATION = selectStatement<
+  [entityId: string],
+  EntityRow<CustomerIdentity, 'organization_id' | 'generation'>
+>({
+  columns: ['organization_id', 'generation'],
+  from: 'customer_identity WHERE entity_id = ?',
+  batch: true,
+});
+
+const NEW_ROW = {
+  into: CustomerIdentity,
+  columns: ['entity_id', 'browser_id', 'organization_id', 'group_id', 'secret_hash', 'last_seen_day', 'created_at'],
+} as const;
+
+const INSERT = insertStatement({ ...NEW_ROW, batch: true });
+const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
 
 /** Who a customer is: creates identities, for browsers that are not known and for backends (specification 4.1 and 4.2, contract section 4). */
 @Injectable()
 export class Identities {
-  private readonly insertIfAbsent: string;
-
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
     private readonly browsers: KnownBrowsers,
-  ) {
-    this.insertIfAbsent = `INSERT ${database.ignore} ${INSERT}`;
-  }
+  ) {}
 
   /**
    * The customer of a browser in a place, made if the browser has none there yet. If the candidates belong to no browser, a
@@ -58,7 +82,7 @@ export class Identities {
     this.limit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
-    await this.database.insert(`INSERT ${INSERT}`, [entityId, null, organizationId, '', null, null, new Date(now)]);
+    await this.database.insert(INSERT, [entityId, null, organizationId, '', null, null, new Date(now)]);
     this.tell('agent', entityId, organizationId);
     return { entityId, organizationId, generation: 0 };
   }
@@ -73,8 +97,10 @@ export class Identities {
     const known = await this.find(entityId, organizationId);
     if (known) return known;
     this.limit();
-    const row = [entityId, null, organizationId, '', null, null, new Date(this.clock.now())];
-    if ((await this.database.changeAgain(this.insertIfAbsent, row)) === 0) return this.find(entityId, organizationId);
+    const createdAt = new Date(this.clock.now());
+    const row = [entityId, null, organizationId, '', null, null, createdAt] as const;
+    if ((await this.database.executeIdempotent(INSERT_IF_ABSENT, [...row])) === 0)
+      return this.find(entityId, organizationId);
     this.tell('organization', entityId, organizationId);
     return { entityId, organizationId, generation: 0 };
   }
@@ -87,17 +113,13 @@ export class Identities {
 
   /** The customer of an organization with this id; `undefined` also for an erased one. */
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
-    const sql = 'SELECT generation FROM customer_identity WHERE entity_id = ? AND organization_id = ?';
-    const [row] = await this.database.select<{ generation: number | null }>(sql, [entityId, organizationId]);
+    const [row] = await this.database.select(FIND, [entityId, organizationId]);
     return row && { entityId, organizationId, generation: row.generation ?? 0 };
   }
 
   /** The generation of a customer of any organization; `undefined` when it was erased, 0 for an id without a row. */
   async generationOf(entityId: string): Promise<number | undefined> {
-    const sql = 'SELECT organization_id, generation FROM customer_identity WHERE entity_id = ?';
-    const [row] = await this.database.select<{ organization_id: string | null; generation: number | null }>(sql, [
-      entityId,
-    ]);
+    const [row] = await this.database.select(FIND_GENERATION, [entityId]);
     return row?.organization_id === null ? undefined : (row?.generation ?? 0);
   }
 
@@ -106,8 +128,15 @@ export class Identities {
     const now = this.clock.now();
     const entityId = uuidv7(now);
     const secret = randomSecret('hex');
-    const row = [entityId, entityId, organizationId, groupId, sha256(secret), dayOf(now), new Date(now)];
-    await this.database.insert(`INSERT ${INSERT}`, row);
+    await this.database.insert(INSERT, [
+      entityId,
+      entityId,
+      organizationId,
+      groupId,
+      sha256(secret),
+      dayOf(now),
+      new Date(now),
+    ]);
     this.tell('browser', entityId, organizationId);
     return { entityId, organizationId, generation: 0, secret };
   }
@@ -119,12 +148,18 @@ export class Identities {
   ): Promise<Omit<Customer, 'organizationId'>> {
     this.limit();
     const now = this.clock.now();
-    const row = [uuidv7(now), browserId, organizationId, groupId, null, null, new Date(now)];
-    const isNew = (await this.database.change(this.insertIfAbsent, row)) > 0;
-    const parameters = [browserId, organizationId, groupId];
-    const [made] = await this.database.select<{ entity_id: string; generation: number | null }>(OF_BROWSER, parameters);
+    const inserted = await this.database.execute(INSERT_IF_ABSENT, [
+      uuidv7(now),
+      browserId,
+      organizationId,
+      groupId,
+      null,
+      null,
+      new Date(now),
+    ]);
+    const [made] = await this.database.select(FIND_OF_BROWSER, [browserId, organizationId, groupId]);
     if (!made) throw new Error('an identity vanished while it was made');
-    if (isNew) this.tell('browser', made.entity_id, organizationId);
+    if (inserted > 0) this.tell('browser', made.entity_id, organizationId);
     return { entityId: made.entity_id, generation: made.generation ?? 0 };
   }
 

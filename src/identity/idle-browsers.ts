@@ -1,20 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
+import type { SqlValue } from '../platform/database/sql-value.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
+import type { CustomerIdentity } from './customer-identity.entity.js';
 import { CustomerKeepers } from './customer-keepers.js';
 
-interface OldRow {
-  entity_id: string;
-  last_seen_day: number | null;
-}
+type OldRow = EntityRow<CustomerIdentity, 'entity_id' | 'last_seen_day'>;
 
-interface Customer {
-  entity_id: string;
-  browser_id: string;
-  organization_id: string;
-  group_id: string;
-}
+type Customer = NotNull<EntityRow<CustomerIdentity, 'entity_id' | 'browser_id' | 'organization_id' | 'group_id'>>;
 
 const DAY_MS = 86_400_000;
 /** The two years that the cookies live, and one day for clocks and time zones. */
@@ -63,9 +59,9 @@ export class IdleBrowsers {
 
   /** The next rows by their key alone. The database would walk on over rows that are not idle. */
   private rowsBetween(after: string, before: string, limit: number): Promise<OldRow[]> {
-    const sql = `SELECT entity_id, last_seen_day FROM customer_identity
-      WHERE entity_id > ? AND entity_id < ? ORDER BY entity_id LIMIT ${limit}`;
-    return this.database.select(sql, [after, before]);
+    const select = selectStatement<[after: string, before: string], OldRow>(`SELECT entity_id, last_seen_day
+      FROM customer_identity WHERE entity_id > ? AND entity_id < ? ORDER BY entity_id LIMIT ${limit}`);
+    return this.database.select(select, [after, before]);
   }
 
   /** Those of these browsers, in the order of their ids, that have no customer who must stay. */
@@ -105,11 +101,12 @@ export class IdleBrowsers {
   ): Promise<Customer[]> {
     const { organization_id = '', group_id = '' } = last ?? {};
     const ofOthers = `OR (browser_id IN (${listOf(others)}) AND organization_id IS NOT NULL)`;
-    const sql = `SELECT entity_id, browser_id, organization_id, group_id FROM customer_identity
+    const select = selectStatement<SqlValue[], Customer>(`SELECT entity_id, browser_id, organization_id, group_id
+      FROM customer_identity
       WHERE (browser_id = ? AND organization_id = ? AND group_id > ?) OR (browser_id = ? AND organization_id > ?)
         ${others.length > 0 ? ofOthers : ''}
-      ORDER BY browser_id, organization_id, group_id LIMIT ${limit}`;
-    return this.database.select(sql, [first, organization_id, group_id, first, organization_id, ...others]);
+      ORDER BY browser_id, organization_id, group_id LIMIT ${limit}`);
+    return this.database.select(select, [first, organization_id, group_id, first, organization_id, ...others]);
   }
 
   /**
@@ -120,10 +117,12 @@ export class IdleBrowsers {
   private async takeSecrets(idle: string[], day: number): Promise<string[]> {
     if (idle.length === 0) return [];
     const some = `entity_id IN (${listOf(idle)})`;
-    const take = `UPDATE customer_identity SET secret_hash = ? WHERE ${some} AND last_seen_day < ?`;
-    await this.database.change(take, [NO_SECRET, ...idle, day]);
-    const taken = `SELECT entity_id FROM customer_identity WHERE ${some} AND secret_hash = ?`;
-    const rows = await this.database.select<{ entity_id: string }>(taken, [...idle, NO_SECRET]);
+    const take = writeStatement(`UPDATE customer_identity SET secret_hash = ? WHERE ${some} AND last_seen_day < ?`);
+    await this.database.execute(take, [NO_SECRET, ...idle, day]);
+    const taken = selectStatement<string[], EntityRow<CustomerIdentity, 'entity_id'>>(
+      `SELECT entity_id FROM customer_identity WHERE ${some} AND secret_hash = ?`,
+    );
+    const rows = await this.database.select(taken, [...idle, NO_SECRET]);
     return rows.map(({ entity_id }) => entity_id);
   }
 
@@ -132,14 +131,18 @@ export class IdleBrowsers {
     const some = listOf(browsers);
     const others = `browser_id IN (${some}) AND entity_id <> browser_id`;
     const order = 'browser_id, organization_id, group_id';
-    const deleteOthers = this.database.deleteInOrder('customer_identity', others, order, size);
+    const deleteOthers = writeStatement<string[]>(({ deleteInOrder }) =>
+      deleteInOrder('customer_identity', others, order, size),
+    );
     let deleted = size;
     while (deleted === size) {
-      deleted = await this.database.change(deleteOthers, browsers);
+      deleted = await this.database.execute(deleteOthers, browsers);
       yield deleted;
     }
-    const deleteOwn = `DELETE FROM customer_identity WHERE entity_id IN (${some}) AND secret_hash = ?`;
-    yield await this.database.change(deleteOwn, [...browsers, NO_SECRET]);
+    const deleteOwn = writeStatement<string[]>(
+      `DELETE FROM customer_identity WHERE entity_id IN (${some}) AND secret_hash = ?`,
+    );
+    yield await this.database.execute(deleteOwn, [...browsers, NO_SECRET]);
   }
 }
 

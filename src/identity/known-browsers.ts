@@ -1,7 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
+import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES } from './identity-cookies.js';
 
 /** Where an identity lives: each organization, and each separated group of it, has its own. */
@@ -20,30 +23,41 @@ interface KnownBrowser {
   customer: { entityId: string; generation: number } | undefined;
 }
 
-interface RecognisedRow {
-  browser_id: string;
-  secret_hash: string;
-  last_seen_day: number;
-  entity_id: string | null;
-  generation: number | null;
-}
+/** A browser, and its identity in the asked place if there is one. */
+type RecognisedRow = NotNull<EntityRow<CustomerIdentity, 'browser_id' | 'secret_hash' | 'last_seen_day'>> &
+  OrNull<EntityRow<CustomerIdentity, 'entity_id' | 'generation'>>;
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 /** From any identity of a browser: the browser itself, and its identity in the asked place if there is one. */
-const RECOGNISE = `
-  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id, here.generation
-  FROM customer_identity shown
-  JOIN customer_identity browser ON browser.entity_id = shown.browser_id
-  LEFT JOIN customer_identity here
-    ON here.browser_id = shown.browser_id AND here.organization_id = ? AND here.group_id = ?
-  WHERE shown.entity_id = ?`;
+const recognise = <EntityIds extends string[]>(condition: string) =>
+  selectStatement<[organizationId: string, groupId: string, ...EntityIds], RecognisedRow>({
+    columns: [
+      'browser.entity_id AS browser_id',
+      'browser.secret_hash',
+      'browser.last_seen_day',
+      'here.entity_id',
+      'here.generation',
+    ],
+    from: `customer_identity shown
+      JOIN customer_identity browser ON browser.entity_id = shown.browser_id
+      LEFT JOIN customer_identity here
+        ON here.browser_id = shown.browser_id AND here.organization_id = ? AND here.group_id = ?
+      WHERE shown.entity_id ${condition}`,
+    batch: true,
+  });
+
+const RECOGNISE = recognise<[entityId: string]>('= ?');
 
 /** The same for several identities, as many as are tried at most: one text for every number of them. */
-const RECOGNISE_ANY = RECOGNISE.replace(/= \?$/, `IN (${Array(MAX_CANDIDATES).fill('?').join(', ')})`);
+const RECOGNISE_ANY = recognise<string[]>(`IN (${Array(MAX_CANDIDATES).fill('?').join(', ')})`);
+
+const NOTE_VISIT = writeStatement<[today: number, browserId: string, secretHash: string]>(
+  'UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ? AND secret_hash = ?',
+);
 
 /** The day on which browsers are noted as seen, counted from 1970. */
-export const dayOf = (time: number): number => Math.floor(time / DAY);
+export const dayOf = (time: number): number => Math.floor(time / DAY_MS);
 
 /** Recognises browsers by what their cookies show. */
 @Injectable()
@@ -81,8 +95,7 @@ export class KnownBrowsers {
   private async noteVisit({ browser_id, secret_hash, last_seen_day }: RecognisedRow): Promise<boolean> {
     const today = dayOf(this.clock.now());
     if (last_seen_day >= today) return true;
-    const sql = 'UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ? AND secret_hash = ?';
-    return (await this.database.change(sql, [today, browser_id, secret_hash])) > 0;
+    return (await this.database.execute(NOTE_VISIT, [today, browser_id, secret_hash])) > 0;
   }
 }
 

@@ -1,14 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
-import type { CodeKind } from './one-time-code.entity.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import type { OneTimeCode } from './one-time-code.entity.js';
 
 /** What the audit records about a code: everything but the code. */
-interface AuditedCode {
-  kind: CodeKind;
-  client_id: string;
-  subject: string;
-  organization_id: string;
-}
+type AuditedCode = EntityRow<OneTimeCode, 'kind' | 'client_id' | 'subject' | 'organization_id'>;
 
 /** Records what happens to transfer tokens and authorization codes. */
 @Injectable()

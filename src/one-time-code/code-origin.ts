@@ -1,4 +1,6 @@
 import { type RevocableClaims, revocableIds, type TokenLineage } from '../access-token/token-lineage.js';
+import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
+import type { OneTimeCode } from './one-time-code.entity.js';
 
 /**
  * What a code comes from, as it is stored with the code. Processes of release 1 read the four claims of the bearer, so
@@ -15,12 +17,7 @@ interface StoredOrigin extends Pick<RevocableClaims, 'jti' | 'sub' | 'client_id'
 const OF_TRUSTED_ISSUER = /^[0-9a-f]{64}$/;
 
 /** The columns of a code by which it ends. */
-export interface CodeOwner {
-  kind: 'transfer' | 'authorization';
-  client_id: string;
-  subject: string;
-  made_with: string;
-}
+export type CodeOwner = NotNull<EntityRow<OneTimeCode, 'kind' | 'client_id' | 'subject' | 'made_with'>>;
 
 export function storedOrigin(bearer: RevocableClaims, lineage: TokenLineage, issuedAt: number): string {
   const { jti, sub, client_id, iat } = bearer;

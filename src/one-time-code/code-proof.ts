@@ -1,5 +1,6 @@
 import { OAuthError } from '../oauth/oauth-error.js';
-import type { CodeKind } from './one-time-code.entity.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import type { CodeKind, OneTimeCode } from './one-time-code.entity.js';
 import { isPkceSatisfied } from './pkce.js';
 
 /** What a client must present together with a code. */
@@ -10,12 +11,7 @@ export interface CodeProof {
 }
 
 /** The columns of a code that the proof is compared with. */
-export interface ProvenCode {
-  kind: CodeKind;
-  client_id: string;
-  redirect_uri: string | null;
-  code_challenge: string | null;
-}
+type ProvenCode = EntityRow<OneTimeCode, 'kind' | 'client_id' | 'redirect_uri' | 'code_challenge'>;
 
 /** @throws OAuthError `invalid_grant` when the code is unknown, or the proof is not the one that the code asks for */
 export function assertFits<Row extends ProvenCode>(

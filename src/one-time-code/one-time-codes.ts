@@ -11,8 +11,9 @@ import { callerNetwork, isSameNetwork } from '../platform/request-context/caller
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { traced } from '../platform/tracing/tracing.js';
 import { CodeAudit } from './code-audit.js';
-import { type CodeOwner, grantedAt, lineageOf, revocableClaims, storedOrigin } from './code-origin.js';
-import { assertFits, type CodeProof, type ProvenCode } from './code-proof.js';
+import { grantedAt, lineageOf, revocableClaims, storedOrigin } from './code-origin.js';
+import { assertFits, type CodeProof } from './code-proof.js';
+import { type CodeRow, FIND_CODE, INSERT_CODE, REDEEM_CODE } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
 
 /** What a code stands for. */
@@ -41,42 +42,19 @@ export interface RedeemedCode {
   attempt: string;
 }
 
-interface CodeRow extends CodeOwner, ProvenCode {
-  organization_id: string;
-  scope: string | null;
-  expires_at: Date | string;
-  consumed_by: string | null;
-  consumed_network: string | null;
-  /** Milliseconds since the redemption, by the clock of the database; `null` before it. */
-  consumed_for: number | null;
-}
-
 /** Milliseconds after a redemption in which a second use from the same network is a duplicate and not a replay. */
 const DUPLICATE_WINDOW_MS = 2_000;
-
-const COLUMNS = 'kind, client_id, subject, organization_id, scope, redirect_uri, code_challenge, made_with, expires_at';
-const INSERT = `INSERT INTO one_time_code (hash, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /** Codes that can be redeemed once: transfer tokens and authorization codes (docs/decisions/0005-replays-descendants-generations.md). */
 @Injectable()
 export class OneTimeCodes {
-  private readonly select: string;
-  private readonly redeemingUpdate: string;
-
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
     private readonly audit: CodeAudit,
-  ) {
-    this.select = `SELECT ${COLUMNS}, consumed_by, consumed_network,
-      ${database.millisecondsSince('consumed_at')} AS consumed_for FROM one_time_code WHERE hash = ?`;
-    // of parallel attempts one matches the row; the same attempt, sent again after a lost response, matches again
-    this.redeemingUpdate = `UPDATE one_time_code
-      SET consumed_at = COALESCE(consumed_at, ${database.now}), consumed_by = ?, consumed_network = ?
-      WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
-  }
+  ) {}
 
   /** A new code, valid for `ttl` seconds; only its hash is kept. */
   async issue(kind: CodeKind, content: CodeContent, ttl: number): Promise<string> {
@@ -85,8 +63,18 @@ export class OneTimeCodes {
     const now = this.clock.now();
     const origin = storedOrigin(content.bearer, content.lineage, now / 1000);
     const expires = new Date(now + ttl * 1000);
-    const values = [kind, clientId, subject, organizationId, scope, redirectUri, codeChallenge, origin, expires];
-    await this.database.insert(INSERT, [sha256(code), ...values]);
+    await this.database.insert(INSERT_CODE, [
+      sha256(code),
+      kind,
+      clientId,
+      subject,
+      organizationId,
+      scope,
+      redirectUri,
+      codeChallenge,
+      origin,
+      expires,
+    ]);
     this.audit.issued({ kind, client_id: clientId, subject, organization_id: organizationId });
     return code;
   }
@@ -110,8 +98,8 @@ export class OneTimeCodes {
     if (await this.denylist.hasEnded(revocableClaims(row)))
       throw OAuthError.invalidGrant('code: what it was made with has ended');
     const attempt = randomUUID();
-    const state = [attempt, network, hash, new Date(this.clock.now()), attempt];
-    if ((await this.database.changeAgain(this.redeemingUpdate, state)) !== 1) {
+    const now = new Date(this.clock.now());
+    if ((await this.database.executeIdempotent(REDEEM_CODE, [attempt, network, hash, now, attempt])) !== 1) {
       return this.rejectSecondUse((await this.find(hash)) ?? row, network);
     }
     this.audit.redeemed(row, attempt);
@@ -120,7 +108,7 @@ export class OneTimeCodes {
   }
 
   private async find(hash: string): Promise<CodeRow | undefined> {
-    const [row] = await this.database.select<CodeRow>(this.select, [hash]);
+    const [row] = await this.database.select(FIND_CODE, [hash]);
     return row;
   }
 

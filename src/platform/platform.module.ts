@@ -4,7 +4,7 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { MigrationClass } from '../migrations/migrations.js';
 import { Clock } from './clock.js';
 import { Configuration } from './configuration/configuration.js';
-import { awaitCurrentSchema, connectWhenUp } from './database/connect-when-up.js';
+import { awaitCurrentSchema, connectWithRetry } from './database/connect-with-retry.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
 import { FileFaults } from './files/file-faults.js';
@@ -40,7 +40,7 @@ export class PlatformModule {
             autoLoadEntities: true,
             retryAttempts: 0,
           }),
-          dataSourceFactory: (options) => connectWhenUp(options as DataSourceOptions, patience),
+          dataSourceFactory: (options) => connectWithRetry(options as DataSourceOptions, patience),
         }),
       ],
       controllers: [HealthController, MetricsController],

@@ -19,8 +19,20 @@ export { RemoteKeySet } from '../oauth/remote-key-set.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export { Database } from '../platform/database/database.js';
+export type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
 export { Expires } from '../platform/database/expires.js';
-export type { SqlValue } from '../platform/database/sql-client.js';
+export type { SqlDialect } from '../platform/database/sql-dialect.js';
+export type { SqlValue } from '../platform/database/sql-value.js';
+export {
+  type InsertStatement,
+  insertIgnoreStatement,
+  insertStatement,
+  type SelectStatement,
+  type SqlText,
+  selectStatement,
+  type WriteStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';

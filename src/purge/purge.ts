@@ -13,14 +13,15 @@ import { IdleBrowsers } from '../identity/idle-browsers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { expiringTables } from '../platform/database/expires.js';
-import { giveUpLease, type Lease, takeLease } from '../platform/database/lease.js';
+import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
+import { writeStatement } from '../platform/database/statement.js';
 
-/** Rows that one statement deletes, and milliseconds of rest after it, in which requests find the rows unlocked. */
-const BATCH = 1_000;
-const PAUSE = 10;
-/** Milliseconds between two purges of a process that finds the lease free. */
-const PERIOD = 3_600_000;
-const LEASE = 60_000;
+const ROWS_PER_DELETE = 1_000;
+/** Rest after a DELETE, in which requests find the rows unlocked. */
+const PAUSE_MS = 10;
+/** Time between two purges of a process that finds the lease free. */
+const PERIOD_MS = 3_600_000;
+const LEASE_DURATION_MS = 60_000;
 
 /** How many rows a purge has deleted, by table. */
 export type Purged = Record<string, number>;
@@ -48,7 +49,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
 
   onApplicationBootstrap(): void {
     // pods that start together do not ask together
-    const period = PERIOD * (0.75 + Math.random() / 2);
+    const period = PERIOD_MS * (0.75 + Math.random() / 2);
     this.timer = setInterval(() => void this.runQuietly(), period);
     this.timer.unref();
   }
@@ -64,19 +65,21 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     try {
       const purged: Purged = {};
       for (const table of this.tables) purged[table] = await this.sumOf(this.deleteExpired(table));
-      purged.customer_identity = await this.sumOf(this.idle.deleteInSteps(BATCH));
+      purged.customer_identity = await this.sumOf(this.idle.deleteInSteps(ROWS_PER_DELETE));
       return purged;
     } finally {
-      await giveUpLease(this.dataSource, this.lease);
+      await releaseLease(this.dataSource, this.lease);
     }
   }
 
   private async *deleteExpired(table: string): AsyncGenerator<number, void> {
-    const sql = this.database.deleteInOrder(table, 'expires_at < ?', 'expires_at', BATCH);
+    const deleteOldest = writeStatement<[now: Date]>(({ deleteInOrder }) =>
+      deleteInOrder(table, 'expires_at < ?', 'expires_at', ROWS_PER_DELETE),
+    );
     const now = new Date(this.clock.now());
-    let deleted = BATCH;
-    while (deleted === BATCH) {
-      deleted = await this.database.change(sql, [now]);
+    let deleted = ROWS_PER_DELETE;
+    while (deleted === ROWS_PER_DELETE) {
+      deleted = await this.database.execute(deleteOldest, [now]);
       yield deleted;
     }
   }
@@ -87,13 +90,13 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     for await (const deleted of steps) {
       sum += deleted;
       if (this.stopping || !(await this.hold())) break;
-      await sleep(PAUSE);
+      await sleep(PAUSE_MS);
     }
     return sum;
   }
 
   private hold(): Promise<boolean> {
-    return takeLease(this.dataSource, this.lease, this.clock.now(), LEASE);
+    return acquireLease(this.dataSource, this.lease, this.clock.now(), LEASE_DURATION_MS);
   }
 
   private async runQuietly(): Promise<void> {

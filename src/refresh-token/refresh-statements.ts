@@ -1,49 +1,77 @@
-import type { Database } from '../platform/database/database.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { RefreshFamily } from './refresh-family.entity.js';
+import { RefreshToken } from './refresh-token.entity.js';
 
-/** A refresh family, found by any of its tokens. */
-export interface FamilyRow {
-  id: string;
-  client_id: string;
-  agent_id: string;
-  organization_id: string;
-  scope: string;
-  current_hash: string;
-  previous_hash: string | null;
-  begun_at: Date | string;
-  ended_at: Date | string | null;
-  expires_at: Date | string;
-  generation: number | null;
-  rotated_network: string | null;
-  /** Milliseconds since the last rotation, by the clock of the database. */
-  rotated_for: number;
-  /** When the token that was looked for was replaced by a retry. */
-  replaced_at: Date | string | null;
-}
+const FAMILY_COLUMNS = [
+  'id',
+  'client_id',
+  'agent_id',
+  'organization_id',
+  'scope',
+  'current_hash',
+  'previous_hash',
+  'begun_at',
+  'ended_at',
+  'expires_at',
+  'generation',
+  'rotated_network',
+] as const;
 
-const FAMILY = `family.id, family.client_id, family.agent_id, family.organization_id, family.scope, family.current_hash,
-  family.previous_hash, family.begun_at, family.ended_at, family.expires_at, family.generation, family.rotated_network`;
+/** A refresh family, found by any of its tokens; `replaced_at` is of that token. */
+export type FamilyRow = EntityRow<RefreshFamily, (typeof FAMILY_COLUMNS)[number]> &
+  EntityRow<RefreshToken, 'replaced_at'> & {
+    /** Milliseconds since the last rotation, by the clock of the database. */
+    rotated_for: number;
+  };
+
+export const FIND_FAMILY = selectStatement<[tokenHash: string], FamilyRow>({
+  columns: [
+    ...FAMILY_COLUMNS.map((column) => `family.${column}`),
+    ({ millisecondsSince }) => `${millisecondsSince('family.rotated_at')} AS rotated_for`,
+    'token.replaced_at',
+  ],
+  from: 'refresh_token token JOIN refresh_family family ON family.id = token.family_id WHERE token.hash = ?',
+  batch: true,
+});
+
+export const INSERT_TOKEN = insertStatement({ into: RefreshToken, columns: ['hash', 'family_id', 'expires_at'] });
+
+export const INSERT_FAMILY = insertStatement({
+  into: RefreshFamily,
+  columns: [
+    'id',
+    'client_id',
+    'agent_id',
+    'organization_id',
+    'scope',
+    'current_hash',
+    'begun_at',
+    'rotated_at',
+    'expires_at',
+    'generation',
+  ],
+});
 
 /** Matches the state that was read, or the one that this very attempt reached: of parallel attempts one matches. */
 const IF_UNCHANGED = 'WHERE id = ? AND current_hash IN (?, ?) AND ended_at IS NULL AND expires_at > ?';
+type State = [id: string, currentHash: string, nextHash: string, now: Date];
 
-/** The statements about refresh families and their tokens. */
-export class RefreshStatements {
-  readonly insertToken = 'INSERT INTO refresh_token (hash, family_id, expires_at) VALUES (?, ?, ?)';
-  readonly insertFamily = `INSERT INTO refresh_family
-    (id, client_id, agent_id, organization_id, scope, current_hash, previous_hash, begun_at, rotated_at, ended_at,
-      expires_at, generation)
-    VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, NULL, ?, ?)`;
-  readonly select: string;
-  readonly rotate: string;
-  readonly retry = `UPDATE refresh_family SET current_hash = ?, expires_at = ? ${IF_UNCHANGED}`;
-  readonly markReplaced: string;
-  readonly end = 'UPDATE refresh_family SET ended_at = COALESCE(ended_at, ?) WHERE id = ?';
+export const ROTATE = writeStatement<
+  [nextHash: string, usedHash: string, network: string | null, expiresAt: Date, ...State]
+>(
+  ({ now }) => `UPDATE refresh_family
+    SET current_hash = ?, previous_hash = ?, rotated_network = ?, rotated_at = ${now}, expires_at = ? ${IF_UNCHANGED}`,
+);
 
-  constructor(database: Database) {
-    this.select = `SELECT ${FAMILY}, ${database.millisecondsSince('family.rotated_at')} AS rotated_for, token.replaced_at
-      FROM refresh_token token JOIN refresh_family family ON family.id = token.family_id WHERE token.hash = ?`;
-    this.rotate = `UPDATE refresh_family
-      SET current_hash = ?, previous_hash = ?, rotated_network = ?, rotated_at = ${database.now}, expires_at = ? ${IF_UNCHANGED}`;
-    this.markReplaced = `UPDATE refresh_token SET replaced_at = COALESCE(replaced_at, ${database.now}) WHERE hash = ?`;
-  }
-}
+export const RETRY_ROTATION = writeStatement<[nextHash: string, expiresAt: Date, ...State]>(
+  `UPDATE refresh_family SET current_hash = ?, expires_at = ? ${IF_UNCHANGED}`,
+);
+
+export const MARK_REPLACED = writeStatement<[hash: string]>(
+  ({ now }) => `UPDATE refresh_token SET replaced_at = COALESCE(replaced_at, ${now}) WHERE hash = ?`,
+);
+
+export const END_FAMILY = writeStatement<[now: Date, id: string]>(
+  'UPDATE refresh_family SET ended_at = COALESCE(ended_at, ?) WHERE id = ?',
+);

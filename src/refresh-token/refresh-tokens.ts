@@ -8,7 +8,16 @@ import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
-import { type FamilyRow, RefreshStatements } from './refresh-statements.js';
+import {
+  END_FAMILY,
+  type FamilyRow,
+  FIND_FAMILY,
+  INSERT_FAMILY,
+  INSERT_TOKEN,
+  MARK_REPLACED,
+  RETRY_ROTATION,
+  ROTATE,
+} from './refresh-statements.js';
 
 /** What a refresh family stands for. */
 export interface RefreshContent {
@@ -39,26 +48,31 @@ const RETRY_WINDOW_MS = 120_000;
 /** Refresh tokens: rotated on each use, with detection of reuse (RFC 9700 section 4.14). */
 @Injectable()
 export class RefreshTokens {
-  private readonly statements: RefreshStatements;
-
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
-  ) {
-    this.statements = new RefreshStatements(database);
-  }
+  ) {}
 
   /** Begins a family that an agent granted at a time (milliseconds since 1970); returns its first refresh token. */
   async begin(family: string, content: RefreshContent, grantedAt: number): Promise<string> {
     const { clientId, agentId, organizationId, scope, generation } = content;
     const { token, hash } = await this.newToken(family);
     const now = new Date(this.clock.now());
-    const times = [new Date(grantedAt), now, this.expiry()];
-    const row = [family, clientId, agentId, organizationId, scope, hash, ...times, generation];
-    await this.database.change(this.statements.insertFamily, row);
+    await this.database.insert(INSERT_FAMILY, [
+      family,
+      clientId,
+      agentId,
+      organizationId,
+      scope,
+      hash,
+      new Date(grantedAt),
+      now,
+      this.expiry(),
+      generation,
+    ]);
     return token;
   }
 
@@ -84,11 +98,11 @@ export class RefreshTokens {
     const given = await decide({ clientId: client.clientId, agentId, organizationId, scope, generation });
     const next = await this.newToken(row.id);
     // before the UPDATE: a mark without it is ignored, and an UPDATE without the mark would let the successor end the family
-    if (isRetry) await this.database.changeAgain(this.statements.markReplaced, [row.current_hash]);
-    const state = [row.id, row.current_hash, next.hash, new Date(this.clock.now())];
+    if (isRetry) await this.database.executeIdempotent(MARK_REPLACED, [row.current_hash]);
+    const state: [string, string, string, Date] = [row.id, row.current_hash, next.hash, new Date(this.clock.now())];
     const isRotated = isRetry
-      ? await this.database.changeAgain(this.statements.retry, [next.hash, this.expiry(), ...state])
-      : await this.database.changeAgain(this.statements.rotate, [next.hash, used, network, this.expiry(), ...state]);
+      ? await this.database.executeIdempotent(RETRY_ROTATION, [next.hash, this.expiry(), ...state])
+      : await this.database.executeIdempotent(ROTATE, [next.hash, used, network, this.expiry(), ...state]);
     // a parallel use was faster; which of the two is the client's next token is not known here
     if (isRotated !== 1) throw OAuthError.invalidGrant('refresh token: a parallel use was faster');
     this.record('redeemed', 'success', row);
@@ -97,18 +111,18 @@ export class RefreshTokens {
 
   /** The family that a refresh token belongs to, if it is this client's; `clientId` left out: any client's. */
   async familyOf(refreshToken: string, clientId?: string): Promise<string | undefined> {
-    const [row] = await this.database.select<FamilyRow>(this.statements.select, [sha256(refreshToken)]);
+    const [row] = await this.database.select(FIND_FAMILY, [sha256(refreshToken)]);
     return row && (clientId === undefined || row.client_id === clientId) ? row.id : undefined;
   }
 
   /** Ends a family with all its tokens and their descendants. */
   async end(family: string): Promise<void> {
     await this.denylist.revokeFamily(family);
-    await this.database.changeAgain(this.statements.end, [new Date(this.clock.now()), family]);
+    await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), family]);
   }
 
   private async usable(used: string, clientId: string): Promise<FamilyRow> {
-    const [row] = await this.database.select<FamilyRow>(this.statements.select, [used]);
+    const [row] = await this.database.select(FIND_FAMILY, [used]);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: of another client');
     if (row.ended_at !== null) throw OAuthError.invalidGrant('refresh token: its family has ended');
@@ -144,7 +158,7 @@ export class RefreshTokens {
   private async newToken(family: string): Promise<{ token: string; hash: string }> {
     const token = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
     const hash = sha256(token);
-    await this.database.change(this.statements.insertToken, [hash, family, this.expiry()]);
+    await this.database.insert(INSERT_TOKEN, [hash, family, this.expiry()]);
     return { token, hash };
   }
 

@@ -2,13 +2,22 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { Gauge } from 'prom-client';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { selectStatement } from '../platform/database/statement.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { ClientApplication } from './client-application.entity.js';
 import { Organization } from './organization.entity.js';
+import type { RegistryRevision } from './registry-revision.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
 
 /** Milliseconds between two looks at the revision: what another process changes is seen within 5 s. */
 const RENEWAL = 2_000;
+
+const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'>>({
+  columns: ['revision'],
+  from: 'registry_revision',
+  batch: true,
+});
 
 interface Snapshot {
   revision: number;
@@ -84,7 +93,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** Reads the registry again if it has changed. */
   async renew(): Promise<void> {
-    const [row] = await this.database.select<{ revision: number }>('SELECT revision FROM registry_revision', []);
+    const [row] = await this.database.select(READ_REVISION, []);
     const revision = row?.revision ?? 0;
     if (revision !== this.snapshot.revision) await this.read(revision);
     this.renewedAt = performance.now();

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
+import { selectStatement } from '../../src/platform/database/statement.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { CustomerBrowser } from '../support/customer-browser.js';
 import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
@@ -54,7 +55,7 @@ async function entityId(browser: CustomerBrowser, page = ACME_PAGE, body = ofAcm
 
 async function customers(): Promise<number> {
   const database = service.application.get(Database);
-  return (await database.select('SELECT entity_id FROM customer_identity', [])).length;
+  return (await database.select(selectStatement<[], unknown>('SELECT entity_id FROM customer_identity'), [])).length;
 }
 
 afterEach(async () => {

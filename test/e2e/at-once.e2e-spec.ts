@@ -1,7 +1,9 @@
 import type { Pool } from 'mysql2';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { Database } from '../../src/platform/database/database.js';
+import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
 import { onMariadb } from '../../src/testing/test-database.js';
 import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { startTestService, type TestService } from '../support/test-service.js';
@@ -63,16 +65,13 @@ describe('of requests that come at once', () => {
 
   it('one whose row cannot be inserted is refused alone', async () => {
     const database = service.application.get(Database);
-    const insert = (id: string | null) =>
-      database.insert('INSERT INTO revocation (kind, value, issued_before, expires_at) VALUES (?, ?, ?, ?)', [
-        'jti',
-        id,
-        new Date(),
-        new Date(),
-      ]);
+    const columns = ['kind', 'value', 'issued_before', 'expires_at'] as const;
+    const statement = insertStatement({ into: Revocation, columns, batch: true });
+    const insert = (id: string | null) => database.insert(statement, ['jti', id as string, new Date(), new Date()]);
     const ended = await Promise.allSettled([insert('one'), insert(null), insert('three')]);
     expect(ended.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    const rows = await database.select("SELECT value FROM revocation WHERE value IN ('one', 'three')", []);
+    const select = selectStatement<[], unknown>("SELECT value FROM revocation WHERE value IN ('one', 'three')");
+    const rows = await database.select(select, []);
     expect(rows).toHaveLength(2);
   });
 });

@@ -4,6 +4,8 @@ import mysql from 'mysql2/promise';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
+import { selectStatement, writeStatement } from '../../src/platform/database/statement.js';
+import { Deadline } from '../../src/platform/request-context/deadline.js';
 import { type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -14,6 +16,9 @@ import { infoStatus, newCustomer, redeem, transferToken } from '../support/trans
 
 /** Seconds for which a table is out of reach. */
 const AWAY = 30;
+
+/** A statement that keeps the database busy. */
+const sleepFor = (seconds: number) => selectStatement<[], { slept: number }>(`SELECT SLEEP(${seconds}) AS slept`);
 
 /** Holds up the process for longer than a statement may take, where timers come before what was received meanwhile. */
 async function standStill(): Promise<void> {
@@ -88,7 +93,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
   });
 
   it('an answer that has come while the service itself stood still for longer is read, and nobody is refused', async () => {
-    const answer = service.application.get(Database).select('SELECT SLEEP(0.1) AS slept', []);
+    const answer = service.application.get(Database).select(sleepFor(0.1), []);
     await sleep(50);
     await standStill();
     expect(await answer).toEqual([{ slept: 0 }]);
@@ -97,10 +102,10 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
   it('a statement that has waited for its turn until nobody waits for it is not begun', async () => {
     const narrow = await startTestService({ database, environment: { DB_POOL_SIZE: '2' } });
     const statements = narrow.application.get(Database);
-    const first = statements.select('SELECT SLEEP(0.1) AS slept', []);
-    const other = statements.change('DO SLEEP(0.1)', []);
+    const first = statements.select(sleepFor(0.1), []);
+    const other = statements.execute(writeStatement('DO SLEEP(0.1)'), []);
     await sleep(10);
-    const second = statements.change('UPDATE refusals SET still = ?', [77]);
+    const second = statements.execute(writeStatement('UPDATE refusals SET still = ?'), [77]);
     second.catch(() => undefined);
     await standStill();
     expect(await first).toEqual([{ slept: 0 }]);
@@ -115,8 +120,9 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     const statements = service.application.get(Database);
     const since = (milliseconds: number) =>
       new Promise<unknown[]>((resolve, reject) => {
-        const record = { databaseSince: performance.now() - milliseconds } as RequestContext;
-        requestContext.run(record, () => statements.select('SELECT SLEEP(0.6) AS slept', []).then(resolve, reject));
+        const context = { deadline: new Deadline(performance.now() - milliseconds) } as Partial<RequestContext>;
+        const send = () => statements.select(sleepFor(0.6), []).then(resolve, reject);
+        requestContext.run(context as RequestContext, send);
       });
     expect(await since(2_000)).toEqual([{ slept: 0 }]);
     const begun = performance.now();

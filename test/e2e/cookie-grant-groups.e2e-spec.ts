@@ -278,8 +278,8 @@ describe('contract 4: first calls in parallel', () => {
   beforeEach(() => {
     const client = clientOf(service);
     const select = client.select.bind(client);
-    vi.spyOn(client, 'select').mockImplementation(async (sql, parameters) => {
-      const rows = await select(sql, parameters);
+    vi.spyOn(client, 'select').mockImplementation(async (statement, parameters) => {
+      const rows = await select(statement, parameters);
       await sleep(20);
       return rows;
     });

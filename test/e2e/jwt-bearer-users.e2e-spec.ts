@@ -27,6 +27,7 @@ import {
   signInRival,
   startSignInServices,
 } from '../support/sign-in-services.js';
+import { sqlOf } from '../support/statements.js';
 import { ACME, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
@@ -150,12 +151,12 @@ describe('an erased customer', () => {
     const { entity_id } = (await browser.visit()).body;
     const sub = newUser();
     const sent = service.application.get(Database);
-    const change = sent.change.bind(sent);
+    const execute = sent.execute.bind(sent);
     let given: TestResponse | undefined;
-    vi.spyOn(sent, 'change').mockImplementation(async (sql, parameters) => {
-      if (/SET organization_id = NULL/.test(sql))
+    vi.spyOn(sent, 'execute').mockImplementation(async (statement, parameters) => {
+      if (/SET organization_id = NULL/.test(sqlOf(sent, statement)))
         given = await signInAs(sub, LINK, { ...FROM_PAGE, cookie: browser.cookie }, other);
-      return change(sql, parameters);
+      return execute(statement, parameters);
     });
     expect((await erase(entity_id)).status).toBe(200);
     vi.restoreAllMocks();

@@ -8,7 +8,7 @@ import { CustomerKeepers } from '../../src/identity/customer-keepers.js';
 import { IdleBrowsers } from '../../src/identity/idle-browsers.js';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../src/platform/database/database.js';
-import { giveUpLease, type Lease, takeLease } from '../../src/platform/database/lease.js';
+import { acquireLease, type Lease, releaseLease } from '../../src/platform/database/lease.js';
 import { uuidv7 } from '../../src/platform/uuid.js';
 import { Purge, type Purged } from '../../src/purge/purge.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
@@ -19,6 +19,7 @@ import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { environmentOf, runCli } from '../support/processes.js';
+import { sqlOf } from '../support/statements.js';
 import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
@@ -297,11 +298,11 @@ describe('an idle browser with 5,000 customers in groups', () => {
       pattern: /^\s*DELETE FROM customer_identity/,
       after: async () => {
         await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
-        await takeLease(dataSource, thief, service.clock.now(), 60_000);
+        await acquireLease(dataSource, thief, service.clock.now(), 60_000);
       },
     });
     expect((await purge())?.customer_identity).toBe(1_000);
-    await giveUpLease(dataSource, thief);
+    await releaseLease(dataSource, thief);
     expect(await identitiesOf(service).count()).toBe(GROUPS + 1 - 1_000);
     const left = new Set(await idsOf());
     for (const shown of [browserId, customers.find((id) => left.has(id)) as string]) {
@@ -366,7 +367,7 @@ describe('of several processes one purges at a time', () => {
 
   it('one that has died holds the others up for a minute', async () => {
     const dead: Lease = { name: 'purge', owner: 'a process that has died' };
-    await takeLease(dataSource, dead, service.clock.now(), 60_000);
+    await acquireLease(dataSource, dead, service.clock.now(), 60_000);
     await insertRows(OneTimeCode, 1, new Date(service.clock.now() - 1_000));
     expect(await purge()).toBeUndefined();
     expect(await codesOf(service).count()).toBe(1);
@@ -381,12 +382,12 @@ describe('of several processes one purges at a time', () => {
       pattern: /^\s*DELETE FROM one_time_code/,
       after: async () => {
         await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
-        await takeLease(dataSource, thief, service.clock.now(), 60_000);
+        await acquireLease(dataSource, thief, service.clock.now(), 60_000);
       },
     });
     expect((await purge())?.one_time_code).toBe(1_000);
     expect(await purge()).toBeUndefined();
-    await giveUpLease(dataSource, thief);
+    await releaseLease(dataSource, thief);
   });
 
   it('dist/cli.js purge tells what it deleted, and exits with 1 when another process is at it', async () => {
@@ -399,10 +400,10 @@ describe('of several processes one purges at a time', () => {
     expect(first.stdout.trimEnd().split('\n').sort()).toEqual(printed.sort());
 
     const other: Lease = { name: 'purge', owner: 'another process' };
-    await takeLease(dataSource, other, Date.now(), 60_000);
+    await acquireLease(dataSource, other, Date.now(), 60_000);
     const held = await runCli(['purge'], environment);
     expect(held).toMatchObject({ code: 1, stdout: '', stderr: 'another process is purging\n' });
-    await giveUpLease(dataSource, other);
+    await releaseLease(dataSource, other);
     expect(await runCli(['purge', 'more'], environment)).toMatchObject({ code: 2, stdout: '' });
   });
 });
@@ -463,9 +464,9 @@ function countRows(): number[] {
   const rows: number[] = [];
   onChange(/customer_identity/, (changed) => rows.push(changed));
   const select = database.select.bind(database);
-  vi.spyOn(database, 'select').mockImplementation(async (sql, parameters) => {
-    const found = await select(sql, parameters);
-    if (sql.includes('customer_identity')) rows.push(found.length);
+  vi.spyOn(database, 'select').mockImplementation(async (statement, parameters) => {
+    const found = await select(statement, parameters);
+    if (sqlOf(database, statement).includes('customer_identity')) rows.push(found.length);
     return found as never;
   });
   return rows;
@@ -487,10 +488,10 @@ async function expectWhole(): Promise<void> {
 
 /** Tells how many rows each statement that matches has changed. */
 function onChange(pattern: RegExp, tell: (changed: number, match: RegExpExecArray) => void): void {
-  const change = database.change.bind(database);
-  vi.spyOn(database, 'change').mockImplementation(async (sql, parameters) => {
-    const changed = await change(sql, parameters);
-    const match = pattern.exec(sql);
+  const execute = database.execute.bind(database);
+  vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
+    const changed = await execute(statement, parameters);
+    const match = pattern.exec(sqlOf(database, statement));
     if (match) tell(changed, match);
     return changed;
   });
@@ -504,12 +505,12 @@ interface Step {
 
 /** Does something before or after the first statement that matches. */
 function around(...steps: Step[]): void {
-  const change = database.change.bind(database);
-  vi.spyOn(database, 'change').mockImplementation(async (sql, parameters) => {
-    const index = steps.findIndex(({ pattern }) => pattern.test(sql));
+  const execute = database.execute.bind(database);
+  vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
+    const index = steps.findIndex(({ pattern }) => pattern.test(sqlOf(database, statement)));
     const [step] = index < 0 ? [] : steps.splice(index, 1);
     await step?.before?.();
-    const changed = await change(sql, parameters);
+    const changed = await execute(statement, parameters);
     await step?.after?.();
     return changed;
   });

@@ -8,6 +8,7 @@ import { bearer } from './authorization-headers.js';
 import { expectInvalidGrant } from './expect-error.js';
 import { identitiesOf } from './identities.js';
 import { manage } from './management-api.js';
+import { sqlOf } from './statements.js';
 import type { TestIssuer } from './test-issuer.js';
 import { ACME, ACME_ORIGIN, RIVAL } from './test-registry.js';
 import { startTestService, type TestResponse, type TestService } from './test-service.js';
@@ -87,10 +88,10 @@ export async function signInRival(claims: object): Promise<TestResponse> {
 /** The process dies before or after a statement: nothing comes after it. */
 export function dieAt(pattern: RegExp, moment: 'before' | 'after'): void {
   const sent = service.application.get(Database);
-  const change = sent.change.bind(sent);
-  vi.spyOn(sent, 'change').mockImplementation(async (sql, parameters) => {
-    if (!pattern.test(sql)) return change(sql, parameters);
-    if (moment === 'after') await change(sql, parameters);
+  const execute = sent.execute.bind(sent);
+  vi.spyOn(sent, 'execute').mockImplementation(async (statement, parameters) => {
+    if (!pattern.test(sqlOf(sent, statement))) return execute(statement, parameters);
+    if (moment === 'after') await execute(statement, parameters);
     throw new Error('died');
   });
 }

@@ -3,7 +3,7 @@ import { requestContext } from '../../src/platform/request-context/request-conte
 import type { TestService } from './test-service.js';
 
 /** The names of the methods by which request paths send a statement. */
-const METHODS = ['select', 'insert', 'change'] as const;
+const METHODS = ['select', 'insert', 'execute'] as const;
 
 /** Stops one request after its n-th statement, until the test lets it go on. */
 export class StatementGate {

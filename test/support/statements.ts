@@ -2,6 +2,7 @@ import { DataSource } from 'typeorm';
 import { expect, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import type { SqlClient } from '../../src/platform/database/sql-client.js';
+import type { Statement } from '../../src/platform/database/statement.js';
 import type { TestService } from './test-service.js';
 
 /** The client between a service and its database's driver. */
@@ -9,16 +10,25 @@ export function clientOf({ application }: TestService): SqlClient {
   return Reflect.get(application.get(Database), 'client');
 }
 
+/** The text of a declared statement, as this database is sent it. */
+export function sqlOf(database: Database, statement: Statement): string {
+  const { dialect }: SqlClient = Reflect.get(database, 'client');
+  return statement.text(dialect);
+}
+
 /** The statements that a request makes the service send, by any way to the database. */
 export async function statementTextsOf(service: TestService, send: () => Promise<unknown>): Promise<string[]> {
   const database = service.application.get(Database);
   const client = clientOf(service);
-  const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'change')];
+  const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'insert'), vi.spyOn(client, 'execute')];
   const logger = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
   const before = database.statements;
   await send();
   const calls = spies.flatMap(({ mock }) =>
-    mock.calls.map(([sql], index) => ({ sql, order: mock.invocationCallOrder[index] ?? 0 })),
+    mock.calls.map(([statement], index) => ({
+      sql: sqlOf(database, statement as Statement),
+      order: mock.invocationCallOrder[index] ?? 0,
+    })),
   );
   const texts = calls.sort((one, other) => one.order - other.order).map(({ sql }) => sql);
   expect(database.statements - before).toBe(texts.length);

@@ -8,12 +8,14 @@ import {
   GrantType,
   Identities,
   IdentityCookies,
+  insertIgnoreStatement,
   OAuthError,
 } from 'customer-authorization-service/grant';
 import { LottoBody } from './lotto.body.js';
 import { LottoSettings } from './lotto.settings.js';
+import { LottoTicket } from './lotto-ticket.entity.js';
 
-const REDEEM = 'INTO lotto_ticket (client_id, ticket, won_at) VALUES (?, ?, ?)';
+const REDEEM = insertIgnoreStatement({ into: LottoTicket, columns: ['client_id', 'ticket', 'won_at'] });
 
 /** Whoever names a winning ticket first is a customer: the one its browser is known as, or a new one. */
 @Injectable()
@@ -41,8 +43,7 @@ export class LottoGrant implements Grant<LottoBody> {
 
   /** The row is made once, by the key of its table: nothing is read before. */
   private async redeem(clientId: string, ticket: string): Promise<void> {
-    const row = [clientId, ticket, new Date(this.clock.now())];
-    const made = await this.database.change(`INSERT ${this.database.ignore} ${REDEEM}`, row);
-    if (made !== 1) throw OAuthError.invalidGrant('a ticket that has won before');
+    const inserted = await this.database.execute(REDEEM, [clientId, ticket, new Date(this.clock.now())]);
+    if (inserted !== 1) throw OAuthError.invalidGrant('a ticket that has won before');
   }
 }

@@ -2,10 +2,46 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
+import type { EntityRow } from '../../platform/database/entity-row.js';
+import { insertIgnoreStatement, selectStatement, writeStatement } from '../../platform/database/statement.js';
 import type { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
+import { Consent } from './consent.entity.js';
+
+const FIND_SCOPE = selectStatement<
+  [agentId: string, clientId: string, organizationId: string, passwordFingerprint: string],
+  EntityRow<Consent, 'scope'>
+>({
+  columns: ['scope'],
+  from: 'consent WHERE agent_id = ? AND client_id = ? AND organization_id = ? AND password_fingerprint = ?',
+  batch: true,
+});
+
+const INSERT = insertIgnoreStatement({
+  into: Consent,
+  columns: ['scope', 'organization_id', 'password_fingerprint', 'given_at', 'agent_id', 'client_id'],
+});
+
+type ConsentRow = [
+  scope: string,
+  organizationId: string,
+  passwordFingerprint: string,
+  now: Date,
+  agentId: string,
+  clientId: string,
+];
+
+const UPDATE =
+  writeStatement<ConsentRow>(`UPDATE consent SET scope = ?, organization_id = ?, password_fingerprint = ?, given_at = ?
+  WHERE agent_id = ? AND client_id = ?`);
+
+const DELETE_ALL = writeStatement<[agentId: string]>('DELETE FROM consent WHERE agent_id = ?');
+
+const DELETE_ENDED = writeStatement<[agentId: string, organizationId: string, passwordFingerprint: string]>(
+  'DELETE FROM consent WHERE agent_id = ? AND (organization_id <> ? OR password_fingerprint <> ?)',
+);
 
 /**
  * Remembers what agents have consented to. A consent belongs to one organization, and ends when the agent moves to another
@@ -48,13 +84,10 @@ export class Consents implements OnModuleInit {
   private async write(agent: Agent, clientId: string, scope: string): Promise<void> {
     const now = new Date(this.clock.now());
     const { id, organizationId } = agent;
-    const values = [scope, organizationId, passwordFingerprint(agent), now, id, clientId];
-    const update = `UPDATE consent SET scope = ?, organization_id = ?, password_fingerprint = ?, given_at = ?
-      WHERE agent_id = ? AND client_id = ?`;
-    if ((await this.database.change(update, values)) > 0) return;
-    const insert = `INSERT ${this.database.ignore} INTO consent
-      (scope, organization_id, password_fingerprint, given_at, agent_id, client_id) VALUES (?, ?, ?, ?, ?, ?)`;
-    await this.database.change(insert, values);
+    const fingerprint = passwordFingerprint(agent);
+    const row: ConsentRow = [scope, organizationId, fingerprint, now, id, clientId];
+    if ((await this.database.execute(UPDATE, row)) > 0) return;
+    await this.database.execute(INSERT, row);
   }
 
   /**
@@ -63,16 +96,15 @@ export class Consents implements OnModuleInit {
    */
   private async deleteEnded(agentId: string): Promise<void> {
     const agent = await this.agents.byId(agentId);
-    const ended = agent ? 'AND (organization_id <> ? OR password_fingerprint <> ?)' : '';
-    const values = agent ? [agent.organizationId, passwordFingerprint(agent)] : [];
-    await this.database.changeAgain(`DELETE FROM consent WHERE agent_id = ? ${ended}`, [agentId, ...values]);
+    if (!agent) return void (await this.database.executeIdempotent(DELETE_ALL, [agentId]));
+    const { organizationId } = agent;
+    await this.database.executeIdempotent(DELETE_ENDED, [agentId, organizationId, passwordFingerprint(agent)]);
   }
 
   private async given(agent: Agent, clientId: string): Promise<string[]> {
-    const sql = `SELECT scope FROM consent
-      WHERE agent_id = ? AND client_id = ? AND organization_id = ? AND password_fingerprint = ?`;
-    const values = [agent.id, clientId, agent.organizationId, passwordFingerprint(agent)];
-    const [row] = await this.database.select<{ scope: string }>(sql, values);
+    const { id, organizationId } = agent;
+    const fingerprint = passwordFingerprint(agent);
+    const [row] = await this.database.select(FIND_SCOPE, [id, clientId, organizationId, fingerprint]);
     return row?.scope.split(' ') ?? [];
   }
 }

@@ -1,5 +1,19 @@
 import { Injectable } from '@nestjs/common';
-import { Audit, Clock, type Customer, Database, Identities, OAuthError, sha256, uuidv7 } from '../../public/grant.js';
+import {
+  Audit,
+  Clock,
+  type Customer,
+  Database,
+  type EntityRow,
+  Identities,
+  insertIgnoreStatement,
+  OAuthError,
+  selectStatement,
+  sha256,
+  uuidv7,
+  writeStatement,
+} from '../../public/grant.js';
+import { OrganizationUser } from './organization-user.entity.js';
 
 /** A user of an organization who signs in. */
 export interface SignIn {
@@ -12,23 +26,47 @@ export interface SignIn {
   attempt: string;
 }
 
-interface Row {
-  entity_id: string;
-  user_hash: string | null;
-  linked_by: string;
-  settled_at: Date | string | null;
+interface Row extends EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_by' | 'settled_at'> {
+  /** Of the customer. */
   generation: number | null;
 }
 
-const COLUMNS = '(entity_id, organization_id, user_hash, customer_id, linked_by, linked_at, settled_at)';
-const OF_USER = `SELECT known.entity_id, known.user_hash, known.linked_by, known.settled_at, customer.generation
-  FROM organization_user known LEFT JOIN customer_identity customer ON customer.entity_id = known.entity_id
-  WHERE known.organization_id = ? AND known.user_hash = ?`;
-const OF_USER_OR_SHOWN = `${OF_USER} UNION ALL
-  SELECT entity_id, NULL, linked_by, settled_at, NULL FROM organization_user WHERE entity_id = ?`;
-const SETTLE = `UPDATE organization_user SET settled_at = COALESCE(settled_at, ?)
-  WHERE entity_id = ? AND user_hash = ?`;
-const GIVE_UP = 'DELETE FROM organization_user WHERE entity_id = ? AND linked_by = ?';
+const OF_USER = {
+  columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'known.settled_at', 'customer.generation'],
+  from: `organization_user known LEFT JOIN customer_identity customer ON customer.entity_id = known.entity_id
+    WHERE known.organization_id = ? AND known.user_hash = ?`,
+};
+
+const FIND = selectStatement<[organizationId: string, userHash: string], Row>({ ...OF_USER, batch: true });
+
+const FIND_OR_SHOWN = selectStatement<[organizationId: string, userHash: string, shown: string], Row>(
+  `SELECT ${OF_USER.columns.join(', ')} FROM ${OF_USER.from} UNION ALL
+    SELECT entity_id, NULL, linked_by, settled_at, NULL FROM organization_user WHERE entity_id = ?`,
+);
+
+const INSERT = insertIgnoreStatement({
+  into: OrganizationUser,
+  columns: ['entity_id', 'organization_id', 'user_hash', 'customer_id', 'linked_by', 'linked_at'],
+});
+
+const INSERT_LINK = insertIgnoreStatement({
+  into: OrganizationUser,
+  columns: ['entity_id', 'organization_id', 'customer_id', 'linked_by', 'linked_at', 'settled_at'],
+});
+
+const SETTLE = writeStatement<[now: Date, entityId: string, userHash: string]>(
+  'UPDATE organization_user SET settled_at = COALESCE(settled_at, ?) WHERE entity_id = ? AND user_hash = ?',
+);
+
+const DELETE_OWN = writeStatement<[entityId: string, attempt: string]>(
+  'DELETE FROM organization_user WHERE entity_id = ? AND linked_by = ?',
+);
+
+const FIND_OWN = selectStatement<[entityId: string, attempt: string], unknown>({
+  columns: ['1'],
+  from: 'organization_user WHERE entity_id = ? AND linked_by = ?',
+  batch: true,
+});
 
 /** Turns until a sign-in has met its own end state; each further one needs another erasure at the same moment. */
 const TURNS = 5;
@@ -39,18 +77,12 @@ const TURNS = 5;
  */
 @Injectable()
 export class OrganizationUsers {
-  private readonly insert: string;
-  private readonly insertLink: string;
-
   constructor(
     private readonly database: Database,
     private readonly identities: Identities,
     private readonly clock: Clock,
     private readonly audit: Audit,
-  ) {
-    this.insert = `INSERT ${database.ignore} INTO organization_user ${COLUMNS} VALUES (?, ?, ?, ?, ?, ?, NULL)`;
-    this.insertLink = `INSERT ${database.ignore} INTO organization_user ${COLUMNS} VALUES (?, ?, NULL, ?, ?, ?, ?)`;
-  }
+  ) {}
 
   /** The user's customer. Of a known user one SELECT; a new user's is made, or is the one shown, if it is nobody's yet. */
   async customerOf(asked: SignIn): Promise<Customer> {
@@ -72,8 +104,8 @@ export class OrganizationUsers {
 
   private rowsOf({ organizationId, shown }: SignIn, userHash: string): Promise<Row[]> {
     return shown === undefined
-      ? this.database.select<Row>(OF_USER, [organizationId, userHash])
-      : this.database.select<Row>(OF_USER_OR_SHOWN, [organizationId, userHash, shown]);
+      ? this.database.select(FIND, [organizationId, userHash])
+      : this.database.select(FIND_OR_SHOWN, [organizationId, userHash, shown]);
   }
 
   /** The first sign-in of a user, which may lose to another one, and of a customer, which may just have become another's. */
@@ -81,8 +113,15 @@ export class OrganizationUsers {
     const { organizationId, attempt } = signIn;
     const now = this.clock.now();
     const entityId = free ?? uuidv7(now);
-    const row = [entityId, organizationId, userHash, entityId, attempt, new Date(now)];
-    if ((await this.database.changeAgain(this.insert, row)) === 0) return undefined;
+    const changed = await this.database.executeIdempotent(INSERT, [
+      entityId,
+      organizationId,
+      userHash,
+      entityId,
+      attempt,
+      new Date(now),
+    ]);
+    if (changed === 0) return undefined;
     const inserted = {
       entity_id: entityId,
       user_hash: userHash,
@@ -103,11 +142,11 @@ export class OrganizationUsers {
     if (settled_at !== null) return { entityId, organizationId, generation: generation ?? 0 };
     const customer = await this.identities.ensure(entityId, organizationId);
     if (!customer) {
-      await this.database.changeAgain(GIVE_UP, [entityId, linked_by]);
+      await this.database.executeIdempotent(DELETE_OWN, [entityId, linked_by]);
       return undefined;
     }
     const now = new Date(this.clock.now());
-    if ((await this.database.changeAgain(SETTLE, [now, entityId, userHash])) === 0) return undefined;
+    if ((await this.database.executeIdempotent(SETTLE, [now, entityId, userHash])) === 0) return undefined;
     if (linked_by === attempt && entityId === shown) this.tell(entityId, entityId, organizationId);
     return customer;
   }
@@ -115,7 +154,7 @@ export class OrganizationUsers {
   /** The customer that a browser was before is from now on remembered with its user's. */
   private async link(shown: string, customer: string, { organizationId, attempt }: SignIn): Promise<void> {
     const now = new Date(this.clock.now());
-    const changed = await this.database.changeAgain(this.insertLink, [
+    const changed = await this.database.executeIdempotent(INSERT_LINK, [
       shown,
       organizationId,
       customer,
@@ -127,12 +166,11 @@ export class OrganizationUsers {
     const isThere = async (entityId: string) => (await this.identities.find(entityId, organizationId)) !== undefined;
     if ((await isThere(shown)) && (await isThere(customer))) return this.tell(customer, shown, organizationId);
     // one was erased before it could forget the other
-    await this.database.changeAgain(GIVE_UP, [shown, attempt]);
+    await this.database.executeIdempotent(DELETE_OWN, [shown, attempt]);
   }
 
   private async isLinkedBy(attempt: string, entityId: string): Promise<boolean> {
-    const sql = 'SELECT 1 FROM organization_user WHERE entity_id = ? AND linked_by = ?';
-    return (await this.database.select(sql, [entityId, attempt])).length > 0;
+    return (await this.database.select(FIND_OWN, [entityId, attempt])).length > 0;
   }
 
   private tell(id: string, linked: string, organizationId: string): void {

@@ -1,37 +1,25 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
-import { sinceFirstStatement } from '../request-context/request-context.js';
 import { traced } from '../tracing/tracing.js';
-import { DeadlineExceededError, isRepeatable, isUnavailable } from './database-errors.js';
+import { isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { MysqlClient } from './mysql-client.js';
-import type { SqlClient, SqlValue } from './sql-client.js';
+import { LOST_RESPONSE, ROLLED_BACK_STATEMENT } from './retry-policy.js';
+import type { SqlClient } from './sql-client.js';
+import type { SqlValue } from './sql-value.js';
 import { SqliteClient, type SqliteConnection } from './sqlite-client.js';
-
-/** Milliseconds after which a statement is given up and its connection destroyed. */
-const DEADLINE = 1_000;
-/** Milliseconds for a whole table. */
-const READ_DEADLINE = 5_000;
-const ATTEMPTS = 5;
-/** Milliseconds from a request's first statement after which none of its others goes on: a caller waits no longer than 3 s. */
-const LONGEST_REQUEST = 2_800;
-const RESENDS = 2;
-const RESEND_PAUSE = 200;
+import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
+import { STATEMENT_TIMEOUT_MS, TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
 
 /**
  * The statements of request paths: one round trip each, bounded in time, repeated where the server asks for it.
- * TypeORM's repositories serve what is not one: the registry, the operator's commands.
+ * The registry's changes and the operator's commands use TypeORM's repositories.
  */
 @Injectable()
 export class Database {
   /** Statements sent since the start. @internal */
   statements = 0;
-  /** `IGNORE` or `OR IGNORE`: `INSERT ${ignore} INTO` skips a row whose key exists. */
-  readonly ignore: string;
-  /** SQL for the present time of the database, which all processes share. */
-  readonly now: string;
   private readonly client: SqlClient;
   private lastTransaction: Promise<unknown> = Promise.resolve();
 
@@ -42,34 +30,27 @@ export class Database {
     metrics: MetricsRegistry,
   ) {
     this.client = clientOf(dataSource);
-    this.ignore = this.client.ignore;
-    this.now = this.client.now;
     this.metrics = new DatabaseMetrics(metrics, () => this.client.usage?.());
   }
 
-  /** SQL for the whole milliseconds from a time in a column to the present time of the database. */
-  millisecondsSince(column: string): string {
-    return this.client.millisecondsSince(column);
-  }
-
-  /** The text of a DELETE of at most so many rows, in an order. */
-  deleteInOrder(table: string, where: string, order: string, limit: number): string {
-    return this.client.deleteInOrder(table, where, order, limit);
-  }
-
   /** @throws ServiceUnavailableException when the database is away or too slow */
-  select<Row>(sql: string, parameters: SqlValue[]): Promise<Row[]> {
-    return this.attempt(sql, () => inTime(() => this.client.select(sql, parameters) as Promise<Row[]>));
+  select<Parameters extends SqlValue[], Row>(
+    statement: SelectStatement<Parameters, Row>,
+    parameters: NoInfer<Parameters>,
+  ): Promise<Row[]> {
+    return this.send(statement, () => this.client.select(statement, parameters) as Promise<Row[]>);
   }
 
   /**
-   * Inserts one row, `INSERT INTO … VALUES (?, …)`, that no other has the key of: rows of one turn of the event loop are
-   * inserted together or not at all.
+   * Inserts one row whose key no other row has. Batched rows are inserted together or not at all.
    *
    * @throws ServiceUnavailableException when the database is away or too slow; the row may be there
    */
-  insert(sql: string, parameters: SqlValue[]): Promise<void> {
-    return this.attempt(sql, () => inTime(() => this.client.insert(sql, parameters)));
+  insert<Parameters extends SqlValue[]>(
+    statement: InsertStatement<Parameters>,
+    parameters: NoInfer<Parameters>,
+  ): Promise<void> {
+    return this.send(statement, () => this.client.insert(statement, parameters));
   }
 
   /**
@@ -77,29 +58,28 @@ export class Database {
    *
    * @throws ServiceUnavailableException when the database is away or too slow; the change may have happened
    */
-  change(sql: string, parameters: SqlValue[]): Promise<number> {
-    return this.attempt(sql, () => inTime(() => this.client.change(sql, parameters)));
+  execute<Parameters extends SqlValue[]>(
+    statement: WriteStatement<Parameters>,
+    parameters: NoInfer<Parameters>,
+  ): Promise<number> {
+    return this.send(statement, () => this.client.execute(statement, parameters));
   }
 
   /**
-   * A change that says the same when it is sent twice: one whose answer was lost is sent again.
+   * Like `execute`, for a change that has the same effect when it is sent twice: it is sent again if its response was lost.
    *
    * @throws ServiceUnavailableException when the database stays away; the change may have happened
    */
-  async changeAgain(sql: string, parameters: SqlValue[]): Promise<number> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.change(sql, parameters);
-      } catch (error) {
-        if (attempt === RESENDS || !(error instanceof ServiceUnavailableException)) throw error;
-        await sleep(RESEND_PAUSE * attempt);
-      }
-    }
+  executeIdempotent<Parameters extends SqlValue[]>(
+    statement: WriteStatement<Parameters>,
+    parameters: NoInfer<Parameters>,
+  ): Promise<number> {
+    return LOST_RESPONSE.run(() => this.execute(statement, parameters));
   }
 
   /**
-   * Rows of a small table as entities, bounded like any statement. A read that hangs may keep its connection; it keeps
-   * nobody waiting.
+   * Rows of a small table as entities, bounded like any statement. A read that hangs may keep its connection; its caller
+   * does not wait for it.
    *
    * @throws ServiceUnavailableException
    */
@@ -109,7 +89,7 @@ export class Database {
   ): Promise<Entity[]> {
     const repository = this.dataSource.getRepository(entity);
     const { tableName } = repository.metadata;
-    return this.attempt(`SELECT … FROM ${tableName}`, () => withDeadline(repository.find(options), READ_DEADLINE));
+    return this.attempt(`SELECT … FROM ${tableName}`, () => withTimeout(repository.find(options), TABLE_TIMEOUT_MS));
   }
 
   /**
@@ -125,24 +105,26 @@ export class Database {
     return result;
   }
 
+  private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {
+    return this.attempt(statement.text(this.client.dialect), () => withinDeadline(send));
+  }
+
   private async attempt<Result>(sql: string, send: () => Promise<Result>): Promise<Result> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        this.statements++;
-        const result = await traced('database', { 'db.query.text': sql }, send);
-        this.metrics.count('done');
-        return result;
-      } catch (error) {
-        if (isRepeatable(error) && attempt < ATTEMPTS) {
-          this.metrics.count('repeated');
-          await sleep(Math.random() * 20 * attempt);
-          continue;
-        }
-        const isAway = isUnavailable(error);
-        this.metrics.count(isAway ? 'unavailable' : 'failed');
-        if (!isAway) throw error;
-        throw new ServiceUnavailableException(`the database is away: ${(error as Error).message}`, { cause: error });
-      }
+    try {
+      const result = await ROLLED_BACK_STATEMENT.run(
+        () => {
+          this.statements++;
+          return traced('database', { 'db.query.text': sql }, send);
+        },
+        () => this.metrics.count('repeated'),
+      );
+      this.metrics.count('done');
+      return result;
+    } catch (error) {
+      const isAway = isUnavailable(error);
+      this.metrics.count(isAway ? 'unavailable' : 'failed');
+      if (!isAway) throw error;
+      throw new ServiceUnavailableException(`the database is away: ${(error as Error).message}`, { cause: error });
     }
   }
 }
@@ -151,21 +133,6 @@ function clientOf({ driver, options }: DataSource): SqlClient {
   if (options.type === 'better-sqlite3') {
     return new SqliteClient((driver as unknown as { databaseConnection: SqliteConnection }).databaseConnection);
   }
-  return new MysqlClient((driver as unknown as { pool: ConstructorParameters<typeof MysqlClient>[0] }).pool, DEADLINE);
-}
-
-/** A statement late in its request has what is left of the request's time, if that is less than its own. */
-function inTime<Result>(send: () => Promise<Result>): Promise<Result> {
-  const left = LONGEST_REQUEST - sinceFirstStatement();
-  if (left > DEADLINE) return send();
-  if (left <= 0) return Promise.reject(new DeadlineExceededError(0));
-  return withDeadline(send(), left);
-}
-
-function withDeadline<Result>(work: Promise<Result>, milliseconds: number): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new DeadlineExceededError(milliseconds)), milliseconds);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+  const { pool } = driver as unknown as { pool: ConstructorParameters<typeof MysqlClient>[0] };
+  return new MysqlClient(pool, STATEMENT_TIMEOUT_MS);
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type DataSource, type Migration, MigrationExecutor } from 'typeorm';
 import { migrationName, migrations } from '../../migrations/migrations.js';
 import type { Clock } from '../clock.js';
-import { createLeases, giveUpLease, type Lease, takeLease } from './lease.js';
+import { acquireLease, createLeases, type Lease, releaseLease } from './lease.js';
 
 /** The service's migrations, then those of an extension, each in the order of the times in their names. */
 class OursFirst extends MigrationExecutor {
@@ -14,8 +14,9 @@ class OursFirst extends MigrationExecutor {
   }
 }
 
-const LEASE = 60_000;
-const RETRY = 250;
+const LEASE_DURATION_MS = 60_000;
+/** Time between two looks at a lease that another process holds. */
+const LEASE_POLL_MS = 250;
 
 /** Whether the schema is older than this build. */
 export async function hasPendingMigrations(dataSource: DataSource): Promise<boolean> {
@@ -32,9 +33,9 @@ export async function migrate(dataSource: DataSource, clock: Clock): Promise<str
   if (!(await hasPendingMigrations(dataSource))) return [];
   await createLeases(dataSource);
   const lease: Lease = { name: 'migration', owner: randomUUID() };
-  const take = () => takeLease(dataSource, lease, clock.now(), LEASE);
-  while (!(await take())) await sleep(RETRY);
-  const heartbeat = setInterval(() => void take().catch(() => undefined), LEASE / 3);
+  const acquire = () => acquireLease(dataSource, lease, clock.now(), LEASE_DURATION_MS);
+  while (!(await acquire())) await sleep(LEASE_POLL_MS);
+  const heartbeat = setInterval(() => void acquire().catch(() => undefined), LEASE_DURATION_MS / 3);
   try {
     const executor = new OursFirst(dataSource);
     executor.transaction = 'each';
@@ -42,7 +43,7 @@ export async function migrate(dataSource: DataSource, clock: Clock): Promise<str
     return done.map((migration) => migration.name);
   } finally {
     clearInterval(heartbeat);
-    await giveUpLease(dataSource, lease);
+    await releaseLease(dataSource, lease);
   }
 }
 

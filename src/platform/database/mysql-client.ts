@@ -1,9 +1,12 @@
 import type { Pool, PoolConnection, QueryError, ResultSetHeader } from 'mysql2';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
-import type { PoolUsage, SqlClient, SqlValue } from './sql-client.js';
-import { StatementsOfOneTurn, unionOfInserts, unionOfSelects } from './statements-of-one-turn.js';
+import type { PoolUsage, SqlClient } from './sql-client.js';
+import { MYSQL_DIALECT } from './sql-dialect.js';
+import type { SqlValue } from './sql-value.js';
+import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
+import { StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
-/** What mysql2 keeps of its pool, and tells nobody. */
+/** Private state of mysql2's pool. */
 interface PoolState {
   config: { connectionLimit: number };
   _allConnections: { length: number };
@@ -12,45 +15,40 @@ interface PoolState {
 }
 
 /**
- * Prepared statements over a mysql2 pool, each with a deadline that covers the wait for a connection too. The pool's own
+ * Prepared statements over a mysql2 pool, each with a time limit that covers the wait for a connection too. The pool's own
  * time-outs do not: before a frozen server its callers would wait for ever.
  */
 export class MysqlClient implements SqlClient {
-  readonly ignore = 'IGNORE';
-  readonly now = 'CURRENT_TIMESTAMP(3)';
+  readonly dialect = MYSQL_DIALECT;
   private refused = 0;
-  private readonly selects = new StatementsOfOneTurn<unknown[]>({
-    ...unionOfSelects,
-    send: (sql, parameters) => this.execute(sql, parameters) as Promise<unknown[]>,
+  private readonly selects = new StatementBatcher<unknown[]>({
+    dialect: MYSQL_DIALECT,
+    isPadded: true,
+    send: (sql, parameters) => this.send(sql, parameters) as Promise<unknown[]>,
+    split: splitRows,
   });
-  private readonly inserts = new StatementsOfOneTurn<number>({
-    ...unionOfInserts,
-    send: (sql, parameters) => this.change(sql, parameters),
+  private readonly inserts = new StatementBatcher<number>({
+    dialect: MYSQL_DIALECT,
+    isPadded: false,
+    send: (sql, parameters) => this.write(sql, parameters),
+    split: splitInserts,
   });
 
   constructor(
     private readonly pool: Pool,
-    private readonly deadline: number,
+    private readonly timeoutMs: number,
   ) {}
 
-  millisecondsSince(column: string): string {
-    return `(TIMESTAMPDIFF(MICROSECOND, ${column}, CURRENT_TIMESTAMP(3)) DIV 1000)`;
+  select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
+    return this.selects.send(statement, parameters);
   }
 
-  deleteInOrder(table: string, where: string, order: string, limit: number): string {
-    return `DELETE FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit}`;
+  async insert(statement: InsertStatement, parameters: SqlValue[]): Promise<void> {
+    await this.inserts.send(statement, parameters);
   }
 
-  select(sql: string, parameters: SqlValue[]): Promise<unknown[]> {
-    return this.selects.send(sql, parameters);
-  }
-
-  async insert(sql: string, parameters: SqlValue[]): Promise<void> {
-    await this.inserts.send(sql, parameters);
-  }
-
-  async change(sql: string, parameters: SqlValue[]): Promise<number> {
-    return ((await this.execute(sql, parameters)) as ResultSetHeader).affectedRows;
+  execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number> {
+    return this.write(statement.text(MYSQL_DIALECT), parameters);
   }
 
   usage(): PoolUsage {
@@ -60,7 +58,11 @@ export class MysqlClient implements SqlClient {
     return { inUse, idle, limit: config.connectionLimit, waiting: _connectionQueue.length, refused: this.refused };
   }
 
-  private execute(sql: string, parameters: SqlValue[]): Promise<unknown> {
+  private async write(sql: string, parameters: SqlValue[]): Promise<number> {
+    return ((await this.send(sql, parameters)) as ResultSetHeader).affectedRows;
+  }
+
+  private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
       let late = false;
@@ -70,13 +72,13 @@ export class MysqlClient implements SqlClient {
         if (answered) return;
         late = true;
         connection?.destroy(); // what it still answers, nobody would read
-        reject(new DeadlineExceededError(this.deadline));
+        reject(new DeadlineExceededError(this.timeoutMs));
       };
       // after the sockets were read once more: a process that stood still finds there what came meanwhile
       const timer = setTimeout(() => {
         isOver = true;
         setImmediate(giveUp);
-      }, this.deadline);
+      }, this.timeoutMs);
       const answer = () => {
         answered = true;
         clearTimeout(timer);

@@ -1,5 +1,6 @@
-/** A value that a column of this service can hold. */
-export type SqlValue = string | number | boolean | Date | null;
+import type { SqlDialect } from './sql-dialect.js';
+import type { SqlValue } from './sql-value.js';
+import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 
 /** How busy a pool of connections is. */
 export interface PoolUsage {
@@ -12,27 +13,16 @@ export interface PoolUsage {
   refused: number;
 }
 
-/** One way to send a statement to one kind of database. Parameters stand as `?`. */
+/** Sends statements to one kind of database. */
 export interface SqlClient {
-  /** What makes `INSERT … INTO` skip a row whose key exists: `IGNORE` or `OR IGNORE`. */
-  readonly ignore: string;
+  readonly dialect: SqlDialect;
 
-  /** The present time of the database, with milliseconds. */
-  readonly now: string;
+  select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]>;
 
-  /** Whole milliseconds from a time in a column to the present time of the database. */
-  millisecondsSince(column: string): string;
-
-  /** A DELETE of at most so many rows, in an order. */
-  deleteInOrder(table: string, where: string, order: string, limit: number): string;
-
-  select(sql: string, parameters: SqlValue[]): Promise<unknown[]>;
-
-  /** Sends an INSERT of one row, `… VALUES (?, …)`. */
-  insert(sql: string, parameters: SqlValue[]): Promise<void>;
+  insert(statement: InsertStatement, parameters: SqlValue[]): Promise<void>;
 
   /** Resolves to the number of rows that the statement matched. */
-  change(sql: string, parameters: SqlValue[]): Promise<number>;
+  execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number>;
 
   /** Of a client that has a pool. */
   usage?(): PoolUsage;

@@ -1,4 +1,7 @@
-import type { SqlClient, SqlValue } from './sql-client.js';
+import type { SqlClient } from './sql-client.js';
+import { SQLITE_DIALECT } from './sql-dialect.js';
+import type { SqlValue } from './sql-value.js';
+import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
 /** The part of libsql, and of better-sqlite3 whose interface it has, that a statement needs. */
 export interface SqliteConnection {
@@ -10,39 +13,34 @@ export interface SqliteConnection {
 
 /** Prepared statements of the embedded database, which answers at once in this very process. */
 export class SqliteClient implements SqlClient {
-  readonly ignore = 'OR IGNORE';
-  readonly now = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+  readonly dialect = SQLITE_DIALECT;
   private readonly statements = new Map<string, ReturnType<SqliteConnection['prepare']>>();
 
   constructor(private readonly connection: SqliteConnection) {}
 
-  millisecondsSince(column: string): string {
-    return `CAST(ROUND((julianday('now') - julianday(${column})) * 86400000) AS INTEGER)`;
+  async select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
+    return this.prepared(statement).all(...parameters.map(asStored));
   }
 
-  /** SQLite's own DELETE knows no LIMIT. */
-  deleteInOrder(table: string, where: string, order: string, limit: number): string {
-    return `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`;
+  async insert(statement: InsertStatement, parameters: SqlValue[]): Promise<void> {
+    this.run(statement, parameters);
   }
 
-  async select(sql: string, parameters: SqlValue[]): Promise<unknown[]> {
-    return this.prepared(sql).all(...parameters.map(asStored));
+  async execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number> {
+    return this.run(statement, parameters);
   }
 
-  async insert(sql: string, parameters: SqlValue[]): Promise<void> {
-    await this.change(sql, parameters);
+  private run(statement: Statement, parameters: SqlValue[]): number {
+    return this.prepared(statement).run(...parameters.map(asStored)).changes;
   }
 
-  async change(sql: string, parameters: SqlValue[]): Promise<number> {
-    return this.prepared(sql).run(...parameters.map(asStored)).changes;
-  }
-
-  private prepared(sql: string): ReturnType<SqliteConnection['prepare']> {
+  private prepared(statement: Statement): ReturnType<SqliteConnection['prepare']> {
+    const sql = statement.text(SQLITE_DIALECT);
     const known = this.statements.get(sql);
     if (known) return known;
-    const statement = this.connection.prepare(sql);
-    this.statements.set(sql, statement);
-    return statement;
+    const prepared = this.connection.prepare(sql);
+    this.statements.set(sql, prepared);
+    return prepared;
   }
 }
 

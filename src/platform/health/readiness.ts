@@ -1,5 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../database/database.js';
+import { selectStatement } from '../database/statement.js';
+
+const READ_REVISION = selectStatement<[], unknown>({
+  columns: ['revision'],
+  from: 'registry_revision LIMIT 1',
+  batch: true,
+});
 
 /** Whether requests should come to this process. */
 @Injectable()
@@ -16,7 +23,7 @@ export class Readiness {
   async obstacle(): Promise<'stopping' | 'database' | undefined> {
     if (this.stopping) return 'stopping';
     try {
-      await this.database.select('SELECT revision FROM registry_revision LIMIT 1', []);
+      await this.database.select(READ_REVISION, []);
       return undefined;
     } catch {
       return 'database';

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
 import type { Surface } from '../http/surfaces.js';
 import { networkOf } from '../rate-limit/network.js';
+import { Deadline } from './deadline.js';
 import type { RequestTrace } from './finished-request.js';
 import { requestIdOf } from './request-id.js';
 
@@ -30,8 +31,8 @@ export class RequestContext {
   reason: string | undefined = undefined;
   /** The exception behind a 5xx response. */
   cause: unknown = undefined;
-  /** When the request sent its first statement to the database, by performance.now(). */
-  databaseSince: number | undefined = undefined;
+  /** The time that its statements have; `undefined` before the first statement. */
+  deadline: Deadline | undefined = undefined;
   /** The spans of the request, if it is traced. */
   trace: RequestTrace | undefined = undefined;
 
@@ -55,7 +56,9 @@ export class RequestContext {
 }
 
 /** The facts that code may add. */
-type RequestFacts = Partial<Omit<RequestContext, 'id' | 'surface' | 'method' | 'receivedAt' | 'ip' | 'network'>>;
+type RequestFacts = Partial<
+  Omit<RequestContext, 'id' | 'surface' | 'method' | 'receivedAt' | 'deadline' | 'ip' | 'network'>
+>;
 
 const storage = new AsyncLocalStorage<RequestContext>();
 
@@ -77,6 +80,14 @@ export const requestContext = {
     return context;
   },
 
+  /** The deadline of the current request, which begins with the first call; `undefined` outside of requests. */
+  deadline(): Deadline | undefined {
+    const context = storage.getStore();
+    if (!context) return undefined;
+    context.deadline ??= new Deadline();
+    return context.deadline;
+  },
+
   /** Sets facts about the current request, if there is one. */
   set(facts: RequestFacts): void {
     const context = storage.getStore();
@@ -88,12 +99,3 @@ export const requestContext = {
     return storage.run(context, work);
   },
 };
-
-/** Milliseconds since the current request sent its first statement, which is now if it has not; 0 outside of requests. */
-export function sinceFirstStatement(): number {
-  const context = storage.getStore();
-  if (!context) return 0;
-  const now = performance.now();
-  context.databaseSince ??= now;
-  return now - context.databaseSince;
-}

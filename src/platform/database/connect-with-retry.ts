@@ -1,27 +1,24 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { Clock } from '../clock.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { hasPendingMigrations, migrate } from './migrate.js';
+import { databaseAtStart } from './retry-policy.js';
 
-const RETRY = 1_000;
 const logger = new Logger('Database');
 
 /**
- * Opens the connections; while the server is away, tries again until `patience` (milliseconds) is over. A file that cannot
- * be opened will not mend itself.
+ * Opens the connections. If the database is unreachable, tries again each second until `patienceMs` is over. A file that
+ * cannot be opened is tried once.
  *
  * @throws Error when two entities have one table
  */
-export async function connectWhenUp(options: DataSourceOptions, patience: number): Promise<DataSource> {
+export async function connectWithRetry(options: DataSourceOptions, patienceMs: number): Promise<DataSource> {
   const dataSource = new DataSource(options);
-  await until(options.type === 'better-sqlite3' ? 0 : patience, async () => {
-    await dataSource.initialize();
-    return undefined;
-  });
+  const isFile = options.type === 'better-sqlite3';
+  await databaseAtStart(isFile ? 0 : patienceMs).run(async () => void (await dataSource.initialize()), logRetries());
   try {
-    refuseSharedTables(dataSource);
+    assertUniqueTables(dataSource);
   } catch (error) {
     await dataSource.destroy();
     throw error;
@@ -30,7 +27,7 @@ export async function connectWhenUp(options: DataSourceOptions, patience: number
 }
 
 /** TypeORM would let two entities write into one table, each as if it were its own. */
-function refuseSharedTables({ entityMetadatas }: DataSource): void {
+function assertUniqueTables({ entityMetadatas }: DataSource): void {
   const owners = new Map<string, string>();
   for (const { tableName, name } of entityMetadatas) {
     const owner = owners.get(tableName);
@@ -40,36 +37,31 @@ function refuseSharedTables({ entityMetadatas }: DataSource): void {
 }
 
 /**
- * Brings the schema up to date where MIGRATE_ON_START allows it, else waits until somebody has: a pod that is rolled out
- * before its migrations is not ready, rather than broken.
+ * Brings the schema up to date if MIGRATE_ON_START allows it. Else waits for the migrations: a process that starts before
+ * them is alive and not ready.
  */
 export async function awaitCurrentSchema(
   dataSource: DataSource,
   { MIGRATE_ON_START }: Configuration,
   clock: Clock,
-  patience: number,
+  patienceMs: number,
 ): Promise<void> {
   if (MIGRATE_ON_START) {
     for (const name of await migrate(dataSource, clock)) logger.log(`migrated: ${name}`);
     return;
   }
-  await until(patience, async () => {
+  await databaseAtStart(patienceMs).run(async () => {
     if (await hasPendingMigrations(dataSource))
       throw new Error('migrations are pending; run: node dist/cli.js migrate');
-  });
+  }, logRetries());
 }
 
-async function until(patience: number, attempt: () => Promise<void>): Promise<void> {
-  let told = '';
-  for (let waited = 0; ; waited += RETRY) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (waited >= patience) throw error;
-      const { message } = error as Error;
-      if (message !== told) logger.warn(`DATABASE_URL: not usable yet, trying again each second: ${message}`);
-      told = message;
-      await sleep(RETRY);
-    }
-  }
+/** Logs why the database is not usable, and again when the reason changes. */
+function logRetries(): (error: unknown) => void {
+  let logged = '';
+  return (error) => {
+    const { message } = error as Error;
+    if (message !== logged) logger.warn(`DATABASE_URL: not usable yet, trying again each second: ${message}`);
+    logged = message;
+  };
 }

@@ -1,0 +1,47 @@
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import type { CodeOwner } from './code-origin.js';
+import { OneTimeCode } from './one-time-code.entity.js';
+
+const COLUMNS = [
+  'kind',
+  'client_id',
+  'subject',
+  'organization_id',
+  'scope',
+  'redirect_uri',
+  'code_challenge',
+  'made_with',
+  'expires_at',
+] as const;
+
+const REDEMPTION_COLUMNS = ['consumed_by', 'consumed_network'] as const;
+
+type Column = (typeof COLUMNS | typeof REDEMPTION_COLUMNS)[number];
+
+export type CodeRow = EntityRow<OneTimeCode, Column> &
+  CodeOwner & {
+    /** Milliseconds since the redemption, by the clock of the database; `null` before it. */
+    consumed_for: number | null;
+  };
+
+export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
+  columns: [
+    ...COLUMNS,
+    ...REDEMPTION_COLUMNS,
+    ({ millisecondsSince }) => `${millisecondsSince('consumed_at')} AS consumed_for`,
+  ],
+  from: 'one_time_code WHERE hash = ?',
+  batch: true,
+});
+
+export const INSERT_CODE = insertStatement({ into: OneTimeCode, columns: ['hash', ...COLUMNS], batch: true });
+
+/** Of parallel attempts one matches the row. The same attempt, sent again after a lost response, matches again. */
+export const REDEEM_CODE = writeStatement<
+  [attempt: string, network: string | null, hash: string, now: Date, attempt: string]
+>(
+  ({ now }) => `UPDATE one_time_code
+    SET consumed_at = COALESCE(consumed_at, ${now}), consumed_by = ?, consumed_network = ?
+    WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`,
+);

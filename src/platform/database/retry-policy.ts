@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ServiceUnavailableException } from '@nestjs/common';
+import { isRepeatable } from './database-errors.js';
+
+interface RetryRules {
+  /** How often the work is done at most. */
+  attempts: number;
+  /** How long to wait after a failed attempt; the first attempt is 1. */
+  pauseMs(attempt: number): number;
+  isRetryable(error: unknown): boolean;
+}
+
+/** How often, after what pause and after which errors something is tried again. */
+export class RetryPolicy {
+  constructor(private readonly rules: RetryRules) {}
+
+  /**
+   * @param onRetry called before each pause
+   * @throws the error of the last attempt, or the first one that is not retryable
+   */
+  async run<Result>(work: () => Promise<Result>, onRetry?: (error: unknown) => void): Promise<Result> {
+    const { attempts, pauseMs, isRetryable } = this.rules;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (attempt >= attempts || !isRetryable(error)) throw error;
+        onRetry?.(error);
+        await sleep(pauseMs(attempt));
+      }
+    }
+  }
+}
+
+/** Processes that collided must not collide again at the same moment. */
+const randomPauseMs = (attempt: number) => Math.random() * 20 * attempt;
+
+/** A statement that the server has rolled back. */
+export const ROLLED_BACK_STATEMENT = new RetryPolicy({
+  attempts: 5,
+  pauseMs: randomPauseMs,
+  isRetryable: isRepeatable,
+});
+
+/** An idempotent statement whose response was lost: it may have run. */
+export const LOST_RESPONSE = new RetryPolicy({
+  attempts: 2,
+  pauseMs: () => 200,
+  isRetryable: (error) => error instanceof ServiceUnavailableException,
+});
+
+/** A statement about a lease. On a cluster, the process that comes second is told at its commit to send it again. */
+export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPauseMs, isRetryable: isRepeatable });
+
+const START_PAUSE_MS = 1_000;
+
+/** A database that is not there yet when the process starts. */
+export function databaseAtStart(patienceMs: number): RetryPolicy {
+  const retries = Math.ceil(patienceMs / START_PAUSE_MS);
+  return new RetryPolicy({ attempts: 1 + retries, pauseMs: () => START_PAUSE_MS, isRetryable: () => true });
+}

@@ -1,0 +1,28 @@
+/** The SQL in which the databases differ. */
+export interface SqlDialect {
+  /** The present time of the database, with milliseconds. All processes share it. */
+  readonly now: string;
+  /** Begins an INSERT that skips a row whose key exists: `INSERT IGNORE` or `INSERT OR IGNORE`. */
+  readonly insertIgnore: string;
+  /** The whole milliseconds from a time in a column to the present time of the database. */
+  readonly millisecondsSince: (column: string) => string;
+  /** A DELETE of at most `limit` rows, in an order. */
+  readonly deleteInOrder: (table: string, where: string, order: string, limit: number) => string;
+}
+
+/** MySQL and MariaDB. */
+export const MYSQL_DIALECT: SqlDialect = {
+  now: 'CURRENT_TIMESTAMP(3)',
+  insertIgnore: 'INSERT IGNORE',
+  millisecondsSince: (column) => `(TIMESTAMPDIFF(MICROSECOND, ${column}, CURRENT_TIMESTAMP(3)) DIV 1000)`,
+  deleteInOrder: (table, where, order, limit) => `DELETE FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit}`,
+};
+
+export const SQLITE_DIALECT: SqlDialect = {
+  now: "strftime('%Y-%m-%d %H:%M:%f', 'now')",
+  insertIgnore: 'INSERT OR IGNORE',
+  millisecondsSince: (column) => `CAST(ROUND((julianday('now') - julianday(${column})) * 86400000) AS INTEGER)`,
+  // SQLite's DELETE has no LIMIT
+  deleteInOrder: (table, where, order, limit) =>
+    `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`,
+};

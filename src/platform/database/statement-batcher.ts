@@ -1,0 +1,100 @@
+import { isUnavailable } from './database-errors.js';
+import type { SqlDialect } from './sql-dialect.js';
+import type { SqlValue } from './sql-value.js';
+import { STATEMENT_INDEX, type Statement } from './statement.js';
+
+/** Few sizes, because each one is a prepared statement of each connection. */
+const MAX_BATCH_SIZE = 16;
+const BATCH_SIZES = [1, 2, 4, 8, MAX_BATCH_SIZE];
+
+interface WaitingStatement<Result> {
+  parameters: SqlValue[];
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+}
+
+/** What SELECTs and INSERTs need to become one. */
+export interface BatchRules<Result> {
+  readonly dialect: SqlDialect;
+  /** Whether a statement may be sent twice, so that a larger size does for a smaller number. */
+  readonly isPadded: boolean;
+  send(sql: string, parameters: SqlValue[]): Promise<Result>;
+  /** What each of the `size` statements would have resolved to. */
+  split(result: Result, size: number): Result[];
+}
+
+/**
+ * Sends the same declared statements of one event-loop tick as one: a busy process reads several requests in a tick, and a
+ * round trip costs the process and the database more than the statement (docs/performance.md). A statement that is alone in
+ * its tick is sent as it is. A statement without `batch` is sent as it is, and at once.
+ */
+export class StatementBatcher<Result> {
+  private readonly waiting = new Map<Statement, WaitingStatement<Result>[]>();
+
+  constructor(private readonly rules: BatchRules<Result>) {}
+
+  send(statement: Statement, parameters: SqlValue[]): Promise<Result> {
+    if (!statement.batch) return this.rules.send(statement.text(this.rules.dialect), parameters);
+    return new Promise((resolve, reject) => {
+      const waiting = this.waiting.get(statement);
+      if (waiting) return void waiting.push({ parameters, resolve, reject });
+      if (this.waiting.size === 0) setImmediate(() => this.endTick());
+      this.waiting.set(statement, [{ parameters, resolve, reject }]);
+    });
+  }
+
+  private endTick(): void {
+    const tick = [...this.waiting];
+    this.waiting.clear();
+    for (const [statement, waiting] of tick) {
+      while (waiting.length > 0) {
+        const size = this.sizeFor(Math.min(waiting.length, MAX_BATCH_SIZE));
+        this.sendTogether(statement, waiting.splice(0, size), size);
+      }
+    }
+  }
+
+  private sizeFor(count: number): number {
+    const size = this.rules.isPadded
+      ? BATCH_SIZES.find((each) => each >= count)
+      : BATCH_SIZES.findLast((each) => each <= count);
+    return size as number;
+  }
+
+  private sendTogether(statement: Statement, waiting: WaitingStatement<Result>[], size: number): void {
+    const { dialect, send, split } = this.rules;
+    const [first] = waiting as [WaitingStatement<Result>];
+    if (size === 1) return void send(statement.text(dialect), first.parameters).then(first.resolve, first.reject);
+    const padding = Array<WaitingStatement<Result>>(size - waiting.length).fill(first);
+    const parameters = [...waiting, ...padding].flatMap((each) => each.parameters);
+    send(statement.text(dialect, size), parameters)
+      .then((result) => split(result, size))
+      .then(
+        (results) => {
+          for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
+        },
+        (error) => {
+          // the error of one must not fail the others
+          for (const each of waiting)
+            if (isUnavailable(error)) each.reject(error);
+            else this.sendTogether(statement, [each], 1);
+        },
+      );
+  }
+}
+
+/** Gives each row of a batch of SELECTs to its statement, without the statement's index. */
+export function splitRows(rows: unknown[], size: number): unknown[][] {
+  const results: unknown[][] = Array.from({ length: size }, () => []);
+  for (const { [STATEMENT_INDEX]: index, ...row } of rows as Record<string, unknown>[]) {
+    const result = results[index as number];
+    if (!result) throw new Error('a row of a batched SELECT without the index of its statement');
+    result.push(row);
+  }
+  return results;
+}
+
+/** An INSERT of several rows has inserted all of them, or has failed. */
+export function splitInserts(_inserted: number, size: number): number[] {
+  return Array<number>(size).fill(1);
+}

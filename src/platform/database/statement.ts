@@ -1,0 +1,148 @@
+import { getMetadataArgsStorage } from 'typeorm';
+import type { ColumnOf, ColumnValues } from './entity-row.js';
+import type { SqlDialect } from './sql-dialect.js';
+import type { SqlValue } from './sql-value.js';
+
+/** SQL with a `?` for each parameter, written out or made for the dialect of the database. */
+export type SqlText = string | ((dialect: SqlDialect) => string);
+
+/** A statement, declared once as a constant. Its text is composed once for each dialect. */
+export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
+  /** The types alone; no such value exists. */
+  declare protected readonly parameters: Parameters;
+  private readonly texts = new Map<SqlDialect, string[]>();
+
+  /** @param batch whether statements of one event-loop tick may be sent as one */
+  protected constructor(readonly batch: boolean) {}
+
+  /** The text of one statement that does what `size` of this one do. It is sent as it is. @internal */
+  text(dialect: SqlDialect, size = 1): string {
+    let texts = this.texts.get(dialect);
+    if (texts === undefined) {
+      texts = [];
+      this.texts.set(dialect, texts);
+    }
+    texts[size] ??= this.compose((part) => (typeof part === 'string' ? part : part(dialect)), size);
+    return texts[size];
+  }
+
+  /** @internal */
+  protected abstract compose(sql: (part: SqlText) => string, size: number): string;
+}
+
+/** A SELECT in parts, so that a batch is composed of them. */
+interface BatchedSelect {
+  /** The select list: each column or expression with its name. */
+  columns: readonly SqlText[];
+  /** Everything after `FROM`; no lock, and an ORDER BY only with a LIMIT. */
+  from?: SqlText;
+  batch: true;
+}
+
+/** Extra column in a batched SELECT: the index of the statement that the row belongs to. No other column has this name. */
+export const STATEMENT_INDEX = 'statement_index';
+
+/** @see selectStatement */
+export class SelectStatement<Parameters extends SqlValue[] = SqlValue[], Row = unknown> extends Statement<Parameters> {
+  declare protected readonly row: Row;
+
+  /** @internal */
+  constructor(private readonly source: SqlText | BatchedSelect) {
+    super(typeof source === 'object');
+    const isWhole = (column: SqlText) => typeof column === 'string' && (column === '*' || column.endsWith('.*'));
+    if (typeof source === 'object' && source.columns.some(isWhole))
+      throw new Error('a batched SELECT names each of its columns');
+  }
+
+  /** @internal */
+  protected override compose(sql: (part: SqlText) => string, size: number): string {
+    const { source } = this;
+    if (typeof source !== 'object') return sql(source);
+    const rest = `${source.columns.map(sql).join(', ')}${source.from === undefined ? '' : ` FROM ${sql(source.from)}`}`;
+    if (size === 1) return `SELECT ${rest}`;
+    const indexed = (_: unknown, index: number) => `(SELECT ${index} AS ${STATEMENT_INDEX}, ${rest})`;
+    return Array.from({ length: size }, indexed).join(' UNION ALL ');
+  }
+}
+
+/** @see insertStatement */
+export class InsertStatement<Parameters extends SqlValue[] = SqlValue[]> extends Statement<Parameters> {
+  declare protected readonly inserts: true;
+
+  /** @internal */
+  constructor(
+    private readonly entity: new () => object,
+    private readonly columns: readonly string[],
+    batch: boolean,
+  ) {
+    super(batch);
+  }
+
+  /** @internal */
+  protected override compose(_sql: unknown, size: number): string {
+    return `INSERT ${rowsInto(this.entity, this.columns, size)}`;
+  }
+}
+
+/** @see writeStatement */
+export class WriteStatement<Parameters extends SqlValue[] = SqlValue[]> extends Statement<Parameters> {
+  declare protected readonly writes: true;
+
+  /** @internal */
+  constructor(private readonly source: SqlText) {
+    super(false);
+  }
+
+  /** @internal */
+  protected override compose(sql: (part: SqlText) => string): string {
+    return sql(this.source);
+  }
+}
+
+/**
+ * Declares a SELECT: `selectStatement<[id: string], { name: string }>('SELECT name FROM ticket WHERE id = ?')`.
+ *
+ * SELECTs of one event-loop tick are sent as one, if the statement is given in parts:
+ * `{ columns: ['name'], from: 'ticket WHERE id = ?', batch: true }`.
+ */
+export function selectStatement<Parameters extends SqlValue[], Row>(
+  source: SqlText | BatchedSelect,
+): SelectStatement<Parameters, Row> {
+  return new SelectStatement(source);
+}
+
+/** Declares an INSERT of one row. Rows of one event-loop tick are inserted together if the statement has `batch: true`. */
+export function insertStatement<Entity extends object, const Names extends readonly ColumnOf<Entity>[]>({
+  into,
+  columns,
+  batch = false,
+}: {
+  into: new () => Entity;
+  columns: Names;
+  batch?: boolean;
+}): InsertStatement<ColumnValues<Entity, Names>> {
+  return new InsertStatement(into, columns, batch);
+}
+
+/** Declares an INSERT that skips a row whose key exists. `Database.execute` resolves to 1 for a new row, else to 0. */
+export function insertIgnoreStatement<Entity extends object, const Names extends readonly ColumnOf<Entity>[]>({
+  into,
+  columns,
+}: {
+  into: new () => Entity;
+  columns: Names;
+}): WriteStatement<ColumnValues<Entity, Names>> {
+  return new WriteStatement(({ insertIgnore }) => `${insertIgnore} ${rowsInto(into, columns, 1)}`);
+}
+
+/** Declares an INSERT, UPDATE or DELETE: `writeStatement<[id: string]>('DELETE FROM ticket WHERE id = ?')`. */
+export function writeStatement<Parameters extends SqlValue[]>(sql: SqlText): WriteStatement<Parameters> {
+  return new WriteStatement(sql);
+}
+
+function rowsInto(entity: new () => object, columns: readonly string[], size: number): string {
+  const table = getMetadataArgsStorage().tables.find(({ target }) => target === entity)?.name;
+  if (table === undefined) throw new Error(`${entity.name}: an entity needs @Entity('its_table')`);
+  const row = `(${columns.map(() => '?').join(', ')})`;
+  return `INTO ${table} (${columns.join(', ')}) VALUES ${Array(size).fill(row).join(', ')}`;
+}

@@ -1,0 +1,151 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { expect, it } from 'vitest';
+import { MYSQL_DIALECT } from '../../src/platform/database/sql-dialect.js';
+import type { SqlValue } from '../../src/platform/database/sql-value.js';
+import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
+import { StatementBatcher, splitInserts, splitRows } from '../../src/platform/database/statement-batcher.js';
+
+@Entity('customer')
+class Customer {
+  @PrimaryColumn('varchar')
+  id: string;
+
+  @Column('varchar')
+  name: string;
+}
+
+const FIND = selectStatement<[id: string], { id: string; name: string }>({
+  columns: ['id', 'name'],
+  from: 'customer WHERE id = ?',
+  batch: true,
+});
+const INSERT = insertStatement({ into: Customer, columns: ['id', 'name'], batch: true });
+
+/** A server of customers that responds to SELECTs by id. Customer `c` does not exist, and `bad` gets an error. */
+function selects() {
+  const sent: { sql: string; parameters: SqlValue[] }[] = [];
+  const batcher = new StatementBatcher<unknown[]>({
+    dialect: MYSQL_DIALECT,
+    isPadded: true,
+    split: splitRows,
+    send: async (sql, parameters) => {
+      sent.push({ sql, parameters });
+      if (parameters.includes('bad')) throw new Error('of this one');
+      if (parameters.includes('away')) throw Object.assign(new Error('gone'), { code: 'ECONNRESET' });
+      const rows = parameters.map((id, index) => (sql.startsWith('(') ? { statement_index: index, id } : { id }));
+      return rows.filter((row) => row.id !== 'c').toReversed();
+    },
+  });
+  const ask = (id: string, statement = FIND) => batcher.send(statement, [id]);
+  return { ask, sent };
+}
+
+const idsOf = (rows: unknown[]) => (rows as { id: string }[]).map(({ id }) => id);
+
+it('sends a statement that is alone in its tick as it is', async () => {
+  const { ask, sent } = selects();
+  expect(await ask('a')).toEqual([{ id: 'a' }]);
+  expect(sent).toEqual([{ sql: 'SELECT id, name FROM customer WHERE id = ?', parameters: ['a'] }]);
+});
+
+it('sends the same SELECTs of one tick as one, and gives each its own rows', async () => {
+  const { ask, sent } = selects();
+  const results = await Promise.all(['a', 'b', 'c', 'd'].map((id) => ask(id)));
+  expect(results.map(idsOf)).toEqual([['a'], ['b'], [], ['d']]);
+  expect(sent).toHaveLength(1);
+  expect(sent[0]?.sql).toBe(
+    [0, 1, 2, 3]
+      .map((index) => `(SELECT ${index} AS statement_index, id, name FROM customer WHERE id = ?)`)
+      .join(' UNION ALL '),
+  );
+});
+
+it('sends three SELECTs as four, the first of them twice, because few sizes are few prepared statements', async () => {
+  const { ask, sent } = selects();
+  const results = await Promise.all(['a', 'b', 'd'].map((id) => ask(id)));
+  expect(results.map(idsOf)).toEqual([['a'], ['b'], ['d']]);
+  expect(sent.map(({ parameters }) => parameters)).toEqual([['a', 'b', 'd', 'a']]);
+});
+
+it('sends different statements, and those of different ticks, one by one', async () => {
+  const { ask, sent } = selects();
+  const other: typeof FIND = selectStatement({ columns: ['id', 'name'], from: 'customer WHERE id = ?', batch: true });
+  const first = [ask('a'), ask('b', other)];
+  await nextTick();
+  await Promise.all([...first, ask('d')]);
+  expect(sent.map(({ parameters }) => parameters)).toEqual([['a'], ['b'], ['d']]);
+});
+
+it('sends at most sixteen of forty statements as one', async () => {
+  const { ask, sent } = selects();
+  const ids = Array.from({ length: 40 }, (_, n) => `customer ${n}`);
+  const results = await Promise.all(ids.map((id) => ask(id)));
+  expect(results.map(idsOf)).toEqual(ids.map((id) => [id]));
+  expect(sent.map(({ parameters }) => parameters.length)).toEqual([16, 16, 8]);
+});
+
+it('sends each statement again by itself if one of a batch fails', async () => {
+  const { ask } = selects();
+  const results = await Promise.allSettled(['a', 'bad', 'd'].map((id) => ask(id)));
+  expect(results).toEqual([
+    { status: 'fulfilled', value: [{ id: 'a' }] },
+    { status: 'rejected', reason: new Error('of this one') },
+    { status: 'fulfilled', value: [{ id: 'd' }] },
+  ]);
+});
+
+it('sends nothing again while the database is away', async () => {
+  const { ask, sent } = selects();
+  const results = await Promise.allSettled(['a', 'away'].map((id) => ask(id)));
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(sent).toHaveLength(1);
+});
+
+it('sends the same INSERTs of one tick as one INSERT of several rows, and none of them twice', async () => {
+  const sent: [string, SqlValue[]][] = [];
+  const batcher = new StatementBatcher<number>({
+    dialect: MYSQL_DIALECT,
+    isPadded: false,
+    split: splitInserts,
+    send: async (sql, parameters) => {
+      sent.push([sql, parameters]);
+      return parameters.length / 2;
+    },
+  });
+  const inserted = await Promise.all(['a', 'b', 'c'].map((id) => batcher.send(INSERT, [id, 'A'])));
+  expect(inserted).toEqual([1, 1, 1]);
+  expect(sent).toEqual([
+    ['INSERT INTO customer (id, name) VALUES (?, ?), (?, ?)', ['a', 'A', 'b', 'A']],
+    ['INSERT INTO customer (id, name) VALUES (?, ?)', ['c', 'A']],
+  ]);
+});
+
+it('gives rows of a batch without the index of their statement', async () => {
+  const { ask } = selects();
+  expect(await Promise.all([ask('a'), ask('b')])).toEqual([[{ id: 'a' }], [{ id: 'b' }]]);
+});
+
+it('sends each SELECT again by itself if the rows of a batch have no index', async () => {
+  const batcher = new StatementBatcher<unknown[]>({
+    dialect: MYSQL_DIALECT,
+    isPadded: true,
+    split: splitRows,
+    send: async (_sql, parameters) => parameters.map((id) => ({ id })),
+  });
+  const results = await Promise.all(['a', 'b'].map((id) => batcher.send(FIND, [id])));
+  expect(results).toEqual([[{ id: 'a' }], [{ id: 'b' }]]);
+});
+
+it.each([
+  'SELECT SQL_NO_CACHE id, name FROM customer WHERE id = ?',
+  'SELECT DISTINCT id, name FROM customer WHERE id = ?',
+  '/* SELECT */ select id, name from customer where id = ? -- VALUES (?)',
+  'SELECT id, name FROM customer WHERE id = ? UNION ALL SELECT id, name FROM customer',
+  'SELECT * FROM customer WHERE id = ? FOR UPDATE',
+])('sends an undeclared batch as it is written, also several of one tick: %s', async (sql) => {
+  const { ask, sent } = selects();
+  const statement: typeof FIND = selectStatement(sql);
+  await Promise.all([ask('a', statement), ask('b', statement), ask('d', statement)]);
+  expect(sent).toEqual(['a', 'b', 'd'].map((id) => ({ sql, parameters: [id] })));
+});
