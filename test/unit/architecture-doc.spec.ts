@@ -1,0 +1,49 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+interface ImportRules {
+  forbidden: { name: string; from: { path?: string } }[];
+}
+
+const ROOT = join(import.meta.dirname, '../..');
+const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+const { forbidden }: ImportRules = createRequire(import.meta.url)(join(ROOT, '.dependency-cruiser.cjs'));
+
+/** The names in back quotes of each row of the table of levels. */
+const levelsOfPage = [...page.matchAll(/^\| \d+ \| (.*) \|$/gm)].map(([, names = '']) => namesIn(names));
+/** Each level but the highest has a rule that its imports point down. */
+const levelsOfChecker = forbidden
+  .filter(({ name }) => /^level-\d+-points-down$/.test(name))
+  .map(({ from: { path = '' } }) => (/\((.*)\)\(/.exec(path)?.[1] ?? '').replaceAll('\\', '').split('|'));
+
+function namesIn(text: string): string[] {
+  return [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+}
+
+describe('docs/architecture.md', () => {
+  it('lists the levels that the import checker enforces', () => {
+    expect(levelsOfPage.slice(0, -1)).toEqual(levelsOfChecker);
+  });
+
+  it('lists every folder of src on a level and in the table of folders', () => {
+    const folders = readdirSync(join(ROOT, 'src'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && entry.name !== 'public')
+      .map(({ name }) => name);
+    expect(folders.filter((name) => !levelsOfPage.flat().includes(name))).toEqual([]);
+    expect(folders.filter((name) => !page.includes(`\n| \`${name}/\` |`))).toEqual([]);
+  });
+
+  it('names only files that exist in its walk through a token request', () => {
+    const walk = /## One token request[\s\S]*?(?=\n## )/.exec(page)?.[0] ?? '';
+    const files = namesIn(walk).filter((name) => /\.ts$/.test(name));
+    let folder = '';
+    const missing = files.filter((name) => {
+      if (name.includes('/')) folder = name.slice(0, name.lastIndexOf('/') + 1);
+      return !existsSync(join(ROOT, 'src', name.includes('/') ? name : folder + name));
+    });
+    expect(files.length).toBeGreaterThan(10);
+    expect(missing).toEqual([]);
+  });
+});
