@@ -8,16 +8,18 @@ import { Optional, readParameters } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { Describes } from '../platform/http/describes.js';
 import { ManagementController } from '../platform/http/surfaces.js';
-import { RegistryEditor } from '../registry/registry-editor.js';
+import { ClientSecrets } from '../registry/client-secrets.js';
+import { auditRegistryChange } from '../registry/registry-audit.js';
+import { clientResource } from '../registry/resources/client.resource.js';
 
-const DAY = 86_400;
+const DAY_SECONDS = 86_400;
 
 class NewSecretBody {
-  /** Seconds for which the present secret stays good. */
+  /** Seconds for which the present secret stays valid. */
   @Optional()
   @IsInt()
   @Min(0)
-  @Max(30 * DAY)
+  @Max(30 * DAY_SECONDS)
   old_valid_for?: number;
 }
 
@@ -25,35 +27,38 @@ class NewSecret {
   @IsString()
   client_id: string;
 
-  /** Shown this once. */
+  /** No later response has it. */
   @IsString()
   client_secret: string;
 
-  /** Seconds for which the former secret stays good. */
+  /** Seconds for which the replaced secret stays valid. */
   @IsInt()
   old_valid_for: number;
 }
 
-/** New secrets for clients, without a moment in which neither the old nor the new one is good (contract, section 9). */
+/** New secrets for clients. At each moment at least one of the old and the new secret is valid (contract, section 9). */
 @ManagementController('admin/clients/:client_id/secret')
 @UseGuards(OperatorGuard)
 export class ClientSecretController {
   constructor(
-    private readonly editor: RegistryEditor,
+    private readonly secrets: ClientSecrets,
     private readonly audit: Audit,
   ) {}
 
-  /** Answers the new secret, once. */
   @Post()
   @Describes({ summary: 'A new secret for a client', body: NewSecretBody, answer: NewSecret, refusals: [409] })
   @HttpCode(200)
   async renew(@Req() request: Request, @Param('client_id') clientId: string): Promise<NewSecret> {
     const text = await readBody(request);
-    const { old_valid_for = DAY } = readParameters(NewSecretBody, text === '' ? {} : parseJsonObject(text));
-    const client_secret = await this.editor.renewSecret(clientId, old_valid_for);
-    const subject = { kind: 'client', id: clientId } as const;
-    const details = { change: 'changed', fields: ['client_secret'] };
-    this.audit.record({ event: 'registry.changed', outcome: 'success', actor: { kind: 'operator' }, subject, details });
+    const { old_valid_for = DAY_SECONDS } = readParameters(NewSecretBody, text === '' ? {} : parseJsonObject(text));
+    const client_secret = await this.secrets.renew(clientId, old_valid_for);
+    auditRegistryChange(this.audit, {
+      actor: 'operator',
+      resource: clientResource,
+      key: clientId,
+      change: 'changed',
+      fields: ['client_secret'],
+    });
     return { client_id: clientId, client_secret, old_valid_for };
   }
 }

@@ -36,8 +36,7 @@ function routesOfController(controller: Type): Route[] {
     const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? byDefault;
     return pathsOf(controller, handler).map(({ surface, path }) => {
       const address = path.replace(/:(\w+)/g, '{$1}') || '/';
-      const described = reflector.get(Describes, handler) ?? { summary: name, answer: '*/*' };
-      const description = typeof described === 'function' ? described(address) : described;
+      const description = reflector.get(Describes, handler) ?? { summary: name, answer: '*/*' };
       return {
         surface,
         address,

@@ -2,13 +2,8 @@ import type { Type } from '@nestjs/common';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import { IS_EMAIL, ValidationTypes } from 'class-validator';
 import { loadWhenUsed } from '../platform/load-when-used.js';
-import {
-  ARE_TEXTS,
-  IS_PUBLIC_CLIENTS,
-  IS_SECRET,
-  MAX_SECRET_LENGTH,
-  MIN_SECRET_LENGTH,
-} from '../registry/file/entry-rules.js';
+import { ARE_TEXTS, IS_PUBLIC_CLIENTS, IS_SECRET } from '../registry/resources/entry-rules.js';
+import { MAX_SECRET_LENGTH, MIN_SECRET_LENGTH } from '../registry/resources/secret-kinds.js';
 
 /** A JSON Schema (2020-12), as OpenAPI 3.1 has it. */
 export type Schema = Record<string, unknown>;

@@ -3,12 +3,8 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectStatement } from '../platform/database/statement.js';
 import type { Agent } from './agent.entity.js';
-
-/** SQL by which a row of an agent reaches its next generation, so that nothing granted before outlives the change. */
-export const NEXT_GENERATION = () => 'COALESCE(generation, 0) + 1';
-
-/** Called with agents whose password, organization or scopes change. */
-type ChangeListener = (agentIds: string[], moment: 'before' | 'after') => Promise<void>;
+import { EndedTokens, type TokenRevoker } from './ended-tokens.js';
+import { agentResource } from './resources/agent.resource.js';
 
 const COLUMNS = [
   'id',
@@ -31,14 +27,15 @@ const findBy = (column: 'id' | 'email') =>
 const FIND_BY_ID = findBy('id');
 const FIND_BY_EMAIL = findBy('email');
 
-/** The agents of all organizations, read at each use: a password that was changed is changed at once. */
+/** The agents of all organizations. Each use reads the database, so that a new password is valid at once. */
 @Injectable()
 export class Agents {
-  private readonly listeners: ChangeListener[] = [];
+  constructor(
+    private readonly database: Database,
+    private readonly endedTokens: EndedTokens,
+  ) {}
 
-  constructor(private readonly database: Database) {}
-
-  /** The agent who signs in with an email, in whatever case. */
+  /** The agent who signs in with an email. Upper and lower case are the same. */
   byEmail(email: string): Promise<Agent | undefined> {
     return this.find(FIND_BY_EMAIL, email.toLowerCase());
   }
@@ -47,13 +44,9 @@ export class Agents {
     return this.find(FIND_BY_ID, id);
   }
 
-  onChange(listener: ChangeListener): void {
-    this.listeners.push(listener);
-  }
-
-  /** Calls the listeners. The caller changes agents, and calls it before the change is committed and again after. */
-  async changed(agentIds: string[], moment: 'before' | 'after'): Promise<void> {
-    for (const listener of this.listeners) await listener(agentIds, moment);
+  /** @param revoke called with agents that are deleted, or whose password, organization or scopes change */
+  onChange(revoke: TokenRevoker): void {
+    this.endedTokens.onEnd(agentResource, revoke);
   }
 
   private async find(statement: typeof FIND_BY_ID, key: string): Promise<Agent | undefined> {

@@ -1,27 +1,24 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { Agent } from './agent.entity.js';
 import { Agents } from './agents.js';
 import { AppliedRegistryFile } from './applied-registry-file.entity.js';
-import { ClientApplication } from './client-application.entity.js';
 import { ClientAuthentication } from './client-authentication.js';
+import { ClientSecrets } from './client-secrets.js';
+import { EndedTokens } from './ended-tokens.js';
 import { FollowedRegistryFile } from './file/followed-registry-file.js';
 import { RegistryFile } from './file/registry-file.js';
 import { GrantCatalogue } from './grant-catalogue.js';
-import { Organization } from './organization.entity.js';
 import { Registry } from './registry.js';
 import { RegistryEditor } from './registry-editor.js';
 import { RegistryRevision } from './registry-revision.entity.js';
-import { ResourceServer } from './resource-server.entity.js';
+import { RegistryTransactions } from './registry-transactions.js';
+import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
-/** Who may ask for tokens, and for whom: organizations, client applications, agents, resource servers. */
+/** The registry: organizations, clients, agents and resource servers. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([
-      Organization,
-      ClientApplication,
-      Agent,
-      ResourceServer,
+      ...REGISTRY_RESOURCES.map(({ entity }) => entity),
       RegistryRevision,
       AppliedRegistryFile,
     ]),
@@ -31,10 +28,22 @@ import { ResourceServer } from './resource-server.entity.js';
     RegistryFile,
     FollowedRegistryFile,
     RegistryEditor,
+    RegistryTransactions,
+    ClientSecrets,
+    EndedTokens,
     GrantCatalogue,
     Agents,
     ClientAuthentication,
   ],
-  exports: [Registry, RegistryFile, RegistryEditor, GrantCatalogue, Agents, ClientAuthentication],
+  exports: [
+    Registry,
+    RegistryFile,
+    RegistryEditor,
+    ClientSecrets,
+    EndedTokens,
+    GrantCatalogue,
+    Agents,
+    ClientAuthentication,
+  ],
 })
 export class RegistryModule {}

@@ -23,5 +23,5 @@ export interface RouteDescription {
   refusals?: number[];
 }
 
-/** Describes a route for the OpenAPI document; a function where the controller has several addresses. */
-export const Describes = Reflector.createDecorator<RouteDescription | ((address: string) => RouteDescription)>();
+/** Describes a route for the OpenAPI document. */
+export const Describes = Reflector.createDecorator<RouteDescription>();

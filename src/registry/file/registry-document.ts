@@ -1,122 +1,37 @@
-import { IsArray, IsEmail, IsIn, IsInt, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
-import type { ClientType } from '../client-application.entity.js';
-import type { GrantSettings } from '../organization.entity.js';
-import {
-  AreOrigins,
-  AreRedirectUris,
-  AreScopes,
-  Each,
-  FitsLowered,
-  IsIdentifier,
-  IsName,
-  IsPassword,
-  IsSecret,
-  IsUuid,
-} from './entry-rules.js';
-import { OrganizationEntry } from './organization-entry.js';
+import { IsInt, IsOptional, Max, Min } from 'class-validator';
+import type { PathAndEntry } from '../entries/entry.js';
+import { Each } from '../resources/entry-rules.js';
+import type { RegistryResource } from '../resources/registry-resource.js';
+import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 
 /** As an `INT` of MySQL. */
 const MAX_REVISION = 2_147_483_647;
 
-export class ClientEntry {
-  @IsIdentifier()
-  client_id: string;
-
-  @IsName()
-  name: string;
-
-  @IsIn(['web', 'server', 'native'])
-  client_type: ClientType;
-
-  @IsOptional()
-  @IsUuid()
-  organization_id?: string;
-
-  @IsOptional()
-  @IsSecret()
-  client_secret?: string;
-
-  @IsOptional()
-  @AreRedirectUris()
-  redirect_uris: string[] = [];
-
-  @IsOptional()
-  @IsIn(['exact', 'prefix'])
-  redirect_uri_match: 'exact' | 'prefix' = 'exact';
-
-  @IsOptional()
-  @AreOrigins()
-  origins: string[] = [];
-
-  @IsOptional()
-  @IsArray()
-  @IsString({ each: true })
-  grant_types?: string[];
-
-  @IsOptional()
-  @AreScopes()
-  scopes: string[] = [];
-
-  @IsOptional()
-  @IsObject()
-  grants: GrantSettings = {};
-}
-
-export class ResourceServerEntry {
-  @IsIdentifier()
-  id: string;
-
-  @IsOptional()
-  @IsSecret()
-  secret?: string;
-
-  @IsArray()
-  @IsString({ each: true })
-  audiences: string[];
-}
-
-export class AgentEntry {
-  @IsEmail({ require_tld: false })
-  @FitsLowered(254)
-  email: string;
-
-  @IsName()
-  name: string;
-
-  @IsOptional()
-  @IsPassword()
-  password?: string;
-
-  @IsUuid()
-  organization_id: string;
-
-  @IsOptional()
-  @AreScopes()
-  scopes: string[] = [];
-}
-
-/** The registry as its YAML file writes it (contract, section 2). */
+/** The registry as its YAML file writes it (contract, section 2), with a list for each resource. */
 export class RegistryDocument {
-  /** A file with a higher one than any before it is applied, even if its content was replaced before. */
+  /** A file with a higher revision than each file before is applied, even if its content was replaced before. */
   @IsOptional()
   @IsInt()
   @Min(0)
   @Max(MAX_REVISION)
   revision?: number;
 
-  @IsOptional()
-  @Each(() => OrganizationEntry)
-  organizations: OrganizationEntry[] = [];
+  [list: string]: unknown;
 
-  @IsOptional()
-  @Each(() => ClientEntry)
-  clients: ClientEntry[] = [];
+  constructor() {
+    for (const { list } of REGISTRY_RESOURCES) this[list] = [];
+  }
+}
 
-  @IsOptional()
-  @Each(() => ResourceServerEntry)
-  resource_servers: ResourceServerEntry[] = [];
+for (const { list, entry } of REGISTRY_RESOURCES) {
+  Each(() => entry)(RegistryDocument.prototype, list);
+  IsOptional()(RegistryDocument.prototype, list);
+}
 
-  @IsOptional()
-  @Each(() => AgentEntry)
-  agents: AgentEntry[] = [];
+/** The entries of a resource with their paths. The document may have violations: what is no entry is left out. */
+export function entriesIn(document: RegistryDocument, { list }: RegistryResource): PathAndEntry[] {
+  const entries: unknown = document[list];
+  return (Array.isArray(entries) ? entries : [])
+    .map((entry, index): PathAndEntry => [`${list}[${index}]`, entry])
+    .filter(([, entry]) => typeof entry === 'object' && entry !== null);
 }

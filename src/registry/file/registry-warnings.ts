@@ -1,50 +1,34 @@
-import type { Organization } from '../organization.entity.js';
-import { MIN_SECRET_LENGTH } from './entry-rules.js';
-import type { RegistryDocument } from './registry-document.js';
-import { isShortSecret } from './short-secrets.js';
+import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { MIN_SECRET_LENGTH } from '../resources/secret-kinds.js';
+import { entriesIn, type RegistryDocument } from './registry-document.js';
+import type { StoredEntries } from './stored-entries.js';
 
 /** Paths that one warning names. */
 const MAX_NAMED_PATHS = 20;
 
-/** What an operator should change in a file that is accepted; it names paths, and no values. */
-export function warningsOf(document: RegistryDocument, stored: Organization[]): string[] {
-  const open = new Set(stored.filter(({ publicClients }) => publicClients === 'all').map(({ id }) => id));
-  const silent = pathsOf(
-    document.organizations,
-    ({ id, public_clients }) => public_clients === undefined && open.has(id),
-    (index) => `organizations[${index}]`,
-  );
-  const short = [
-    ...pathsOf(
-      document.clients,
-      ({ client_secret }) => isShortSecret(client_secret),
-      (index) => `clients[${index}].client_secret`,
-    ),
-    ...pathsOf(
-      document.resource_servers,
-      ({ secret }) => isShortSecret(secret),
-      (index) => `resource_servers[${index}].secret`,
-    ),
-  ];
-  return [
-    ...warning(
-      silent,
-      'without public_clients, each goes on admitting every public client; say all, or a list of client ids',
-    ),
-    ...warning(short, `shorter than ${MIN_SECRET_LENGTH} characters, accepted because it has not changed; replace it`),
-  ];
+const SHORT_SECRET = `shorter than ${MIN_SECRET_LENGTH} characters, accepted because it has not changed; replace it`;
+
+/**
+ * What an operator should change in a file that is accepted. A warning has paths, and no values.
+ *
+ * @param shortSecrets paths of short secrets that have not changed
+ */
+export function warningsOf(document: RegistryDocument, stored: StoredEntries, shortSecrets: string[]): string[] {
+  const warnings = REGISTRY_RESOURCES.flatMap((resource) => {
+    const { warning } = resource;
+    if (!warning) return [];
+    const entries = entriesIn(document, resource);
+    const matching = entries.filter(([, entry]) => warning.appliesTo(entry, stored.rowOf(resource, entry)));
+    return warningOf(
+      matching.map(([path]) => path),
+      warning.text,
+    );
+  });
+  return [...warnings, ...warningOf(shortSecrets, SHORT_SECRET)];
 }
 
-function pathsOf<Entry>(
-  entries: Entry[],
-  matches: (entry: Entry) => boolean,
-  path: (index: number) => string,
-): string[] {
-  return entries.flatMap((entry, index) => (matches(entry) ? [path(index)] : []));
-}
-
-function warning(paths: string[], rule: string): string[] {
+function warningOf(paths: string[], text: string): string[] {
   if (paths.length === 0) return [];
   const more = paths.length - MAX_NAMED_PATHS;
-  return [`${paths.slice(0, MAX_NAMED_PATHS).join(', ')}${more > 0 ? ` and ${more} more` : ''}: ${rule}`];
+  return [`${paths.slice(0, MAX_NAMED_PATHS).join(', ')}${more > 0 ? ` and ${more} more` : ''}: ${text}`];
 }

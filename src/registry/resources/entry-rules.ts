@@ -3,27 +3,31 @@ import { Type } from 'class-transformer';
 import { IsArray, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
 import { UUID } from '../../platform/uuid.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
+import {
+  MAX_PASSWORD_LENGTH,
+  MAX_SECRET_LENGTH,
+  MIN_PASSWORD_LENGTH,
+  PASSWORD,
+  RANDOM_SECRET,
+} from './secret-kinds.js';
 
-/** The name of the rules of lists of texts, whatever else they ask for. */
+/** The name of all rules of lists of texts. */
 export const ARE_TEXTS = 'areTexts';
 
 /** A client id as RFC 6749 appendix A.1 has it (VSCHAR), without spaces, quotes and colons. */
 const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
 /** One scope token (RFC 6749 section 3.3). */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
-/** All scopes of an entry, as they are written into codes. */
-const LONGEST_SCOPE = 1_000;
+/** Of all scopes of an entry, as they are written into codes. */
+const MAX_SCOPE_CHARACTERS = 1_000;
 
 /** The name of the rule of secrets of clients and resource servers. */
 export const IS_SECRET = 'isSecret';
-export const MIN_SECRET_LENGTH = 32;
-export const MAX_SECRET_LENGTH = 256;
-export const SECRET_RULE = `must be ${MIN_SECRET_LENGTH} to ${MAX_SECRET_LENGTH} characters`;
 
 /** The name of the rule of `public_clients`. */
 export const IS_PUBLIC_CLIENTS = 'isPublicClients';
 
-/** The most client ids that an organization lists: together they fit a column of 64 KB. */
+/** Client ids that an organization lists. So many fit a column of 64 KB. */
 const MAX_ADMITTED_CLIENTS = 400;
 
 /** A list of entries of one class. */
@@ -44,49 +48,46 @@ export const IsPublicClients = () =>
     },
   });
 
-/** The minimum length is not checked here: it depends on what is stored (`shortSecretFaults`). */
+/** The minimum length is not checked here: it depends on the stored secret (`secretLengths` in entry-checks.ts). */
 export const IsSecret = () =>
   ValidateBy({
     name: IS_SECRET,
     validator: {
       validate: (value) => typeof value === 'string' && value !== '' && value.length <= MAX_SECRET_LENGTH,
-      defaultMessage: () => SECRET_RULE,
+      defaultMessage: () => RANDOM_SECRET.lengthRule,
     },
   });
 
-/** What people are shown. SQLite gives a text back only up to its first NUL. */
+/** A name that people read. SQLite gives a text back only up to its first NUL. */
 export const IsName = () =>
   applyDecorators(IsString(), Length(1, 200), Matches(/^\P{Cc}*$/u, { message: 'must not have control characters' }));
 
-/** Characters. A file may keep a shorter password that release 1 has stored (unchanged-short-passwords.ts). */
-export const MIN_PASSWORD_LENGTH = 8;
-const MAX_PASSWORD_LENGTH = 1024;
-
+/** A file may keep a shorter password that is stored already (unchanged-short-secrets.ts). */
 export const IsPassword = () => {
-  const message = `must be ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`;
+  const message = PASSWORD.lengthRule;
   return applyDecorators(IsString(), Length(MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH, { message }));
 };
 
-/** A text that is kept in lower case, in which a few letters are longer. */
-export const FitsLowered = (longest: number) =>
+/** A text that is stored in lower case, in which a few letters take more characters. */
+export const FitsLowered = (maxCharacters: number) =>
   ValidateBy({
     name: 'fitsLowered',
     validator: {
-      validate: (text) => typeof text === 'string' && text.toLowerCase().length <= longest,
-      defaultMessage: () => `must be at most ${longest} characters`,
+      validate: (text) => typeof text === 'string' && text.toLowerCase().length <= maxCharacters,
+      defaultMessage: () => `must be at most ${maxCharacters} characters`,
     },
   });
 
 export const AreScopes = () =>
   areTexts(
-    (scopes) => scopes.every((scope) => SCOPE.test(scope)) && scopes.join(' ').length <= LONGEST_SCOPE,
-    `must be scope tokens, together at most ${LONGEST_SCOPE} characters`,
+    (scopes) => scopes.every((scope) => SCOPE.test(scope)) && scopes.join(' ').length <= MAX_SCOPE_CHARACTERS,
+    `must be scope tokens, together at most ${MAX_SCOPE_CHARACTERS} characters`,
   );
 
 export const AreOrigins = () =>
   areTexts((origins) => origins.every(isOrigin), 'each must be an origin: scheme, host and port');
 
-/** `redirect_uris`, whose rule depends on the type of the client beside it. */
+/** `redirect_uris`. The rule depends on the `client_type` of the same entry. */
 export const AreRedirectUris = () =>
   areTexts(
     (uris, client) => uris.every((uri) => isRegistrableRedirectUri(uri, client.client_type === 'native')),

@@ -1,4 +1,4 @@
-/** A value after a JSON merge patch: what is sent takes the place of what was, `null` takes it away (RFC 7396 section 2). */
+/** A value after a JSON merge patch: a value in the patch replaces the one before, `null` removes it (RFC 7396 section 2). */
 export function mergePatched(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const before = isObject(target) ? target : {};

@@ -1,0 +1,35 @@
+import type { Type } from '@nestjs/common';
+import { Exclude } from 'class-transformer';
+import { IsBoolean, IsString } from 'class-validator';
+import { Optional } from '../oauth/parameters.js';
+import { Each, IsUuid } from '../registry/resources/entry-rules.js';
+import type { RegistryResource } from '../registry/resources/registry-resource.js';
+
+/** A part of a list. */
+class Page {
+  /** The key to go on with. */
+  @Optional()
+  @IsString()
+  next?: string;
+}
+
+/** The classes that describe the responses of one resource in the OpenAPI document. */
+export interface EntryResponses {
+  entry: Type<object>;
+  page: Type<object>;
+}
+
+export function entryResponsesOf(resource: RegistryResource): EntryResponses {
+  const { list, key, secret } = resource;
+  const EntryClass: Type<object> = resource.entry;
+
+  class EntryResponse extends EntryClass {}
+  if (key.isGenerated) IsUuid()(EntryResponse.prototype, key.field);
+  if (secret) Exclude()(EntryResponse.prototype, secret.field);
+  IsBoolean()(EntryResponse.prototype, 'owned_by_file');
+
+  class EntryPage extends Page {}
+  Each(() => EntryResponse)(EntryPage.prototype, list);
+
+  return { entry: EntryResponse, page: EntryPage };
+}

@@ -1,0 +1,57 @@
+import { Delete, Get, Param, Patch, Req, type Type, UseGuards } from '@nestjs/common';
+import type { Request } from 'express';
+import { Audit } from '../audit/audit.js';
+import { readBody } from '../oauth/body-reader.js';
+import { parseJsonObject } from '../oauth/json-object.js';
+import { OperatorGuard } from '../operator/operator.guard.js';
+import { Describes } from '../platform/http/describes.js';
+import { ManagementController } from '../platform/http/surfaces.js';
+import type { Entry } from '../registry/entries/entry.js';
+import { auditRegistryChange } from '../registry/registry-audit.js';
+import { RegistryEditor } from '../registry/registry-editor.js';
+import type { RegistryResource } from '../registry/resources/registry-resource.js';
+import type { EntryResponses } from './entry-responses.js';
+
+/** The routes of one entry: `GET`, `PATCH` and `DELETE /admin/PATH/KEY` (contract, section 9). */
+export function entryController(resource: RegistryResource, responses: EntryResponses): Type<object> {
+  const { list, path, entry } = resource;
+
+  @ManagementController(`admin/${path}/:key`)
+  @UseGuards(OperatorGuard)
+  class EntryController {
+    constructor(
+      private readonly editor: RegistryEditor,
+      private readonly audit: Audit,
+    ) {}
+
+    @Get()
+    @Describes({ summary: `Read one of the ${list}`, answer: responses.entry })
+    read(@Param('key') key: string): Promise<Entry> {
+      return this.editor.read(resource, key);
+    }
+
+    @Patch()
+    @Describes({
+      summary: `Change one of the ${list} (RFC 7396)`,
+      body: entry,
+      answer: responses.entry,
+      refusals: [409],
+    })
+    async change(@Req() request: Request, @Param('key') key: string): Promise<Entry> {
+      const sent = parseJsonObject(await readBody(request));
+      await this.editor.change(resource, key, sent);
+      const fields = Object.keys(sent);
+      auditRegistryChange(this.audit, { actor: 'operator', resource, key, change: 'changed', fields });
+      return this.editor.read(resource, key);
+    }
+
+    @Delete()
+    @Describes({ summary: `Delete one of the ${list}`, refusals: [409] })
+    async delete(@Param('key') key: string): Promise<object> {
+      await this.editor.delete(resource, key);
+      auditRegistryChange(this.audit, { actor: 'operator', resource, key, change: 'deleted' });
+      return {};
+    }
+  }
+  return EntryController;
+}

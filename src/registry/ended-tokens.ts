@@ -1,0 +1,23 @@
+import { Injectable } from '@nestjs/common';
+import type { RegistryResource } from './resources/registry-resource.js';
+
+/** Ends the tokens of entries, which it gets by the keys of the admin API. */
+export type TokenRevoker = (keys: string[], moment: 'before' | 'after') => Promise<void>;
+
+/** Ends the tokens of registry entries that are changed or deleted. The modules that know the tokens say how. */
+@Injectable()
+export class EndedTokens {
+  private readonly revokers: { resource: RegistryResource; revoke: TokenRevoker }[] = [];
+
+  onEnd(resource: RegistryResource, revoke: TokenRevoker): void {
+    this.revokers.push({ resource, revoke });
+  }
+
+  /**
+   * Called twice: before the change is committed, so that a crash leaves no valid token, and after it, for tokens that were
+   * issued meanwhile.
+   */
+  async end(resource: RegistryResource, keys: string[], moment: 'before' | 'after'): Promise<void> {
+    for (const { resource: other, revoke } of this.revokers) if (other === resource) await revoke(keys, moment);
+  }
+}

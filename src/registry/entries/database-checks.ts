@@ -1,0 +1,80 @@
+import type { EntityManager, ObjectLiteral } from 'typeorm';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import type { GrantCatalogue } from '../grant-catalogue.js';
+import type { RegistryResource } from '../resources/registry-resource.js';
+import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { type Entry, fileKeyOf } from './entry.js';
+import { entryViolations } from './entry-checks.js';
+
+/** A row that the admin API may change. @throws OAuthError `not_found`, `conflict` where the file owns it */
+export function editableRow<Row extends ObjectLiteral>(row: Row | null, column: string, key: string): Row {
+  // MySQL ignores spaces at the end of a key
+  if (!row || row[column] !== key) throw OAuthError.notFound();
+  if (row.ownedByFile) throw OAuthError.conflict('the registry file lists it, and owns it');
+  return row;
+}
+
+/**
+ * Rejects an entry that a registry file with the entries of the database could not have.
+ *
+ * @param isChange whether the entry has a row already
+ * @throws OAuthError `invalid_request`
+ */
+export async function assertConsistent(
+  manager: EntityManager,
+  resource: RegistryResource,
+  entry: Entry,
+  catalogue: GrantCatalogue,
+  isChange: boolean,
+): Promise<void> {
+  const stored: { resource: RegistryResource; key: string }[] = [];
+  for (const { field, resource: target } of resource.references) {
+    const key = entry[field];
+    if (typeof key === 'string' && (await isStored(manager, target, key))) stored.push({ resource: target, key });
+  }
+  const ownKey = fileKeyOf(resource, entry) ?? '';
+  if (isChange || (await isStored(manager, resource, ownKey))) stored.push({ resource, key: ownKey });
+  const [violation] = entryViolations({
+    entriesOf: (other) => (other === resource ? [['', entry]] : []),
+    catalogue,
+    isStored: (other, key) => stored.some((each) => each.resource === other && each.key === key),
+    invalidPaths: new Set(),
+    unchangedSecrets: new Set(),
+  });
+  if (violation !== undefined) throw OAuthError.invalidRequest(violation);
+}
+
+/** @throws OAuthError `conflict` where another entry has the same key of the registry file */
+export async function assertFileKeyIsFree(
+  manager: EntityManager,
+  resource: RegistryResource,
+  entry: Entry,
+  key: string,
+): Promise<void> {
+  const { fileKey, key: apiKey, entity, noun } = resource;
+  if (fileKey.column === apiKey.column) return;
+  const other = await manager.findOneBy(entity, { [fileKey.column]: fileKeyOf(resource, entry) });
+  if (other && other[apiKey.column] !== key) throw OAuthError.conflict(`${fileKey.field}: of another ${noun}`);
+}
+
+/** @throws OAuthError `conflict` where other entries refer to the entry */
+export async function assertNotReferenced(
+  manager: EntityManager,
+  resource: RegistryResource,
+  key: string,
+): Promise<void> {
+  const referring = REGISTRY_RESOURCES.flatMap(({ list, entity, references }) =>
+    references.filter(({ resource: target }) => target === resource).map(({ column }) => ({ list, entity, column })),
+  );
+  for (const { entity, column } of referring) {
+    if (!(await manager.existsBy(entity, { [column]: key }))) continue;
+    const lists = [...new Set(referring.map(({ list }) => list.replaceAll('_', ' ')))];
+    throw OAuthError.conflict(`${lists.join(' or ')} are still of this ${resource.noun}`);
+  }
+}
+
+async function isStored(manager: EntityManager, resource: RegistryResource, key: string): Promise<boolean> {
+  const { entity, fileKey } = resource;
+  const row = await manager.findOneBy(entity, { [fileKey.column]: key });
+  return row?.[fileKey.column] === key;
+}

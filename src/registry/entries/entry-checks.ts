@@ -1,0 +1,87 @@
+import type { GrantCatalogue } from '../grant-catalogue.js';
+import type { RegistryResource } from '../resources/registry-resource.js';
+import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { type Entry, fieldPath, fileKeyOf, type PathAndEntry } from './entry.js';
+import { grantSettingsViolations, grantTypesViolations } from './grant-checks.js';
+
+/** Entries that are checked together, and what they are checked against. */
+export interface CheckedEntries {
+  entriesOf(resource: RegistryResource): PathAndEntry[];
+  catalogue: GrantCatalogue;
+  /** Whether the database has an entry with this key of the registry file. */
+  isStored(resource: RegistryResource, key: string): boolean;
+  /** Paths of fields whose value their class has rejected. */
+  invalidPaths: ReadonlySet<string>;
+  /** Paths of short secrets that have not changed. */
+  unchangedSecrets: ReadonlySet<string>;
+}
+
+type EntryCheck = (resource: RegistryResource, checked: CheckedEntries) => string[];
+
+/** In the order of the violations in a message. The class of each entry has validated it before. */
+const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, grantTypes, references, secretLengths, requiredSecrets];
+
+/** The violations of entries against each other and against the registry of the database. */
+export function entryViolations(checked: CheckedEntries): string[] {
+  return CHECKS.flatMap((check) => REGISTRY_RESOURCES.flatMap((resource) => check(resource, checked)));
+}
+
+function uniqueKeys(resource: RegistryResource, { entriesOf }: CheckedEntries): string[] {
+  const seen = new Set<string>();
+  return entriesOf(resource).flatMap(([path, entry]) => {
+    const key = fileKeyOf(resource, entry);
+    if (key === undefined) return [];
+    const isRepeated = seen.has(key);
+    seen.add(key);
+    return isRepeated ? [`${fieldPath(path, resource.fileKey.field)}: given more than once`] : [];
+  });
+}
+
+function grantSettings(resource: RegistryResource, { entriesOf, catalogue }: CheckedEntries): string[] {
+  const { grantSettings: field } = resource;
+  if (field === undefined) return [];
+  return entriesOf(resource).flatMap(([path, entry]) =>
+    grantSettingsViolations(fieldPath(path, field), entry[field], catalogue),
+  );
+}
+
+function grantTypes(resource: RegistryResource, { entriesOf, catalogue }: CheckedEntries): string[] {
+  const { grantTypes: field } = resource;
+  if (field === undefined) return [];
+  return entriesOf(resource).flatMap(([path, entry]) =>
+    grantTypesViolations(fieldPath(path, field), entry[field], catalogue),
+  );
+}
+
+function references(resource: RegistryResource, checked: CheckedEntries): string[] {
+  return resource.references.flatMap(({ field, resource: target }) => {
+    const listed = new Set(checked.entriesOf(target).map(([, entry]) => fileKeyOf(target, entry)));
+    return checked
+      .entriesOf(resource)
+      .map(([path, entry]) => ({ path: fieldPath(path, field), key: entry[field] }))
+      .filter(({ path, key }) => typeof key === 'string' && !checked.invalidPaths.has(path) && !listed.has(key))
+      .filter(({ key }) => !checked.isStored(target, String(key)))
+      .map(({ path }) => `${path}: not a registered ${target.noun}`);
+  });
+}
+
+function secretLengths(resource: RegistryResource, { entriesOf, unchangedSecrets }: CheckedEntries): string[] {
+  return entriesOf(resource)
+    .map(([path, entry]) => shortSecretPath(resource, path, entry))
+    .filter((path) => path !== undefined && !unchangedSecrets.has(path))
+    .map((path) => `${path}: ${resource.secret?.kind.lengthRule}`);
+}
+
+function requiredSecrets(resource: RegistryResource, { entriesOf, isStored }: CheckedEntries): string[] {
+  const { secret, noun } = resource;
+  if (!secret?.isRequired) return [];
+  return entriesOf(resource)
+    .filter(([, entry]) => entry[secret.field] === undefined && !isStored(resource, String(fileKeyOf(resource, entry))))
+    .map(([path]) => `${fieldPath(path, secret.field)}: a new ${noun} needs one`);
+}
+
+/** The path of an entry's secret, if the secret is shorter than a new one may be. */
+export function shortSecretPath({ secret }: RegistryResource, path: string, entry: Entry): string | undefined {
+  const text = secret && entry[secret.field];
+  return secret && typeof text === 'string' && secret.kind.isShort(text) ? fieldPath(path, secret.field) : undefined;
+}

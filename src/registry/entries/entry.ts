@@ -1,0 +1,52 @@
+import type { ObjectLiteral } from 'typeorm';
+import type { Columns, RegistryResource } from '../resources/registry-resource.js';
+
+/** An entry in the form of the registry file. Its fields are unknown until it is validated. */
+export type Entry = Record<string, unknown>;
+
+/** An entry with its path in the message about a violation: `clients[0]`, or nothing where there is one entry only. */
+export type PathAndEntry = [path: string, entry: Entry];
+
+export function fieldPath(path: string, field: string): string {
+  return path === '' ? field : `${path}.${field}`;
+}
+
+/** The key by which the registry file identifies an entry; `undefined` if it is no text. */
+export function fileKeyOf({ fileKey: { field, normalize } }: RegistryResource, entry: Entry): string | undefined {
+  const key = entry[field];
+  if (typeof key !== 'string') return undefined;
+  return normalize ? normalize(key) : key;
+}
+
+/** An entry as the admin API shows it: with its key, and whether the registry file owns it. */
+export function toResponse(resource: RegistryResource, row: ObjectLiteral): Entry {
+  const { key } = resource;
+  const generated = key.isGenerated && { [key.field]: row[key.column] };
+  return { ...generated, ...resource.toEntry(row), owned_by_file: row.ownedByFile };
+}
+
+/** A row with the columns of fields that its entry omits. */
+export function withKeptFields({ keptFields = {} }: RegistryResource, row: ObjectLiteral): ObjectLiteral {
+  const columns: ObjectLiteral = Object.assign({}, ...Object.values(keptFields));
+  const missing = Object.entries(columns).filter(([column]) => row[column] === undefined);
+  return { ...row, ...Object.fromEntries(missing) };
+}
+
+/** The columns of fields that a patch removes by `null`, where an entry without the field would keep the column. */
+export function removedColumns({ keptFields = {} }: RegistryResource, patch: Entry): ObjectLiteral {
+  const removed = Object.entries(keptFields).filter(([field]) => patch[field] === null);
+  return Object.assign({}, ...removed.map(([, columns]) => columns));
+}
+
+/** The columns of an entry's secret. A secret that matches the stored hash keeps that hash. */
+export async function secretColumns(
+  { secret }: RegistryResource,
+  entry: Entry,
+  stored?: ObjectLiteral,
+): Promise<Columns<ObjectLiteral>> {
+  const text = secret && entry[secret.field];
+  if (!secret || typeof text !== 'string') return {};
+  const hash: unknown = stored?.[secret.column];
+  const isUnchanged = typeof hash === 'string' && (await secret.kind.matches(hash, text));
+  return secret.columns(isUnchanged ? hash : await secret.kind.hash(text));
+}

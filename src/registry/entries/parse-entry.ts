@@ -1,0 +1,19 @@
+import { plainToInstance } from 'class-transformer';
+import { validateSync } from 'class-validator';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { faultsOf, UNKNOWN_FIELD } from '../../platform/validation-faults.js';
+import type { RegistryResource } from '../resources/registry-resource.js';
+import type { Entry } from './entry.js';
+import { prototypeKeyViolations } from './reject-prototype-keys.js';
+
+/** An entry of a resource, by its class. @throws OAuthError `invalid_request` */
+export function parseEntry({ entry }: RegistryResource, sent: unknown): Entry {
+  const [prototypeKey] = prototypeKeyViolations(sent);
+  if (prototypeKey !== undefined) throw OAuthError.invalidRequest(prototypeKey, 'an unknown field');
+  const parsed = plainToInstance(entry, sent, { exposeDefaultValues: true });
+  const [violation] = faultsOf(validateSync(parsed, { whitelist: true, forbidNonWhitelisted: true }));
+  if (violation === undefined) return { ...parsed };
+  // the caller chooses the name of an unknown field, and callers' texts are not logged
+  const reason = violation.endsWith(UNKNOWN_FIELD) ? 'an unknown field' : undefined;
+  throw OAuthError.invalidRequest(violation, reason);
+}

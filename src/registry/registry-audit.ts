@@ -1,0 +1,22 @@
+import type { Audit } from '../audit/audit.js';
+import type { RegistryResource } from './resources/registry-resource.js';
+
+interface RegistryChange {
+  /** `service`: the registry file. */
+  actor: 'operator' | 'service';
+  resource: RegistryResource;
+  /** The key of the admin API: an agent's email must not be in the audit. */
+  key: string;
+  change: 'created' | 'changed' | 'deleted';
+  fields?: string[];
+}
+
+export function auditRegistryChange(audit: Audit, { actor, resource, key, change, fields = [] }: RegistryChange): void {
+  audit.record({
+    event: 'registry.changed',
+    outcome: 'success',
+    actor: { kind: actor },
+    subject: { kind: resource.auditKind, id: key },
+    details: { change, fields },
+  });
+}

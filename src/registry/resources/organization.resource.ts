@@ -1,0 +1,64 @@
+import { Type } from 'class-transformer';
+import { IsBoolean, IsObject, IsOptional, ValidateNested } from 'class-validator';
+import { type AdmittedPublicClients, type GrantSettings, Organization } from '../organization.entity.js';
+import { IsName, IsPublicClients, IsUuid } from './entry-rules.js';
+import { defineResource } from './registry-resource.js';
+
+class License {
+  @IsOptional()
+  @IsBoolean()
+  chat_between_groups = true;
+}
+
+class OrganizationEntry {
+  @IsUuid()
+  id: string;
+
+  @IsName()
+  name: string;
+
+  @IsOptional()
+  @IsObject()
+  @ValidateNested()
+  @Type(() => License)
+  license = new License();
+
+  /** If omitted, an existing organization keeps its value, and a new one admits no public client. */
+  @IsOptional()
+  @IsPublicClients()
+  public_clients?: AdmittedPublicClients;
+
+  @IsOptional()
+  @IsObject()
+  grants: GrantSettings = {};
+}
+
+export const organizationResource = defineResource<OrganizationEntry, Organization>({
+  noun: 'organization',
+  auditKind: 'organization',
+  list: 'organizations',
+  path: 'organizations',
+  entry: OrganizationEntry,
+  entity: Organization,
+  key: { field: 'id', column: 'id' },
+  grantSettings: 'grants',
+  keptFields: { public_clients: { publicClients: [] } },
+  warning: {
+    appliesTo: ({ public_clients }, stored) => public_clients === undefined && stored?.publicClients === 'all',
+    text: 'without public_clients, each goes on admitting every public client; say all, or a list of client ids',
+  },
+  toRow: ({ id, name, license, grants, public_clients: publicClients }) => ({
+    id,
+    name,
+    chatBetweenGroups: license.chat_between_groups,
+    grants,
+    publicClients,
+  }),
+  toEntry: ({ id, name, chatBetweenGroups, grants, publicClients }) => ({
+    id,
+    name,
+    license: { chat_between_groups: chatBetweenGroups },
+    public_clients: publicClients ?? [],
+    grants,
+  }),
+});

@@ -1,0 +1,96 @@
+import type { Type } from '@nestjs/common';
+import type { ObjectLiteral } from 'typeorm';
+import type { AuditParty } from '../../audit/audit-event.js';
+import type { SecretKind } from './secret-kinds.js';
+
+/** Columns of a row. A column that is `undefined` keeps its stored value. */
+export type Columns<Row> = { [Column in keyof Row]?: Row[Column] | undefined };
+
+/** The field that identifies an entry, and its column. */
+interface ResourceKey<Field, Column> {
+  field: Field;
+  column: Column;
+}
+
+interface ApiKey<Field, Column> extends ResourceKey<Field, Column> {
+  /** The service generates the key, a UUID. The caller chooses any other key. */
+  isGenerated?: boolean;
+}
+
+interface FileKey<Field, Column> extends ResourceKey<Field, Column> {
+  /** The form in which a key is stored and compared. */
+  normalize?(key: string): string;
+}
+
+/** A field that has the key of an entry of another resource. */
+interface Reference<Field, Column> extends ResourceKey<Field, Column> {
+  resource: RegistryResource;
+}
+
+/** The secret of an entry. It is stored as a hash and never returned; the file may name a file instead (`FIELD_file`). */
+interface ResourceSecret<Field, Column, Row> extends ResourceKey<Field, Column> {
+  kind: SecretKind;
+  /** The columns of a row with a new secret. */
+  columns(hash: string): Columns<Row>;
+  /** Whether each entry has a secret: a new entry needs one, and none can be removed. */
+  isRequired: boolean;
+}
+
+interface ResourceWarning<Entry, Row> {
+  /** Whether an accepted entry of the file deserves the warning. `stored` is its row of before. */
+  appliesTo(entry: Entry, stored: Row | undefined): boolean;
+  text: string;
+}
+
+/** What the registry file, the admin API, the export, the OpenAPI document and the audit know about one resource. */
+interface Description<Entry, Row, Field, Column> {
+  /** As messages name one entry: `resource server`. */
+  noun: string;
+  auditKind: AuditParty['kind'];
+  /** The list in the registry file and in responses. */
+  list: string;
+  /** The path below `/admin/`. */
+  path: string;
+  /** The class that validates an entry. */
+  entry: Type<Entry>;
+  entity: Type<Row>;
+  /** How the admin API identifies an entry. */
+  key: ApiKey<Field | 'id', Column>;
+  /** Settings of grants by their names. */
+  grantSettings?: Field;
+  /** A list of names of grants. */
+  grantTypes?: Field;
+  references?: Reference<Field, Column>[];
+  secret?: ResourceSecret<Field, Column, Row>;
+  /** Fields that keep their stored value where an entry omits them, with the columns of a new row and after `null`. */
+  keptFields?: { [Name in Field & string]?: Columns<Row> };
+  /** Fields with their columns: a change of one ends the tokens of the entry. Its deletion always does. */
+  tokensEndWith?: { [Name in Field & string]?: Column };
+  /** Columns that are set when the tokens of an entry end; a function returns SQL. */
+  columnsOfEnd?: { [Name in Column & string]?: () => string };
+  warning?: ResourceWarning<Entry, Row>;
+  /** @param secret the columns of a new secret */
+  toRow(entry: Entry, secret: Columns<Row>): Columns<Row>;
+  /** An entry in the form of the registry file, without its secret. */
+  toEntry(row: Row): object;
+}
+
+/** A resource whose classes are not known at compile time. */
+export interface RegistryResource extends Description<object, ObjectLiteral, string, string> {
+  /** How the registry file identifies an entry. */
+  fileKey: FileKey<string, string>;
+  references: Reference<string, string>[];
+}
+
+interface ResourceDefinition<Entry extends object, Row extends ObjectLiteral>
+  extends Description<Entry, Row, keyof Entry & string, keyof Row & string> {
+  /** `key` if omitted. */
+  fileKey?: FileKey<keyof Entry & string, keyof Row & string>;
+}
+
+/** Checks a description against the classes of its entries and rows. */
+export function defineResource<Entry extends object, Row extends ObjectLiteral>(
+  definition: ResourceDefinition<Entry, Row>,
+): RegistryResource {
+  return { references: [], fileKey: definition.key, ...definition };
+}
