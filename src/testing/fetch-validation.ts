@@ -1,26 +1,34 @@
 import type { Service } from '../bootstrap.js';
 import { OpenApiDocument } from '../openapi/openapi-document.js';
 import { OpenApiResponses, type OpenApiResponsesDocument } from './openapi-responses.js';
+import { SharedPatch } from './shared-patch.js';
 
-/** The services that run, by the origins that they answer at. */
-const services = new Map<string, { isManagement: boolean; answers: () => OpenApiResponses }>();
-let isChecking = false;
+/** The services that run, by the origins of their two ports. */
+const services = new Map<string, { isManagement: boolean; responses: () => OpenApiResponses }>();
+const patch = new SharedPatch(globalThis, 'fetch', (fetch) => validated(fetch as typeof globalThis.fetch));
 
-/** From now on every answer of this service, to whatever a test sends, is held against its OpenAPI document. */
-export function validateFetchOf({ application }: Service, url: string, managementUrl: string): void {
-  if (!isChecking) globalThis.fetch = checked(globalThis.fetch);
-  isChecking = true;
+/**
+ * Checks every response that `fetch` gets from a service against the service's OpenAPI document. Returns a function that
+ * ends the checks. `fetch` is the original again after the checks of the last service have ended.
+ */
+export function validateFetchOf({ application }: Service, url: string, managementUrl: string): () => void {
   const document = application.get(OpenApiDocument);
   let made: OpenApiResponses | undefined;
-  const answers = () => {
+  const responses = () => {
     made ??= new OpenApiResponses(document.read() as unknown as OpenApiResponsesDocument);
     return made;
   };
-  services.set(url, { isManagement: false, answers });
-  services.set(managementUrl, { isManagement: true, answers });
+  services.set(url, { isManagement: false, responses });
+  services.set(managementUrl, { isManagement: true, responses });
+  const release = patch.acquire();
+  return () => {
+    services.delete(url);
+    services.delete(managementUrl);
+    release();
+  };
 }
 
-function checked(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+function validated(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
     const url = new URL(input instanceof Request ? input.url : input);
@@ -30,9 +38,10 @@ function checked(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
     const { status, headers } = response;
     const type = headers.get('content-type')?.split(';')[0] ?? '';
     const text = await response.clone().text();
-    const { isManagement, answers } = service;
-    const fault = answers().violationOf({ isManagement, method, path: url.pathname, status, type, text });
-    if (fault) throw new Error(`${method} ${url.pathname} ${status}: ${fault}`);
+    const { isManagement, responses } = service;
+    const received = { isManagement, method, path: url.pathname, status, type, text };
+    const violation = responses().violationOf(received);
+    if (violation) throw new Error(`${method} ${url.pathname} ${status}: ${violation}`);
     return response;
   };
 }

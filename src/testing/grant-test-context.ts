@@ -56,12 +56,14 @@ export class GrantTestContext {
   static async open(grant: Type, kit: GrantKit, patience = PATIENCE): Promise<GrantTestContext> {
     const declared = grantMetadataOf(grant);
     const output = new OutputCapture();
+    let service: TestService | undefined;
     try {
-      const service = await startTestService({ ...serviceOptionsOf(declared, kit), log: output.log });
-      await assertProvided(grant, service);
+      service = await startTestService({ ...serviceOptionsOf(declared, kit), log: output.log });
+      assertProvided(grant, service);
       return new GrantTestContext(declared, kit, service, output, patience);
     } catch (error) {
       output.release();
+      await service?.stop();
       throw error;
     }
   }
@@ -76,8 +78,11 @@ export class GrantTestContext {
   }
 
   async close(): Promise<void> {
-    this.output.release();
-    await this.environment.service.stop();
+    try {
+      await this.environment.service.stop();
+    } finally {
+      this.output.release();
+    }
   }
 
   /** The parameters of a fresh request that gets a token. */

@@ -13,10 +13,9 @@ export function grantMetadataOf(grant: Type): DeclaredGrant {
 }
 
 /** @throws Error when no module has the grant: every rule would fail, and none say why */
-export async function assertProvided(grant: Type, service: TestService): Promise<void> {
+export function assertProvided(grant: Type, service: TestService): void {
   const grants = service.application.get(GrantIndex).all();
   if (grants.some(({ handler }) => handler instanceof grant)) return;
-  await service.stop();
   throw new Error(`${grant.name}: no module provides it; name its module in \`modules\`, or in src/app.module.ts`);
 }
 

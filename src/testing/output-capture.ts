@@ -1,13 +1,21 @@
 import { pino } from 'pino';
 import type { Log } from '../platform/logging/log.js';
+import { SharedPatch } from './shared-patch.js';
 
-const METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
+const CONSOLE_METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
 
-/** Everything that a process tells: the service's log at its most talkative, and what goes around it by `console`. */
+/** The captures that were not released yet. */
+const captures = new Set<OutputCapture>();
+const patches = [
+  ...CONSOLE_METHODS.map((method) => recording(console, method)),
+  ...[process.stdout, process.stderr].map((stream) => recording(stream, 'write')),
+];
+
+/** All output of a process: the service's log at its lowest level, and what is written past it, by `console` for example. */
 export class OutputCapture {
   readonly lines: string[] = [];
   readonly log: Log;
-  private readonly restore: (() => void)[] = [];
+  private readonly releases: (() => void)[];
 
   constructor() {
     const stream = { write: (line: string) => void this.lines.push(line) };
@@ -17,32 +25,32 @@ export class OutputCapture {
       lost: 0,
       flush: () => undefined,
     };
-    for (const method of METHODS) this.listen(console, method);
-    for (const stream of [process.stdout, process.stderr]) this.listen(stream, 'write');
+    captures.add(this);
+    this.releases = patches.map((patch) => patch.acquire());
   }
 
   get text(): string {
     return this.lines.join('\n');
   }
 
-  /** What the log says of one request. */
+  /** The lines of the log about one request. */
   about(requestId: string): string[] {
     return this.lines.filter((line) => line.includes(`"${requestId}"`));
   }
 
   release(): void {
-    for (const act of this.restore) act();
+    captures.delete(this);
+    for (const release of this.releases) release();
   }
+}
 
-  /** Goes on telling, so that whoever looks for a fault by `console.log` sees it. */
-  private listen(target: object, method: string): void {
-    const tell = Reflect.get(target, method) as (...told: unknown[]) => unknown;
-    Reflect.set(target, method, (...told: unknown[]) => {
-      this.lines.push(told.map((each) => (typeof each === 'string' ? each : asText(each))).join(' '));
-      return tell.apply(target, told);
-    });
-    this.restore.push(() => Reflect.set(target, method, tell));
-  }
+/** Records what a method is given, and calls the method: a developer still sees the output of `console.log`. */
+function recording(target: object, method: string): SharedPatch {
+  return new SharedPatch(target, method, (original) => (...output: unknown[]) => {
+    const line = output.map((each) => (typeof each === 'string' ? each : asText(each))).join(' ');
+    for (const { lines } of captures) lines.push(line);
+    return Reflect.apply(original, target, output);
+  });
 }
 
 function asText(value: unknown): string {

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { AuditEntry } from '../audit/audit-event.js';
 import { type Service, startService } from '../bootstrap.js';
 import type { Extension } from '../extension.js';
+import type { Configuration } from '../platform/configuration/configuration.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import type { ConnectionLimits } from '../platform/http/connection-limits.js';
 import type { Log } from '../platform/logging/log.js';
@@ -36,8 +37,8 @@ export interface TestService extends Service, HttpClient {
 }
 
 /**
- * Starts the service with another team's modules. Every answer that `fetch` gets from it is held against its OpenAPI
- * document: one that does not fit rejects.
+ * Starts the service with another team's modules. Until the service is stopped, `fetch` checks every response of it
+ * against its OpenAPI document, and rejects where a response does not match.
  *
  * @throws Error when the service would not start: a faulty grant, a faulty registry
  */
@@ -45,12 +46,39 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const { registry = kitRegistry(), environment, database: given, ...extension } = options;
   const database = given ?? (await createTestDatabase());
   const clock = TestClock.running();
-  const configuration = loadConfiguration({
-    DATABASE_URL: database.url,
-    DATA_DIR: database.folder,
+  const audit: AuditEntry[] = [];
+  const remove = async () => {
+    if (!given) await database.remove();
+  };
+  try {
+    const configuration = configurationOf(database, registry, environment);
+    const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
+    const service = await startService({ configuration, clock, audit: sink, ...extension });
+    const url = `http://127.0.0.1:${service.port}`;
+    const managementUrl = `http://127.0.0.1:${service.managementPort}`;
+    const endValidation = validateFetchOf(service, url, managementUrl);
+    const stop = async () => {
+      await service.stop().finally(endValidation);
+      await remove();
+    };
+    return { ...service, ...httpClientOf(url), managementUrl, clock, database, audit, stop };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+function configurationOf(
+  { url, folder }: TestDatabase,
+  registry: RegistryDocument,
+  environment?: Record<string, string>,
+): Configuration {
+  return loadConfiguration({
+    DATABASE_URL: url,
+    DATA_DIR: folder,
     MIGRATE_ON_START: 'true',
-    SIGNING_KEYS_FILE: writeKeySet(join(database.folder, 'keys.json')),
-    REGISTRY_FILE: writeRegistryFile(join(database.folder, 'registry.yaml'), registry),
+    SIGNING_KEYS_FILE: writeKeySet(join(folder, 'keys.json')),
+    REGISTRY_FILE: writeRegistryFile(join(folder, 'registry.yaml'), registry),
     AUTH_URL: 'https://auth.example',
     HOST: '127.0.0.1',
     PORT: '0',
@@ -59,28 +87,4 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     RATE_LIMIT: 'off',
     ...environment,
   });
-  const audit: AuditEntry[] = [];
-  const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
-  const remove = async () => {
-    if (!given) await database.remove();
-  };
-  const service = await startService({ configuration, clock, audit: sink, ...extension }).catch(async (error) => {
-    await remove();
-    throw error;
-  });
-  const url = `http://127.0.0.1:${service.port}`;
-  const managementUrl = `http://127.0.0.1:${service.managementPort}`;
-  validateFetchOf(service, url, managementUrl);
-  return {
-    ...service,
-    ...httpClientOf(url),
-    managementUrl,
-    clock,
-    database,
-    audit,
-    stop: async () => {
-      await service.stop();
-      await remove();
-    },
-  };
 }

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describeGrant } from '../../src/testing/describe-grant.js';
+import { GrantTestContext } from '../../src/testing/grant-test-context.js';
+import { startTestService } from '../../src/testing/test-service.js';
+import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
+
+const valid = () => ({ ticket: '123456' });
+const { grant, modules } = grantThat(sound);
+
+const CONSOLE_METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
+
+/** What the kit replaces while it runs, and whether it belongs to the object itself. */
+const globals = () => [
+  globalThis.fetch,
+  ...[process.stdout, process.stderr].flatMap((stream) => [stream.write, Object.hasOwn(stream, 'write')]),
+  ...CONSOLE_METHODS.map((method) => Reflect.get(console, method)),
+];
+const before = globals();
+
+/** Compares by identity: `toEqual` would take two functions for equal that are not the same. */
+function expectUntouched(): void {
+  const now = globals();
+  for (const [index, each] of before.entries()) expect(now[index]).toBe(each);
+}
+
+describe('the conformance kit leaves fetch, console and the standard streams as they were', () => {
+  beforeEach(expectUntouched);
+  afterEach(expectUntouched);
+
+  it('when a grant was tested', async () => {
+    const context = await GrantTestContext.open(grant, { modules, valid });
+    expect(globalThis.fetch).not.toBe(before[0]);
+    expect(process.stdout.write).not.toBe(before[1]);
+    await context.expectToken(await context.body());
+    await context.close();
+  });
+
+  it('when no module provides the grant', async () => {
+    await expect(GrantTestContext.open(grantThat(sound).grant, { valid })).rejects.toThrow('no module provides it');
+  });
+
+  it('when the service does not start', async () => {
+    const environment = { LOG_LEVEL: 'no-such-level' };
+    await expect(GrantTestContext.open(grant, { modules, valid, environment })).rejects.toThrow('LOG_LEVEL');
+  });
+
+  it('when two services run at the same time, whichever is stopped first', async () => {
+    const [first, second] = [await startTestService(), await startTestService()];
+    const context = await GrantTestContext.open(grant, { modules, valid });
+    await first.stop();
+    expect(globalThis.fetch).not.toBe(before[0]);
+    await context.close();
+    await second.stop();
+  });
+
+  it('when other code has replaced fetch meanwhile: its replacement stays', async () => {
+    const service = await startTestService();
+    const wrapped = globalThis.fetch;
+    const theirs: typeof fetch = (...parameters) => wrapped(...parameters);
+    globalThis.fetch = theirs;
+    await service.stop();
+    expect(globalThis.fetch).toBe(theirs);
+    globalThis.fetch = before[0] as typeof fetch;
+  });
+});
+
+describeGrant(grant, { modules, valid });
+
+describe('after describeGrant', () => {
+  it('fetch, console and the standard streams are as they were', expectUntouched);
+});
