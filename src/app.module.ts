@@ -14,8 +14,8 @@ import { WellKnownModule } from './well-known/well-known.module.js';
 /** The service: its endpoints, and one line for each grant. */
 @Module({
   imports: [
-    AgentAuthModule,
     TokenModule,
+    AgentAuthModule,
     IntrospectionModule,
     WellKnownModule,
     PurgeModule,
