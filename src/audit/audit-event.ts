@@ -22,19 +22,23 @@ export type AuditEventName =
   | 'registry.changed'
   | 'keys.changed';
 
-/** Who did it, or to whom it was done: a kind and an id, never a name, an email or anything secret. */
+/** The kinds of parties. A new registry resource adds its kind by declaration merging, in the file that describes it. */
+export interface AuditPartyKinds {
+  customer: true;
+  agent: true;
+  client: true;
+  operator: true;
+  browser: true;
+  service: true;
+  resource_server: true;
+  organization: true;
+  key: true;
+  token: true;
+}
+
+/** The actor or the subject of an event: a kind and an id, never a name, an email or a secret. */
 export interface AuditParty {
-  kind:
-    | 'customer'
-    | 'agent'
-    | 'client'
-    | 'operator'
-    | 'browser'
-    | 'service'
-    | 'resource_server'
-    | 'organization'
-    | 'key'
-    | 'token';
+  kind: keyof AuditPartyKinds;
   id?: string | undefined;
 }
 

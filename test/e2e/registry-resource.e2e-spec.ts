@@ -1,0 +1,230 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { Columns, createTables, dropTables } from '../../src/migrations/schema.js';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import { OutputCapture } from '../../src/testing/output-capture.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { ACME, testRegistry } from '../support/test-registry.js';
+import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { Webhook } from '../support/webhook.resource.js';
+
+vi.mock('../../src/registry/resources/registry-resources.js', async (original) => {
+  const { REGISTRY_RESOURCES } = await original<typeof import('../../src/registry/resources/registry-resources.js')>();
+  const { webhookResource } = await import('../support/webhook.resource.js');
+  return { REGISTRY_RESOURCES: [...REGISTRY_RESOURCES, webhookResource] };
+});
+
+const ADMIN_TOKEN = 'operator-token-of-the-resource-test';
+const SECRET = 'MARKED-signing-secret-of-a-webhook';
+const RULE = 'must be 32 to 256 characters';
+
+class Webhooks1799000000000 implements MigrationInterface {
+  readonly name = 'Webhooks1799000000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    const its = new Columns(runner);
+    const texts = [its.text('name', 200), its.text('url', 200), its.text('organization_id', 36)];
+    const rest = [its.text('signing_hash', 64), its.json('events'), its.flag('owned_by_file')];
+    await createTables(runner, [{ name: 'webhook', columns: [its.key('webhook_id', 128), ...texts, ...rest] }]);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['webhook']);
+  }
+}
+
+describe('a resource that one file describes', () => {
+  let service: TestService;
+  const output = new OutputCapture();
+  const listed = {
+    webhook_id: 'orders',
+    name: 'Orders',
+    url: 'https://hooks.example/orders',
+    organization_id: ACME,
+    events: ['order.created'],
+  };
+  const registry = { ...testRegistry(), webhooks: [{ ...listed, signing_secret: SECRET }] };
+
+  beforeAll(async () => {
+    const environment = { ADMIN_TOKEN };
+    service = await startTestService({ registry, environment, migrations: [Webhooks1799000000000], log: output.log });
+  });
+  afterAll(async () => {
+    await service?.stop();
+    output.release();
+  });
+
+  const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
+    manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
+  const registryFile = () => service.application.get(RegistryFile, { strict: false });
+  const file = (content: object, name = `${randomUUID()}.yaml`) => {
+    const path = join(service.database.folder, name);
+    writeFileSync(path, stringify(content));
+    return path;
+  };
+  const apply = (webhooks: object[]) => registryFile().apply(file({ ...registry, webhooks }), { force: true });
+  const violationsOf = (webhooks: object[]): Promise<string[]> =>
+    apply(webhooks).then(
+      () => [],
+      (error) => error.faults,
+    );
+  const rows = () => service.application.get(DataSource).getRepository(Webhook).find();
+  const lastAudit = () => service.audit.at(-1);
+  const created = { ...listed, webhook_id: 'created', name: 'Created' };
+
+  it('is applied from the registry file at the start, and only the hash of its secret is stored', async () => {
+    const signingHash = createHash('sha256').update(SECRET).digest('hex');
+    expect(await rows()).toEqual([
+      expect.objectContaining({ webhookId: 'orders', organizationId: ACME, signingHash, ownedByFile: true }),
+    ]);
+    expect(service.audit).toContainEqual(
+      expect.objectContaining({
+        event: 'registry.changed',
+        actor: { kind: 'service' },
+        subject: { kind: 'webhook', id: 'orders' },
+        details: { change: 'created', fields: [] },
+      }),
+    );
+  });
+
+  it('is applied again without a change, and a change is audited with its columns', async () => {
+    const withoutSecret = await apply([listed]);
+    expect(withoutSecret.at(-1)).toMatchObject({ outcome: 'left', kind: 'webhook', id: 'orders' });
+    await apply([{ ...listed, name: 'Renamed' }]);
+    expect(lastAudit()).toMatchObject({
+      subject: { kind: 'webhook', id: 'orders' },
+      details: { change: 'changed', fields: ['name'] },
+    });
+    await apply([listed]);
+  });
+
+  it('takes its secret from a file beside the registry', async () => {
+    const hashes = async () => (await rows()).map(({ signingHash }) => signingHash);
+    const before = await hashes();
+    writeFileSync(join(service.database.folder, 'signing.txt'), `${SECRET}-2\n`);
+    await apply([{ ...listed, signing_secret_file: 'signing.txt' }]);
+    expect(await hashes()).not.toEqual(before);
+    await apply([{ ...listed, signing_secret: SECRET }]);
+    expect(await hashes()).toEqual(before);
+  });
+
+  it('rejects a registry file with violations of its form, key, reference and secret', async () => {
+    const unknown = randomUUID();
+    const other = { ...listed, webhook_id: 'other', signing_secret: SECRET };
+    expect(await violationsOf([{ ...listed, surprise: 1 }])).toEqual(['webhooks[0].surprise: unknown field']);
+    expect(await violationsOf([{ ...listed, url: 'http://hooks.example/' }])).toEqual([
+      'webhooks[0].url: must be an https URL',
+    ]);
+    expect(await violationsOf([listed, listed])).toEqual(['webhooks[1].webhook_id: given more than once']);
+    expect(await violationsOf([{ ...listed, organization_id: unknown }])).toEqual([
+      'webhooks[0].organization_id: not a registered organization',
+    ]);
+    expect(await violationsOf([{ ...other, signing_secret: 'MARKED' }])).toEqual([
+      `webhooks[0].signing_secret: ${RULE}`,
+    ]);
+    expect(await violationsOf([{ ...other, signing_secret: undefined }])).toEqual([
+      'webhooks[0].signing_secret: a new webhook needs one',
+    ]);
+  });
+
+  it('is exported without its secret, and the export can be applied', async () => {
+    const exported = await registryFile().export();
+    expect(parse(exported).webhooks).toEqual([listed]);
+    const path = join(service.database.folder, 'exported.yaml');
+    writeFileSync(path, exported);
+    const applied = await registryFile().apply(path, { force: true });
+    expect(new Set(applied.map(({ outcome }) => outcome))).toEqual(new Set(['left']));
+  });
+
+  it('is listed, created, read, changed and deleted by the admin API, which never returns its secret', async () => {
+    const shown = { ...created, owned_by_file: false };
+    const made = await admin('POST', 'webhooks', { ...created, signing_secret: `${SECRET}-3` });
+    expect({ status: made.status, body: made.body }).toEqual({ status: 201, body: shown });
+    expect(lastAudit()).toMatchObject({
+      actor: { kind: 'operator' },
+      subject: { kind: 'webhook', id: 'created' },
+      details: { change: 'created', fields: [] },
+    });
+    expect((await admin('GET', 'webhooks/created')).body).toEqual(shown);
+    expect((await admin('GET', 'webhooks')).body).toEqual({ webhooks: [shown, { ...listed, owned_by_file: true }] });
+    expect((await admin('GET', 'webhooks?limit=1')).body).toEqual({ webhooks: [shown], next: 'created' });
+    const hash = async () => (await rows()).find(({ webhookId }) => webhookId === 'created')?.signingHash;
+    const before = await hash();
+    const changed = await admin('PATCH', 'webhooks/created', { name: 'Changed', signing_secret: `${SECRET}-4` });
+    expect({ status: changed.status, body: changed.body }).toEqual({
+      status: 200,
+      body: { ...shown, name: 'Changed' },
+    });
+    expect(await hash()).toMatch(/^[0-9a-f]{64}$/);
+    expect(await hash()).not.toBe(before);
+    expect(lastAudit()).toMatchObject({ details: { change: 'changed', fields: ['name', 'signing_secret'] } });
+    expect((await admin('DELETE', 'webhooks/created')).body).toEqual({});
+    expect(lastAudit()).toMatchObject({
+      subject: { kind: 'webhook', id: 'created' },
+      details: { change: 'deleted', fields: [] },
+    });
+    expectError(await admin('GET', 'webhooks/created'), { status: 404, error: 'not_found', hint: undefined });
+    expect((await admin('PUT', 'webhooks/orders', {})).status).toBe(405);
+    expect(output.text).not.toContain('MARKED');
+  });
+
+  it('has its references, secret, key and ownership checked by the admin API', async () => {
+    const sent = { ...created, signing_secret: SECRET };
+    const unknown = await admin('POST', 'webhooks', { ...sent, organization_id: randomUUID() });
+    expectInvalidRequest(unknown, 'organization_id: not a registered organization');
+    expectInvalidRequest(await admin('POST', 'webhooks', created), 'signing_secret: a new webhook needs one');
+    const short = await admin('POST', 'webhooks', { ...sent, signing_secret: 'MARKED' });
+    expectInvalidRequest(short, `signing_secret: ${RULE}`);
+    const conflict = (hint: string) => ({ status: 409, error: 'conflict', hint });
+    const owned = conflict('the registry file lists it, and owns it');
+    expectError(await admin('PATCH', 'webhooks/orders', { name: 'X' }), owned);
+    expectError(await admin('DELETE', 'webhooks/orders'), owned);
+    const again = await admin('POST', 'webhooks', { ...sent, webhook_id: 'orders' });
+    expectError(again, conflict('webhook_id: is there already'));
+    expect((await admin('POST', 'webhooks', sent)).status).toBe(201);
+    const removed = await admin('PATCH', 'webhooks/created', { signing_secret: null });
+    expectInvalidRequest(removed, 'signing_secret: cannot be taken away');
+    const renamed = await admin('PATCH', 'webhooks/created', { webhook_id: 'other' });
+    expectInvalidRequest(renamed, 'webhook_id: cannot be changed');
+    expect((await admin('DELETE', 'webhooks/created')).status).toBe(200);
+  });
+
+  it('keeps an organization that it refers to from being deleted', async () => {
+    const id = randomUUID();
+    await admin('POST', 'organizations', { id, name: 'Referred' });
+    await admin('POST', 'webhooks', { ...created, organization_id: id, signing_secret: SECRET });
+    const hint = 'clients or agents or webhooks are still of this organization';
+    expectError(await admin('DELETE', `organizations/${id}`), { status: 409, error: 'conflict', hint });
+    await admin('DELETE', 'webhooks/created');
+    expect((await admin('DELETE', `organizations/${id}`)).status).toBe(200);
+  });
+
+  it('is the operator’s alone', async () => {
+    for (const method of ['GET', 'POST']) {
+      const response = await manage(service, method, '/admin/webhooks', { authorization: 'Bearer wrong' });
+      expectError(response, { status: 401, error: 'invalid_token', hint: undefined });
+    }
+    expect((await service.send('GET', '/admin/webhooks')).status).toBe(404);
+  });
+
+  it('has its routes and schemas in the OpenAPI document, whose responses have no secret', async () => {
+    const { paths } = (await request(`${service.managementUrl}/openapi.json`, {})).body;
+    const [list, one] = [paths['/admin/webhooks'], paths['/admin/webhooks/{key}']];
+    expect(Object.keys(list)).toEqual(['servers', 'get', 'post']);
+    expect(Object.keys(one)).toEqual(['servers', 'get', 'patch', 'delete']);
+    const sent = list.post.requestBody.content['application/json'].schema;
+    expect(sent.properties.signing_secret).toEqual({ type: 'string', minLength: 32, maxLength: 256 });
+    const returned = one.get.responses[200].content['application/json'].schema;
+    expect(Object.keys(returned.properties).sort()).toEqual([...Object.keys(listed), 'owned_by_file'].sort());
+    expect(list.get.responses[200].content['application/json'].schema.properties.webhooks.items.properties).toEqual(
+      returned.properties,
+    );
+    const security = [list.get, list.post, one.get, one.patch, one.delete].map((operation) => operation.security);
+    expect(security).toEqual(Array(5).fill([{ operator: [] }]));
+  });
+});

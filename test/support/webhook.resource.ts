@@ -1,0 +1,92 @@
+import { IsOptional, IsUrl } from 'class-validator';
+import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { AreScopes, IsIdentifier, IsName, IsSecret, IsUuid } from '../../src/registry/resources/entry-rules.js';
+import { organizationResource } from '../../src/registry/resources/organization.resource.js';
+import { defineResource } from '../../src/registry/resources/registry-resource.js';
+import { RANDOM_SECRET } from '../../src/registry/resources/secret-kinds.js';
+
+declare module '../../src/audit/audit-event.js' {
+  interface AuditPartyKinds {
+    webhook: true;
+  }
+}
+
+/** A resource that the service does not have. Everything about it is in this file. */
+@Entity('webhook')
+export class Webhook {
+  @PrimaryColumn('varchar', { name: 'webhook_id', length: 128 })
+  webhookId: string;
+
+  @Column('varchar', { length: 200 })
+  name: string;
+
+  @Column('varchar', { length: 200 })
+  url: string;
+
+  @Column('varchar', { name: 'organization_id', length: 36 })
+  organizationId: string;
+
+  @Column('varchar', { name: 'signing_hash', length: 64 })
+  signingHash: string;
+
+  @Column('simple-json')
+  events: string[];
+
+  @Column('boolean', { name: 'owned_by_file' })
+  ownedByFile: boolean;
+}
+
+class WebhookEntry {
+  @IsIdentifier()
+  webhook_id: string;
+
+  @IsName()
+  name: string;
+
+  @IsUrl({ protocols: ['https'], require_protocol: true }, { message: 'must be an https URL' })
+  url: string;
+
+  @IsUuid()
+  organization_id: string;
+
+  @IsOptional()
+  @IsSecret()
+  signing_secret?: string;
+
+  @IsOptional()
+  @AreScopes()
+  events: string[] = [];
+}
+
+export const webhookResource = defineResource<WebhookEntry, Webhook>({
+  noun: 'webhook',
+  auditKind: 'webhook',
+  list: 'webhooks',
+  path: 'webhooks',
+  entry: WebhookEntry,
+  entity: Webhook,
+  key: { field: 'webhook_id', column: 'webhookId' },
+  references: [{ field: 'organization_id', column: 'organizationId', resource: organizationResource }],
+  secret: {
+    field: 'signing_secret',
+    column: 'signingHash',
+    kind: RANDOM_SECRET,
+    columns: (signingHash) => ({ signingHash }),
+    isRequired: true,
+  },
+  toRow: (entry, secret) => ({
+    webhookId: entry.webhook_id,
+    name: entry.name,
+    url: entry.url,
+    organizationId: entry.organization_id,
+    ...secret,
+    events: entry.events,
+  }),
+  toEntry: (webhook) => ({
+    webhook_id: webhook.webhookId,
+    name: webhook.name,
+    url: webhook.url,
+    organization_id: webhook.organizationId,
+    events: webhook.events,
+  }),
+});
