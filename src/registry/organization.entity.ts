@@ -6,7 +6,7 @@ export type GrantSettings = Record<string, Record<string, unknown>>;
 /** The public clients that an organization admits: all of them, or those with these client ids. */
 export type AdmittedPublicClients = 'all' | string[];
 
-/** A tenant: its customers, agents and private applications are nobody else's. */
+/** A tenant. Its customers, agents and private applications belong to no other organization. */
 @Entity('organization')
 export class Organization {
   @PrimaryColumn('varchar', { length: 36 })

@@ -1,16 +1,16 @@
-/** As long as a code remembers where it was sent. */
-const LONGEST = 2_000;
+/** The column of a code's redirect URI has so many characters. */
+const MAX_REDIRECT_URI_CHARACTERS = 2_000;
 
-/** Schemes that carry code or local files: never a place to send a customer, not even for a native application. */
-const DANGEROUS = /^(javascript|data|file|blob|vbscript|about|ws|wss|ftp):/;
+/** Schemes that carry code or local files. Not even a native application may register them. */
+const DANGEROUS_SCHEMES = /^(javascript|data|file|blob|vbscript|about|ws|wss|ftp):/;
 
 /**
  * Whether an address may be registered as a redirect URI: absolute http(s), without fragment (RFC 6749 section 3.1.2);
  * for a native application also a private-use scheme, which is a domain name in reverse (RFC 8252 section 7.1).
  */
 export function isRegistrableRedirectUri(uri: string, native: boolean): boolean {
-  if (uri.length > LONGEST) return false;
-  if (!URL.canParse(uri) || uri.includes('#') || /[\s\\]/.test(uri) || DANGEROUS.test(uri)) return false;
+  if (uri.length > MAX_REDIRECT_URI_CHARACTERS) return false;
+  if (!URL.canParse(uri) || uri.includes('#') || /[\s\\]/.test(uri) || DANGEROUS_SCHEMES.test(uri)) return false;
   const { protocol, username, password, hostname } = new URL(uri);
   if (username || password) return false;
   if (protocol === 'http:' || protocol === 'https:') return /^https?:\/\/[^/]/.test(uri) && hostname !== '';

@@ -10,8 +10,8 @@ import { Organization } from './organization.entity.js';
 import type { RegistryRevision } from './registry-revision.entity.js';
 import { ResourceServer } from './resource-server.entity.js';
 
-/** Milliseconds between two looks at the revision: what another process changes is seen within 5 s. */
-const RENEWAL = 2_000;
+/** Between two reads of the revision: a change by another process is in force within 5 s. */
+const RENEWAL_INTERVAL_MS = 2_000;
 
 const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'>>({
   columns: ['revision'],
@@ -52,7 +52,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   async onApplicationBootstrap(): Promise<void> {
     await this.renew();
-    this.timer = setInterval(() => void this.renewQuietly(), RENEWAL);
+    this.timer = setInterval(() => void this.renewQuietly(), RENEWAL_INTERVAL_MS);
   }
 
   onApplicationShutdown(): void {

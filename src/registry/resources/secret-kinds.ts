@@ -19,7 +19,7 @@ export interface SecretKind {
   matches(hash: string, secret: string): Promise<boolean>;
 }
 
-/** A secret of a program. A fast hash is enough, because nobody can guess it. */
+/** A secret of a program. A fast hash is enough, because an attacker cannot guess it. */
 export const RANDOM_SECRET: SecretKind = {
   lengthRule: `must be ${MIN_SECRET_LENGTH} to ${MAX_SECRET_LENGTH} characters`,
   isShort: (secret) => secret !== '' && secret.length < MIN_SECRET_LENGTH,
