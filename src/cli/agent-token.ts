@@ -1,16 +1,15 @@
 import { parseArgs } from 'node:util';
 import { AgentTokens } from '../agent-auth/agent-tokens.js';
 import { grantedScope } from '../agent-auth/granted-scope.js';
-import type { Extension } from '../extension.js';
 import { Agents } from '../registry/agents.js';
 import { Registry } from '../registry/registry.js';
-import { withApplication } from './application.js';
+import type { CommandContext } from './command-context.js';
 import { UsageError } from './usage-error.js';
 
 /** `agent-token --email E --client-id C --scope "S …"`: one agent access token, as the page would give it. */
-export async function agentTokenCommand(parameters: string[], extension: Extension): Promise<number> {
+export async function agentTokenCommand(parameters: string[], context: CommandContext): Promise<number> {
   const { email, clientId, scope } = options(parameters);
-  const token = await withApplication(extension, async (application) => {
+  const token = await context.withApplication(async (application) => {
     const agent = await application.get(Agents).byEmail(email);
     if (!agent) throw new Error('--email: no such agent');
     const client = application.get(Registry).client(clientId);
@@ -22,7 +21,7 @@ export async function agentTokenCommand(parameters: string[], extension: Extensi
     const grant = { agentId, organizationId, clientId, scope: granted, generation: generation ?? 0 };
     return application.get(AgentTokens).issue(grant).access_token;
   });
-  process.stdout.write(`${token}\n`);
+  context.print(`${token}\n`);
   return 0;
 }
 

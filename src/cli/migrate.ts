@@ -1,5 +1,4 @@
 import { Logger } from '@nestjs/common';
-import type { Extension } from '../extension.js';
 import { Clock } from '../platform/clock.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
@@ -7,12 +6,13 @@ import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
+import type { CommandContext } from './command-context.js';
 import { UsageError } from './usage-error.js';
 
 const PATIENCE_MS = 30_000;
 
 /** `migrate`: brings the schema up to date. `migrate --check`: exit code 1 when it is not. */
-export async function migrateCommand(parameters: string[], extension: Extension): Promise<number> {
+export async function migrateCommand(parameters: string[], { extension, print }: CommandContext): Promise<number> {
   const [option, ...more] = parameters;
   if ((option !== undefined && option !== '--check') || more.length > 0)
     throw new UsageError(`migrate ${parameters.join(' ')}?`);
@@ -25,11 +25,11 @@ export async function migrateCommand(parameters: string[], extension: Extension)
   try {
     if (option === '--check') {
       const pending = await hasPendingMigrations(dataSource);
-      process.stdout.write(pending ? 'migrations are pending\n' : 'up to date\n');
+      print(pending ? 'migrations are pending\n' : 'up to date\n');
       return pending ? 1 : 0;
     }
     const done = await migrate(dataSource, new Clock());
-    process.stdout.write(done.length > 0 ? done.map((name) => `migrated: ${name}\n`).join('') : 'up to date\n');
+    print(done.length > 0 ? done.map((name) => `migrated: ${name}\n`).join('') : 'up to date\n');
     return 0;
   } finally {
     await dataSource.destroy();

@@ -1,5 +1,6 @@
 import type { Extension } from '../extension.js';
 import { agentTokenCommand } from './agent-token.js';
+import { type CommandContext, processContext } from './command-context.js';
 import { keysCommand } from './keys.js';
 import { migrateCommand } from './migrate.js';
 import { purgeCommand } from './purge.js';
@@ -7,7 +8,7 @@ import { registryCommand } from './registry.js';
 import { UsageError } from './usage-error.js';
 
 /** A command gets its arguments and resolves to its exit code; stdout is for its result alone. */
-const COMMANDS: Record<string, (parameters: string[], extension: Extension) => Promise<number>> = {
+const COMMANDS: Record<string, (parameters: string[], context: CommandContext) => Promise<number>> = {
   'agent-token': agentTokenCommand,
   keys: keysCommand,
   migrate: migrateCommand,
@@ -41,11 +42,21 @@ export async function runCommandLine(extension: Extension = {}): Promise<void> {
   process.exitCode = await run(name, parameters, extension);
 }
 
-async function run(name: string, parameters: string[], extension: Extension): Promise<number> {
+/**
+ * Runs one command and returns its exit code.
+ *
+ * @throws UsageError where there is no such command
+ * @throws Error where the command failed
+ */
+export function runCommand(name: string, parameters: string[], context: CommandContext): Promise<number> {
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!command) throw new UsageError(name ? `no such command: ${name}` : 'which command?');
+  return command(parameters, context);
+}
+
+async function run(name: string, parameters: string[], extension: Extension): Promise<number> {
   try {
-    if (!command) throw new UsageError(name ? `no such command: ${name}` : 'which command?');
-    return await command(parameters, extension);
+    return await runCommand(name, parameters, processContext(extension));
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
     if (!(error instanceof UsageError)) return 1;

@@ -1,6 +1,5 @@
-import { AgentTokens } from '../agent-auth/agent-tokens.js';
 import { Identities } from '../identity/identities.js';
-import { Agents } from '../registry/agents.js';
+import { signAgentToken } from './agent-token.js';
 import type { Customer, TestEnvironment } from './grant-kit.js';
 import { agentEmail, FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from './kit-registry.js';
 import type { TestService } from './test-service.js';
@@ -28,17 +27,6 @@ export class KitEnvironment implements TestEnvironment {
     return (await this.service.application.get(Identities).create(FOREIGN_ORGANIZATION)).entityId;
   }
 
-  agentToken = async (scope: string, organizationId: string = OWN_ORGANIZATION): Promise<string> => {
-    const { application } = this.service;
-    const agent = await application.get(Agents).byEmail(agentEmail(organizationId));
-    if (!agent) throw new Error(`the kit has no agent of ${organizationId}`);
-    const grant = {
-      agentId: agent.id,
-      organizationId,
-      clientId: this.clientId,
-      scope,
-      generation: agent.generation ?? 0,
-    };
-    return application.get(AgentTokens).issue(grant).access_token;
-  };
+  agentToken = (scope: string, organizationId: string = OWN_ORGANIZATION): Promise<string> =>
+    signAgentToken(this.service, { email: agentEmail(organizationId), clientId: this.clientId, scope });
 }

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AgentTokenGrant } from '../../src/grants/agent-token/agent-token.grant.js';
 import { describeGrant } from '../../src/public/testing.js';
-import { agentTokenBody, changePassword, claimsOf, mintAgentToken } from '../support/agent-tokens.js';
+import { agentTokenBody, changePassword, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { expectNoCustomerCreated, identitiesOf } from '../support/identities.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import {
   ACME,
   ACME_AGENT,
@@ -54,8 +55,8 @@ beforeAll(async () => {
   service = await startTestService({ registry });
 });
 beforeEach(async () => {
-  ofAcme = await mintAgentToken(service);
-  ofRival = await mintAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
+  ofAcme = await issueAgentToken(service);
+  ofRival = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
 });
 afterAll(() => service?.stop());
 
@@ -107,7 +108,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     const row = await rowOf(entity_id);
     const before = await identitiesOf(service).count();
     service.clock.advance({ seconds: 90_000 });
-    const again = await ask({ entity_id }, bearer(await mintAgentToken(service)));
+    const again = await ask({ entity_id }, bearer(await issueAgentToken(service)));
     expect(again).toMatchObject({ status: 200, body: { entity_id, client_id: ACME_SITE, organization_id: ACME } });
     expect(again.body.access_token).not.toBe(first.body.access_token);
     expect(await rowOf(entity_id)).toEqual(row);
@@ -243,7 +244,7 @@ describe('4.6 the older address', () => {
     const asCustomer = bearer(first.body.access_token);
     expect((await service.send('GET', '/v2/customer/info', asCustomer)).status).toBe(401);
     const { entity_id } = first.body;
-    const again = await service.post('/customer/', { ...body, entity_id }, bearer(await mintAgentToken(service)));
+    const again = await service.post('/customer/', { ...body, entity_id }, bearer(await issueAgentToken(service)));
     expect(again).toMatchObject({ status: 200, body: { entity_id } });
     const info = await service.send('GET', '/v2/customer/info', bearer(again.body.access_token));
     expect(info).toMatchObject({ status: 200, body: { entity_id } });
@@ -273,7 +274,7 @@ describe('an agent token', () => {
   });
 
   it('ends when its agent gets a new password; those of other agents go on', async () => {
-    const tokens = [await implicitToken(service), await mintAgentToken(service, { clientId: PUBLIC_SITE })];
+    const tokens = [await implicitToken(service), await issueAgentToken(service, { clientId: PUBLIC_SITE })];
     const password = await changePassword(service, registry, ACME_AGENT.email);
     for (const token of tokens)
       for (const [path, fixed] of DOORS)
@@ -283,11 +284,11 @@ describe('an agent token', () => {
     service.clock.advance({ seconds: 1 });
     const page = await new AgentBrowser(service).signIn({ ...ACME_AGENT, password });
     expect(page.status).toBe(303);
-    expect((await service.post(TOKEN, agentTokenBody(), bearer(await mintAgentToken(service)))).status).toBe(200);
+    expect((await service.post(TOKEN, agentTokenBody(), bearer(await issueAgentToken(service)))).status).toBe(200);
   });
 
   it('stays when the registry is applied again without a new password', async () => {
-    const token = await mintAgentToken(service, { email: RIVAL_AGENT.email });
+    const token = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
     await changePassword(service, registry, 'nobody@acme.example');
     const answer = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(token));
     expect(answer.status).toBe(200);

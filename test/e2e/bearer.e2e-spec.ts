@@ -4,13 +4,14 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
-import { agentTokenBody, claimsOf, mintAgentToken } from '../support/agent-tokens.js';
+import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
-import { ACME, ACME_SITE, RIVAL, RIVAL_AGENT } from '../support/test-registry.js';
+import { ACME, ACME_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
 import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const INFO = '/v2/customer/info';
@@ -21,7 +22,7 @@ let agentToken: string;
 let customerToken: string;
 beforeAll(async () => {
   service = await startTestService();
-  agentToken = await mintAgentToken(service);
+  agentToken = await issueAgentToken(service);
   customerToken = (await service.post(TOKEN, cookieBody())).body.access_token;
 });
 afterAll(() => service?.stop());
@@ -229,7 +230,8 @@ describe('a revoked token', () => {
   });
 
   it('is refused when release 1 has revoked its agent, whose later tokens are accepted', async () => {
-    const sub = claimsOf(await mintAgentToken(service, { email: RIVAL_AGENT.email })).sub as string;
+    const sub = claimsOf(await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE }))
+      .sub as string;
     const before = issue({ sub });
     expect((await asAgent(before)).status).toBe(200);
     await revoke('subject', sub);
@@ -243,7 +245,7 @@ describe('a revoked token', () => {
   });
 
   it('is what DELETE /v2/token makes of an agent token, at once and for all of its uses', async () => {
-    const token = await mintAgentToken(service);
+    const token = await issueAgentToken(service);
     const answer = await service.send('DELETE', '/v2/token', bearer(token));
     expect(answer).toMatchObject({ status: 200, body: {} });
     expectInvalidToken(await asAgent(token));

@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
-import { agentTokenBody, claimsOf, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { FORM } from '../support/authorization-page.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { identitiesOf, secretOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { type ServiceProcess, startPod } from '../support/processes.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import {
@@ -71,7 +72,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   customer = await newCustomer(service);
-  agentToken = await mintAgentToken(service);
+  agentToken = await issueAgentToken(service);
 });
 afterEach(() => service.clock.reset());
 afterAll(async () => {
@@ -317,7 +318,7 @@ describe('POST /oauth2/revoke', () => {
     expectRevoked(await revoke(token));
     expect(await infoStatus(service, token)).toBe(401);
     expectInvalidToken(await podInfo(token));
-    const ofAgent = await mintAgentToken(service, { clientId: ACME_BACKEND });
+    const ofAgent = await issueAgentToken(service, { clientId: ACME_BACKEND });
     expectRevoked(await revoke(ofAgent));
     expectInvalidToken(await service.post(TOKEN, agentTokenBody(), bearer(ofAgent)));
     expectRevoked(await revoke(token));

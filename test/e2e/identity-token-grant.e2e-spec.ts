@@ -2,20 +2,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { IdentityTokenGrant } from '../../src/grants/identity-token/identity-token.grant.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { describeGrant } from '../../src/public/testing.js';
-import { Purge } from '../../src/purge/purge.js';
-import {
-  agentTokenBody,
-  changePassword,
-  claimsOf,
-  exchangeCode,
-  mintAgentToken,
-  pkce,
-  refresh,
-} from '../support/agent-tokens.js';
+import { agentTokenBody, changePassword, claimsOf, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
+import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { startPod } from '../support/processes.js';
 import {
   ACME,
@@ -93,7 +85,7 @@ describe('4.5 the exchange of a transfer token', () => {
   });
 
   it('gives a customer token of the customer’s organization, also when an agent made the transfer token', async () => {
-    for (const code of [await transfer(), await transferByAgent(await mintAgentToken(service))]) {
+    for (const code of [await transfer(), await transferByAgent(await issueAgentToken(service))]) {
       const { access_token } = (await exchange(code)).body;
       const { sub, aud, client_id, organization_id, ...more } = claimsOf(access_token);
       expect({ sub, aud, client_id, organization_id }).toEqual({
@@ -359,7 +351,7 @@ describe('a code is void', () => {
     ['its customer was erased', () => transfer(), () => erase(customer.entity_id)],
     [
       'the customer was erased whom an agent hands on',
-      async () => transferByAgent(await mintAgentToken(service)),
+      async () => transferByAgent(await issueAgentToken(service)),
       () => erase(customer.entity_id),
     ],
     [
@@ -428,14 +420,14 @@ describe('a code is void', () => {
     const code = await transferToken(service, later.access_token);
     expect((await service.send('DELETE', TOKEN, bearer(later.access_token))).status).toBe(200);
     service.clock.advance({ seconds: 120 });
-    await service.application.get(Purge).run();
+    await purge(service);
     expectInvalidGrant(await exchange(code));
   });
 
   it('when the agent that made it has a new password', async () => {
-    const code = await transferByAgent(await mintAgentToken(service));
+    const code = await transferByAgent(await issueAgentToken(service));
     await changePassword(service, registry, ACME_AGENT.email);
     expectInvalidGrant(await exchange(code));
-    expect((await exchange(await transferByAgent(await mintAgentToken(service)))).status).toBe(200);
+    expect((await exchange(await transferByAgent(await issueAgentToken(service)))).status).toBe(200);
   });
 });

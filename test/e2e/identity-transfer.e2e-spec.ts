@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { mintAgentToken, pkce } from '../support/agent-tokens.js';
+import { signAgentToken } from '../../src/testing/agent-token.js';
+import { pkce } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, INVALID_MESSAGE } from '../support/expect-error.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import {
   ACME,
+  ACME_AGENT,
   ACME_BACKEND,
   ACME_NATIVE,
   ACME_ORIGIN,
@@ -39,7 +42,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   customer = await newCustomer(service);
-  agentToken = await mintAgentToken(service);
+  agentToken = await issueAgentToken(service);
 });
 afterEach(() => service.clock.reset());
 afterAll(() => service?.stop());
@@ -199,7 +202,7 @@ describe('4.4 authorized with an agent token', () => {
   });
 
   it('does not reach this organization’s customers as the agent of another', async () => {
-    const token = await mintAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
+    const token = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
     const body = transferBody({ bearer_type: 'agent', customer_id: customer.entity_id, client_id: RIVAL_SITE });
     expectInvalidRequest(await service.post(TRANSFER, body, bearer(token)), 'customer_id: unknown');
   });
@@ -208,7 +211,10 @@ describe('4.4 authorized with an agent token', () => {
     'gets 403 without the scope customers:own: %j',
     async (scope) => {
       const before = await codesOf(service).count();
-      const answer = await asAgent({}, bearer(await mintAgentToken(service, { scope })));
+      const answer = await asAgent(
+        {},
+        bearer(await signAgentToken(service, { email: ACME_AGENT.email, clientId: ACME_SITE, scope })),
+      );
       expectError(answer, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
       expect(answer.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="customers:own"');
       expect(await codesOf(service).count()).toBe(before);

@@ -4,11 +4,11 @@ import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js'
 import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { describeGrant } from '../../src/public/testing.js';
-import { Purge } from '../../src/purge/purge.js';
 import { RACE_SIZE, race } from '../../src/testing/race.js';
 import { AUTH_URL, bearerBody, PUBLIC_SIGN_IN, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
+import { purge } from '../support/operator-commands.js';
 import { successfulOf } from '../support/races.js';
 import {
   acme,
@@ -240,16 +240,16 @@ describe('an assertion is used once', () => {
   });
 
   it('and is remembered for as long as it could come again, then purged', async () => {
-    const purge = async () => (await service.application.get(Purge).run())?.used_assertion;
+    const purgedAssertions = async () => (await purge(service))?.used_assertion;
     await rowsOf(UsedAssertion).clear();
     const assertion = await assert({ sub: newUser(), exp: seconds() + 60 });
     expect((await signIn(service, assertion)).status).toBe(200);
     service.clock.advance({ seconds: 58 });
     await expectRefused(() => signIn(service, assertion));
     service.clock.advance({ seconds: 20 });
-    expect(await purge()).toBe(0);
+    expect(await purgedAssertions()).toBe(0);
     service.clock.advance({ seconds: 20 });
-    expect(await purge()).toBe(1);
+    expect(await purgedAssertions()).toBe(1);
     await expectRefused(() => signIn(service, assertion));
   });
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
-import { Purge } from '../../src/purge/purge.js';
 import { RACE_SIZE } from '../../src/testing/race.js';
 import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
+import { purge } from '../support/operator-commands.js';
 import { times } from '../support/races.js';
 import {
   assert,
@@ -222,7 +222,7 @@ describe('a browser that is linked', () => {
     const sub = newUser();
     await linked(sub, headers);
     service.clock.advance({ seconds: 800 * DAY });
-    await service.application.get(Purge).run();
+    await purge(service);
     expect(await identitiesOf(service).countBy({ entityId: idle.entityId })).toBe(0);
     expect(await identitiesOf(service).countBy({ entityId })).toBe(1);
     expect((await signInAs(sub)).body.entity_id).toBe(entityId);

@@ -7,8 +7,9 @@ import { stringify } from 'yaml';
 import { migrate } from '../../src/platform/database/migrate.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { Organization } from '../../src/registry/organization.entity.js';
+import { signAgentToken } from '../../src/testing/agent-token.js';
 import { OutputCapture } from '../../src/testing/output-capture.js';
-import { agentTokenBody, mintAgentToken } from '../support/agent-tokens.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
 import { PUBLIC_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, FOR_PUBLIC, redirected } from '../support/authorization-page.js';
@@ -75,7 +76,11 @@ describe('a public client in an organization that does not admit it', () => {
   });
 
   it('gets no token from an agent of the organization', async () => {
-    const token = await mintAgentToken(service, { email: CLOSED_AGENT.email, clientId: PUBLIC_SITE });
+    const token = await signAgentToken(service, {
+      email: CLOSED_AGENT.email,
+      clientId: PUBLIC_SITE,
+      scope: 'customers:own',
+    });
     await expectNotUsable(() => service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(token)));
     expect((await service.post(TOKEN, agentTokenBody({ client_id: CLOSED_SITE }), bearer(token))).status).toBe(200);
   });

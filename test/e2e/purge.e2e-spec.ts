@@ -10,14 +10,15 @@ import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { acquireLease, type Lease, releaseLease } from '../../src/platform/database/lease.js';
 import { uuidv7 } from '../../src/platform/uuid.js';
-import { Purge, type Purged } from '../../src/purge/purge.js';
+import type { Purged } from '../../src/purge/purge.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
-import { agentTokenBody, claimsOf, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
+import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { environmentOf, runCli } from '../support/processes.js';
 import { sqlOf } from '../support/statements.js';
 import { ACME } from '../support/test-registry.js';
@@ -53,8 +54,6 @@ afterEach(() => {
 });
 afterAll(() => service?.stop());
 
-const purge = () => service.application.get(Purge).run();
-
 describe('what has expired', () => {
   it('goes, in every table, and what is not expired stays', async () => {
     const now = service.clock.now();
@@ -62,11 +61,11 @@ describe('what has expired', () => {
       await insertRows(entity, 3, new Date(now - 1_000));
       await insertRows(entity, 2, new Date(now + 60_000));
     }
-    expect(await purge()).toEqual(ofEach(3));
-    expect(await purge()).toEqual(NOTHING);
+    expect(await purge(service)).toEqual(ofEach(3));
+    expect(await purge(service)).toEqual(NOTHING);
     for (const entity of EXPIRING) expect(await dataSource.getRepository(entity).count()).toBe(2);
     service.clock.advance({ seconds: 61 });
-    expect(await purge()).toEqual(ofEach(2));
+    expect(await purge(service)).toEqual(ofEach(2));
   });
 
   it('goes in batches of 1000', async () => {
@@ -76,7 +75,7 @@ describe('what has expired', () => {
       sizes[table] ??= [];
       sizes[table].push(deleted);
     });
-    expect(await purge()).toEqual(ofEach(2_500));
+    expect(await purge(service)).toEqual(ofEach(2_500));
     for (const table of ['one_time_code', 'refresh_token', 'refresh_family', 'revocation', 'used_assertion'])
       expect(sizes[table]).toEqual([1_000, 1_000, 500]);
   });
@@ -85,10 +84,10 @@ describe('what has expired', () => {
     const { access_token } = await newCustomer(service);
     const [used, unused] = [await transferToken(service, access_token), await transferToken(service, access_token)];
     expect((await redeem(service, used)).status).toBe(200);
-    expect(await purge()).toEqual(NOTHING);
+    expect(await purge(service)).toEqual(NOTHING);
     expect((await redeem(service, unused)).status).toBe(200);
     service.clock.advance({ seconds: 3_601 });
-    expect(await purge()).toEqual({ ...NOTHING, one_time_code: 2 });
+    expect(await purge(service)).toEqual({ ...NOTHING, one_time_code: 2 });
     expect((await redeem(service, used)).status).toBe(400);
   });
 
@@ -97,11 +96,11 @@ describe('what has expired', () => {
     service.clock.advance({ seconds: 29 * DAY });
     const second = (await refresh(service, first.refresh_token)).body;
     service.clock.advance({ seconds: 2 * DAY });
-    await purge();
+    await purge(service);
     expect(await dataSource.getRepository(RefreshFamily).count()).toBe(1);
     expect((await refresh(service, second.refresh_token)).status).toBe(200);
     service.clock.advance({ seconds: 31 * DAY });
-    await purge();
+    await purge(service);
     for (const entity of [RefreshFamily, RefreshToken]) expect(await dataSource.getRepository(entity).count()).toBe(0);
   });
 
@@ -111,11 +110,11 @@ describe('what has expired', () => {
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
     for (const left of [28_000, 60, 5]) {
       service.clock.advance({ seconds: exp - left - service.clock.seconds() });
-      expect(await purge()).toEqual(NOTHING);
+      expect(await purge(service)).toEqual(NOTHING);
       expect(await infoStatus(service, access_token)).toBe(401);
     }
     service.clock.advance({ seconds: 5 + 120 + 1 });
-    expect(await purge()).toEqual({ ...NOTHING, revocation: 1 });
+    expect(await purge(service)).toEqual({ ...NOTHING, revocation: 1 });
     expect(await infoStatus(service, access_token)).toBe(401);
   });
 });
@@ -125,7 +124,7 @@ describe('idle browsers', () => {
     const idle = new TestBrowser(service);
     const erased = new TestBrowser(service);
     const active = new TestBrowser(service);
-    const agent = await mintAgentToken(service);
+    const agent = await issueAgentToken(service);
     const { entity_id: ofBackend } = (await service.post(TOKEN, agentTokenBody(), bearer(agent))).body;
     const gone = [(await idle.visit()).body.entity_id, (await idle.visit({}, GROUP)).body.entity_id];
     const stay = [(await active.visit()).body.entity_id, (await active.visit({}, GROUP)).body.entity_id];
@@ -135,15 +134,15 @@ describe('idle browsers', () => {
 
     service.clock.advance({ seconds: 730 * DAY });
     expect((await active.visit()).body.entity_id).toBe(stay[0]);
-    expect((await purge())?.customer_identity).toBe(0);
+    expect((await purge(service))?.customer_identity).toBe(0);
     service.clock.advance({ seconds: 2 * DAY });
-    expect((await purge())?.customer_identity).toBe(3);
+    expect((await purge(service))?.customer_identity).toBe(3);
     expect(await idsOf()).toEqual([ofBackend, ...stay].sort());
     expect((await active.visit({}, GROUP)).body.entity_id).toBe(stay[1]);
     const again = await service.post(
       TOKEN,
       agentTokenBody({ entity_id: ofBackend }),
-      bearer(await mintAgentToken(service)),
+      bearer(await issueAgentToken(service)),
     );
     expect(again.status).toBe(200);
 
@@ -156,7 +155,7 @@ describe('idle browsers', () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
     service.clock.advance({ seconds: 730 * DAY - 60 });
-    expect((await purge())?.customer_identity).toBe(0);
+    expect((await purge(service))?.customer_identity).toBe(0);
     expect((await browser.visit()).body.entity_id).toBe(entity_id);
   });
 
@@ -174,10 +173,10 @@ describe('idle browsers', () => {
     for (let at = 0; at < rows.length; at += 500) await identitiesOf(service).insert(rows.slice(at, at + 500));
     const sizes: number[] = [];
     onChange(/^\s*DELETE FROM customer_identity/, (deleted) => sizes.push(deleted));
-    expect(await purge()).toEqual({ ...NOTHING, customer_identity: 1_500 });
+    expect(await purge(service)).toEqual({ ...NOTHING, customer_identity: 1_500 });
     expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000);
     expect(await identitiesOf(service).count()).toBe(1_000);
-    expect(await purge()).toEqual(NOTHING);
+    expect(await purge(service)).toEqual(NOTHING);
   });
 
   it.each([
@@ -193,7 +192,7 @@ describe('idle browsers', () => {
       visited = (await browser.visit()).body.entity_id;
     };
     around({ pattern: /SET secret_hash = /, [moment]: visit });
-    const purged = (await purge())?.customer_identity;
+    const purged = (await purge(service))?.customer_identity;
     vi.restoreAllMocks();
     expect(purged).toBe(moment === 'before' ? 0 : 2);
     if (moment === 'before') expect(visited).toBe(first);
@@ -217,7 +216,7 @@ describe('idle browsers', () => {
       {
         pattern: /SET last_seen_day = /,
         before: async () => {
-          purged.push(purge());
+          purged.push(purge(service));
           await stepped;
         },
       },
@@ -247,7 +246,7 @@ describe('idle browsers', () => {
       await browser.visit({}, GROUP);
     }
     service.clock.advance({ seconds: 740 * DAY });
-    const purging = purge();
+    const purging = purge(service);
     const visits = await Promise.all(browsers.map((browser) => browser.visit()));
     await purging;
     for (const [index, { status, body }] of visits.entries()) {
@@ -273,7 +272,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
 
   it('is deleted by statements of at most 1,000 rows', async () => {
     const rows = countRows();
-    expect(await purge()).toEqual({ ...NOTHING, customer_identity: GROUPS + 1 });
+    expect(await purge(service)).toEqual({ ...NOTHING, customer_identity: GROUPS + 1 });
     expect(await idsOf()).toEqual([]);
     expect(Math.max(...rows)).toBe(1_000);
   });
@@ -301,7 +300,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
         await acquireLease(dataSource, thief, service.clock.now(), 60_000);
       },
     });
-    expect((await purge())?.customer_identity).toBe(1_000);
+    expect((await purge(service))?.customer_identity).toBe(1_000);
     await releaseLease(dataSource, thief);
     expect(await identitiesOf(service).count()).toBe(GROUPS + 1 - 1_000);
     const left = new Set(await idsOf());
@@ -310,7 +309,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
       const { body } = await service.post(TOKEN, cookieBody(), { cookie });
       expect(left).not.toContain(body.entity_id);
     }
-    expect((await purge())?.customer_identity).toBe(GROUPS + 1 - 1_000);
+    expect((await purge(service))?.customer_identity).toBe(GROUPS + 1 - 1_000);
     expect(await identitiesOf(service).count()).toBe(2);
     await expectWhole();
   });
@@ -330,7 +329,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
         asked.push(...ids);
         return ids.filter((id) => id === customers[index]);
       });
-      expect((await purge())?.customer_identity).toBe(other.length);
+      expect((await purge(service))?.customer_identity).toBe(other.length);
       expect(await identitiesOf(service).count()).toBe(GROUPS + 1);
       expect(new Set(asked).size).toBe(asked.length);
       expect(asked).toEqual(expect.arrayContaining(other));
@@ -344,7 +343,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
       const some = erased.slice(at, at + 500);
       await identitiesOf(service).update(some, { organizationId: null, groupId: null });
     }
-    expect((await purge())?.customer_identity).toBe(GROUPS + 1);
+    expect((await purge(service))?.customer_identity).toBe(GROUPS + 1);
     expect(await idsOf()).toEqual([]);
   });
 });
@@ -355,11 +354,11 @@ describe('of several processes one purges at a time', () => {
     await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
     const other = await startTestService({ database: service.database });
     try {
-      const done = await Promise.all([purge(), other.application.get(Purge).run()]);
+      const done = await Promise.all([purge(service), purge(other)]);
       expect(done.filter((purged) => purged === undefined)).toHaveLength(1);
       expect(done.find((purged) => purged !== undefined)?.one_time_code).toBe(2_500);
-      expect(await other.application.get(Purge).run()).toEqual(NOTHING);
-      expect(await purge()).toEqual(NOTHING);
+      expect(await purge(other)).toEqual(NOTHING);
+      expect(await purge(service)).toEqual(NOTHING);
     } finally {
       await other.stop();
     }
@@ -369,10 +368,10 @@ describe('of several processes one purges at a time', () => {
     const dead: Lease = { name: 'purge', owner: 'a process that has died' };
     await acquireLease(dataSource, dead, service.clock.now(), 60_000);
     await insertRows(OneTimeCode, 1, new Date(service.clock.now() - 1_000));
-    expect(await purge()).toBeUndefined();
+    expect(await purge(service)).toBeUndefined();
     expect(await codesOf(service).count()).toBe(1);
     service.clock.advance({ seconds: 61 });
-    expect(await purge()).toEqual({ ...NOTHING, one_time_code: 1 });
+    expect(await purge(service)).toEqual({ ...NOTHING, one_time_code: 1 });
   });
 
   it('one whose lease was taken stops after its batch', async () => {
@@ -385,8 +384,8 @@ describe('of several processes one purges at a time', () => {
         await acquireLease(dataSource, thief, service.clock.now(), 60_000);
       },
     });
-    expect((await purge())?.one_time_code).toBe(1_000);
-    expect(await purge()).toBeUndefined();
+    expect((await purge(service))?.one_time_code).toBe(1_000);
+    expect(await purge(service)).toBeUndefined();
     await releaseLease(dataSource, thief);
   });
 

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { AS_BACKEND, askToken, mintAgentToken } from '../support/agent-tokens.js';
+import { AS_BACKEND, askToken } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
@@ -169,7 +170,7 @@ describe('identity_transfer', SLOW, () => {
     const service = await limited('transfers=2/3600');
     expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
     const { access_token, entity_id: customer_id } = await madeCustomer(service);
-    const agent = await mintAgentToken(service);
+    const agent = await issueAgentToken(service);
     const byAgent = { bearer_type: 'agent', customer_id };
     expect((await transfer(service, access_token)).status).toBe(200);
     expect((await transfer(service, agent, byAgent)).status).toBe(200);
@@ -187,7 +188,7 @@ describe('identity_transfer', SLOW, () => {
 
   it('does not count a customer_id that is unknown, and not the exchange of a transfer token', async () => {
     const service = await limited('transfers=1/3600');
-    const agent = await mintAgentToken(service);
+    const agent = await issueAgentToken(service);
     const unknown = { bearer_type: 'agent', customer_id: '01890000-0000-7000-8000-000000000000' };
     for (let n = 0; n < 3; n++) expect((await transfer(service, agent, unknown)).status).toBe(400);
     expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);

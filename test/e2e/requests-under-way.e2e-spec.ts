@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { agentTokenBody, exchangeCode, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import {
   AgentBrowser,
@@ -12,6 +12,7 @@ import {
 } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { StatementGate } from '../support/statement-gate.js';
 import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
@@ -49,7 +50,7 @@ class Cast {
     return new Cast(id, email, visit.body.entity_id, visit.body.access_token, cookieHeader(visit));
   }
 
-  token = () => mintAgentToken(service, { email: this.email, clientId: ACME_BACKEND });
+  token = () => issueAgentToken(service, { email: this.email, clientId: ACME_BACKEND });
 
   async browser(): Promise<AgentBrowser> {
     const browser = new AgentBrowser(service);

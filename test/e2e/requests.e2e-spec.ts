@@ -4,9 +4,9 @@ import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
-import { mintAgentToken } from '../support/agent-tokens.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { exchange, plainRequest, RawConnection, rawRequest } from '../support/raw-http.js';
 import { ACME, ACME_BACKEND, ACME_ORIGIN } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
@@ -370,7 +370,7 @@ describe('contract 5: a bearer is taken from the Authorization header alone', ()
   const body = { grant_type: 'probe', client_id: ACME_BACKEND };
   let token: string;
   beforeAll(async () => {
-    token = await mintAgentToken(service, { clientId: ACME_BACKEND });
+    token = await issueAgentToken(service, { clientId: ACME_BACKEND });
   });
   const refused = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
 

@@ -1,8 +1,8 @@
 import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { mintAgentToken } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
@@ -13,7 +13,7 @@ let agentToken: string;
 beforeAll(async () => {
   service = await startTestService();
   customer = await newCustomer(service);
-  agentToken = await mintAgentToken(service);
+  agentToken = await issueAgentToken(service);
 });
 afterAll(() => service?.stop());
 

@@ -5,14 +5,14 @@ import { AccessTokens, type IssuableClaims } from '../../src/access-token/access
 import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { Purge } from '../../src/purge/purge.js';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { agentTokenBody, claimsOf, exchangeCode, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
+import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import {
@@ -55,7 +55,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     expectInvalidGrant(await exchangeCode(after, replayed));
     for (const seconds of [600, 20_000]) {
       after.clock.advance({ seconds });
-      await after.application.get(Purge).run();
+      await purge(after);
       for (const { access_token } of [customer, other]) expect(await infoStatus(after, access_token)).toBe(401);
       expect((await after.post(TOKEN, agentTokenBody(), bearer(pair.access_token))).status).toBe(401);
       for (const { refresh_token } of [pair, chain]) expectInvalidGrant(await refresh(after, refresh_token));
@@ -74,7 +74,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     const after = await startTestService({ database, environment: LOWERED });
     expect((await after.send('DELETE', TOKEN, bearer(ancestor.access_token))).status).toBe(200);
     after.clock.advance({ seconds: 20_000 }); // the ancestor has expired, the descendant has not
-    await after.application.get(Purge).run();
+    await purge(after);
     expect(await infoStatus(after, descendant.access_token)).toBe(401);
     await after.stop();
   });
@@ -100,7 +100,7 @@ describe('tokens and revocations of release 1', () => {
   let agentId: string;
   beforeAll(async () => {
     service = await startTestService({ environment: { ADMIN_TOKEN } });
-    agentId = claimsOf(await mintAgentToken(service)).sub as string;
+    agentId = claimsOf(await issueAgentToken(service)).sub as string;
   });
   afterAll(() => service?.stop());
 

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { agentTokenBody, changePassword, claimsOf, mintAgentToken, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, changePassword, claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { ACME, ACME_AGENT, ACME_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 import {
@@ -103,7 +104,7 @@ describe('a token that an identity transfer gave', () => {
   });
 
   it('is the last one after eight transfers in a chain, whatever token the chain began with', async () => {
-    const agent = await mintAgentToken(service);
+    const agent = await issueAgentToken(service);
     const ofAgent = await byAgent(agent);
     const moved = await move(agent, { bearer_type: 'agent', customer_id: root.entity_id });
     for (const [first, length] of [
@@ -149,8 +150,8 @@ describe('a customer token that an agent obtained', () => {
   });
 
   it('does not end with another token of the same agent', async () => {
-    const token = (await byAgent(await mintAgentToken(service))).access_token;
-    await service.send('DELETE', '/v2/token', bearer(await mintAgentToken(service)));
+    const token = (await byAgent(await issueAgentToken(service))).access_token;
+    await service.send('DELETE', '/v2/token', bearer(await issueAgentToken(service)));
     expect(await isGood(token)).toBe(true);
   });
 
@@ -160,7 +161,7 @@ describe('a customer token that an agent obtained', () => {
     ['moves to another organization', 'PATCH', { organization_id: RIVAL }],
   ])('ends when the agent %s, and so do its descendants', async (_, method, change) => {
     const { id, email } = await newAgent();
-    const agent = await mintAgentToken(service, { email });
+    const agent = await issueAgentToken(service, { email });
     const made = await byAgent(agent);
     const tokens = [made.access_token, await move(made.access_token)];
     tokens.push(await move(agent, { bearer_type: 'agent', customer_id: root.entity_id }));
@@ -172,7 +173,7 @@ describe('a customer token that an agent obtained', () => {
 
   it('is good when it was obtained right after the response to the agent’s new password', async () => {
     await changePassword(service, registry, ACME_AGENT.email);
-    expect(await isGood((await byAgent(await mintAgentToken(service))).access_token)).toBe(true);
+    expect(await isGood((await byAgent(await issueAgentToken(service))).access_token)).toBe(true);
   });
 });
 
@@ -193,7 +194,7 @@ describe('deleting a client', () => {
 describe('erasing a customer', () => {
   it('ends its tokens of every chain, and no token of another customer', async () => {
     const tokens = await chain(2);
-    tokens.push((await byAgent(await mintAgentToken(service), { entity_id: root.entity_id })).access_token);
+    tokens.push((await byAgent(await issueAgentToken(service), { entity_id: root.entity_id })).access_token);
     const other = await newCustomer(service);
     await asOperator('DELETE', `/admin/identities/${root.entity_id}`);
     expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false, false]);

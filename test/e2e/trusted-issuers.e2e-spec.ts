@@ -5,10 +5,11 @@ import { type CryptoKey, exportSPKI, generateKeyPair, importJWK, SignJWT } from 
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
-import { agentTokenBody, mintAgentToken } from '../support/agent-tokens.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
@@ -90,7 +91,7 @@ describe('an agent token of a trusted issuer', () => {
   });
 
   it('does not reach the customers of other organizations', async () => {
-    const ofRival = await mintAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
+    const ofRival = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
     const made = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
     expectInvalidRequest(await asAgent(await token(), { entity_id: made.body.entity_id }), 'entity_id: unknown');
   });
@@ -285,7 +286,7 @@ describe('the keys of a trusted issuer', () => {
   it('that cannot be had at first make 503 of these tokens, while ours go on; later they come in', async () => {
     await mover.goAway();
     expectUnavailable(await send(await signed()));
-    const ours = bearer(await mintAgentToken(trusting));
+    const ours = bearer(await issueAgentToken(trusting));
     expect((await trusting.post(TOKEN, agentTokenBody(), ours)).status).toBe(200);
     expect((await trusting.post(TOKEN, cookieBody())).status).toBe(200);
     await mover.comeBack();
@@ -298,7 +299,7 @@ describe('the keys of a trusted issuer', () => {
     const start = performance.now();
     expectUnavailable(await send(await signed()));
     expect(performance.now() - start).toBeLessThan(5_000);
-    const ours = bearer(await mintAgentToken(trusting));
+    const ours = bearer(await issueAgentToken(trusting));
     expect((await trusting.post(TOKEN, agentTokenBody(), ours)).status).toBe(200);
     mover.broken = undefined;
     moveTime(10);

@@ -1,10 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { AgentTokens } from '../../src/agent-auth/agent-tokens.js';
-import { Agents } from '../../src/registry/agents.js';
-import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import { BACKEND_CALLBACK, FORM, NATIVE_CALLBACK } from './authorization-page.js';
+import { runCommand } from './operator-commands.js';
 import { ACME_AGENT, ACME_BACKEND, ACME_NATIVE, ACME_SITE, BACKEND_SECRET, writeRegistry } from './test-registry.js';
 import { type TestResponse, type TestService } from './test-service.js';
 
@@ -45,18 +43,6 @@ export function refresh(service: TestService, refreshToken: string, more: Record
   return askToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
 }
 
-/** A token as the page would give it, without the page. */
-export async function mintAgentToken(
-  { application }: TestService,
-  { email = ACME_AGENT.email, clientId = ACME_SITE, scope = 'customers:own' } = {},
-): Promise<string> {
-  const agent = await application.get(Agents).byEmail(email);
-  if (!agent) throw new Error(`no agent ${email}`);
-  const { id: agentId, organizationId, generation } = agent;
-  const grant = { agentId, organizationId, clientId, scope, generation: generation ?? 0 };
-  return application.get(AgentTokens).issue(grant).access_token;
-}
-
 /** Applies a registry again, in which one agent has a new password. */
 export async function changePassword(service: TestService, registry: RegistryDocument, email: string): Promise<string> {
   const password = randomBytes(16).toString('hex');
@@ -64,7 +50,7 @@ export async function changePassword(service: TestService, registry: RegistryDoc
     (agent as typeof ACME_AGENT).email === email ? { ...agent, password } : agent,
   );
   const path = writeRegistry(join(service.database.folder, 'new-password.yaml'), { ...registry, agents: agents ?? [] });
-  await service.application.get(RegistryFile).apply(path, { force: true });
+  await runCommand(service, 'registry', 'apply', '--force', path);
   return password;
 }
 

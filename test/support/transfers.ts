@@ -2,16 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { DataSource, type Repository } from 'typeorm';
 import { expect } from 'vitest';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
-import { OneTimeCodes } from '../../src/one-time-code/one-time-codes.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
-import { Agents } from '../../src/registry/agents.js';
 import { exchangeCode } from './agent-tokens.js';
 import { bearer } from './authorization-headers.js';
-import { BACKEND_CALLBACK } from './authorization-page.js';
+import { AgentBrowser, codeOf } from './authorization-page.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
-import { ACME_AGENT, ACME_BACKEND, ACME_SITE } from './test-registry.js';
+import { ACME_SITE } from './test-registry.js';
 import type { HttpClient, TestResponse, TestService } from './test-service.js';
 
 export const TRANSFER = '/v2/customer/identity_transfer';
@@ -44,16 +42,9 @@ export function redeem(service: HttpClient, code: unknown, more: object = {}, he
   return service.post(TOKEN, redeemBody(code, more), headers);
 }
 
-/** An authorization code as the page would give it to the backend, without the page. */
-export async function authorizationCode({ application }: TestService): Promise<string> {
-  const agent = await application.get(Agents).byEmail(ACME_AGENT.email);
-  if (!agent) throw new Error('no agent');
-  const { id: subject, organizationId, generation } = agent;
-  const clientId = ACME_BACKEND;
-  const bearer = { jti: randomUUID(), sub: subject, client_id: clientId, iat: Date.now() / 1000 };
-  const lineage = { gen: generation ?? 0 };
-  const content = { clientId, subject, organizationId, scope: 'customers:own', bearer, lineage };
-  return application.get(OneTimeCodes).issue('authorization', { ...content, redirectUri: BACKEND_CALLBACK }, 300);
+/** An authorization code from the page, for the backend. */
+export function authorizationCode(service: TestService): Promise<string> {
+  return codeOf(new AgentBrowser(service));
 }
 
 /** An agent's token with the refresh token that goes with it. */

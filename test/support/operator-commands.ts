@@ -1,0 +1,44 @@
+import { runCommand as run } from '../../src/cli/run-command-line.js';
+import { ACME_AGENT, ACME_SITE } from './test-registry.js';
+import type { TestService } from './test-service.js';
+
+/**
+ * Runs a command of the operator (`docs/operations.md`) and returns what it prints. It runs inside the service of the test: a
+ * process of its own takes a second for each command, and does not see the test's clock.
+ */
+export async function runCommand(
+  { application }: Pick<TestService, 'application'>,
+  name: string,
+  ...parameters: string[]
+): Promise<string> {
+  let output = '';
+  const code = await run(name, parameters, {
+    extension: {},
+    withApplication: (work) => work(application),
+    print: (text) => {
+      output += text;
+    },
+  });
+  if (code !== 0) throw new Error(`${name} ended with ${code}`);
+  return output;
+}
+
+/** An agent's access token. */
+export async function issueAgentToken(
+  service: TestService,
+  { email = ACME_AGENT.email, clientId = ACME_SITE, scope = 'customers:own' } = {},
+): Promise<string> {
+  const options = ['--email', email, '--client-id', clientId, '--scope', scope];
+  return (await runCommand(service, 'agent-token', ...options)).trim();
+}
+
+/** Deletes what has expired. Returns the deleted rows of each table; `undefined` where another process is purging. */
+export async function purge(service: TestService): Promise<Record<string, number> | undefined> {
+  try {
+    const lines = (await runCommand(service, 'purge')).trim().split('\n');
+    return Object.fromEntries(lines.map((line) => line.split(': ')).map(([table, rows]) => [table, Number(rows)]));
+  } catch (error) {
+    if ((error as Error).message === 'another process is purging') return undefined;
+    throw error;
+  }
+}
