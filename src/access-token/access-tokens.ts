@@ -41,7 +41,7 @@ export class AccessTokens {
     this.prefix = `${configuration.TOKEN_REGION}:`;
   }
 
-  /** A token that is valid from now on for `ttl` seconds. `jti` is the attempt's id where a code was redeemed for it. */
+  /** A token that is valid from now on for `ttl` seconds. */
   issue(claims: IssuableClaims, ttl: number, jti: string = randomUUID()): string {
     const { privateKey, header } = this.keys.current();
     const iat = this.clock.seconds();

@@ -1,9 +1,9 @@
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
-import { familyOf, type RevocableClaims } from './token-lineage.js';
+import { familyOf, MAX_ANCESTORS, type RevocableClaims } from './token-lineage.js';
 
 /** Numbers of ids in one statement: few texts, because each is a prepared statement of each connection. */
-const ID_COUNTS = [1, 2, 4, 8, 22];
+const ID_COUNTS = [1, 2, 4, 8, MAX_ANCESTORS + 2];
 
 /** `ended` is 0 or 1. */
 type EndedStatement = SelectStatement<SqlValue[], { ended: number }>;

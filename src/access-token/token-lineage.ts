@@ -50,7 +50,7 @@ export interface RevocableClaims extends Partial<TokenLineage> {
 }
 
 const MAX_TRANSFERS = 8;
-const MAX_ANCESTORS = 20;
+export const MAX_ANCESTORS = 20;
 
 /** The refresh family that a token belongs to. A token without a refresh token is a family of its own. */
 export function familyOf(jti: string): string {

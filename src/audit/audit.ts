@@ -11,6 +11,7 @@ export class Audit {
 
   constructor(private readonly sinks: AuditSink[]) {}
 
+  /** Adds the request's id, grant, client and organization from the request context, unless the event has its own. */
   record(event: AuditEvent): void {
     const entry = withRequest(event);
     for (const sink of this.sinks) {

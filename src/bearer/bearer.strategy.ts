@@ -12,7 +12,7 @@ import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** The one way in for a bearer, of an agent or a customer (specification, section 5). */
 @Injectable()
-export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
+export class BearerStrategy extends PassportStrategy(Strategy) {
   /** Passport knows strategies by name for the whole process; of two services in one, as in a test, each has its own. */
   override readonly name = `bearer-${randomUUID()}`;
 

@@ -1,7 +1,6 @@
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { requestContext } from '../platform/request-context/request-context.js';
 
 interface Caller {
   organizationId: string;
@@ -36,24 +35,14 @@ declare module '../platform/request-context/request-context.js' {
   }
 }
 
-/**
- * The agent that calls.
- *
- * @throws OAuthError `invalid_token` if the bearer token is a customer's
- */
-export function currentAgent(): AgentPrincipal {
-  const { principal } = requestContext.required();
+/** @throws OAuthError `invalid_token` if the bearer token is a customer's */
+export function assertAgent(principal: Principal | undefined): AgentPrincipal {
   if (principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');
   return principal;
 }
 
-/**
- * The customer that calls.
- *
- * @throws OAuthError `invalid_token` if the bearer token is an agent's
- */
-export function currentCustomer(): CustomerPrincipal {
-  const { principal } = requestContext.required();
+/** @throws OAuthError `invalid_token` if the bearer token is an agent's */
+export function assertCustomer(principal: Principal | undefined): CustomerPrincipal {
   if (principal?.kind !== 'customer') throw OAuthError.invalidToken('not a customer token');
   return principal;
 }

@@ -22,7 +22,7 @@ export interface CandidateCredentials {
 }
 
 /** Specification 2.4: two years, counted from the answer. */
-const MAX_AGE = 63_072_000;
+export const COOKIE_MAX_AGE_SECONDS = 63_072_000;
 const SECRET = /^[0-9a-f]{64}$/;
 /** Ids, and secrets, of one request that are tried. */
 export const MAX_CANDIDATES = 4;
@@ -41,7 +41,7 @@ export class IdentityCookies {
   ) {
     this.idName = `${COOKIE_PREFIX}cid`;
     this.secretName = `${COOKIE_PREFIX}cst`;
-    this.place = `; Max-Age=${MAX_AGE}; Path=/v2/customer${COOKIE_DOMAIN === 'host-only' ? '' : `; Domain=${COOKIE_DOMAIN}`}`;
+    this.place = `; Max-Age=${COOKIE_MAX_AGE_SECONDS}; Path=/v2/customer${COOKIE_DOMAIN === 'host-only' ? '' : `; Domain=${COOKIE_DOMAIN}`}`;
     this.flags = `; HttpOnly; Secure; SameSite=None${COOKIE_PARTITIONED ? '; Partitioned' : ''}`;
   }
 
@@ -64,7 +64,7 @@ export class IdentityCookies {
 
   /** The two `Set-Cookie` lines that make a browser keep its credentials for two more years. */
   write({ entityId, secret }: BrowserCredentials): [string, string] {
-    const expires = new Date(this.clock.now() + MAX_AGE * 1000).toUTCString();
+    const expires = new Date(this.clock.now() + COOKIE_MAX_AGE_SECONDS * 1000).toUTCString();
     const attributes = `${this.place}; Expires=${expires}${this.flags}`;
     return [`${this.idName}=${entityId}${attributes}`, `${this.secretName}=${secret}${attributes}`];
   }

@@ -7,6 +7,7 @@ import { selectStatement, writeStatement } from '../platform/database/statement.
 import { uuidv7 } from '../platform/uuid.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { CustomerKeepers } from './customer-keepers.js';
+import { COOKIE_MAX_AGE_SECONDS } from './identity-cookies.js';
 
 type OldRow = EntityRow<CustomerIdentity, 'entity_id' | 'last_seen_day'>;
 
@@ -14,7 +15,7 @@ type Customer = NotNull<EntityRow<CustomerIdentity, 'entity_id' | 'browser_id' |
 
 const DAY_MS = 86_400_000;
 /** The two years that the cookies live, and one day for clocks and time zones. */
-const IDLE_DAYS = 731;
+const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
 /** How many customers a keeper is asked about at once. */
 const MAX_KEPT_IDS = 500;
 /** The secret hash of a browser that is being deleted. No secret has it, so the browser is not recognised any more. */
@@ -42,7 +43,7 @@ export class IdleBrowsers {
    * @returns how many identities each step has deleted
    */
   async *deleteInSteps(size: number): AsyncGenerator<number, void> {
-    const idleSince = this.clock.now() - IDLE_DAYS * DAY_MS;
+    const idleSince = this.clock.now() - IDLE_MS;
     const day = Math.floor(idleSince / DAY_MS);
     const before = uuidv7(idleSince);
     let after: string | undefined = '';

@@ -4,10 +4,11 @@ import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
-import { type CustomerPrincipal, currentCustomer } from '../bearer/principal.js';
+import { assertCustomer, type CustomerPrincipal } from '../bearer/principal.js';
 import { Clock } from '../platform/clock.js';
 import { Describes } from '../platform/http/describes.js';
 import { PublicController } from '../platform/http/surfaces.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { Registry } from '../registry/registry.js';
 
 /** What a customer's token says of itself. */
@@ -68,7 +69,7 @@ export class CustomerTokenController {
   }
 
   private customerOf({ headers }: Request): CustomerPrincipal {
-    const customer = currentCustomer();
+    const customer = assertCustomer(requestContext.required().principal);
     if (headers.origin !== undefined) this.registry.clientCalling(customer.clientId, headers.origin);
     return customer;
   }

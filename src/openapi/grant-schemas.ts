@@ -1,5 +1,5 @@
-import { type IndexedGrant, ownFields } from '../token/grant-index.js';
-import { TokenResponse } from '../token/token-response.js';
+import type { IndexedGrant } from '../token/grant-index.js';
+import { ownFields, TokenResponse } from '../token/token-response.js';
 import type { TokenRouteKind } from '../token/token-route.js';
 import { answerOf, type ObjectSchema, oneOf, type Schema, schemaOf, without } from './schemas.js';
 

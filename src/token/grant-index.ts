@@ -17,7 +17,6 @@ const URI = /^[a-z][a-z0-9+.-]*:\S+$/;
 const RESERVED = new Set(
   'access_token entity_id expires_in token_type scope refresh_token id_token iss sub aud exp nbf iat jti'.split(' '),
 );
-const FILLED_IN = new Set(['client_id', 'organization_id']);
 
 /** Finds the grants among the providers of all modules, when the application starts. */
 @Injectable()
@@ -79,9 +78,4 @@ export class GrantIndex implements OnModuleInit {
       throw new Error(`${className}: may not respond with "${reserved}", which has a meaning of its own; rename it`);
     }
   }
-}
-
-/** The fields of the answer that the grant gives itself. */
-export function ownFields({ responds = [] }: DeclaredGrant): string[] {
-  return responds.filter((field) => !FILLED_IN.has(field));
 }

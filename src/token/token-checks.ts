@@ -1,10 +1,6 @@
 import { assertOrganizationOfAgent, authenticateAgent } from './checks/agent.js';
 import { assertClientMayUseGrant, identifyClient, takeTokenRateLimit } from './checks/client.js';
-import {
-  assertGrantServesGroups,
-  assertOrganizationAdmitsClient,
-  takeOrganizationFromRoute,
-} from './checks/organization.js';
+import { applyOrganizationOfRoute, assertGrantServesGroups, findOrganization } from './checks/organization.js';
 import { assertRedirectUriRegistered } from './checks/redirect-uri.js';
 import { findGrant, readTokenParameters, validateBody } from './checks/request.js';
 import type { TokenRequest } from './token-request.js';
@@ -14,20 +10,20 @@ import type { TokenServices } from './token-services.js';
 export type TokenCheck = (request: TokenRequest, services: TokenServices) => void | Promise<void>;
 
 /**
- * The checks of every token request, in their order: the first that fails decides the error response. After them the grant
- * itself checks what the caller presents.
+ * The checks of every token request, in their order: the first that fails decides the error response. Each sets what the checks
+ * after it read. Then the grant checks what the caller presents, and the endpoint what the grant returns.
  */
 export const TOKEN_CHECKS: TokenCheck[] = [
   readTokenParameters,
   findGrant,
   assertGrantServesGroups,
   authenticateAgent,
-  takeOrganizationFromRoute,
+  applyOrganizationOfRoute,
   validateBody,
   identifyClient,
   assertRedirectUriRegistered,
   assertClientMayUseGrant,
   takeTokenRateLimit,
   assertOrganizationOfAgent,
-  assertOrganizationAdmitsClient,
+  findOrganization,
 ];

@@ -15,15 +15,17 @@ export interface TokenRouteParameters {
 
 /** A request for a customer token. Each check of token-checks.ts reads what the checks before it have set. */
 export class TokenRequest {
-  /** The parameters as they were sent, with those of the route. */
+  /** The parameters as they were sent, with those of the route. Set by `readTokenParameters`. */
   parameters: Record<string, unknown>;
+  /** Set by `findGrant`. */
   grant: IndexedGrant;
-  /** The agent that calls, if the grant requires an agent. */
+  /** The agent that calls, if the grant requires an agent. Set by `authenticateAgent`. */
   agent: AgentPrincipal | undefined;
-  /** The validated parameters of the grant. */
+  /** The validated parameters of the grant. Set by `validateBody`. */
   body: GrantBody;
+  /** Set by `identifyClient`. */
   client: ClientApplication;
-  /** The organization that the caller named, or the agent's. Some grants find it out only when they run. */
+  /** Set by `findOrganization`. Some grants find the organization only when they run; then it is `undefined`. */
   organization: Organization | undefined;
 
   constructor(
@@ -31,6 +33,12 @@ export class TokenRequest {
     readonly route: TokenRouteParameters = {},
   ) {}
 
+  /** The organization that the path or the body names, else the agent's. */
+  get organizationId(): string | undefined {
+    return this.route.group?.organizationId ?? this.body.organization_id ?? this.agent?.organizationId;
+  }
+
+  /** The browser that calls. Express keeps the response in the request. */
   get browser(): Browser {
     const { headers, res } = this.http;
     return {

@@ -1,7 +1,7 @@
 import { IsIn, IsInt, IsString } from 'class-validator';
 import type { ClientApplication } from '../registry/client-application.entity.js';
-import type { Granted } from './grant.js';
-import { type IndexedGrant, ownFields } from './grant-index.js';
+import type { DeclaredGrant, Granted } from './grant.js';
+import type { IndexedGrant } from './grant-index.js';
 
 /** The token response (specification 2.2). The grant declares which of the optional fields it has. */
 export class TokenResponse {
@@ -20,6 +20,14 @@ export class TokenResponse {
 
   /** Fields that the grant adds. */
   [field: string]: unknown;
+}
+
+/** Optional fields that the endpoint fills in. A grant fills in every other field that it declares in `responds`. */
+const FILLED_IN_BY_ENDPOINT = new Set(['client_id', 'organization_id']);
+
+/** The fields of the response that the grant itself fills in. */
+export function ownFields({ responds = [] }: DeclaredGrant): string[] {
+  return responds.filter((field) => !FILLED_IN_BY_ENDPOINT.has(field));
 }
 
 /** The response to a successful request, with the fields that the grant declares in `responds`. */

@@ -7,7 +7,7 @@ import { Audit } from '../audit/audit.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { admittingOrganization } from './checks/organization.js';
+import { admittingOrganization } from './admitting-organization.js';
 import { CustomerLineages } from './customer-lineages.js';
 import type { Granted } from './grant.js';
 import { TOKEN_CHECKS } from './token-checks.js';
@@ -15,7 +15,7 @@ import { TokenRequest, type TokenRouteParameters } from './token-request.js';
 import { type TokenResponse, tokenResponse } from './token-response.js';
 import { TokenServices } from './token-services.js';
 
-/** The actor in the audit where no agent calls: the grant names the customer. */
+/** The actor in the audit if no agent calls. */
 const CUSTOMER = { kind: 'customer' } as const;
 
 /** Issues a customer token: runs the checks that all grants have in common, then the grant, then signs the token. */

@@ -4,6 +4,7 @@ import { lineageByTransfer, type TokenLineage } from '../access-token/token-line
 import type { Principal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { CUSTOMERS_OWN } from '../oauth/scopes.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -30,9 +31,6 @@ export interface TransferredIdentity {
   attempt: string;
   lineage: TokenLineage;
 }
-
-/** What an agent needs to hand a customer on, since whoever gets it acts as the customer. */
-const SCOPE = 'customers:own';
 
 /** Moves a customer to another device (specification 4.4 and 4.5). */
 @Injectable()
@@ -104,5 +102,6 @@ export class Transfers {
  */
 export function checkBearer(principal: Principal, bearerType: TransferBody['bearer_type']): void {
   if (principal.kind !== bearerType) throw OAuthError.invalidToken('not of the kind that bearer_type says');
-  if (principal.kind === 'agent' && !principal.scopes.includes(SCOPE)) throw OAuthError.insufficientScope(SCOPE);
+  if (principal.kind === 'agent' && !principal.scopes.includes(CUSTOMERS_OWN))
+    throw OAuthError.insufficientScope(CUSTOMERS_OWN);
 }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
@@ -11,7 +12,7 @@ import { renderPage } from './page-view.js';
 
 /** What scopes mean to a person. */
 const SCOPES: Record<string, string> = {
-  'customers:own': 'create customers, and act in the name of each of your customers',
+  [CUSTOMERS_OWN]: 'create customers, and act in the name of each of your customers',
 };
 
 /** How the page answers: by asking the agent something, or by sending the browser back to the application. */

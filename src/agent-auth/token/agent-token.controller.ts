@@ -2,7 +2,7 @@ import { Delete, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
 import { BearerGuard } from '../../bearer/bearer.guard.js';
-import { currentAgent } from '../../bearer/principal.js';
+import { assertAgent } from '../../bearer/principal.js';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -61,7 +61,7 @@ export class AgentTokenController {
   @Describes({ summary: 'End an agent token and its refresh tokens' })
   @UseGuards(BearerGuard)
   async end(): Promise<object> {
-    const agent = currentAgent();
+    const agent = assertAgent(requestContext.required().principal);
     await this.endpoint.end(agent);
     const { agentId, token } = agent;
     const about = { actor: { kind: 'agent', id: agentId }, subject: { kind: 'token', id: token.jti } } as const;

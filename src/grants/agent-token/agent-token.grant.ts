@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { AgentPrincipal } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
 import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
 import { AgentTokenBody } from './agent-token.body.js';
 
@@ -9,7 +10,7 @@ import { AgentTokenBody } from './agent-token.body.js';
 @Injectable()
 @GrantType('agent_token', {
   body: AgentTokenBody,
-  agentScope: 'customers:own',
+  agentScope: CUSTOMERS_OWN,
   responds: ['client_id', 'organization_id'],
 })
 export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {

@@ -4,7 +4,7 @@ import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
 import { CookieBody } from './cookie.body.js';
 
-/** Specification 4.1 and 4.2: whoever shows a browser's cookies is its customer; whoever shows none is a new one. */
+/** A request with the cookies of a known browser gets its customer, any other request a new customer (specification 4.1 and 4.2). */
 @Injectable()
 @GrantType('cookie', { body: CookieBody, groups: true, responds: ['organization_id'] })
 export class CookieGrant implements Grant<CookieBody> {
@@ -13,8 +13,8 @@ export class CookieGrant implements Grant<CookieBody> {
     private readonly cookies: IdentityCookies,
   ) {}
 
-  async grant({ body, groupId, browser }: GrantRequest<CookieBody>): Promise<Granted> {
-    const organizationId = body.organization_id;
+  async grant({ organization, groupId, browser }: GrantRequest<CookieBody>): Promise<Granted> {
+    const organizationId = organization.id;
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const customer = await this.identities.ofBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.write(customer)) browser.setCookie(line);

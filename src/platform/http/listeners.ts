@@ -18,7 +18,7 @@ const MAX_DRAIN_MS = 5_000;
 /** The status in log and metrics when the client left before the response was written; nginx uses the same. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** One of the two ports of the service. Until the application serves, it responds with `starting`. */
+/** One of the two ports of the service. Until `serve`, it responds with `starting`; the public port listens only after it. */
 export class Listener {
   private readonly server: Server;
   private readonly connections: OpenConnections;
@@ -101,8 +101,7 @@ export class Listener {
     response.once('close', () => {
       const route = routeOf((request as Request).route?.path);
       const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST;
-      const milliseconds = performance.now() - context.receivedAt;
-      this.hooks.observer.requestFinished(Object.assign(context, { route, status, milliseconds }));
+      this.hooks.observer.requestFinished(context.finish(route, status));
     });
     if (this.closing) response.setHeader('Connection', 'close');
     request.url = targetOn(this.surface, request.url ?? '/');

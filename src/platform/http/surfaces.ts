@@ -9,8 +9,6 @@ import { applyDecorators, Controller } from '@nestjs/common';
  */
 export type Surface = 'public' | 'management';
 
-const PUBLIC_PREFIX = '/public';
-
 const on = (surface: Surface, path: string | string[]) =>
   applyDecorators(Controller([path].flat().map((each) => `${surface}/${each}`)));
 
@@ -30,8 +28,10 @@ export function splitSurface(path: string): { surface: Surface; path: string } |
 export const isOnSurface = (route: string): boolean => splitSurface(route) !== undefined;
 
 /** The path of a request that a listener has received, if it came to the public port. */
-export const publicPath = (path: string): string | undefined =>
-  path.startsWith(PUBLIC_PREFIX) ? path.slice(PUBLIC_PREFIX.length) : undefined;
+export function publicPath(path: string): string | undefined {
+  const split = splitSurface(path);
+  return split?.surface === 'public' ? split.path : undefined;
+}
 
 /** The path by which the router knows a path of one port. */
 export const pathOn = (surface: Surface, path: string): string => `/${surface}${path}`;

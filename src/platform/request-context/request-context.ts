@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import type { Surface } from '../http/surfaces.js';
 import { networkOf } from '../rate-limit/network.js';
 import { Deadline } from './deadline.js';
-import type { RequestTrace } from './finished-request.js';
+import type { FinishedRequest, RequestTrace } from './finished-request.js';
 import { requestIdOf } from './request-id.js';
 
 /**
@@ -49,6 +49,11 @@ export class RequestContext {
     return (this.request as Request).ip ?? '';
   }
 
+  /** The context with the facts about its response. */
+  finish(route: string, status: number): FinishedRequest {
+    return Object.assign(this, { route, status, milliseconds: performance.now() - this.receivedAt });
+  }
+
   /** The network of one address holder: the caller's IPv4 address, or the /64 of its IPv6 address. */
   get network(): string {
     return networkOf(this.ip);
@@ -57,7 +62,7 @@ export class RequestContext {
 
 /** The facts that code may add. */
 type RequestFacts = Partial<
-  Omit<RequestContext, 'id' | 'surface' | 'method' | 'receivedAt' | 'deadline' | 'ip' | 'network'>
+  Omit<RequestContext, 'id' | 'surface' | 'method' | 'receivedAt' | 'deadline' | 'ip' | 'network' | 'finish'>
 >;
 
 const storage = new AsyncLocalStorage<RequestContext>();

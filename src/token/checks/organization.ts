@@ -1,8 +1,5 @@
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { requestContext } from '../../platform/request-context/request-context.js';
-import type { ClientApplication } from '../../registry/client-application.entity.js';
-import type { Organization } from '../../registry/organization.entity.js';
-import type { Registry } from '../../registry/registry.js';
+import { admittingOrganization } from '../admitting-organization.js';
 import type { TokenRequest } from '../token-request.js';
 import type { TokenServices } from '../token-services.js';
 
@@ -14,7 +11,7 @@ export function assertGrantServesGroups({ route, grant }: TokenRequest): void {
 }
 
 /** The body may repeat the organization of the path, but not contradict it. */
-export function takeOrganizationFromRoute(request: TokenRequest): void {
+export function applyOrganizationOfRoute(request: TokenRequest): void {
   const { group } = request.route;
   if (!group) return;
   if (!GROUP_ID.test(group.groupId))
@@ -25,30 +22,12 @@ export function takeOrganizationFromRoute(request: TokenRequest): void {
   request.parameters = { ...request.parameters, organization_id };
 }
 
-/** The organization must admit the client, and separate its groups if the path names one. */
-export function assertOrganizationAdmitsClient(request: TokenRequest, { registry }: TokenServices): void {
-  const { body, agent, client, route } = request;
-  const organizationId = body.organization_id ?? agent?.organizationId;
+/** Finds the organization, which must admit the client and, if the path names a group, separate its groups. */
+export function findOrganization(request: TokenRequest, { registry }: TokenServices): void {
+  const { organizationId, client, route } = request;
   if (organizationId === undefined) return;
   const organization = admittingOrganization(registry, organizationId, client);
   if (route.group && organization.chatBetweenGroups)
     throw OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity');
   request.organization = organization;
-}
-
-/**
- * The organization with an id, which must admit the client.
- *
- * @throws OAuthError `invalid_request`
- */
-export function admittingOrganization(
-  registry: Registry,
-  organizationId: string,
-  client: ClientApplication,
-): Organization {
-  const organization = registry.organization(organizationId);
-  if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
-  requestContext.set({ organizationId });
-  if (!organization.admits(client)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
-  return organization;
 }

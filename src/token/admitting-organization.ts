@@ -1,0 +1,22 @@
+import { OAuthError } from '../oauth/oauth-error.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import type { ClientApplication } from '../registry/client-application.entity.js';
+import type { Organization } from '../registry/organization.entity.js';
+import type { Registry } from '../registry/registry.js';
+
+/**
+ * The organization with an id, which must admit the client.
+ *
+ * @throws OAuthError `invalid_request`
+ */
+export function admittingOrganization(
+  registry: Registry,
+  organizationId: string,
+  client: ClientApplication,
+): Organization {
+  const organization = registry.organization(organizationId);
+  if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
+  requestContext.set({ organizationId });
+  if (!organization.admits(client)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
+  return organization;
+}
