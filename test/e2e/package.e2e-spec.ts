@@ -44,6 +44,7 @@ describe.skipIf(onMariadb)(
           '.env.example',
           'README.md',
           'docs/adding-a-grant.md',
+          'docs/configuration.md',
           'docs/observability.md',
           'docs/operations.md',
           'docs/public-surface.md',
