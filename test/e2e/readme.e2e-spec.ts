@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { type ServiceProcess, startServiceProcess } from '../support/processes.js';
 
-/** The address that README.md writes; the test's service has another port. */
+/** The URL in the pages; the test's service has another port. */
 const AUTH_URL = 'http://localhost:3000';
 
 const hasCurl = (() => {
@@ -17,8 +17,8 @@ const hasCurl = (() => {
   }
 })();
 
-/** README.md walks through a first run, which is on SQLite. */
-describe.runIf(hasCurl && !onMariadb)('README.md', () => {
+/** The pages describe a first run, which is on SQLite. */
+describe.runIf(hasCurl && !onMariadb)('README.md and docs/integrating/walkthrough.md', () => {
   let database: TestDatabase;
   let service: ServiceProcess;
   let dataFolder: string;
@@ -32,14 +32,25 @@ describe.runIf(hasCurl && !onMariadb)('README.md', () => {
     await database?.remove();
   });
 
-  it('walks through the life of a customer in lines that work when pasted', async () => {
-    const blocks = readFileSync('README.md', 'utf8').matchAll(/^```sh\n(.*?)^```$/gms);
+  /** Runs the shell blocks of a page as one script, and resolves to its output. */
+  async function outputOf(page: string): Promise<string> {
+    const blocks = readFileSync(page, 'utf8').matchAll(/^```sh\n(.*?)^```$/gms);
     const script = Array.from(blocks, ([, lines]) => lines)
       .join('')
       .replaceAll(AUTH_URL, service.url.replace('127.0.0.1', 'localhost'))
       .replaceAll('cookies.txt', join(database.folder, 'cookies.txt'));
     const env = { ...process.env, DATA_DIR: dataFolder, AUTH_URL };
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env });
+    return stdout;
+  }
+
+  it('get a first token by the command in README.md', async () => {
+    const fields = ['access_token', 'entity_id', 'expires_in', 'organization_id', 'token_type'];
+    expect(Object.keys(JSON.parse(await outputOf('README.md'))).sort()).toEqual(fields);
+  });
+
+  it('walk through the life of a customer in commands that work when pasted', async () => {
+    const stdout = await outputOf('docs/integrating/walkthrough.md');
     const [first, returning, inGroup, info, ended, refused] = stdout.trim().split(/\n|(?<=\})(?=\{)|(?<=\})(?=[A-Z])/);
     expect(returning).toBe(first);
     expect(inGroup).not.toBe(first);
