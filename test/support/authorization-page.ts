@@ -35,7 +35,7 @@ export class AgentBrowser {
   readonly cookies = new Map<string, string>();
 
   constructor(
-    readonly service: TestService,
+    readonly service: Pick<TestService, 'url'>,
     private readonly headers: Record<string, string> = {},
   ) {}
 

@@ -1,16 +1,16 @@
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { requestContext } from '../request-context/request-context.js';
 import { traced } from '../tracing/tracing.js';
-import { isUnavailable } from './database-errors.js';
+import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
-import { MysqlClient } from './mysql-client.js';
 import { LOST_RESPONSE, ROLLED_BACK_STATEMENT } from './retry-policy.js';
 import type { SqlClient } from './sql-client.js';
+import { sqlClientOf } from './sql-client-of.js';
 import type { SqlValue } from './sql-value.js';
-import { SqliteClient, type SqliteConnection } from './sqlite-client.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
-import { STATEMENT_TIMEOUT_MS, TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
+import { TABLE_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
 
 /**
  * The statements of request paths: one round trip each, bounded in time, repeated where the server asks for it.
@@ -29,7 +29,7 @@ export class Database {
     private readonly dataSource: DataSource,
     metrics: MetricsRegistry,
   ) {
-    this.client = clientOf(dataSource);
+    this.client = sqlClientOf(dataSource);
     this.metrics = new DatabaseMetrics(metrics, () => this.client.usage?.());
   }
 
@@ -93,16 +93,21 @@ export class Database {
   }
 
   /**
-   * Several writes as one. Not for request paths; one at a time, since SQLite has one connection. `work` is done again
-   * where the server asks for it.
+   * Several writes as one. Not for request paths of customers and agents; one at a time, since SQLite has one connection.
+   * `work` is done again where the server asks for it. An operator's request waits 10 s for it, a command without a limit.
    *
-   * @throws ServiceUnavailableException
+   * @throws ServiceUnavailableException when the database is away; the changes may have happened
    */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
-    const send = () => this.dataSource.transaction(work);
+    let isLate = false;
+    const send = () => (isLate ? Promise.reject(new DeadlineExceededError(0)) : this.dataSource.transaction(work));
     const result = this.lastTransaction.then(() => this.attempt('BEGIN … COMMIT', send));
     this.lastTransaction = result.catch(() => undefined);
-    return result;
+    if (!requestContext.current()) return result;
+    return withTimeout(result, TRANSACTION_TIMEOUT_MS).catch((error) => {
+      isLate = true; // a transaction that has not begun never begins
+      throw error instanceof DeadlineExceededError ? unavailable(error) : error;
+    });
   }
 
   private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {
@@ -124,15 +129,11 @@ export class Database {
       const isAway = isUnavailable(error);
       this.metrics.count(isAway ? 'unavailable' : 'failed');
       if (!isAway) throw error;
-      throw new ServiceUnavailableException(`the database is away: ${(error as Error).message}`, { cause: error });
+      throw unavailable(error);
     }
   }
 }
 
-function clientOf({ driver, options }: DataSource): SqlClient {
-  if (options.type === 'better-sqlite3') {
-    return new SqliteClient((driver as unknown as { databaseConnection: SqliteConnection }).databaseConnection);
-  }
-  const { pool } = driver as unknown as { pool: ConstructorParameters<typeof MysqlClient>[0] };
-  return new MysqlClient(pool, STATEMENT_TIMEOUT_MS);
+function unavailable(error: unknown): ServiceUnavailableException {
+  return new ServiceUnavailableException(`the database is away: ${(error as Error).message}`, { cause: error });
 }

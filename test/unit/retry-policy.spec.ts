@@ -1,0 +1,48 @@
+import { ServiceUnavailableException } from '@nestjs/common';
+import { expect, it, vi } from 'vitest';
+import {
+  databaseAtStart,
+  LEASE_STATEMENT,
+  LOST_RESPONSE,
+  type RetryPolicy,
+  ROLLED_BACK_STATEMENT,
+} from '../../src/platform/database/retry-policy.js';
+import { Deadline, REQUEST_DEADLINE_MS } from '../../src/platform/request-context/deadline.js';
+
+const deadlock = () => Object.assign(new Error('deadlock'), { errno: 1213 });
+const syntaxError = () => Object.assign(new Error('syntax'), { errno: 1064 });
+
+/** How often work that always fails is done, and how often it is announced as a retry. */
+async function failingRun(policy: RetryPolicy, error: () => Error): Promise<{ attempts: number; pauses: number }> {
+  let attempts = 0;
+  let pauses = 0;
+  const work = async () => {
+    attempts++;
+    throw error();
+  };
+  await expect(policy.run(work, () => pauses++)).rejects.toThrow(error().message);
+  return { attempts, pauses };
+}
+
+it.each<[string, RetryPolicy, () => Error, number]>([
+  ['a statement that was rolled back', ROLLED_BACK_STATEMENT, deadlock, 5],
+  ['a faulty statement', ROLLED_BACK_STATEMENT, syntaxError, 1],
+  ['an idempotent statement whose response was lost', LOST_RESPONSE, () => new ServiceUnavailableException('away'), 2],
+  ['an idempotent statement that failed', LOST_RESPONSE, syntaxError, 1],
+  ['a statement about a lease', LEASE_STATEMENT, deadlock, 10],
+  ['a connection of a command without patience', databaseAtStart(0), syntaxError, 1],
+  ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), syntaxError, 3],
+])('%s is tried as often as its policy declares', async (_, policy, error, attempts) => {
+  expect(await failingRun(policy, error)).toEqual({ attempts, pauses: attempts - 1 });
+});
+
+it('a policy returns the result of the first attempt that succeeds', async () => {
+  const work = vi.fn().mockRejectedValueOnce(deadlock()).mockResolvedValue('rows');
+  expect(await ROLLED_BACK_STATEMENT.run(work)).toBe('rows');
+  expect(work).toHaveBeenCalledTimes(2);
+});
+
+it('a deadline begins when it is made, and is negative when it is over', () => {
+  expect(new Deadline().remainingMs()).toBeGreaterThan(REQUEST_DEADLINE_MS - 100);
+  expect(new Deadline(performance.now() - REQUEST_DEADLINE_MS - 1).remainingMs()).toBeLessThan(0);
+});
