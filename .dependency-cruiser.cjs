@@ -86,7 +86,7 @@ module.exports = {
       to: { path: '^src/grants/', pathNot: '^src/grants/$1/' },
     },
     {
-      name: 'a-grant-from-outside-the-specification-uses-the-public-surface',
+      name: 'a-grant-of-an-extension-uses-the-public-surface',
       severity: 'error',
       from: { path: '^src/grants/jwt-bearer/' },
       to: { path: '^src/', pathNot: '^src/(grants/jwt-bearer/|public/grant\\.ts$)' },

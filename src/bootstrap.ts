@@ -84,7 +84,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
   const { TRUST_PROXY, ADMIN_TOKEN } = options.configuration;
-  // without an operator the operator's addresses do not exist (contract, section 9)
+  // without an operator the operator's addresses do not exist (protocol §9.1)
   const isClosed = (path: string) => ADMIN_TOKEN === undefined && path.startsWith(ADMIN_PATH);
   const application = await NestFactory.create(rootModule(options), new ServiceHttpAdapter(TRUST_PROXY, isClosed), {
     bodyParser: false,

@@ -13,7 +13,7 @@ import { measureKeys } from './key-metrics.js';
 import { type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
 /**
- * The keys that sign and verify access tokens, all of one file that all processes share (contract, section 3). A change
+ * The keys that sign and verify access tokens, all of one file that all processes share (protocol §3.16). A change
  * of the file is in force within seconds; one that leaves no key to sign with is not. A key that is taken out of the file
  * ends its tokens at once; one that is to go in peace is given an `exp` (docs/decisions/0013-key-rotation.md).
  */

@@ -36,7 +36,7 @@ class NewSecret {
   old_valid_for: number;
 }
 
-/** New secrets for clients. At each moment at least one of the old and the new secret is valid (contract, section 9). */
+/** New secrets for clients. At each moment at least one of the old and the new secret is valid (protocol §9.1). */
 @ManagementController('admin/clients/:client_id/secret')
 @UseGuards(OperatorGuard)
 export class ClientSecretController {

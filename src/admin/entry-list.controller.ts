@@ -29,7 +29,7 @@ class PageQuery {
   limit?: string;
 }
 
-/** The routes of a resource's list: `GET` and `POST /admin/PATH` (contract, section 9). */
+/** The routes of a resource's list: `GET` and `POST /admin/PATH` (protocol §9.1). */
 export function entryListController(resource: RegistryResource, responses: EntryResponses): Type<object> {
   const { list, path, key, entry } = resource;
 

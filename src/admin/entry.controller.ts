@@ -12,7 +12,7 @@ import { RegistryEditor } from '../registry/registry-editor.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 import type { EntryResponses } from './entry-responses.js';
 
-/** The routes of one entry: `GET`, `PATCH` and `DELETE /admin/PATH/KEY` (contract, section 9). */
+/** The routes of one entry: `GET`, `PATCH` and `DELETE /admin/PATH/KEY` (protocol §9.1). */
 export function entryController(resource: RegistryResource, responses: EntryResponses): Type<object> {
   const { list, path, entry } = resource;
 

@@ -1,6 +1,6 @@
 /**
  * What an agent grants an application: what was asked for (left out: all the application is registered for), as far as
- * the application is registered for it and the agent has it (contract, section 8).
+ * the application is registered for it and the agent has it (protocol §6.6).
  *
  * @param asked scopes separated by spaces (RFC 6749 section 3.3)
  * @returns scopes separated by spaces; empty when they have nothing in common

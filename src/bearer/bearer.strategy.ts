@@ -10,7 +10,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { type Principal, principalOf } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
-/** The one way in for a bearer, of an agent or a customer (specification, section 5). */
+/** The one way in for a bearer, of an agent or a customer (protocol §2.6). */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy) {
   /** Passport knows strategies by name for the whole process; of two services in one, as in a test, each has its own. */

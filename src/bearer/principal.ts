@@ -48,7 +48,7 @@ export function assertCustomer(principal: Principal | undefined): CustomerPrinci
 }
 
 /**
- * The kind is read from the token's audience, nowhere else (contract, section 3).
+ * The kind is read from the token's audience, nowhere else (protocol §3.1).
  *
  * @throws OAuthError `invalid_token` when it is neither of the two
  */

@@ -32,7 +32,7 @@ export class CustomerRecord {
   @IsString()
   organization_id: string;
 
-  /** Of customers within a group (4.2). */
+  /** Of customers within a group (protocol §4.2). */
   @Optional()
   @IsString()
   group_id?: string;

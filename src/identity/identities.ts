@@ -53,7 +53,7 @@ const NEW_ROW = {
 const INSERT = insertStatement({ ...NEW_ROW, batch: true });
 const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
 
-/** Who a customer is: creates identities, for browsers that are not known and for backends (specification 4.1 and 4.2, contract section 4). */
+/** Who a customer is: creates identities, for browsers that are not known and for backends (protocol §5.1 and §5.3). */
 @Injectable()
 export class Identities {
   constructor(
@@ -163,7 +163,7 @@ export class Identities {
     return { entityId: made.entity_id, generation: made.generation ?? 0 };
   }
 
-  /** Before each INSERT: so many new customers of one network (contract, section 4). */
+  /** Before each INSERT: so many new customers of one network (protocol §2.14). */
   private limit(): void {
     const request = requestContext.current();
     const wait = request ? this.limits.takeForAddress('identities', request.ip) : 0;

@@ -21,13 +21,13 @@ export interface CandidateCredentials {
   secrets: string[];
 }
 
-/** Specification 2.4: two years, counted from the answer. */
+/** Protocol §5.2: two years, counted from the answer. */
 export const COOKIE_MAX_AGE_SECONDS = 63_072_000;
 const SECRET = /^[0-9a-f]{64}$/;
 /** Ids, and secrets, of one request that are tried. */
 export const MAX_CANDIDATES = 4;
 
-/** The two identity cookies of specification 2.4. */
+/** The two identity cookies of protocol §5.2. */
 @Injectable()
 export class IdentityCookies {
   private readonly idName: string;

@@ -6,7 +6,7 @@ import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { CustomerRecord, CustomerRecords } from './customer-records.js';
 
-/** What an operator may do with a customer: look it up, erase it (contract, section 9). */
+/** What an operator may do with a customer: look it up, erase it (protocol §9.2). */
 @ManagementController('admin/identities')
 @UseGuards(OperatorGuard)
 export class IdentityController {

@@ -33,7 +33,7 @@ class TokenInfo {
   token_type: 'Bearer';
 }
 
-/** What a customer may do with its own access token: read it and end it (contract, section 9). */
+/** What a customer may do with its own access token: read it and end it (protocol §4.11 and §4.12). */
 @PublicController('v2/customer')
 @UseGuards(BearerGuard)
 export class CustomerTokenController {

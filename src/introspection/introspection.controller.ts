@@ -19,7 +19,7 @@ class TokenBody {
   token: string;
 }
 
-/** Introspection and revocation for services inside the cluster (contract, section 9). */
+/** Introspection and revocation for services inside the cluster (protocol §7.1 and §7.2). */
 @ManagementController('oauth2')
 export class IntrospectionController {
   constructor(

@@ -7,7 +7,7 @@ const MAX_BODY_BYTES = 16 * 1024;
 const MAX_DISCARDED_BYTES = 1024 * 1024;
 
 /**
- * Reads a whole request body as text, whatever its Content-Type (contract, section 5): at most 16 KiB of UTF-8.
+ * Reads a whole request body as text, whatever its Content-Type (protocol §2.4): at most 16 KiB of UTF-8.
  *
  * @throws OAuthError `payload_too_large`, `invalid_request` (compressed, broken, too slow), `Invalid message` (not UTF-8)
  */

@@ -32,8 +32,8 @@ function parametersOf(text: string, part: 'body' | 'query'): Record<string, stri
 }
 
 /**
- * Whether a body is the form that its Content-Type says it is: `curl -d` says so of JSON too, which stays JSON (contract,
- * section 5).
+ * Whether a body is the form that its Content-Type says it is: `curl -d` says so of JSON too, which stays JSON
+ * (protocol §2.4).
  */
 export function isForm(text: string, contentType: string | undefined): boolean {
   if (!contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;

@@ -8,7 +8,7 @@ const BACKSLASH = 0x5c;
 const ESCAPE = '\\';
 
 /**
- * Reads a request body as one JSON object (contract, section 5).
+ * Reads a request body as one JSON object (protocol §2.4).
  *
  * @throws OAuthError `Invalid message` when it is not JSON; `invalid_request` when it is no object, is nested deeper
  *   than 16 levels, or has a name twice, in whatever spelling

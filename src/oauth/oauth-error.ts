@@ -1,6 +1,6 @@
 import { IsIn, IsOptional, IsString } from 'class-validator';
 
-/** The errors of this service, in the words of RFC 6749, RFC 6750 and contract 6. */
+/** The errors of this service, in the words of RFC 6749, RFC 6750 and protocol §2.12. */
 const ERROR_CODES = [
   'invalid_request',
   'invalid_token',
@@ -19,7 +19,7 @@ const ERROR_CODES = [
 
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** The texts of the specification, section 7. */
+/** The texts of protocol §2.12. */
 export const MALFORMED =
   'The request is missing a required parameter, includes an invalid parameter value, includes a parameter more than once, or is otherwise malformed.';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
@@ -33,7 +33,7 @@ interface Details {
   headers?: Record<string, string>;
 }
 
-/** The one shape of an error on the wire (contract, section 6). */
+/** The one shape of an error on the wire (protocol §2.11). */
 export class ErrorBody {
   @IsIn(ERROR_CODES)
   error: ErrorCode;

@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 
-/** Turns whatever is thrown, on whatever layer, into the one error shape (contract, section 6). */
+/** Turns whatever is thrown, on whatever layer, into the one error shape (protocol §2.11). */
 @Catch()
 export class OAuthExceptionFilter implements ExceptionFilter {
   constructor(protected readonly adapterHost: HttpAdapterHost) {}

@@ -20,7 +20,7 @@ const FILES: Record<string, { type: string; url: string }> = {
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** The OpenAPI document and a page to read it (contract, section 9). */
+/** The OpenAPI document and a page to read it (protocol §7.5). */
 @ManagementController('')
 export class OpenApiController {
   constructor(private readonly document: OpenApiDocument) {}

@@ -7,7 +7,7 @@ interface Refusal {
   headers?: string[];
 }
 
-/** What each status of an error means (contract, section 6). */
+/** What each status of an error means (protocol §2.12). */
 const REFUSALS: Record<number, Refusal> = {
   400: { description: 'A parameter is missing or wrong, or what it proves is not good' },
   401: { description: 'No valid bearer, or no valid client credentials', headers: ['WWW-Authenticate'] },

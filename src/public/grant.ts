@@ -1,6 +1,6 @@
 /**
  * What a grant is made of: `customer-authorization-service/grant`. Everything another team's grant may use is named here,
- * and our own grants from outside the specification use nothing else.
+ * and the grant `jwt-bearer` uses nothing else.
  */
 
 export { Audit } from '../audit/audit.js';

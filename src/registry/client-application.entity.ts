@@ -14,7 +14,7 @@ export class ClientApplication {
   @Column('varchar', { length: 200 })
   name: string;
 
-  /** Decides the response_type at the authorization page, and nothing else (contract, section 4). */
+  /** Decides the response_type at the authorization page, and nothing else (protocol §8.3). */
   @Column('varchar', { name: 'client_type', length: 16 })
   clientType: ClientType;
 

@@ -3,12 +3,12 @@ import { publicPath } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { Registry } from './registry.js';
 
-/** The customer routes, and among them the token routes of 4.1 and 4.2, which receive the identity cookies. */
+/** The customer routes, and among them the token routes of protocol §4.1 and §4.2, which receive the identity cookies. */
 const CUSTOMER = /^\/(v2\/)?customer(\/|$)/;
 const TOKEN = /^\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
 
 /**
- * CORS for the customer addresses (contract, section 5): an origin that some client may use reads every answer, errors
+ * CORS for the customer addresses (protocol §2.9): an origin that some client may use reads every answer, errors
  * too. Whether it is the asked client's origin is checked where the client is known.
  */
 export function customerCors(registry: Registry) {

@@ -15,7 +15,7 @@ export class Organization {
   @Column('varchar', { length: 200 })
   name: string;
 
-  /** The license property of specification 4.2: `true` lets all groups share one identity. */
+  /** The license property of protocol §8.2: `true` lets all groups share one identity. */
   @Column('boolean', { name: 'chat_between_groups' })
   chatBetweenGroups: boolean;
 

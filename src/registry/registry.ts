@@ -69,7 +69,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /**
    * The client that a call names, from where the call comes: a present `Origin` must be one of that very client's, or a
-   * page of one tenant could act in the name of another's (contract, section 4).
+   * page of one tenant could act in the name of another's (protocol §2.8).
    *
    * @throws OAuthError `invalid_request`
    */

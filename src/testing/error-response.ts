@@ -8,7 +8,7 @@ export interface ErrorResponse {
   header(name: string): string | undefined;
 }
 
-/** The statuses of each error (contract, section 6). */
+/** The statuses of each error (protocol §2.12). */
 const STATUSES: Record<string, number[]> = {
   invalid_request: [400, 408, 415, 431],
   invalid_token: [401],
@@ -36,7 +36,7 @@ const HEADERS: Record<number, string> = {
   429: 'retry-after',
 };
 
-/** What is wrong about a refusal as the contract wants it, section 6; `undefined` when nothing is. */
+/** What is wrong about a refusal as protocol §2.11 and §2.12 require; `undefined` when nothing is. */
 export function violationOfErrorResponse(answer: ErrorResponse): string | undefined {
   const { status, text, cookies, header } = answer;
   if (cookies.some((line) => /^[^=]*c(id|st)=/.test(line))) return 'a refusal that gives an identity';

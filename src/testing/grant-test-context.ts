@@ -25,7 +25,7 @@ export interface SendOptions {
   headers?: Record<string, string | undefined>;
 }
 
-/** What a refusal must be; what is left out may be anything that the contract knows. */
+/** What a refusal must be; what is left out may be anything that the protocol knows. */
 export interface ExpectedError {
   status?: number;
   error?: string | string[];
@@ -104,7 +104,7 @@ export class GrantTestContext {
   /**
    * Sends an object as JSON, and a text or bytes as they are.
    *
-   * @throws Error when the answer is none that the contract knows, or does not come in time
+   * @throws Error when the answer is none that the protocol knows, or does not come in time
    */
   async send(
     body: Parameters | string | Buffer,
@@ -122,7 +122,7 @@ export class GrantTestContext {
     return answer;
   }
 
-  /** Insists that an answer is one of the contract. */
+  /** Insists that an answer is one of the protocol. */
   async assertValid(answer: TestResponse, asked: TokenRequestContext = {}): Promise<void> {
     const fault = await this.checks.violationOf(answer, asked);
     if (fault !== undefined) throw new Error(`${fault}\n${this.told(answer)}`);

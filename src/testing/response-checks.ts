@@ -40,7 +40,7 @@ export class ResponseChecks {
     return status === 200 ? this.violationOfToken(answer, asked) : this.violationOfErrorResponse(answer, asked);
   }
 
-  /** The claims of a token that is what contract 3 says, checked as any resource server would. */
+  /** The claims of a token that is what protocol §3.3 says, checked as any resource server would. */
   async claimsOf(accessToken: string): Promise<JWTPayload> {
     const { service } = this.environment;
     this.keys ??= (await request(`${service.url}/.well-known/jwks.json`, {})).body as JSONWebKeySet;

@@ -45,7 +45,7 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
   client: ClientApplication;
   /** The organization that was asked for, in which the client is usable. */
   organization: OrganizationOf<Body, Agent>;
-  /** The group of 4.2; the empty text outside of groups. */
+  /** The group of protocol §4.2; the empty text outside of groups. */
   groupId: string;
   agent: Agent;
   browser: Browser;
@@ -83,7 +83,7 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   body: Type<Body>;
   /** The scope an agent's bearer needs; without it the grant asks for no bearer and gets no `agent`. */
   agentScope?: Scope;
-  /** Whether it also answers at the address of 4.2, for organizations whose groups are separated. */
+  /** Whether it also answers at the address of protocol §4.2, for organizations whose groups are separated. */
   groups?: boolean;
   /** Whether a body that says it is `application/x-www-form-urlencoded` is read as one, as RFC 6749 clients send it. */
   form?: boolean;

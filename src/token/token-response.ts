@@ -3,7 +3,7 @@ import type { ClientApplication } from '../registry/client-application.entity.js
 import type { DeclaredGrant, Granted } from './grant.js';
 import type { IndexedGrant } from './grant-index.js';
 
-/** The token response (specification 2.2). The grant declares which of the optional fields it has. */
+/** The token response (protocol §4.9). The grant declares which of the optional fields it has. */
 export class TokenResponse {
   @IsString()
   access_token: string;

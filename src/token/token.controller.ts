@@ -6,7 +6,7 @@ import { TokenEndpoint } from './token.endpoint.js';
 import { TokenResponse } from './token-response.js';
 import { TokenRoute } from './token-route.js';
 
-/** The token endpoint of customers (specification 4.1 to 4.3 and 4.5). */
+/** The token endpoint of customers (protocol §4.1 to §4.3, §4.5 and §4.7). */
 @PublicController('v2/customer')
 export class TokenController {
   constructor(private readonly endpoint: TokenEndpoint) {}

@@ -11,7 +11,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { TransferBody } from './transfer.body.js';
 import { checkBearer, TransferResponse, Transfers } from './transfers.js';
 
-/** Specification 4.4: a transfer token for a customer. */
+/** Protocol §4.4: a transfer token for a customer. */
 @PublicController('v2/customer/identity_transfer')
 @UseGuards(BearerGuard)
 export class TransferController {

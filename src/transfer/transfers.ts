@@ -13,7 +13,7 @@ import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { Registry } from '../registry/registry.js';
 import type { TransferBody } from './transfer.body.js';
 
-/** The answer of specification 2.3. */
+/** The answer of protocol §4.4. */
 export class TransferResponse {
   @IsString()
   identity_transfer_token: string;
@@ -32,7 +32,7 @@ export interface TransferredIdentity {
   lineage: TokenLineage;
 }
 
-/** Moves a customer to another device (specification 4.4 and 4.5). */
+/** Moves a customer to another device (protocol §4.4 and §4.5). */
 @Injectable()
 export class Transfers {
   constructor(
@@ -96,7 +96,7 @@ export class Transfers {
 }
 
 /**
- * The bearer must be of the kind that the caller says, and an agent's must reach that far (specification 5.5).
+ * The bearer must be of the kind that the caller says, and an agent's must reach that far (protocol §4.4).
  *
  * @throws OAuthError `invalid_token`, `insufficient_scope`
  */

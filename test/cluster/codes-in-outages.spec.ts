@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-describe('contract 3, while a node of three is cut off', () => {
+describe('protocol §3.6, while a node of three is cut off', () => {
   it.each([0, 1, 2])(
     `${CODES} codes, raced ${RACE_SIZE} ways, never give two tokens, and a given token lives (node %i)`,
     async (index) => {
@@ -61,7 +61,7 @@ describe('contract 3, while a node of three is cut off', () => {
   );
 });
 
-/** Insists that every answer is one of the contract's; how many said that the database is away. */
+/** Insists that every answer is one of the protocol's; how many said that the database is away. */
 function checked(answers: TestResponse[]): number {
   for (const answer of answers) {
     expect([200, 400, 503]).toContain(answer.status);

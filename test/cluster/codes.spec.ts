@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-describe('contract 3, on three nodes', () => {
+describe('protocol §3.6, on three nodes', () => {
   it(`of ${CODES} transfer tokens, raced ${RACE_SIZE} ways over all nodes, each has one winner, whose token goes on working`, async () => {
     const { pods } = cluster;
     const { access_token } = await newCustomer(pods[0]);

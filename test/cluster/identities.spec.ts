@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-describe('contract 4, on three nodes', () => {
+describe('protocol §5.3, on three nodes', () => {
   it(`a customer made on one node is the same one on every other at once, ${ROUNDS} times`, async () => {
     const { pods } = cluster;
     const load = new CustomerLoad(pods); // what the nodes have to pass on to each other

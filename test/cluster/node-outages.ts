@@ -10,7 +10,7 @@ import { CustomerLoad } from './customer-load.js';
 
 /** Milliseconds for which nodes that lost one of them may refuse: Galera waits 5 s for it before they go on without. */
 const LONGEST_OUTAGE = 10_000;
-/** Within which every caller has an answer (contract, section 6). */
+/** Within which every caller has an answer (protocol §2.12). */
 const LONGEST_WAIT = 4_000;
 const PATIENCE = 60_000;
 const AT_ONCE = 20;

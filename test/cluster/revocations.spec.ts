@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-describe('contract 3, on three nodes', () => {
+describe('protocol §3.13, on three nodes', () => {
   it(`a token that was revoked on one node is refused on every node at once, ${ROUNDS} times`, async () => {
     for (let done = 0; done < ROUNDS; done += AT_ONCE) {
       await times(AT_ONCE, async (index) => {

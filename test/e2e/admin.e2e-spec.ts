@@ -13,7 +13,7 @@ const ADMIN_TOKEN = 'operator-token-of-the-admin-test';
 const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` };
 const SITE = 'https://new.example';
 
-it('contract 9: /admin does not exist without ADMIN_TOKEN', async () => {
+it('protocol §9.1: /admin does not exist without ADMIN_TOKEN', async () => {
   const without = await startTestService();
   for (const path of ['clients', 'clients/x', 'organizations', 'agents', 'resource-servers']) {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
@@ -24,7 +24,7 @@ it('contract 9: /admin does not exist without ADMIN_TOKEN', async () => {
   await without.stop();
 });
 
-describe('contract 9: /admin on the management port', { timeout: 30_000 }, () => {
+describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, () => {
   let service: TestService;
   const admin = (method: string, path: string, body?: string | object): Promise<TestResponse> =>
     manage(service, method, `/admin/${path}`, OPERATOR, body);

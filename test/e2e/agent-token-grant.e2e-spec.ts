@@ -41,7 +41,7 @@ registry.clients.push({
   grant_types: ['agent_token'],
 });
 
-/** The two doors to the grant: specification 4.3, and 4.6 with and without slash, which names no `grant_type`. */
+/** The two doors to the grant: protocol §4.3, and protocol §4.6 with and without slash, which names no `grant_type`. */
 const DOORS: [string, object][] = [
   [TOKEN, { grant_type: 'agent_token' }],
   ['/customer/', { grant_type: undefined }],
@@ -69,7 +69,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     await expectNoCustomerCreated(service, () => ask(body), parameter, error, description);
   };
 
-  it('creates a customer when no entity_id is given, and answers with exactly the fields of 4.3', async () => {
+  it('creates a customer when no entity_id is given, and answers with exactly the fields of protocol §4.9', async () => {
     const { status, body, cookies } = await ask();
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -228,7 +228,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
   });
 });
 
-describe('4.6 the older address', () => {
+describe('protocol §4.6: the older address', () => {
   it('is the agent token grant, whatever grant_type the body names', async () => {
     for (const grant_type of ['cookie', 'agent_token', 'nonsense', 0]) {
       expect((await service.post('/customer/', agentTokenBody({ grant_type }))).status).toBe(401);

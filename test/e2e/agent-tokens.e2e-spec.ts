@@ -77,7 +77,7 @@ afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
 describe('the exchange of a code', () => {
-  it('answers with a pair of tokens and exactly the fields of the contract', async () => {
+  it('answers with a pair of tokens and exactly the fields of protocol §6.8', async () => {
     const answer = await exchangeCode(service, await codeOf(browser));
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({

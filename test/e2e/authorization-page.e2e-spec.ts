@@ -257,7 +257,7 @@ describe('any other fault of a request', () => {
 });
 
 describe('the answer to a web application', () => {
-  it('stands in the fragment, percent-encoded, in the order of the contract', async () => {
+  it('stands in the fragment, percent-encoded, in the order of protocol §6.3', async () => {
     const answer = await newBrowser().authorize({ ...FOR_TOKEN, state: 'a b&c' });
     expect(answer.status).toBe(302);
     expect(answer.headers.get('location')).toMatch(

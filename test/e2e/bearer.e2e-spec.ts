@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-describe('5.1 the two kinds of token', () => {
+describe('protocol §3.1: the two kinds of token', () => {
   it('lets an agent token create a customer, and a customer token ask about itself', async () => {
     expect(await asAgent(agentToken)).toMatchObject({ status: 200 });
     expect(await asCustomer(customerToken)).toMatchObject({ status: 200, body: { access_token: customerToken } });
@@ -68,7 +68,7 @@ describe('5.1 the two kinds of token', () => {
   );
 });
 
-describe('5.2 a token is sent as a bearer', () => {
+describe('protocol §2.6: a token is sent as a bearer', () => {
   it.each(['Bearer', 'bearer', 'BEARER'])('whose scheme may be written %s (RFC 9110 section 11.1)', async (scheme) => {
     const answer = await service.post(TOKEN, agentTokenBody(), { authorization: `${scheme} ${agentToken}` });
     expect(answer.status).toBe(200);
@@ -110,7 +110,7 @@ describe('5.2 a token is sent as a bearer', () => {
   });
 });
 
-describe('5.4 an agent token without the scope', () => {
+describe('protocol §4.3: an agent token without the scope', () => {
   it.each([undefined, '', 'agents:read', 'customers:own:all', 'CUSTOMERS:OWN'])(
     'gets 403 and is told the scope: %j',
     async (scope) => {
@@ -127,7 +127,7 @@ describe('5.4 an agent token without the scope', () => {
   });
 });
 
-describe('5.6 a Personal Access Token', () => {
+describe('protocol §2.6: a Personal Access Token', () => {
   const basic = () => ({ authorization: `Basic ${Buffer.from(`agent:${agentToken}`).toString('base64')}` });
 
   it('is never let in as Basic, whatever else the request carries', async () => {
@@ -145,7 +145,7 @@ describe('5.6 a Personal Access Token', () => {
   });
 });
 
-describe('5.7 a damaged token', () => {
+describe('protocol §2.6: a damaged token', () => {
   it('with %3A in it is refused until it is replaced by a colon', async () => {
     const written = agentToken.replace(':', '%3A');
     expectInvalidToken(await asAgent(written));

@@ -51,8 +51,8 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
-describe('4.2 cookie grant: identity separated per group', () => {
-  it('answers as 4.1 does, fields, cookies and all', async () => {
+describe('protocol §4.2: cookie grant with an identity per group', () => {
+  it('answers as protocol §4.1 does, fields, cookies and all', async () => {
     const plain = await service.post(TOKEN, cookieBody());
     const { status, body, cookies } = await service.post(groupPath(ACME, 'g1'), cookieBody());
     expect(status).toBe(200);
@@ -190,17 +190,17 @@ describe('4.2 cookie grant: identity separated per group', () => {
     ['a foreign Origin', 'Origin', {}, { origin: RIVAL_ORIGIN }],
     ['a foreign Origin beside the redirect_uri', 'Origin', { redirect_uri: ACME_PAGE }, { origin: PUBLIC_ORIGIN }],
     ['the Origin null', 'Origin', {}, { origin: 'null' }],
-  ])('refuses %s as 4.1 does', async (_, parameter, body, headers) => {
+  ])('refuses %s as protocol §4.1 does', async (_, parameter, body, headers) => {
     await expectRefused(() => service.post(groupPath(ACME, 'g1'), cookieBody(body), headers), parameter);
   });
 
-  it('refuses an application without the grant as 4.1 does', async () => {
+  it('refuses an application without the grant as protocol §4.1 does', async () => {
     const send = () => service.post(groupPath(ACME, 'g1'), cookieBody({ client_id: ACME_NO_COOKIES }));
     await expectRefused(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
   });
 });
 
-describe('contract 4: a browser has one cookie pair for all organizations and groups', () => {
+describe('protocol §5.3: a browser has one cookie pair for all organizations and groups', () => {
   it.each([[[A, B, G1, G2]], [[G2, B, A, G1]], [[B, G1, G2, A]], [[G1, G2, A, B]]])(
     'which finds in each place the identity it has there, whatever the order (%#)',
     async (places) => {
@@ -273,7 +273,7 @@ describe('contract 4: a browser has one cookie pair for all organizations and gr
   });
 });
 
-describe('contract 4: first calls in parallel', () => {
+describe('protocol §5.3: first calls in parallel', () => {
   // the embedded database answers at once: so that there, too, all calls have looked before one writes
   beforeEach(() => {
     const client = clientOf(service);
@@ -311,10 +311,10 @@ describe('contract 4: first calls in parallel', () => {
   });
 });
 
-describe('contract 4: what a call costs the database', () => {
+describe('protocol §5.5: what a call costs the database', () => {
   it.each([
-    ['4.1', A],
-    ['4.2', G1],
+    ['protocol §4.1', A],
+    ['protocol §4.2', G1],
   ])(
     'a new customer one INSERT; a returning one one SELECT, and an UPDATE on its first call of a day (%s)',
     async (_, place) => {

@@ -49,8 +49,8 @@ afterEach(() => vi.restoreAllMocks());
 
 describeGrant(CookieGrant, { valid: () => ({ response_type: 'token' }) });
 
-describe('4.1 cookie grant: new or existing customer', () => {
-  it('creates a customer for a request without identity cookies and answers with the fields of 2.2', async () => {
+describe('protocol §4.1: cookie grant, new or existing customer', () => {
+  it('creates a customer for a request without identity cookies and answers with the fields of protocol §4.9', async () => {
     const { status, body } = await service.post(TOKEN, cookieBody());
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -120,7 +120,7 @@ describe('4.1 cookie grant: new or existing customer', () => {
   });
 });
 
-describe('2.4 identity cookies', () => {
+describe('protocol §5.2: identity cookies', () => {
   it('are two, which hold the id of the customer and its secret', async () => {
     const { cookies, body } = await service.post(TOKEN, cookieBody());
     expect(cookies.map((line) => line.split('=')[0])).toEqual(['__svc_cid', '__svc_cst']);
@@ -128,13 +128,13 @@ describe('2.4 identity cookies', () => {
     expect(cookieValue(cookies[1])).toMatch(SECRET);
   });
 
-  it('have each attribute of 2.4 and Partitioned, with an Expires that matches Max-Age', async () => {
+  it('have each attribute of protocol §5.2 and Partitioned, with an Expires that matches Max-Age', async () => {
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 3, 4, 5, 678));
     const { cookies } = await service.post(TOKEN, cookieBody());
     for (const line of cookies) expect(attributesOf(line)).toEqual(['Partitioned', ...ATTRIBUTES_OF_2_4].sort());
   });
 
-  it('have exactly the attributes of 2.4 with COOKIE_PARTITIONED=false', async () => {
+  it('have exactly the attributes of protocol §5.2 with COOKIE_PARTITIONED=false', async () => {
     await withService({ COOKIE_PARTITIONED: 'false' }, async (other) => {
       vi.spyOn(other.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 3, 4, 5, 678));
       const { cookies } = await other.post(TOKEN, cookieBody());
@@ -183,7 +183,7 @@ describe('2.4 identity cookies', () => {
   });
 });
 
-describe('contract 4: a customer is recognised', () => {
+describe('protocol §5.4: a customer is recognised', () => {
   let customer: TestResponse;
   beforeAll(async () => {
     customer = await service.post(TOKEN, cookieBody());
@@ -215,7 +215,7 @@ describe('contract 4: a customer is recognised', () => {
   });
 });
 
-describe('contract 4: whoever is not recognised is a new customer, not an error and nobody else:', () => {
+describe('protocol §5.4: whoever is not recognised is a new customer, not an error and nobody else:', () => {
   let victim: TestResponse;
   let own: TestResponse;
   beforeAll(async () => {
@@ -307,7 +307,7 @@ describe('contract 4: whoever is not recognised is a new customer, not an error 
   });
 });
 
-describe('contract 4: redirect_uri, when it is given, is one of the client’s', () => {
+describe('protocol §8.4: redirect_uri, when it is given, is one of the client’s', () => {
   it('character for character', async () => {
     const answer = await service.post(TOKEN, cookieBody({ redirect_uri: ACME_PAGE }));
     expect(answer.status).toBe(200);
@@ -418,7 +418,7 @@ describe('contract 4: redirect_uri, when it is given, is one of the client’s',
   });
 });
 
-describe('contract 4: a present Origin is always one of that very client’s', () => {
+describe('protocol §2.8: a present Origin is always one of that very client’s', () => {
   it.each([
     ['alone', {}],
     ['beside a redirect_uri', { redirect_uri: ACME_PAGE }],
@@ -499,7 +499,7 @@ describe('contract 4: a present Origin is always one of that very client’s', (
   });
 });
 
-describe('contract 4: every application may ask that has the grant and is usable in the organization', () => {
+describe('protocol §4.10: every application may ask that has the grant and is usable in the organization', () => {
   it.each([ACME_SITE, ACME_NATIVE, ACME_BACKEND])(
     '%s, without redirect_uri and Origin, with response_type token',
     async (client_id) => {
@@ -556,7 +556,7 @@ describe('contract 4: every application may ask that has the grant and is usable
   });
 });
 
-describe('the parameters of 4.1', () => {
+describe('the parameters of protocol §4.1', () => {
   const huge = 'x'.repeat(8_000);
   const wrong: [string, unknown][] = [
     ['an object that looks like a text', { toString: 'RIGHT', length: 5 }],
@@ -591,7 +591,7 @@ describe('the parameters of 4.1', () => {
     },
   );
 
-  it('beyond the specification’s are ignored', async () => {
+  it('beyond those of the protocol are ignored', async () => {
     const more = { entity_id: NOBODY, group_id: 'x', state: huge, ['__proto__']: { polluted: true }, nested: [{}] };
     const { status, body } = await service.post(TOKEN, cookieBody(more));
     expect(status).toBe(200);

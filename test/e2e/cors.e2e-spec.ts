@@ -25,7 +25,7 @@ const UNKNOWN = [
   '__proto__',
 ];
 
-describe('contract 5: CORS', () => {
+describe('protocol §2.9: CORS', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService();

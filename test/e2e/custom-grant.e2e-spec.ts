@@ -24,7 +24,7 @@ import {
 import { ACME, ACME_AGENT, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
-/** A grant for groups too, under the name that RFC 6749 section 4.5 wants of a grant of nobody's specification. */
+/** A grant for groups too, under the name that RFC 6749 section 4.5 wants of an extension's grant. */
 @GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club', 'of'] })
 class ClubGrant implements Grant<LottoBody> {
   async grant({ body, organization, groupId }: GrantRequest<LottoBody>): Promise<Granted> {

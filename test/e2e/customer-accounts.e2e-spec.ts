@@ -99,7 +99,7 @@ function expectInvalidClient(answer: TestResponse): void {
 }
 
 describe('GET /v2/customer/info', () => {
-  it('tells a customer exactly the fields of contract 9, whichever grant gave the token', async () => {
+  it('tells a customer exactly the fields of protocol §4.11, whichever grant gave the token', async () => {
     const byAgent = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(agentToken));
     const moved = await redeem(service, await transferToken(service, customer.access_token));
     for (const [token, client_id, entity_id] of [

@@ -63,7 +63,7 @@ class FailingController {
 @Module({ controllers: [FailingController] })
 class FailingModule {}
 
-describe('contract 6: answers and errors', () => {
+describe('protocol §2.10 and §2.11: answers and errors', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService({ modules: [FailingModule] });
@@ -326,7 +326,7 @@ describe('contract 6: answers and errors', () => {
   });
 });
 
-describe.runIf(onMariadb)('contract 6: the database is away', () => {
+describe.runIf(onMariadb)('protocol §2.12: the database is away', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
   let service: TestService;

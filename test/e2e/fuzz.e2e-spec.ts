@@ -4,8 +4,8 @@ import { fuzz } from '../fuzz/fuzz.js';
 /** Other tests run beside this one, on the same cores. */
 const PATIENCE = 15_000;
 
-describe('contract 5 and 6: whatever is sent', { timeout: 120_000 }, () => {
-  it('5,000 requests that are right or damaged are answered by the contract, by one process, in flat memory', async () => {
+describe('protocol §2.4 and §2.11: whatever is sent', { timeout: 120_000 }, () => {
+  it('5,000 requests that are right or damaged are answered by the protocol, by one process, in flat memory', async () => {
     const { statuses, succeeded } = await fuzz({ requests: 5_000, seed: 20_260_101, patience: PATIENCE, slow: false });
     expect(Object.keys(statuses).filter((status) => Number(status) >= 500)).toEqual([]);
     expect(succeeded).toEqual(

@@ -68,8 +68,8 @@ describeGrant(IdentityTokenGrant, {
   singleUse: true,
 });
 
-describe('4.5 the exchange of a transfer token', () => {
-  it('answers with exactly the fields of 4.5, for the customer it was made for, and sets no cookie', async () => {
+describe('protocol §4.5: the exchange of a transfer token', () => {
+  it('answers with exactly the fields of protocol §4.9, for the customer it was made for, and sets no cookie', async () => {
     const before = await identitiesOf(service).find({ where: { entityId: customer.entity_id } });
     const { status, body, cookies } = await exchange(await transfer());
     expect(status).toBe(200);
@@ -166,7 +166,7 @@ describe('4.5 the exchange of a transfer token', () => {
   });
 });
 
-describe('contract 3: only the right one redeems a code, and whoever else tries burns nothing', () => {
+describe('protocol §3.6: only the right one redeems a code, and whoever else tries burns nothing', () => {
   it('another client is refused', async () => {
     const code = await transfer();
     for (const client_id of [PUBLIC_SITE, ACME_NATIVE, ACME_BACKEND])

@@ -63,117 +63,120 @@ async function expectRefused(send: () => Promise<TestResponse>, hint: RegExp): P
   expect(await codesOf(service).count()).toBe(before);
 }
 
-describe.each(['customer', 'agent'] as const)('4.4 a transfer token, for the bearer of a token of kind %s', (kind) => {
-  const ask = (body: object = {}, headers: Record<string, string> = {}) => KINDS[kind](body, headers);
+describe.each(['customer', 'agent'] as const)(
+  'protocol §4.4: a transfer token, for the bearer of a token of kind %s',
+  (kind) => {
+    const ask = (body: object = {}, headers: Record<string, string> = {}) => KINDS[kind](body, headers);
 
-  it('is answered with exactly the fields of 2.3', async () => {
-    const { status, body, cookies } = await ask();
-    expect(status).toBe(200);
-    expect(body).toEqual({ identity_transfer_token: expect.stringMatching(/^dev:[\w-]{43}$/), expires_in: 3_600 });
-    expect(cookies).toEqual([]);
-  });
-
-  it('is another one at each call', async () => {
-    const answers = await Promise.all([ask(), ask(), ask()]);
-    expect(new Set(answers.map(({ body }) => body.identity_transfer_token)).size).toBe(3);
-  });
-
-  it('is for the customer, its organization and the named client, and stored only as its SHA-256', async () => {
-    const before = new Set((await codesOf(service).find()).map(({ hash }) => hash));
-    const { body } = await ask({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
-    const token: string = body.identity_transfer_token;
-    const [row, ...others] = (await codesOf(service).find()).filter(({ hash }) => !before.has(hash));
-    expect(others).toEqual([]);
-    expect(row).toMatchObject({
-      hash: createHash('sha256').update(token).digest('hex'),
-      kind: 'transfer',
-      clientId: PUBLIC_SITE,
-      subject: customer.entity_id,
-      organizationId: ACME,
-      codeChallenge: CHALLENGE,
-      consumedAt: null,
-      consumedBy: null,
+    it('is answered with exactly the fields of protocol §4.4', async () => {
+      const { status, body, cookies } = await ask();
+      expect(status).toBe(200);
+      expect(body).toEqual({ identity_transfer_token: expect.stringMatching(/^dev:[\w-]{43}$/), expires_in: 3_600 });
+      expect(cookies).toEqual([]);
     });
-    const all = await everythingIn(service);
-    expect(all).toContain(row?.hash);
-    for (const secret of [token, token.slice('dev:'.length), customer.access_token, agentToken])
-      expect(all).not.toContain(secret);
-  });
 
-  it.each([
-    ...[undefined, ''].map((value) => [{ bearer_type: value }, /^bearer_type: required$/]),
-    ...[null, 0, true, ['customer']].map((value) => [{ bearer_type: value }, /^bearer_type: must be a string$/]),
-    ...['Customer', 'agent ', 'admin'].map((value) => [
-      { bearer_type: value },
-      /^bearer_type: must be agent or customer$/,
-    ]),
-    ...[undefined, ''].map((value) => [{ client_id: value }, /^client_id: required$/]),
-    ...[null, 0, true, [ACME_SITE], {}, 'nobody', 'ACME-SITE', 'acme-site ', '__proto__'].map((value) => [
-      { client_id: value },
-      /^client_id: /,
-    ]),
-    ...[null, '', 0, true, [NOBODY], { $ne: '' }, 'x', `${NOBODY} `, '0'].map((value) => [
-      { customer_id: value },
-      /^customer_id: /,
-    ]),
-    ...[
-      ...[null, '', 0, true, [CHALLENGE], {}],
-      ...[CHALLENGE.slice(1), `${CHALLENGE}A`, `${CHALLENGE}=`, `${CHALLENGE.slice(1)}=`],
-      ...['+', '/', '.', '~', ' ', 'ä', '\n'].map((character) => CHALLENGE.slice(1) + character),
-    ].map((value) => [{ code_challenge: value }, /^code_challenge: /]),
-    ...[null, 0, ['S256']].map((value) => [
-      { code_challenge: CHALLENGE, code_challenge_method: value },
-      /^code_challenge_method: must be a string$/,
-    ]),
-    [{ code_challenge: CHALLENGE, code_challenge_method: '' }, /^code_challenge_method: must not be empty$/],
-    ...['plain', 's256', 'S512'].map((value) => [
-      { code_challenge: CHALLENGE, code_challenge_method: value },
-      /^code_challenge_method: must be S256$/,
-    ]),
-    [{ code_challenge_method: 'S256' }, /^code_challenge: required/],
-  ] as [object, RegExp][])('is refused for %j', async (body, hint) => {
-    await expectRefused(() => ask(body), hint);
-  });
+    it('is another one at each call', async () => {
+      const answers = await Promise.all([ask(), ask(), ask()]);
+      expect(new Set(answers.map(({ body }) => body.identity_transfer_token)).size).toBe(3);
+    });
 
-  it('takes a challenge with the method S256 or without a method, which means S256 here', async () => {
-    for (const method of [{ code_challenge_method: 'S256' }, {}])
-      expect(await ask({ code_challenge: CHALLENGE, ...method })).toMatchObject({ status: 200 });
-  });
+    it('is for the customer, its organization and the named client, and stored only as its SHA-256', async () => {
+      const before = new Set((await codesOf(service).find()).map(({ hash }) => hash));
+      const { body } = await ask({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
+      const token: string = body.identity_transfer_token;
+      const [row, ...others] = (await codesOf(service).find()).filter(({ hash }) => !before.has(hash));
+      expect(others).toEqual([]);
+      expect(row).toMatchObject({
+        hash: createHash('sha256').update(token).digest('hex'),
+        kind: 'transfer',
+        clientId: PUBLIC_SITE,
+        subject: customer.entity_id,
+        organizationId: ACME,
+        codeChallenge: CHALLENGE,
+        consumedAt: null,
+        consumedBy: null,
+      });
+      const all = await everythingIn(service);
+      expect(all).toContain(row?.hash);
+      for (const secret of [token, token.slice('dev:'.length), customer.access_token, agentToken])
+        expect(all).not.toContain(secret);
+    });
 
-  it('is for any client that the organization may use, not only the bearer’s', async () => {
-    for (const client_id of [ACME_SITE, ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE])
-      expect((await ask({ client_id })).status).toBe(200);
-    await expectRefused(() => ask({ client_id: RIVAL_SITE }), /^client_id: not usable in this organization$/);
-  });
+    it.each([
+      ...[undefined, ''].map((value) => [{ bearer_type: value }, /^bearer_type: required$/]),
+      ...[null, 0, true, ['customer']].map((value) => [{ bearer_type: value }, /^bearer_type: must be a string$/]),
+      ...['Customer', 'agent ', 'admin'].map((value) => [
+        { bearer_type: value },
+        /^bearer_type: must be agent or customer$/,
+      ]),
+      ...[undefined, ''].map((value) => [{ client_id: value }, /^client_id: required$/]),
+      ...[null, 0, true, [ACME_SITE], {}, 'nobody', 'ACME-SITE', 'acme-site ', '__proto__'].map((value) => [
+        { client_id: value },
+        /^client_id: /,
+      ]),
+      ...[null, '', 0, true, [NOBODY], { $ne: '' }, 'x', `${NOBODY} `, '0'].map((value) => [
+        { customer_id: value },
+        /^customer_id: /,
+      ]),
+      ...[
+        ...[null, '', 0, true, [CHALLENGE], {}],
+        ...[CHALLENGE.slice(1), `${CHALLENGE}A`, `${CHALLENGE}=`, `${CHALLENGE.slice(1)}=`],
+        ...['+', '/', '.', '~', ' ', 'ä', '\n'].map((character) => CHALLENGE.slice(1) + character),
+      ].map((value) => [{ code_challenge: value }, /^code_challenge: /]),
+      ...[null, 0, ['S256']].map((value) => [
+        { code_challenge: CHALLENGE, code_challenge_method: value },
+        /^code_challenge_method: must be a string$/,
+      ]),
+      [{ code_challenge: CHALLENGE, code_challenge_method: '' }, /^code_challenge_method: must not be empty$/],
+      ...['plain', 's256', 'S512'].map((value) => [
+        { code_challenge: CHALLENGE, code_challenge_method: value },
+        /^code_challenge_method: must be S256$/,
+      ]),
+      [{ code_challenge_method: 'S256' }, /^code_challenge: required/],
+    ] as [object, RegExp][])('is refused for %j', async (body, hint) => {
+      await expectRefused(() => ask(body), hint);
+    });
 
-  it('wants a present Origin to be one of that very client’s', async () => {
-    for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, '']) {
-      await expectRefused(() => ask({}, { origin }), /^Origin: /);
-    }
-    await expectRefused(() => ask({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }), /^Origin: /);
-    const { status, headers } = await ask({}, { origin: ACME_ORIGIN });
-    expect(status).toBe(200);
-    expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
-    expect(headers.get('access-control-allow-credentials')).toBeNull();
-  });
+    it('takes a challenge with the method S256 or without a method, which means S256 here', async () => {
+      for (const method of [{ code_challenge_method: 'S256' }, {}])
+        expect(await ask({ code_challenge: CHALLENGE, ...method })).toMatchObject({ status: 200 });
+    });
 
-  it('ignores fields that it does not know, cookies, and the Content-Type', async () => {
-    const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
-    const body = { grant_type: 'cookie', organization_id: RIVAL, entity_id: NOBODY, scope: 0, toString: 1 };
-    const { status, cookies } = await ask(body, { cookie, 'content-type': 'text/plain' });
-    expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
-  });
+    it('is for any client that the organization may use, not only the bearer’s', async () => {
+      for (const client_id of [ACME_SITE, ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE])
+        expect((await ask({ client_id })).status).toBe(200);
+      await expectRefused(() => ask({ client_id: RIVAL_SITE }), /^client_id: not usable in this organization$/);
+    });
 
-  it('is refused with 401 for a bearer_type that is not the token’s kind', async () => {
-    const before = await codesOf(service).count();
-    const bearer_type = kind === 'agent' ? 'customer' : 'agent';
-    for (const body of [{}, { customer_id: customer.entity_id }, { client_id: 'nobody' }])
-      expectInvalidToken(await ask({ ...body, bearer_type }));
-    expect(await codesOf(service).count()).toBe(before);
-  });
-});
+    it('wants a present Origin to be one of that very client’s', async () => {
+      for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, '']) {
+        await expectRefused(() => ask({}, { origin }), /^Origin: /);
+      }
+      await expectRefused(() => ask({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }), /^Origin: /);
+      const { status, headers } = await ask({}, { origin: ACME_ORIGIN });
+      expect(status).toBe(200);
+      expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+      expect(headers.get('access-control-allow-credentials')).toBeNull();
+    });
 
-describe('4.4 authorized with an agent token', () => {
+    it('ignores fields that it does not know, cookies, and the Content-Type', async () => {
+      const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
+      const body = { grant_type: 'cookie', organization_id: RIVAL, entity_id: NOBODY, scope: 0, toString: 1 };
+      const { status, cookies } = await ask(body, { cookie, 'content-type': 'text/plain' });
+      expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
+    });
+
+    it('is refused with 401 for a bearer_type that is not the token’s kind', async () => {
+      const before = await codesOf(service).count();
+      const bearer_type = kind === 'agent' ? 'customer' : 'agent';
+      for (const body of [{}, { customer_id: customer.entity_id }, { client_id: 'nobody' }])
+        expectInvalidToken(await ask({ ...body, bearer_type }));
+      expect(await codesOf(service).count()).toBe(before);
+    });
+  },
+);
+
+describe('protocol §4.4: authorized with an agent token', () => {
   it('needs the customer_id', () =>
     expectRefused(() => asAgent({ customer_id: undefined }), /^customer_id: required$/));
 
@@ -222,7 +225,7 @@ describe('4.4 authorized with an agent token', () => {
   );
 });
 
-describe('4.4 authorized with a customer token', () => {
+describe('protocol §4.4: authorized with a customer token', () => {
   it('may name the customer itself, and nobody else', async () => {
     expect((await asCustomer({ customer_id: customer.entity_id })).status).toBe(200);
     const other = await newCustomer(service);
@@ -233,7 +236,7 @@ describe('4.4 authorized with a customer token', () => {
   });
 });
 
-describe('4.4 without a valid bearer', () => {
+describe('protocol §4.4: without a valid bearer', () => {
   const BODIES = ['', 'no JSON', '[]', '{}', '{"client_id":1,"client_id":2}', JSON.stringify(transferBody())];
 
   it.each(BODIES)('is 401, whatever the body: %j', async (body) => {
@@ -274,7 +277,7 @@ describe('4.4 without a valid bearer', () => {
   });
 });
 
-it.each(['GET', 'PUT', 'DELETE'])('the address of 4.4 does not know %s', async (method) => {
+it.each(['GET', 'PUT', 'DELETE'])('the address of protocol §4.4 does not know %s', async (method) => {
   const answer = await service.send(method, TRANSFER, bearer(customer.access_token));
   expect(answer.status).toBe(405);
   expect(answer.headers.get('allow')).toBe('POST');

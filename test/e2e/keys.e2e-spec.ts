@@ -54,7 +54,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   throw new Error('it did not come to pass');
 }
 
-describe('contract 3: a changed SIGNING_KEYS_FILE', SLOW, () => {
+describe('protocol §3.16: a changed SIGNING_KEYS_FILE', SLOW, () => {
   let service: TestService;
   let oldToken: string;
   let oldKid: string;
@@ -177,7 +177,7 @@ describe('contract 3: a changed SIGNING_KEYS_FILE', SLOW, () => {
   });
 });
 
-describe('contract 8: the session of an agent', SLOW, () => {
+describe('protocol §6.4: the session of an agent', SLOW, () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService();
@@ -198,7 +198,7 @@ describe('contract 8: the session of an agent', SLOW, () => {
   });
 });
 
-describe('contract 2: a changed REGISTRY_FILE', SLOW, () => {
+describe('protocol §8.1: a changed REGISTRY_FILE', SLOW, () => {
   let service: TestService;
   let path: string;
   beforeAll(async () => {
@@ -228,7 +228,7 @@ describe('contract 2: a changed REGISTRY_FILE', SLOW, () => {
   });
 });
 
-describe.skipIf(onMariadb)('contract 1: keys on the command line', SLOW, () => {
+describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', SLOW, () => {
   const folder = mkdtempSync(join(tmpdir(), 'keys-'));
   const path = join(folder, 'keys.json');
   const iso = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';

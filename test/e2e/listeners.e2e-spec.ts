@@ -68,7 +68,7 @@ class RootController {
 @Module({ controllers: [OpenController, OperatedController, NakedController, RootController] })
 class SurfacesModule {}
 
-describe('contract 1: two ports', () => {
+describe('protocol §1.5: two ports', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService({ modules: [SurfacesModule] });
@@ -149,7 +149,7 @@ describe('contract 1: two ports', () => {
 
 const hasIpv6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'));
 
-describe.runIf(hasIpv6)('contract 7: HOST', () => {
+describe.runIf(hasIpv6)('protocol §9.4: HOST', () => {
   it.each([
     ['::1', [false, true]],
     ['127.0.0.1', [true, false]],
@@ -172,7 +172,7 @@ describe.runIf(hasIpv6)('contract 7: HOST', () => {
   });
 });
 
-describe.runIf(onMariadb)('contract 1: a start while the database is away', () => {
+describe.runIf(onMariadb)('protocol §2.2: a start while the database is away', () => {
   it('lives, is not ready, has no public port; and serves once the database is there', async () => {
     const database = await createTestDatabase();
     const proxy = await startTcpProxy(database.url);

@@ -23,7 +23,7 @@ const newFolder = () => mkdtempSync(join(root, 'folder-'));
 
 const requestToken = (url: string) => request(url + TOKEN, { method: 'POST', body: JSON.stringify(cookieBody()) });
 
-describe.skipIf(onMariadb)('contract 1 and 3: a first start, with nothing set up', () => {
+describe.skipIf(onMariadb)('protocol §1.5 and §3.16: a first start, with nothing set up', () => {
   it('makes DATA_DIR, a database, a key and a demo registry; a second start keeps them', async () => {
     const folder = newFolder();
     const DATA_DIR = join(folder, 'new/var');
@@ -56,7 +56,7 @@ describe.skipIf(onMariadb)('contract 1 and 3: a first start, with nothing set up
   });
 });
 
-describe.skipIf(onMariadb)('contract 1: an end', SLOW, () => {
+describe.skipIf(onMariadb)('protocol §1.5: an end', SLOW, () => {
   it('SIGTERM: what has begun is answered, nothing new is taken, idle connections do not hold it up, exit 0', async () => {
     const DATA_DIR = newFolder();
     const service = await startServiceProcess({ DATA_DIR, REGISTRY_FILE: writeRegistry(join(DATA_DIR, 'r.yaml')) });
@@ -99,7 +99,7 @@ describe.skipIf(onMariadb)('contract 1: an end', SLOW, () => {
 
 describe
   .skipIf(onMariadb)
-  .concurrent('contract 7: a wrong configuration ends the process before it listens', SLOW, () => {
+  .concurrent('protocol §9.4: a wrong configuration ends the process before it listens', SLOW, () => {
     const refused = async (environment: Record<string, string>) => {
       const ended = await TestProcess.start('main.js', [], { ...PORTS, DATA_DIR: newFolder(), ...environment }).ended;
       expect(ended.code).toBe(1);
@@ -191,7 +191,7 @@ describe
     });
   });
 
-describe.skipIf(onMariadb).concurrent('contract 1: the command line', SLOW, () => {
+describe.skipIf(onMariadb).concurrent('protocol §9.3: the command line', SLOW, () => {
   it.each(['', '__proto__', 'keys generate more', 'migrate --unknown', 'registry apply'])(
     'a wrong use exits with 2 and prints the usage on stderr: %j',
     async (line) => {
@@ -216,7 +216,7 @@ describe.skipIf(onMariadb).concurrent('contract 1: the command line', SLOW, () =
   });
 });
 
-describe.skipIf(onMariadb)('contract 1: commands on a database', SLOW, () => {
+describe.skipIf(onMariadb)('protocol §9.3: commands on a database', SLOW, () => {
   const folder = newFolder();
   let database: TestDatabase;
   let environment: Record<string, string>;

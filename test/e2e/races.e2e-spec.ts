@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-describe('contract 3, in one process', () => {
+describe('protocol §3.6, in one process', () => {
   it(`of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, each has one winner, whose token goes on working`, () =>
     raceForAll([service]));
 
@@ -74,7 +74,7 @@ describe('contract 3, in one process', () => {
   });
 });
 
-describe.runIf(onMariadb)('contract 3, in two processes on one database', () => {
+describe.runIf(onMariadb)('protocol §3.6, in two processes on one database', () => {
   let pods: ServiceProcess[];
   beforeAll(async () => {
     pods = await Promise.all([startPod(service), startPod(service)]);
@@ -87,7 +87,7 @@ describe.runIf(onMariadb)('contract 3, in two processes on one database', () => 
     raceForAll(pods));
 });
 
-describe.runIf(onMariadb)('contract 3, while connections to the database are cut', () => {
+describe.runIf(onMariadb)('protocol §3.6, while connections to the database are cut', () => {
   let proxy: TcpProxy;
   let pods: ServiceProcess[];
   beforeAll(async () => {
@@ -139,7 +139,7 @@ describe.runIf(onMariadb)('contract 3, while connections to the database are cut
   }
 });
 
-describe.runIf(onMariadb)('contract 3, when the database has done something and its answer is lost', () => {
+describe.runIf(onMariadb)('protocol §3.6, when the database has done something and its answer is lost', () => {
   let database: TestDatabase;
   let proxy: LossyProxy;
   let cutOff: TestService;

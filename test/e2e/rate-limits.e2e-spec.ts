@@ -45,7 +45,7 @@ async function metric({ managementUrl }: TestService, name: string): Promise<num
   );
 }
 
-describe('contract 4: new identities are limited by network', SLOW, () => {
+describe('protocol §2.14: new identities are limited by network', SLOW, () => {
   it('so many in a window, then 429 with Retry-After until the next; a returning customer is never limited', async () => {
     const service = await limited('identities=3/60');
     const first = await newCustomer(service);

@@ -61,7 +61,7 @@ const agent = (more: object = {}) => ({
   ...more,
 });
 
-describe('contract 2: the registry file', () => {
+describe('protocol §8.1: the registry file', () => {
   let service: TestService;
   let dataSource: DataSource;
   let folder: string;
@@ -465,7 +465,7 @@ describe('contract 2: the registry file', () => {
   });
 });
 
-describe('contract 2: a registry that another process changes', () => {
+describe('protocol §8.1: a registry that another process changes', () => {
   let database: TestDatabase;
   let one: TestService;
   let other: TestService;

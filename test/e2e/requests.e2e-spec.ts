@@ -44,7 +44,7 @@ function collectGarbage(): void {
   runInNewContext('gc')();
 }
 
-describe('contract 5: the body', () => {
+describe('protocol §2.4: the body', () => {
   it.each([
     'application/json',
     'application/json; charset=utf-16',
@@ -176,7 +176,7 @@ describe('contract 5: the body', () => {
   });
 });
 
-describe('contract 5: at most 16 KiB', () => {
+describe('protocol §2.4: at most 16 KiB', () => {
   const sendChunked = (body: string) =>
     plainRequest(service.url + TOKEN, { method: 'POST' }, [body.slice(0, 7_000), body.slice(7_000)]);
   const withLength = (body: string) => service.post(TOKEN, body);
@@ -246,7 +246,7 @@ describe('contract 5: at most 16 KiB', () => {
   });
 });
 
-describe('contract 5: bodies that end otherwise than they said', () => {
+describe('protocol §2.4: bodies that end otherwise than they said', () => {
   const start = (length: number) => `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n\r\n`;
 
   it('a Content-Length that is too small cuts the body, and gets no token', async () => {
@@ -296,7 +296,7 @@ describe('contract 5: bodies that end otherwise than they said', () => {
   });
 });
 
-describe('contract 4: addresses', () => {
+describe('protocol §2.3: addresses', () => {
   const GROUP = `/v2/customer/${ACME}/support/token`;
 
   it.each([`${TOKEN}/`, `${GROUP}/`])('a trailing slash is the same address: %s', async (path) => {
@@ -366,7 +366,7 @@ describe('contract 4: addresses', () => {
   });
 });
 
-describe('contract 5: a bearer is taken from the Authorization header alone', () => {
+describe('protocol §2.6: a bearer is taken from the Authorization header alone', () => {
   const body = { grant_type: 'probe', client_id: ACME_BACKEND };
   let token: string;
   beforeAll(async () => {
@@ -412,7 +412,7 @@ describe('contract 5: a bearer is taken from the Authorization header alone', ()
   });
 });
 
-describe('contract 5: doubled headers', () => {
+describe('protocol §2.8 and §2.6: doubled headers', () => {
   it('two Origins are none of the client', async () => {
     const headers = [`Origin: ${ACME_ORIGIN}`, `Origin: ${ACME_ORIGIN}`];
     const answer = await exchange(service.url, rawRequest(`POST ${TOKEN}`, GOOD, headers));

@@ -53,7 +53,7 @@ describe('a resource server that checks tokens offline, by an independent librar
     expect(await agentApi().httpClientOf(agentToken)).toMatchObject({ scope: 'customers:own', organization_id: ACME });
   });
 
-  it('refuses an agent’s token as a customer’s, and the reverse (specification 5.1)', async () => {
+  it('refuses an agent’s token as a customer’s, and the reverse (protocol §3.1)', async () => {
     await expect(customerApi().httpClientOf(agentToken)).rejects.toMatchObject({ claim: 'aud' });
     await expect(agentApi().httpClientOf(customer.access_token)).rejects.toMatchObject({ claim: 'aud' });
   });

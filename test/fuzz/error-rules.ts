@@ -7,7 +7,7 @@ import { type Reply, replyCookies, replyHeader } from './reply.js';
 
 const SECRETS = [BACKEND_SECRET, ADMIN_TOKEN, RESOURCE_SERVER.secret, ACME_AGENT.password, RIVAL_AGENT.password];
 
-/** What is wrong about an error as contract 6 wants it; its schema is looked at elsewhere. */
+/** What is wrong about an error as protocol §2.11 wants it; its schema is looked at elsewhere. */
 export function violationOfError(reply: Reply, request?: FuzzRequest): string | undefined {
   const { status, text } = reply;
   const header = (name: string) => replyHeader(reply, name);

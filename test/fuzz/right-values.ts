@@ -20,7 +20,7 @@ export interface Scene {
 const uuidAt = (number: number) => `01890000-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
 const SCREENS = ['swagger-ui.css', 'start.js', 'index.html', 'swagger-ui-bundle.js', 'nothing'];
 
-/** Values by the names of the contract. `undefined`: there is none at the moment. */
+/** Values by the names of the protocol. `undefined`: there is none at the moment. */
 const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   client_id: ({ operation, role, code, random }) =>
     operation.path.startsWith('/admin/') ? `fz-client-${random.below(40)}` : (code?.client_id ?? role.client_id),

@@ -54,7 +54,7 @@ export async function changePassword(service: TestService, registry: RegistryDoc
   return password;
 }
 
-/** The parameters of the agent token grant (specification 4.3). */
+/** The parameters of the agent token grant (protocol §4.3). */
 export function agentTokenBody(more: object = {}): object {
   return { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token', ...more };
 }

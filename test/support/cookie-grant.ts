@@ -3,7 +3,7 @@ import type { HttpClient, TestResponse } from './test-service.js';
 
 export const TOKEN = '/v2/customer/token';
 
-/** The parameters of a cookie grant (specification 4.1). */
+/** The parameters of a cookie grant (protocol §4.1). */
 export function cookieBody(more: object = {}): object {
   return { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME, ...more };
 }

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { TestResponse } from './test-service.js';
 
-/** The texts of the specification, section 7. */
+/** The texts of protocol §2.12. */
 export const MALFORMED =
   'The request is missing a required parameter, includes an invalid parameter value, includes a parameter more than once, or is otherwise malformed.';
 export const INVALID_MESSAGE = 'Invalid message';
@@ -14,7 +14,7 @@ interface ExpectedError {
   hint: string | RegExp | undefined;
 }
 
-/** Insists on the one shape of an error, with the headers that every answer has (contract, section 6). */
+/** Insists on the one shape of an error, with the headers that every answer has (protocol §2.11). */
 export function expectError(answer: TestResponse, { status, error, description, hint }: ExpectedError): void {
   const text = description ?? expect.stringMatching(/\w/);
   expect({ status: answer.status, body: answer.body }).toEqual({

@@ -15,12 +15,12 @@ import type { HttpClient, TestResponse, TestService } from './test-service.js';
 export const TRANSFER = '/v2/customer/identity_transfer';
 export const INFO = '/v2/customer/info';
 
-/** The parameters of specification 4.4, for a bearer that is a customer token. */
+/** The parameters of protocol §4.4, for a bearer that is a customer token. */
 export function transferBody(more: object = {}): object {
   return { bearer_type: 'customer', client_id: ACME_SITE, ...more };
 }
 
-/** The parameters of specification 4.5. */
+/** The parameters of protocol §4.5. */
 export function redeemBody(code: unknown, more: object = {}): object {
   return { grant_type: 'identity_token', client_id: ACME_SITE, code, ...more };
 }

@@ -11,7 +11,7 @@ function requestOf(parts: Iterable<Buffer | string>, headers: Record<string, str
   return Object.assign(Readable.from(bytes, { objectMode: false }), { headers }) as unknown as IncomingMessage;
 }
 
-describe('contract 5: a body is at most 16 KiB of UTF-8', () => {
+describe('protocol §2.4: a body is at most 16 KiB of UTF-8', () => {
   it.each<[string, (string | Buffer)[], string]>([
     ['nothing', [], ''],
     ['one part', ['{}'], '{}'],

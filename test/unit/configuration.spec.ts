@@ -27,7 +27,7 @@ const faultsOf = (environment: Record<string, string>): string[] => {
   return [];
 };
 
-describe('contract 7: addresses that a library would read otherwise, or tell with their password', () => {
+describe('protocol §9.4: addresses that a library would read otherwise, or tell with their password', () => {
   it.each([
     'redis://:MARKED@127.0.0.1:63x9',
     'redis://[',
@@ -61,7 +61,7 @@ describe('contract 7: addresses that a library would read otherwise, or tell wit
   );
 });
 
-describe('contract 7: configuration', () => {
+describe('protocol §9.4: configuration', () => {
   it('has a default for everything: a first run needs nothing', () => {
     expect(loadConfiguration({})).toMatchObject({
       NODE_ENV: 'development',

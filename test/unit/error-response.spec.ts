@@ -19,8 +19,8 @@ function refusal(body: object = BODY, headers = HEADERS, more: Partial<ErrorResp
   return { status: 400, text: JSON.stringify(body), cookies: [], header: (name) => headers[name], ...more };
 }
 
-describe('contract 6: a refusal', () => {
-  it('may be as the contract has it', () => {
+describe('protocol §2.11: a refusal', () => {
+  it('may be as the protocol has it', () => {
     expect(violationOfErrorResponse(refusal())).toBeUndefined();
     const { error_hint: _hint, ...invalidToken } = {
       ...BODY,

@@ -52,7 +52,7 @@ const spelt = (name: string, choices: boolean[]) =>
     })
     .join('')}"`;
 
-describe('contract 5: a body is one JSON object', () => {
+describe('protocol §2.4: a body is one JSON object', () => {
   it('any object survives JSON.stringify and back, with its own members only', () => {
     fc.assert(
       fc.property(anyMembers, fc.constantFrom(undefined, 2, '\t'), (members, indent) => {

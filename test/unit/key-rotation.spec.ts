@@ -9,7 +9,7 @@ const LIFE = 28_800;
 const CACHED = 300;
 const old = generateKey(NOW - 86_400);
 
-describe('contract 3: a rotated key set', () => {
+describe('protocol §3.16: a rotated key set', () => {
   const { keys } = rotated({ keys: [old] }, NOW, LIFE);
   const [added, kept] = keys as [typeof old, typeof old & { exp: number }];
 
@@ -66,7 +66,7 @@ describe('contract 3: a rotated key set', () => {
   });
 });
 
-describe('contract 1: a key that is retired', () => {
+describe('protocol §9.3: a key that is retired', () => {
   const next = generateKey(NOW - 10);
 
   it('is gone', () => {

@@ -6,7 +6,7 @@ const MALFORMED =
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 const OWN = expect.stringMatching(/^[A-Z].*\w$/);
 
-describe('contract 6: each error has one status, one text and its headers', () => {
+describe('protocol §2.12: each error has one status, one text and its headers', () => {
   it.each<[OAuthError, string, number, unknown, Record<string, string>]>([
     [OAuthError.invalidRequest('x: required'), 'invalid_request', 400, MALFORMED, {}],
     [OAuthError.invalidMessage(), 'invalid_request', 400, 'Invalid message', {}],

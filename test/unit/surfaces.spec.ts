@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isOnSurface, targetOn } from '../../src/platform/http/surfaces.js';
 
-describe('contract 1: a request reaches only the surface of its port', () => {
+describe('protocol §1.5: a request reaches only the surface of its port', () => {
   it.each([
     ['/', '/public/'],
     ['/v2/customer/token', '/public/v2/customer/token'],

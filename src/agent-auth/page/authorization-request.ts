@@ -29,7 +29,7 @@ export interface AuthorizationError {
 }
 
 /**
- * Reads and checks the query of the authorization page (specification 4.7).
+ * Reads and checks the query of the authorization page (protocol §6.1).
  *
  * @throws OAuthError `invalid_request` if the client or its redirect URI is not certain
  */

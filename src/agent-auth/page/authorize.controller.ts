@@ -16,7 +16,7 @@ import { PageExceptionFilter } from './page-exception.filter.js';
 import { ConsentForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
 
-/** The authorization address (specification 4.7; contract, section 8), and the agent's answer to its question. */
+/** The authorization address (protocol §6.1), and the agent's answer to its question. */
 @PublicController('')
 @UseFilters(PageExceptionFilter)
 export class AuthorizeController {

@@ -14,7 +14,7 @@ import { Consents } from './consents.js';
 /** What becomes of a request of a signed-in agent: an answer to the application, or first a question to the agent. */
 export type Decision = { answer: ResponseParameters } | { consentTo: string };
 
-/** Decides what an agent's application gets (contract, section 8). */
+/** Decides what an agent's application gets (protocol §6.5). */
 @Injectable()
 export class Authorizer {
   constructor(

@@ -15,7 +15,7 @@ import { PageResponses } from './page-responses.js';
 import { renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
 
-/** Where the forms of the sign-in page go (contract, section 8). */
+/** Where the forms of the sign-in page go (protocol §6.4). */
 @PublicController('')
 @UseFilters(PageExceptionFilter)
 export class SessionController {

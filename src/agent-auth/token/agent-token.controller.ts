@@ -15,7 +15,7 @@ import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
 import { AgentTokenEndpoint, refuseClientOfTokens, TokenPairResponse } from './agent-token.endpoint.js';
 
-/** `/v2/token`: the token endpoint of agents (RFC 6749 section 3.2; contract, section 8). */
+/** `/v2/token`: the token endpoint of agents (RFC 6749 section 3.2; protocol §6.8). */
 @PublicController('v2/token')
 export class AgentTokenController {
   constructor(

@@ -13,7 +13,7 @@ import { type AgentGrant, AgentTokenResponse, AgentTokens } from '../agent-token
 import { grantedScope } from '../granted-scope.js';
 import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
 
-/** The answer of `POST /v2/token` (contract, section 8). */
+/** The answer of `POST /v2/token` (protocol §6.8). */
 export class TokenPairResponse extends AgentTokenResponse {
   @IsString()
   refresh_token: string;

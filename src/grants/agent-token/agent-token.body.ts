@@ -3,7 +3,7 @@ import { Optional } from '../../oauth/parameters.js';
 import { UUID } from '../../platform/uuid.js';
 import { GrantBody } from '../../token/grant.js';
 
-/** The parameters of specification 4.3, and those of 4.6. */
+/** The parameters of protocol §4.3 and §4.6. */
 export class AgentTokenBody extends GrantBody {
   @IsIn(['token'])
   response_type: 'token';

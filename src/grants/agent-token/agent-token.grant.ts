@@ -6,7 +6,7 @@ import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
 import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
 import { AgentTokenBody } from './agent-token.body.js';
 
-/** Specification 4.3 and 4.6: an agent speaks for any customer of its organization, and makes new ones. */
+/** Protocol §4.3 and §4.6: an agent speaks for any customer of its organization, and makes new ones. */
 @Injectable()
 @GrantType('agent_token', {
   body: AgentTokenBody,

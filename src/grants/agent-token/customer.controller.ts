@@ -8,7 +8,7 @@ import { FixedGrantType, TokenRoute } from '../../token/token-route.js';
 
 const GRANT_TYPE = 'agent_token';
 
-/** The older route of the agent token grant, whose requests send no `grant_type` (specification 4.6). */
+/** The older route of the agent token grant, whose requests send no `grant_type` (protocol §4.6). */
 @PublicController('customer')
 export class CustomerController {
   constructor(private readonly endpoint: TokenEndpoint) {}

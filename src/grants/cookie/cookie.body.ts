@@ -3,7 +3,7 @@ import { Optional } from '../../oauth/parameters.js';
 import { UUID } from '../../platform/uuid.js';
 import { GrantBody } from '../../token/grant.js';
 
-/** The parameters of specification 4.1; at the address of 4.2 `organization_id` may be left to the path. */
+/** The parameters of protocol §4.1; at the address of protocol §4.2 `organization_id` may be left to the path. */
 export class CookieBody extends GrantBody {
   @IsIn(['token'])
   response_type: 'token';

@@ -4,7 +4,7 @@ import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
 import { CookieBody } from './cookie.body.js';
 
-/** A request with the cookies of a known browser gets its customer, any other request a new customer (specification 4.1 and 4.2). */
+/** A request with the cookies of a known browser gets its customer, any other request a new customer (protocol §4.1, §4.2). */
 @Injectable()
 @GrantType('cookie', { body: CookieBody, groups: true, responds: ['organization_id'] })
 export class CookieGrant implements Grant<CookieBody> {

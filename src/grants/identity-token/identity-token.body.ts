@@ -2,7 +2,7 @@ import { IsString, MaxLength } from 'class-validator';
 import { Optional } from '../../oauth/parameters.js';
 import { GrantBody } from '../../token/grant.js';
 
-/** The parameters of specification 4.5. */
+/** The parameters of protocol §4.5. */
 export class IdentityTokenBody extends GrantBody {
   /** The identity transfer token. */
   @IsString()

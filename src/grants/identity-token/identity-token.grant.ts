@@ -3,7 +3,7 @@ import { type Grant, type Granted, type GrantRequest, GrantType } from '../../to
 import { Transfers } from '../../transfer/transfers.js';
 import { IdentityTokenBody } from './identity-token.body.js';
 
-/** Specification 4.5: whoever shows a transfer token, with what fits its challenge, becomes its customer. Once. */
+/** Protocol §4.5: whoever shows a transfer token, with what fits its challenge, becomes its customer. Once. */
 @Injectable()
 @GrantType('identity_token', { body: IdentityTokenBody, responds: ['client_id'] })
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {

@@ -9,7 +9,7 @@ const DAY = 86_400;
 const YEAR = 365 * DAY;
 
 /**
- * Everything an operator can set, under the names of the environment (contract, section 7). Each may also be given as
+ * Everything an operator can set, under the names of the environment (protocol §9.4). Each may also be given as
  * `NAME_FILE`, the path of a file that holds the value. A field without a value here gets its default from the others,
  * in load-configuration.ts.
  */
@@ -63,7 +63,7 @@ export class Configuration {
   @IsString()
   SIGNING_KEYS_FILE?: string;
 
-  /** Seconds a customer access token is valid (specification, section 8). */
+  /** Seconds a customer access token is valid (protocol §3.15). */
   @Whole(1, DAY)
   CUSTOMER_TOKEN_TTL = 28_800;
 
@@ -71,7 +71,7 @@ export class Configuration {
   @Whole(1, DAY)
   AGENT_TOKEN_TTL = 28_800;
 
-  /** Seconds an identity transfer token is valid (specification, section 8). */
+  /** Seconds an identity transfer token is valid (protocol §3.15). */
   @Whole(1, DAY)
   TRANSFER_TOKEN_TTL = 3_600;
 
@@ -97,7 +97,7 @@ export class Configuration {
   })
   ADMIN_TOKEN?: string;
 
-  /** Authorization servers whose agent tokens are accepted beside our own (contract, section 8). */
+  /** Authorization servers whose agent tokens are accepted beside our own (protocol §6.10). */
   @IsOptional()
   @Transform(({ value }) => parseTrustedIssuers(value))
   @ValidateNested({ each: true })

@@ -44,7 +44,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 }
 
-/** The headers that every answer carries (contract, section 6), but for those its controller has set. */
+/** The headers that every answer carries (protocol §2.10), but for those its controller has set. */
 function answerHeaders(response: ServerResponse, requestId: string, text: string): Record<string, string | number> {
   const headers: Record<string, string | number> = {
     'X-Content-Type-Options': 'nosniff',

@@ -1,7 +1,7 @@
 import { applyDecorators, Controller } from '@nestjs/common';
 
 /**
- * The two ports of the service (contract, section 1). The listener of a port puts the name of its surface before the path of
+ * The two ports of the service (protocol §1.5). The listener of a port puts the name of its surface before the path of
  * each request, and the decorator of a controller puts it before the controller's routes. So a request can only reach the
  * controllers of its own port. A controller without a surface is reachable on neither port.
  *

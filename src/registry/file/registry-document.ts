@@ -7,7 +7,7 @@ import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 /** As an `INT` of MySQL. */
 const MAX_REVISION = 2_147_483_647;
 
-/** The registry as its YAML file writes it (contract, section 2), with a list for each resource. */
+/** The registry as its YAML file writes it (protocol §8.1), with a list for each resource. */
 export class RegistryDocument {
   /** A file with a higher revision than each file before is applied, even if its content was replaced before. */
   @IsOptional()

@@ -71,7 +71,7 @@ const UNLISTED: Rule = {
 };
 
 const WITHOUT_SETTINGS: Rule = {
-  title: 'answers a client of which the registry says nothing under `grants` by the contract',
+  title: 'answers a client of which the registry says nothing under `grants` by the protocol',
   check: async (context) => void (await context.send(await context.body({ client_id: BARE_SITE }))),
 };
 

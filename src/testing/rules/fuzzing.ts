@@ -19,10 +19,10 @@ const HEADERS: [name: string, values: string[]][] = [
   ['content-type', ['application/x-www-form-urlencoded', 'application/json; charset=utf-16', 'x']],
 ];
 
-/** A valid request, damaged in a few places: never 5xx, never silence, always an answer of the contract. */
+/** A valid request, damaged in a few places: never 5xx, never silence, always an answer of the protocol. */
 export const fuzzRules: RuleSet = () => [
   {
-    title: `answers ${fuzzOptions.requests} fuzzed requests of seed ${fuzzOptions.seed} by the contract, and leaves the prototypes alone`,
+    title: `answers ${fuzzOptions.requests} fuzzed requests of seed ${fuzzOptions.seed} by the protocol, and leaves the prototypes alone`,
     async check(context) {
       const { first, requests } = fuzzOptions;
       let next = first;

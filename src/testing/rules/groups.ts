@@ -7,7 +7,7 @@ const groupOf = (organizationId: string, group: string) => ({
   organizationId,
 });
 
-/** The address of 4.2, which is a grant's only where it declares `groups`. */
+/** The address of protocol §4.2, which is a grant's only where it declares `groups`. */
 export const groupRules: RuleSet = ({ groups }) => (groups ? OF_GROUPS : [WITHOUT_GROUPS]);
 
 const WITHOUT_GROUPS: Rule = {

@@ -31,7 +31,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
         }),
     },
     {
-      title: 'answers a request without its optional parameters by the contract',
+      title: 'answers a request without its optional parameters by the protocol',
       check: (context) =>
         forEach(optional(context), async (name) => {
           const { [name]: _left, ...others } = await context.body();
@@ -98,7 +98,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
       },
     },
     {
-      title: 'answers strange texts in its own parameters by the contract, and leaves the prototypes alone',
+      title: 'answers strange texts in its own parameters by the protocol, and leaves the prototypes alone',
       async check(context) {
         const right = await context.body();
         const texts = textsOf(context, ownParameters(body));

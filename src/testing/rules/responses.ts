@@ -7,7 +7,7 @@ export const answerRules: RuleSet = () => [
     check: async (context) => void (await context.expectToken(await context.body())),
   },
   {
-    title: 'gives a token that any resource server verifies by the JWKS, with the claims of the contract',
+    title: 'gives a token that any resource server verifies by the JWKS, with the claims of protocol §3.3',
     async check(context) {
       const { body } = await context.expectToken(await context.body());
       const claims = await context.checks.claimsOf(body.access_token);

@@ -78,7 +78,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         if (given.path.endsWith('jwks.json')) given.text = given.text.replace(/"kid":"[^"]*"/, '"kid":"another"');
       },
     },
-    rule: 'gives a token that any resource server verifies by the JWKS, with the claims of the contract',
+    rule: 'gives a token that any resource server verifies by the JWKS, with the claims of protocol §3.3',
     failure: /^no applicable key found in the JSON Web Key Set/,
   },
   {

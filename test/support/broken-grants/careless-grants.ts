@@ -98,7 +98,7 @@ export const CARELESS: BrokenCase[] = [
       return sound(request, identities);
     }),
     valid: () => ({ ...VALID, redirect_uri: 'https://kit.example/' }),
-    rule: 'answers a request without its optional parameters by the contract',
+    rule: 'answers a request without its optional parameters by the protocol',
     failure: /^redirect_uri: answered with 500[\s\S]*TypeError: no redirect_uri/,
   },
   {
@@ -119,7 +119,7 @@ export const CARELESS: BrokenCase[] = [
       if (request.body.ticket in {}) throw new TypeError('not a function');
       return sound(request, identities);
     }, taking(AnyTicket)),
-    rule: 'answers strange texts in its own parameters by the contract, and leaves the prototypes alone',
+    rule: 'answers strange texts in its own parameters by the protocol, and leaves the prototypes alone',
     failure: /^ticket: "(__proto__|constructor|\w+)": answered with 500[\s\S]*TypeError: not a function/,
   },
   {
@@ -129,7 +129,7 @@ export const CARELESS: BrokenCase[] = [
       Object.defineProperty(known[request.body.ticket] ?? {}, 'polluted', { value: 'yes', configurable: true });
       return sound(request, identities);
     }, taking(AnyTicket)),
-    rule: 'answers strange texts in its own parameters by the contract, and leaves the prototypes alone',
+    rule: 'answers strange texts in its own parameters by the protocol, and leaves the prototypes alone',
     failure: /^touched: Object\.prototype\.polluted/,
     after: () => void Reflect.deleteProperty(Object.prototype, 'polluted'),
   },
@@ -140,7 +140,7 @@ export const CARELESS: BrokenCase[] = [
         request.body.ticket === 'NaN' ? new Promise(() => undefined) : sound(request, identities),
       taking(AnyTicket),
     ),
-    rule: 'answers strange texts in its own parameters by the contract, and leaves the prototypes alone',
+    rule: 'answers strange texts in its own parameters by the protocol, and leaves the prototypes alone',
     failure: /^ticket: "NaN": no answer in \d+ ms/,
   },
   {
@@ -149,7 +149,7 @@ export const CARELESS: BrokenCase[] = [
       if (/[89]/.test(request.body.ticket)) throw new Error('not foreseen');
       return sound(request, identities);
     }),
-    rule: 'answers 2000 fuzzed requests of seed 2026 by the contract, and leaves the prototypes alone',
+    rule: 'answers 2000 fuzzed requests of seed 2026 by the protocol, and leaves the prototypes alone',
     failure: /^answered with 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/,
   },
   {
@@ -162,7 +162,7 @@ export const CARELESS: BrokenCase[] = [
       { settings: LooseSettings },
     ),
     settings: { client: { prize: 'a car' } },
-    rule: 'answers a client of which the registry says nothing under `grants` by the contract',
+    rule: 'answers a client of which the registry says nothing under `grants` by the protocol',
     failure: /^answered with 500[\s\S]*TypeError: no settings/,
   },
   {
