@@ -7,7 +7,7 @@ import { AuditModule } from './audit/audit.module.js';
 import type { AuditSink } from './audit/audit-event.js';
 import { AuditLog } from './audit/audit-log.js';
 import type { Extension } from './extension.js';
-import { brokenRequest, starting } from './oauth/early-answers.js';
+import { brokenRequest, starting } from './oauth/early-responses.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/readiness.js';
 import { type ConnectionLimits, MANAGEMENT_LIMITS, PUBLIC_LIMITS } from './platform/http/connection-limits.js';
@@ -25,7 +25,7 @@ import { Registry } from './registry/registry.js';
 
 const ADMIN_PATH = pathOn('management', '/admin/');
 /** Milliseconds in which the database's connections are closed. */
-const LONGEST_CLOSE = 1_000;
+const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
 
 export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metrics' | 'migrations'> {
   /** Where everything is told; stdout when left out. */
@@ -118,6 +118,6 @@ async function stopService(
   await sleep(linger);
   await publicListener.close();
   // a database that hangs must not keep the process
-  await Promise.race([application.close(), sleep(LONGEST_CLOSE, undefined, { ref: false })]);
+  await Promise.race([application.close(), sleep(DATABASE_CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
   await management.close();
 }

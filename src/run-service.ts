@@ -7,11 +7,11 @@ import { serviceLog } from './platform/logging/log.js';
 import { demoRegistry } from './registry/demo-registry.js';
 import { welcome, whereabouts } from './welcome.js';
 
-const LONGEST_STOP = 9_500;
+const STOP_TIMEOUT_MS = 9_500;
 /** Milliseconds in which the cluster learns that this process is not ready any more. */
-const LINGER = 2_000;
+const PRE_STOP_DELAY_MS = 2_000;
 /** Milliseconds from the start to its tidying: few requests, if any, have found this process by then. */
-const UNTIDY = 500;
+const STARTUP_GC_DELAY_MS = 500;
 
 /**
  * The service as a process, with what another team adds to it: reads the environment, serves until SIGTERM or SIGINT, and
@@ -29,7 +29,7 @@ export async function runService(extension: Extension = {}): Promise<void> {
 async function run(configuration: Configuration, extension: Extension): Promise<void> {
   let service: Service | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    process.once(signal, () => stop(service, signal === 'SIGTERM' ? LINGER : 0));
+    process.once(signal, () => stop(service, signal === 'SIGTERM' ? PRE_STOP_DELAY_MS : 0));
   const demo = isFirstRun(configuration);
   if (demo) {
     mkdirSync(configuration.DATA_DIR, { recursive: true, mode: 0o700 });
@@ -41,11 +41,11 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   service = await startService({ ...extension, configuration, log });
   if (demo) process.stdout.write(welcome(configuration, service));
   else log.logger.info(whereabouts(configuration, service));
-  setTimeout(tidy, UNTIDY).unref();
+  setTimeout(collectStartupGarbage, STARTUP_GC_DELAY_MS).unref();
 }
 
 /** What loading has left is 20 MB; 65 ms free it at once, and load would not. Only where node has `--expose-gc`, as in the image. */
-function tidy(): void {
+function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
@@ -56,7 +56,7 @@ function isFirstRun({ embedded, REGISTRY_FILE, NODE_ENV }: Configuration): boole
 
 /** Whatever hangs, the process is gone before the cluster would kill it. */
 function stop(service: Service | undefined, linger: number): void {
-  setTimeout(() => process.exit(1), LONGEST_STOP).unref();
+  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
   if (!service) process.exit(0); // nothing was answered yet
   service.stop(linger).then(
     () => process.exit(0),

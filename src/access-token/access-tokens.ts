@@ -24,7 +24,7 @@ export interface AccessTokenClaims extends Partial<TokenLineage> {
 export type IssuableClaims = Omit<AccessTokenClaims, 'iss' | 'iat' | 'exp' | 'jti'>;
 
 /** Seconds that the clock of the issuing process may be ahead of ours. */
-const SKEW = 30;
+const CLOCK_SKEW_SECONDS = 30;
 
 /** Issues and verifies access tokens: `REGION:JWS`. Only this folder knows their form. */
 @Injectable()
@@ -61,7 +61,7 @@ export class AccessTokens {
     const segments = token.slice(this.prefix.length).split('.');
     if (segments.length !== 3) throw OAuthError.invalidToken('not a JWS');
     const [header, payload, signature] = segments as [string, string, string];
-    const key = this.keys.verifying(header);
+    const key = this.keys.keyByHeader(header);
     if (!key) throw OAuthError.invalidToken('header of no key of ours');
     const bytes = Buffer.from(signature, 'base64url');
     // the same bytes spelt otherwise would be the same token under another name
@@ -87,7 +87,7 @@ export class AccessTokens {
     const now = this.clock.seconds();
     if (claims.iss !== this.issuer) throw OAuthError.invalidToken('another issuer');
     if (!(now < claims.exp)) throw OAuthError.invalidToken('expired');
-    if (!(claims.iat <= now + SKEW)) throw OAuthError.invalidToken('issued in the future');
+    if (!(claims.iat <= now + CLOCK_SKEW_SECONDS)) throw OAuthError.invalidToken('issued in the future');
     return claims;
   }
 }

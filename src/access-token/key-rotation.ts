@@ -12,9 +12,9 @@ export type KeyState = 'upcoming' | 'signing' | 'verifying' | 'expired';
  * Seconds from a rotation until the new key signs: five minutes that verifiers keep our JWKS, a few in which a cluster
  * brings a changed secret to every pod, and as many again.
  */
-const LEAD = 900;
+const LEAD_SECONDS = 900;
 /** Seconds that another process may go on signing with the old key, since its clock is behind. */
-const SKEW = 60;
+const CLOCK_SKEW_SECONDS = 60;
 
 /** What a key is for now. Of those that may sign, the newest does. */
 export function stateOf(key: KeyLife, all: KeyLife[], now: number): KeyState {
@@ -33,8 +33,8 @@ export function stateOf(key: KeyLife, all: KeyLife[], now: number): KeyState {
  */
 export function rotated({ keys }: PrivateKeySet, now: number, longestTokenLife: number): PrivateKeySet {
   if (keys.some(({ nbf }) => nbf > now)) throw new Error('a key that will sign is there already: nothing was changed');
-  const begins = now + LEAD;
-  const ends = begins + longestTokenLife + SKEW;
+  const begins = now + LEAD_SECONDS;
+  const ends = begins + longestTokenLife + CLOCK_SKEW_SECONDS;
   const before = keys
     .filter((key) => isAlive(key, now))
     .map((key) => ({ ...key, exp: Math.min(key.exp ?? ends, ends) }));

@@ -5,7 +5,7 @@ import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } f
 import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { FileFaults } from '../platform/files/file-faults.js';
+import { FileErrors } from '../platform/files/file-errors.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { generatedKeys } from './generated-keys.js';
@@ -30,7 +30,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     configuration: Configuration,
     private readonly clock: Clock,
     private readonly audit: Audit,
-    faults: FileFaults,
+    faults: FileErrors,
     metrics: MetricsRegistry,
   ) {
     const path = configuration.SIGNING_KEYS_FILE ?? generatedKeys(configuration.DATA_DIR, clock);
@@ -63,7 +63,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
    * The key that a token's first segment names. Only the very text that our own tokens begin with names one, so that no
    * other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read, let alone believed (RFC 8725 section 3).
    */
-  verifying(header: string): SigningKey | undefined {
+  keyByHeader(header: string): SigningKey | undefined {
     const key = this.byHeader.get(header);
     return key && this.clock.seconds() < key.exp ? key : undefined;
   }
@@ -101,7 +101,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     const before = this.keys.map(kidOf);
     const signing = this.keys.find((key) => maySign(key, this.clock.seconds()));
     if (signing) this.earliest.delete(kidOf(signing));
-    const published = this.clock.seconds() + PUBLISHED;
+    const published = this.clock.seconds() + PUBLISH_BEFORE_USE_SECONDS;
     for (const kid of keysOf(text).map(kidOf)) if (!before.includes(kid)) this.earliest.set(kid, published);
     this.use(text);
     const now = this.keys.map(kidOf);
@@ -113,7 +113,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
 }
 
 /** Seconds for which a new key is published before it signs: as long as the JWKS may be kept, and a look at the file. */
-const PUBLISHED = 360;
+const PUBLISH_BEFORE_USE_SECONDS = 360;
 
 const byNewest = (one: SigningKey, other: SigningKey) => other.nbf - one.nbf;
 

@@ -6,7 +6,7 @@ import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { ClientSecrets } from '../registry/client-secrets.js';
 import { auditRegistryChange } from '../registry/registry-audit.js';
@@ -46,7 +46,7 @@ export class ClientSecretController {
   ) {}
 
   @Post()
-  @Describes({ summary: 'A new secret for a client', body: NewSecretBody, answer: NewSecret, refusals: [409] })
+  @ApiRoute({ summary: 'A new secret for a client', body: NewSecretBody, response: NewSecret, errorStatuses: [409] })
   @HttpCode(200)
   async renew(@Req() request: Request, @Param('client_id') clientId: string): Promise<NewSecret> {
     const text = await readBody(request);

@@ -7,7 +7,7 @@ import { parseQuery } from '../oauth/form.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { Entry } from '../registry/entries/entry.js';
 import { auditRegistryChange } from '../registry/registry-audit.js';
@@ -43,11 +43,11 @@ export function entryListController(resource: RegistryResource, responses: Entry
 
     /** At most `limit` entries after the key `after`; `next` is the key to go on with. */
     @Get()
-    @Describes({
+    @ApiRoute({
       summary: `List ${list}, at most ${MAX_PAGE_ENTRIES} at a time`,
       query: PageQuery,
-      answer: responses.page,
-      refusals: [400],
+      response: responses.page,
+      errorStatuses: [400],
     })
     async list(@Req() request: Request): Promise<object> {
       const { after = '', limit } = readParameters(PageQuery, parseQuery(request.originalUrl));
@@ -58,7 +58,7 @@ export function entryListController(resource: RegistryResource, responses: Entry
     }
 
     @Post()
-    @Describes({ summary: `Add to the ${list}`, body: entry, answer: responses.entry, refusals: [409] })
+    @ApiRoute({ summary: `Add to the ${list}`, body: entry, response: responses.entry, errorStatuses: [409] })
     async create(@Req() request: Request): Promise<Entry> {
       const created = await this.editor.create(resource, parseJsonObject(await readBody(request)));
       auditRegistryChange(this.audit, { actor: 'operator', resource, key: created, change: 'created' });

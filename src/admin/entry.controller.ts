@@ -4,7 +4,7 @@ import { Audit } from '../audit/audit.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { Entry } from '../registry/entries/entry.js';
 import { auditRegistryChange } from '../registry/registry-audit.js';
@@ -25,17 +25,17 @@ export function entryController(resource: RegistryResource, responses: EntryResp
     ) {}
 
     @Get()
-    @Describes({ summary: `Read one of the ${list}`, answer: responses.entry })
+    @ApiRoute({ summary: `Read one of the ${list}`, response: responses.entry })
     read(@Param('key') key: string): Promise<Entry> {
       return this.editor.read(resource, key);
     }
 
     @Patch()
-    @Describes({
+    @ApiRoute({
       summary: `Change one of the ${list} (RFC 7396)`,
       body: entry,
-      answer: responses.entry,
-      refusals: [409],
+      response: responses.entry,
+      errorStatuses: [409],
     })
     async change(@Req() request: Request, @Param('key') key: string): Promise<Entry> {
       const sent = parseJsonObject(await readBody(request));
@@ -46,7 +46,7 @@ export function entryController(resource: RegistryResource, responses: EntryResp
     }
 
     @Delete()
-    @Describes({ summary: `Delete one of the ${list}`, refusals: [409] })
+    @ApiRoute({ summary: `Delete one of the ${list}`, errorStatuses: [409] })
     async delete(@Param('key') key: string): Promise<object> {
       await this.editor.delete(resource, key);
       auditRegistryChange(this.audit, { actor: 'operator', resource, key, change: 'deleted' });

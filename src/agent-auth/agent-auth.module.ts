@@ -5,7 +5,7 @@ import { BearerModule } from '../bearer/bearer.module.js';
 import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
-import { AgentTokens } from './agent-tokens.js';
+import { AgentTokenIssuer } from './agent-token-issuer.js';
 import { AuthorizeController } from './page/authorize.controller.js';
 import { Authorizer } from './page/authorizer.js';
 import { Consent } from './page/consent.entity.js';
@@ -19,8 +19,8 @@ import { PasswordChecks } from './session/password-checks.js';
 import { SessionSecrets } from './session/session-secrets.js';
 import { SignInAttempts } from './session/sign-in-attempts.js';
 import { SignedCookies } from './session/signed-cookies.js';
-import { AgentTokenController } from './token/agent-token.controller.js';
-import { AgentTokenEndpoint } from './token/agent-token.endpoint.js';
+import { TokenPairController } from './token-pair/token-pair.controller.js';
+import { TokenPairEndpoint } from './token-pair/token-pair.endpoint.js';
 
 const SESSION = [SessionSecrets, SignedCookies, AgentSessions, CsrfTokens, SignInAttempts, PasswordChecks, SignIn];
 const PAGE = [Authorizer, Consents, PageResponses];
@@ -35,8 +35,8 @@ const PAGE = [Authorizer, Consents, PageResponses];
     OneTimeCodeModule,
     RefreshTokenModule,
   ],
-  controllers: [AuthorizeController, SessionController, AgentTokenController],
-  providers: [AgentTokens, AgentTokenEndpoint, ...SESSION, ...PAGE],
-  exports: [AgentTokens],
+  controllers: [AuthorizeController, SessionController, TokenPairController],
+  providers: [AgentTokenIssuer, TokenPairEndpoint, ...SESSION, ...PAGE],
+  exports: [AgentTokenIssuer],
 })
 export class AgentAuthModule {}

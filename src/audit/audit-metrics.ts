@@ -1,18 +1,18 @@
-import { type ByLabels, type Count, counterOf } from '../platform/metrics/by-labels.js';
+import { type Count, type LabelledValues, labelledCounter } from '../platform/metrics/labelled-counter.js';
 import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import type { AuditEntry, AuditSink } from './audit-event.js';
 
 /** Counts audit events, so that what is told and what is counted cannot differ. */
 export class AuditMetrics implements AuditSink {
-  private readonly tokens: ByLabels<Count>;
-  private readonly identities: ByLabels<Count>;
-  private readonly redemptions: ByLabels<Count>;
-  private readonly signIns: ByLabels<Count>;
-  private readonly revocations: ByLabels<Count>;
+  private readonly tokens: LabelledValues<Count>;
+  private readonly identities: LabelledValues<Count>;
+  private readonly redemptions: LabelledValues<Count>;
+  private readonly signIns: LabelledValues<Count>;
+  private readonly revocations: LabelledValues<Count>;
 
   constructor(metrics: MetricsRegistry) {
     const counter = (name: string, help: string, labelNames: string[]) =>
-      counterOf(metrics, { name: `cas_${name}`, help, labelNames });
+      labelledCounter(metrics, { name: `cas_${name}`, help, labelNames });
     this.tokens = counter('tokens_issued_total', 'Access tokens issued, by grant.', ['grant']);
     this.identities = counter('identities_created_total', 'Customers created, by grant.', ['grant']);
     this.redemptions = counter('code_redemptions_total', 'One-time codes redeemed and replayed.', ['kind', 'outcome']);

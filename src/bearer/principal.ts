@@ -7,7 +7,7 @@ interface Caller {
   /** The application through which the caller calls. */
   clientId: string;
   /** The claims of the bearer that decide whether it has ended. */
-  token: RevocableClaims & { exp: number };
+  claims: RevocableClaims & { exp: number };
 }
 
 /** An agent of an organization, calling through an application that it has granted scopes to. */
@@ -54,7 +54,7 @@ export function assertCustomer(principal: Principal | undefined): CustomerPrinci
  */
 export function principalOf(claims: AccessTokenClaims): Principal {
   const { aud, sub, organization_id, client_id, scope = '' } = claims;
-  const caller = { organizationId: organization_id, clientId: client_id, token: claims };
+  const caller = { organizationId: organization_id, clientId: client_id, claims };
   switch (aud) {
     case 'agent-api':
       return { kind: 'agent', agentId: sub, scopes: scope.split(' '), foreign: false, ...caller };

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { AgentTokens } from '../agent-auth/agent-tokens.js';
+import { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
 import { grantedScope } from '../agent-auth/granted-scope.js';
 import { Agents } from '../registry/agents.js';
 import { Registry } from '../registry/registry.js';
@@ -19,7 +19,7 @@ export async function agentTokenCommand(parameters: string[], context: CommandCo
     if (granted === '') throw new Error('--scope: nothing that this client and this agent both have');
     const { id: agentId, organizationId, generation } = agent;
     const grant = { agentId, organizationId, clientId, scope: granted, generation: generation ?? 0 };
-    return application.get(AgentTokens).issue(grant).access_token;
+    return application.get(AgentTokenIssuer).issue(grant).access_token;
   });
   context.print(`${token}\n`);
   return 0;

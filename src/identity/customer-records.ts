@@ -7,8 +7,8 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { CustomerDataParticipants } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
-import { CustomerKeepers } from './customer-keepers.js';
 
 const FIND = selectStatement<
   [entityId: string],
@@ -59,7 +59,7 @@ export class CustomerRecords {
     private readonly database: Database,
     private readonly denylist: Denylist,
     private readonly audit: Audit,
-    private readonly keepers: CustomerKeepers,
+    private readonly keepers: CustomerDataParticipants,
   ) {}
 
   /** What is known of a customer; of an erased one nothing is. */
@@ -86,18 +86,18 @@ export class CustomerRecords {
   async erase(entityId: string): Promise<boolean> {
     const found = await this.find(entityId);
     if (!found) {
-      await this.keepers.forget(entityId); // an erasure may have come no further than its row
+      await this.keepers.onErase(entityId); // an erasure may have come no further than its row
       return false;
     }
     await this.denylist.revokeForRelease1(entityId, 'erased');
-    await this.keepers.forget(entityId);
+    await this.keepers.onErase(entityId);
     const isErased = (await this.database.executeIdempotent(ERASE, [entityId])) > 0;
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = found;
     if (isErased)
       this.audit.record({ event: 'identity.erased', outcome: 'success', actor: OPERATOR, subject, organizationId });
     // whoever did not see the row go has written before it went
-    await this.keepers.forget(entityId);
+    await this.keepers.onErase(entityId);
     return isErased;
   }
 }

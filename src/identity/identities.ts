@@ -11,7 +11,7 @@ import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
-import { dayOf, KnownBrowsers, type Place } from './known-browsers.js';
+import { dayOf, type IdentityScope, KnownBrowsers } from './known-browsers.js';
 
 /** A customer of an organization, as a token is issued for it. */
 export interface Customer {
@@ -65,25 +65,28 @@ export class Identities {
   ) {}
 
   /**
-   * The customer of a browser in a place, made if the browser has none there yet. If the candidates belong to no browser, a
+   * The customer of a browser in a scope, made if the browser has none there yet. If the candidates belong to no browser, a
    * new browser with a new secret is made. The returned secret is that of the browser.
    *
    * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs one INSERT.
    */
-  async ofBrowser(candidates: CandidateCredentials | undefined, place: Place): Promise<Customer & BrowserCredentials> {
-    const browser = candidates && (await this.browsers.recognise(candidates, place));
-    if (!browser) return this.newBrowser(place);
-    const customer = browser.customer ?? (await this.newIdentity(browser.browserId, place));
-    return { ...customer, organizationId: place.organizationId, secret: browser.secret };
+  async findOrCreateForBrowser(
+    candidates: CandidateCredentials | undefined,
+    scope: IdentityScope,
+  ): Promise<Customer & BrowserCredentials> {
+    const browser = candidates && (await this.browsers.recognise(candidates, scope));
+    if (!browser) return this.newBrowser(scope);
+    const customer = browser.customer ?? (await this.newIdentity(browser.browserId, scope));
+    return { ...customer, organizationId: scope.organizationId, secret: browser.secret };
   }
 
   /** A new customer of a backend, whom no browser owns. */
   async create(organizationId: string): Promise<Customer> {
-    this.limit();
+    this.takeCreationLimit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
     await this.database.insert(INSERT, [entityId, null, organizationId, '', null, null, new Date(now)]);
-    this.tell('agent', entityId, organizationId);
+    this.auditCreation('agent', entityId, organizationId);
     return { entityId, organizationId, generation: 0 };
   }
 
@@ -93,21 +96,24 @@ export class Identities {
    *
    * @returns the customer; `undefined` when it was erased
    */
-  async ensure(entityId: string, organizationId: string): Promise<Customer | undefined> {
+  async createIfAbsent(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const known = await this.find(entityId, organizationId);
     if (known) return known;
-    this.limit();
+    this.takeCreationLimit();
     const createdAt = new Date(this.clock.now());
     const row = [entityId, null, organizationId, '', null, null, createdAt] as const;
     if ((await this.database.executeIdempotent(INSERT_IF_ABSENT, [...row])) === 0)
       return this.find(entityId, organizationId);
-    this.tell('organization', entityId, organizationId);
+    this.auditCreation('organization', entityId, organizationId);
     return { entityId, organizationId, generation: 0 };
   }
 
-  /** The customer that a browser has in a place, where it has one; nobody is made. */
-  async known(candidates: CandidateCredentials | undefined, place: Place): Promise<string | undefined> {
-    const browser = candidates && (await this.browsers.recognise(candidates, place));
+  /** The customer that a browser has in a scope, where it has one; nobody is made. */
+  async findForBrowser(
+    candidates: CandidateCredentials | undefined,
+    scope: IdentityScope,
+  ): Promise<string | undefined> {
+    const browser = candidates && (await this.browsers.recognise(candidates, scope));
     return browser?.customer?.entityId;
   }
 
@@ -123,8 +129,8 @@ export class Identities {
     return row?.organization_id === null ? undefined : (row?.generation ?? 0);
   }
 
-  private async newBrowser({ organizationId, groupId }: Place): Promise<Customer & BrowserCredentials> {
-    this.limit();
+  private async newBrowser({ organizationId, groupId }: IdentityScope): Promise<Customer & BrowserCredentials> {
+    this.takeCreationLimit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
     const secret = randomSecret('hex');
@@ -137,16 +143,16 @@ export class Identities {
       dayOf(now),
       new Date(now),
     ]);
-    this.tell('browser', entityId, organizationId);
+    this.auditCreation('browser', entityId, organizationId);
     return { entityId, organizationId, generation: 0, secret };
   }
 
-  /** Of parallel first calls to a place one makes the identity, by the unique key; all get that one. */
+  /** Of parallel first calls to a scope one makes the identity, by the unique key; all get that one. */
   private async newIdentity(
     browserId: string,
-    { organizationId, groupId }: Place,
+    { organizationId, groupId }: IdentityScope,
   ): Promise<Omit<Customer, 'organizationId'>> {
-    this.limit();
+    this.takeCreationLimit();
     const now = this.clock.now();
     const inserted = await this.database.execute(INSERT_IF_ABSENT, [
       uuidv7(now),
@@ -159,18 +165,18 @@ export class Identities {
     ]);
     const [made] = await this.database.select(FIND_OF_BROWSER, [browserId, organizationId, groupId]);
     if (!made) throw new Error('an identity vanished while it was made');
-    if (inserted > 0) this.tell('browser', made.entity_id, organizationId);
+    if (inserted > 0) this.auditCreation('browser', made.entity_id, organizationId);
     return { entityId: made.entity_id, generation: made.generation ?? 0 };
   }
 
   /** Before each INSERT: so many new customers of one network (protocol §2.14). */
-  private limit(): void {
+  private takeCreationLimit(): void {
     const request = requestContext.current();
     const wait = request ? this.limits.takeForAddress('identities', request.ip) : 0;
     if (wait > 0) throw OAuthError.rateLimited(wait, 'identities');
   }
 
-  private tell(kind: 'browser' | 'agent' | 'organization', id: string, organizationId: string): void {
+  private auditCreation(kind: 'browser' | 'agent' | 'organization', id: string, organizationId: string): void {
     const subject = { kind: 'customer', id } as const;
     this.audit.record({ event: 'identity.created', outcome: 'success', actor: { kind }, subject, organizationId });
   }

@@ -63,7 +63,7 @@ export class IdentityCookies {
   }
 
   /** The two `Set-Cookie` lines that make a browser keep its credentials for two more years. */
-  write({ entityId, secret }: BrowserCredentials): [string, string] {
+  setCookieLines({ entityId, secret }: BrowserCredentials): [string, string] {
     const expires = new Date(this.clock.now() + COOKIE_MAX_AGE_SECONDS * 1000).toUTCString();
     const attributes = `${this.place}; Expires=${expires}${this.flags}`;
     return [`${this.idName}=${entityId}${attributes}`, `${this.secretName}=${secret}${attributes}`];

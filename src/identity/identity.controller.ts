@@ -1,7 +1,7 @@
 import { Delete, Get, Param, UseGuards } from '@nestjs/common';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { CustomerRecord, CustomerRecords } from './customer-records.js';
@@ -13,7 +13,7 @@ export class IdentityController {
   constructor(private readonly records: CustomerRecords) {}
 
   @Get(':entity_id')
-  @Describes({ summary: 'What is kept of a customer', answer: CustomerRecord })
+  @ApiRoute({ summary: 'What is kept of a customer', response: CustomerRecord })
   async find(@Param('entity_id') entityId: string): Promise<CustomerRecord> {
     const identity = UUID.test(entityId) ? await this.records.find(entityId) : undefined;
     if (!identity) throw OAuthError.notFound();
@@ -22,7 +22,7 @@ export class IdentityController {
 
   /** Ends the customer's tokens and forgets whom they were of; its id is never given to anybody again. */
   @Delete(':entity_id')
-  @Describes({ summary: 'Erase a customer and end its tokens' })
+  @ApiRoute({ summary: 'Erase a customer and end its tokens' })
   async erase(@Param('entity_id') entityId: string): Promise<object> {
     if (!UUID.test(entityId) || !(await this.records.erase(entityId))) throw OAuthError.notFound();
     return {};

@@ -2,8 +2,8 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
+import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
-import { CustomerKeepers } from './customer-keepers.js';
 import { CustomerRecords } from './customer-records.js';
 import { Identities } from './identities.js';
 import { IdentityController } from './identity.controller.js';
@@ -15,7 +15,7 @@ import { KnownBrowsers } from './known-browsers.js';
 @Module({
   imports: [TypeOrmModule.forFeature([CustomerIdentity]), AccessTokenModule, OperatorModule],
   controllers: [IdentityController],
-  providers: [Identities, KnownBrowsers, IdentityCookies, IdleBrowsers, CustomerRecords, CustomerKeepers],
-  exports: [Identities, IdentityCookies, IdleBrowsers, CustomerKeepers],
+  providers: [Identities, KnownBrowsers, IdentityCookies, IdleBrowsers, CustomerRecords, CustomerDataParticipants],
+  exports: [Identities, IdentityCookies, IdleBrowsers, CustomerDataParticipants],
 })
 export class IdentityModule {}

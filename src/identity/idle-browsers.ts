@@ -5,8 +5,8 @@ import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { CustomerDataParticipants } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
-import { CustomerKeepers } from './customer-keepers.js';
 import { COOKIE_MAX_AGE_SECONDS } from './identity-cookies.js';
 
 type OldRow = EntityRow<CustomerIdentity, 'entity_id' | 'last_seen_day'>;
@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 /** The two years that the cookies live, and one day for clocks and time zones. */
 const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
 /** How many customers a keeper is asked about at once. */
-const MAX_KEPT_IDS = 500;
+const MAX_IDS_PER_QUESTION = 500;
 /** The secret hash of a browser that is being deleted. No secret has it, so the browser is not recognised any more. */
 const NO_SECRET = '';
 
@@ -31,7 +31,7 @@ export class IdleBrowsers {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly keepers: CustomerKeepers,
+    private readonly participants: CustomerDataParticipants,
   ) {}
 
   /**
@@ -52,7 +52,7 @@ export class IdleBrowsers {
       yield 0;
       const unseen = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day);
       const browsers = unseen.map((row) => row.entity_id);
-      const idle = yield* this.withoutKept(browsers, size);
+      const idle = yield* this.withoutRetained(browsers, size);
       yield* this.deleteBrowsers(await this.takeSecrets(idle, day), size);
       after = old.length < size ? undefined : old.at(-1)?.entity_id;
     }
@@ -66,14 +66,14 @@ export class IdleBrowsers {
   }
 
   /** Those of these browsers, in the order of their ids, that have no customer who must stay. */
-  private async *withoutKept(browsers: string[], size: number): AsyncGenerator<number, string[]> {
+  private async *withoutRetained(browsers: string[], size: number): AsyncGenerator<number, string[]> {
     const keeping = new Set<string>();
-    const limit = Math.min(size, MAX_KEPT_IDS);
+    const limit = Math.min(size, MAX_IDS_PER_QUESTION);
     let rest = browsers;
     let last: Customer | undefined;
     while (rest.length > 0) {
       const customers = await this.customersOf(rest, last, limit);
-      for (const { browser_id } of await this.keptOf(customers)) keeping.add(browser_id);
+      for (const { browser_id } of await this.retainedOf(customers)) keeping.add(browser_id);
       last = customers.length < limit ? undefined : customers.at(-1);
       rest = last ? rest.slice(rest.indexOf(last.browser_id)) : [];
       if (last && keeping.has(last.browser_id)) {
@@ -85,9 +85,9 @@ export class IdleBrowsers {
     return browsers.filter((browser) => !keeping.has(browser));
   }
 
-  private async keptOf(customers: Customer[]): Promise<Customer[]> {
+  private async retainedOf(customers: Customer[]): Promise<Customer[]> {
     if (customers.length === 0) return [];
-    const kept = new Set(await this.keepers.kept(customers.map(({ entity_id }) => entity_id)));
+    const kept = new Set(await this.participants.mustRetain(customers.map(({ entity_id }) => entity_id)));
     return customers.filter(({ entity_id }) => kept.has(entity_id));
   }
 

@@ -8,7 +8,7 @@ import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES } from './identity-cookies.js';
 
 /** Where an identity lives: each organization, and each separated group of it, has its own. */
-export interface Place {
+export interface IdentityScope {
   organizationId: string;
   /** The empty text outside of groups. */
   groupId: string;
@@ -19,18 +19,18 @@ interface KnownBrowser {
   browserId: string;
   /** The secret that it has shown. */
   secret: string;
-  /** Its customer in the asked place, where it has one. */
+  /** Its customer in the asked scope, where it has one. */
   customer: { entityId: string; generation: number } | undefined;
 }
 
-/** A browser, and its identity in the asked place if there is one. */
+/** A browser, and its identity in the asked scope if there is one. */
 type RecognisedRow = NotNull<EntityRow<CustomerIdentity, 'browser_id' | 'secret_hash' | 'last_seen_day'>> &
   OrNull<EntityRow<CustomerIdentity, 'entity_id' | 'generation'>>;
 
 const DAY_MS = 86_400_000;
 
-/** From any identity of a browser: the browser itself, and its identity in the asked place if there is one. */
-const recognise = <EntityIds extends string[]>(condition: string) =>
+/** From any identity of a browser: the browser itself, and its identity in the asked scope if there is one. */
+const recogniseStatement = <EntityIds extends string[]>(condition: string) =>
   selectStatement<[organizationId: string, groupId: string, ...EntityIds], RecognisedRow>({
     columns: [
       'browser.entity_id AS browser_id',
@@ -47,10 +47,10 @@ const recognise = <EntityIds extends string[]>(condition: string) =>
     batch: true,
   });
 
-const RECOGNISE = recognise<[entityId: string]>('= ?');
+const RECOGNISE = recogniseStatement<[entityId: string]>('= ?');
 
 /** The same for several identities, as many as are tried at most: one text for every number of them. */
-const RECOGNISE_ANY = recognise<string[]>(`IN (${Array(MAX_CANDIDATES).fill('?').join(', ')})`);
+const RECOGNISE_ANY = recogniseStatement<string[]>(`IN (${Array(MAX_CANDIDATES).fill('?').join(', ')})`);
 
 const NOTE_VISIT = writeStatement<[today: number, browserId: string, secretHash: string]>(
   'UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ? AND secret_hash = ?',
@@ -71,8 +71,11 @@ export class KnownBrowsers {
    * The browser to which one of the ids and one of the secrets belong, by one SELECT: of several such browsers the one that
    * was made last. It is noted as seen today, so that it is not purged as idle.
    */
-  async recognise({ entityIds, secrets }: CandidateCredentials, place: Place): Promise<KnownBrowser | undefined> {
-    const rows = await this.rowsOf(entityIds, place);
+  async recognise(
+    { entityIds, secrets }: CandidateCredentials,
+    scope: IdentityScope,
+  ): Promise<KnownBrowser | undefined> {
+    const rows = await this.rowsOf(entityIds, scope);
     const hashes = secrets.map((secret) => ({ secret, hash: sha256(secret) }));
     const matches = rows.flatMap((row) =>
       hashes.filter(({ hash }) => equalInConstantTime(row.secret_hash, hash)).map(({ secret }) => ({ row, secret })),
@@ -84,7 +87,7 @@ export class KnownBrowsers {
     return undefined;
   }
 
-  private rowsOf(entityIds: string[], { organizationId, groupId }: Place): Promise<RecognisedRow[]> {
+  private rowsOf(entityIds: string[], { organizationId, groupId }: IdentityScope): Promise<RecognisedRow[]> {
     const [first] = entityIds;
     if (entityIds.length === 1) return this.database.select(RECOGNISE, [organizationId, groupId, first as string]);
     const padding = Array<string>(MAX_CANDIDATES - entityIds.length).fill(first as string);

@@ -6,7 +6,7 @@ import { Audit } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import { assertCustomer, type CustomerPrincipal } from '../bearer/principal.js';
 import { Clock } from '../platform/clock.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { Registry } from '../registry/registry.js';
@@ -45,9 +45,9 @@ export class CustomerTokenController {
   ) {}
 
   @Get('info')
-  @Describes({ summary: 'What a customer token says of itself', answer: TokenInfo, refusals: [400] })
+  @ApiRoute({ summary: 'What a customer token says of itself', response: TokenInfo, errorStatuses: [400] })
   info(@Req() request: Request): TokenInfo {
-    const { entityId, clientId, organizationId, token } = this.customerOf(request);
+    const { entityId, clientId, organizationId, claims: token } = this.customerOf(request);
     return {
       access_token: (request.headers.authorization as string).replace(/^\S+ +/, ''),
       client_id: clientId,
@@ -59,9 +59,9 @@ export class CustomerTokenController {
   }
 
   @Delete('token')
-  @Describes({ summary: 'End a customer token', refusals: [400] })
+  @ApiRoute({ summary: 'End a customer token', errorStatuses: [400] })
   async end(@Req() request: Request): Promise<object> {
-    const { token, entityId } = this.customerOf(request);
+    const { claims: token, entityId } = this.customerOf(request);
     await this.denylist.revokeToken(token);
     const actor = { kind: 'customer', id: entityId } as const;
     this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: token.jti } });

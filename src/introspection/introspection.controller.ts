@@ -7,7 +7,7 @@ import { parseFormOrJson } from '../oauth/form.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { ClientAuthentication } from '../registry/client-authentication.js';
 import { IntrospectionResponse, TokenIntrospection } from './token-introspection.js';
@@ -31,11 +31,11 @@ export class IntrospectionController {
 
   /** RFC 7662, for a registered resource server: its audiences' tokens. */
   @Post('introspect')
-  @Describes({
+  @ApiRoute({
     summary: 'Whether a token is good (RFC 7662)',
     body: TokenBody,
-    written: ['form', 'json'],
-    answer: IntrospectionResponse,
+    bodyFormats: ['form', 'json'],
+    response: IntrospectionResponse,
     security: ['resource_server', 'operator'],
   })
   @HttpCode(200)
@@ -49,10 +49,10 @@ export class IntrospectionController {
 
   /** RFC 7009, for a client with a secret: its own tokens. */
   @Post('revoke')
-  @Describes({
+  @ApiRoute({
     summary: 'End a token (RFC 7009)',
     body: TokenBody,
-    written: ['form', 'json'],
+    bodyFormats: ['form', 'json'],
     security: ['client', 'operator'],
   })
   @HttpCode(200)

@@ -1,7 +1,7 @@
 import { OAuthError } from './oauth-error.js';
 
 /** Deeper than any parameter of any grant; beyond, a body is an attack on whoever walks it. */
-const DEEPEST = 16;
+const MAX_DEPTH = 16;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -19,7 +19,7 @@ export function parseJsonObject(text: string): Record<string, unknown> {
     throw OAuthError.invalidRequest('body: must be a JSON object');
   }
   const { members, depth } = measure(text);
-  if (depth > DEEPEST) throw OAuthError.invalidRequest(`body: nested deeper than ${DEEPEST} levels`);
+  if (depth > MAX_DEPTH) throw OAuthError.invalidRequest(`body: nested deeper than ${MAX_DEPTH} levels`);
   const names = new Set(members.map(({ name }) => spelt(name)));
   if (names.size < members.length) throw OAuthError.invalidRequest('body: a parameter is given more than once');
   if (!members.some(({ name }) => name.includes(ESCAPE))) return value as Record<string, unknown>;

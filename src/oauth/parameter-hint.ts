@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { getMetadataStorage, type ValidationError } from 'class-validator';
-import { withoutName } from '../platform/validation-faults.js';
+import { withoutName } from '../platform/validation-violations.js';
 
 interface JsonType {
   name: string;

@@ -1,7 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { ValidateIf, validateSync } from 'class-validator';
 import { declaredProperties } from '../platform/declared-properties.js';
-import { keepsRules } from '../platform/kept-rules.js';
+import { isValid } from '../platform/fast-validation.js';
 import { OAuthError } from './oauth-error.js';
 import { hintOf } from './parameter-hint.js';
 
@@ -25,7 +25,7 @@ export function readParameters<Body extends object>(bodyClass: Type<Body>, sent:
     if (sent[name] === '') firstEmpty ??= name;
     else Reflect.set(body, name, sent[name]);
   }
-  if (firstEmpty === undefined && keepsRules(bodyClass, body)) return body;
+  if (firstEmpty === undefined && isValid(bodyClass, body)) return body;
   const [violation] = validateSync(body, { stopAtFirstError: true });
   if (violation) throw OAuthError.invalidRequest(hintOf(bodyClass, violation));
   if (firstEmpty !== undefined) throw OAuthError.invalidRequest(`${firstEmpty}: must not be empty`);

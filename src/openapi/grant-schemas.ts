@@ -1,15 +1,15 @@
-import type { IndexedGrant } from '../token/grant-index.js';
+import type { RegisteredGrant } from '../token/grant-registry.js';
 import { ownFields, TokenResponse } from '../token/token-response.js';
 import type { TokenRouteKind } from '../token/token-route.js';
 import { answerOf, type ObjectSchema, oneOf, type Schema, schemaOf, without } from './schemas.js';
 
 /** The parameters of each grant at the token address, for the components of the document. */
-export function grantComponents(grants: IndexedGrant[]): Record<string, Schema> {
+export function grantComponents(grants: RegisteredGrant[]): Record<string, Schema> {
   return Object.fromEntries(grants.map((grant) => [componentOf(grant), grantBody(grant, 'token')]));
 }
 
 /** What may be sent to ask for one of these grants. */
-export function grantBodies(grants: IndexedGrant[], kind: TokenRouteKind): Schema {
+export function grantBodies(grants: RegisteredGrant[], kind: TokenRouteKind): Schema {
   if (kind !== 'token') return oneOf(grants.map((grant) => grantBody(grant, kind)));
   const references = grants.map((grant): [string, string] => [
     grant.name,
@@ -22,12 +22,12 @@ export function grantBodies(grants: IndexedGrant[], kind: TokenRouteKind): Schem
 }
 
 /** The key of a grant's component; a URI has characters that a key may not have. */
-function componentOf({ name }: IndexedGrant): string {
+function componentOf({ name }: RegisteredGrant): string {
   return `grant.${name.replace(/[^a-zA-Z0-9._-]/g, '-')}`;
 }
 
 /** The parameters of a grant, by the class that validates them. */
-function grantBody({ name, body }: IndexedGrant, kind: TokenRouteKind): ObjectSchema {
+function grantBody({ name, body }: RegisteredGrant, kind: TokenRouteKind): ObjectSchema {
   const schema = { title: name, ...schemaOf(body) };
   if (kind === 'fixed-grant') return without(schema, 'grant_type');
   const named = { ...schema, properties: { ...schema.properties, grant_type: { const: name } } };
@@ -36,7 +36,7 @@ function grantBody({ name, body }: IndexedGrant, kind: TokenRouteKind): ObjectSc
 }
 
 /** The answer of a grant: that of every grant, and what the grant declares to respond with. */
-export function grantAnswer(grant: IndexedGrant): ObjectSchema {
+export function grantAnswer(grant: RegisteredGrant): ObjectSchema {
   const { properties, ...answer } = answerOf(TokenResponse);
   const responds = grant.responds ?? [];
   const filledIn = responds.filter((field) => !ownFields(grant).includes(field));

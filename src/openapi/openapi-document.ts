@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { Configuration } from '../platform/configuration/configuration.js';
 import type { Surface } from '../platform/http/surfaces.js';
-import { GrantIndex } from '../token/grant-index.js';
+import { GrantRegistry } from '../token/grant-registry.js';
 import { grantComponents } from './grant-schemas.js';
 import { operationOf, SECURITY_SCHEMES } from './operation.js';
 import { errorComponent, refusalComponents } from './refusals.js';
@@ -16,7 +16,7 @@ export class OpenApiDocument {
 
   constructor(
     private readonly discovery: DiscoveryService,
-    private readonly grants: GrantIndex,
+    private readonly grants: GrantRegistry,
     private readonly configuration: Configuration,
   ) {}
 

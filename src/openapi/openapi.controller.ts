@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Get, Header, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { OpenApiDocument } from './openapi-document.js';
 
@@ -26,7 +26,7 @@ export class OpenApiController {
   constructor(private readonly document: OpenApiDocument) {}
 
   @Get('openapi.json')
-  @Describes({ summary: 'This document', answer: 'application/json' })
+  @ApiRoute({ summary: 'This document', response: 'application/json' })
   openApi(): object {
     return this.document.read();
   }
@@ -34,13 +34,13 @@ export class OpenApiController {
   @Get('docs')
   @Header('Content-Type', 'text/html; charset=utf-8')
   @Header('Content-Security-Policy', CONTENT_SECURITY_POLICY)
-  @Describes({ summary: 'This document as a page', answer: 'text/html' })
+  @ApiRoute({ summary: 'This document as a page', response: 'text/html' })
   page(): Promise<string> {
     return readFile(new URL('views/docs.html', import.meta.url), 'utf8');
   }
 
   @Get('docs/:file')
-  @Describes({ summary: 'A file of that page', answer: '*/*', refusals: [404] })
+  @ApiRoute({ summary: 'A file of that page', response: '*/*', errorStatuses: [404] })
   async file(@Param('file') name: string, @Res({ passthrough: true }) response: Response): Promise<string> {
     const file = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
     if (!file) throw OAuthError.notFound();

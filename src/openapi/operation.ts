@@ -1,7 +1,7 @@
 import { Reflector } from '@nestjs/core';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import type { IndexedGrant } from '../token/grant-index.js';
+import type { RegisteredGrant } from '../token/grant-registry.js';
 import { FixedGrantType, TokenRoute } from '../token/token-route.js';
 import { grantAnswer, grantBodies } from './grant-schemas.js';
 import { refusalsAt } from './refusals.js';
@@ -25,7 +25,7 @@ const MERGE_PATCH = 'application/merge-patch+json';
 const reflector = new Reflector();
 
 /** A route as OpenAPI's operation object; `grants` are those that the service has. */
-export function operationOf(route: Route, grants: IndexedGrant[]): Schema {
+export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
   const { surface, address, method, description } = route;
   const { summary, query } = description;
   const asked = grantsOf(route, grants);
@@ -38,13 +38,13 @@ export function operationOf(route: Route, grants: IndexedGrant[]): Schema {
     ...(asked ? { requestBody: grantRequest(route, asked) } : description.body && { requestBody: requestBody(route) }),
     responses: {
       ...successes(route, asked),
-      ...refusalsAt(refusalsOf(route, asked), description.answer === 'text/html'),
+      ...refusalsAt(refusalsOf(route, asked), description.response === 'text/html'),
     },
   };
 }
 
 /** The grants that a token route offers; `undefined` for any other route. */
-function grantsOf({ handler }: Route, grants: IndexedGrant[]): IndexedGrant[] | undefined {
+function grantsOf({ handler }: Route, grants: RegisteredGrant[]): RegisteredGrant[] | undefined {
   switch (reflector.get(TokenRoute, handler)) {
     case undefined:
       return undefined;
@@ -57,8 +57,10 @@ function grantsOf({ handler }: Route, grants: IndexedGrant[]): IndexedGrant[] | 
   }
 }
 
-function grantRequest(route: Route, asked: IndexedGrant[]): Schema {
-  const content = (those: IndexedGrant[]) => ({ schema: grantBodies(those, reflector.get(TokenRoute, route.handler)) });
+function grantRequest(route: Route, asked: RegisteredGrant[]): Schema {
+  const content = (those: RegisteredGrant[]) => ({
+    schema: grantBodies(those, reflector.get(TokenRoute, route.handler)),
+  });
   const forms = asked.filter(({ form }) => form);
   return {
     required: true,
@@ -71,7 +73,7 @@ function requestBody({ method, description }: Route): Schema {
   if (method === 'patch')
     return { required: true, content: { [MERGE_PATCH]: { schema: oneOf(classes.map(patchOf)) } } };
   const schema = oneOf(classes.map(schemaOf));
-  const written = (description.written ?? ['json']).map((way) => [MEDIA_TYPES[way], { schema }]);
+  const written = (description.bodyFormats ?? ['json']).map((way) => [MEDIA_TYPES[way], { schema }]);
   return { required: isAnyRequired(schema), content: Object.fromEntries(written) };
 }
 
@@ -79,7 +81,7 @@ function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
   return alternatives !== undefined || (Array.isArray(required) && required.length > 0);
 }
 
-function successes({ status, description: { answer, redirects } }: Route, asked?: IndexedGrant[]): Schema {
+function successes({ status, description: { response: answer, redirects } }: Route, asked?: RegisteredGrant[]): Schema {
   const isText = typeof answer === 'string';
   const one = answer === undefined ? { type: 'object', additionalProperties: false } : isText ? {} : answerOf(answer);
   const schema = asked ? { anyOf: asked.map(grantAnswer) } : one;
@@ -88,8 +90,8 @@ function successes({ status, description: { answer, redirects } }: Route, asked?
   return { [status]: { description: 'Done', content }, ...(redirects && { 302: redirect, 303: redirect }) };
 }
 
-function refusalsOf({ guards, description, address }: Route, asked?: IndexedGrant[]): number[] {
-  const { body, refusals = [], security = [] } = description;
+function refusalsOf({ guards, description, address }: Route, asked?: RegisteredGrant[]): number[] {
+  const { body, errorStatuses: refusals = [], security = [] } = description;
   return [
     ...ALWAYS,
     ...refusals,
@@ -102,7 +104,7 @@ function refusalsOf({ guards, description, address }: Route, asked?: IndexedGran
   ];
 }
 
-function securityOf({ guards, description }: Route, asked?: IndexedGrant[]): Schema[] {
+function securityOf({ guards, description }: Route, asked?: RegisteredGrant[]): Schema[] {
   const named = description.security?.map((name) => (name === 'none' ? {} : { [name]: [] })) ?? [];
   const ofGrants = asked?.map(({ agentScope }) => (agentScope === undefined ? {} : { bearer: [] })) ?? [];
   const ofGuards = [

@@ -1,7 +1,7 @@
 import { RequestMethod, type Type } from '@nestjs/common';
 import { GUARDS_METADATA, HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { type DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
-import { Describes, type RouteDescription } from '../platform/http/describes.js';
+import { ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
 import { type Surface, splitSurface } from '../platform/http/surfaces.js';
 
 /** A route as its decorators declare it. */
@@ -14,7 +14,7 @@ export interface Route {
   /** Status of the answer when all is well. */
   status: number;
   guards: Type[];
-  description: RouteDescription;
+  description: ApiRouteDescription;
   handler: () => unknown;
 }
 
@@ -36,7 +36,7 @@ function routesOfController(controller: Type): Route[] {
     const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? byDefault;
     return pathsOf(controller, handler).map(({ surface, path }) => {
       const address = path.replace(/:(\w+)/g, '{$1}') || '/';
-      const description = reflector.get(Describes, handler) ?? { summary: name, answer: '*/*' };
+      const description = reflector.get(ApiRoute, handler) ?? { summary: name, response: '*/*' };
       return {
         surface,
         address,

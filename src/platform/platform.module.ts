@@ -7,7 +7,7 @@ import { Configuration } from './configuration/configuration.js';
 import { awaitCurrentSchema, connectWithRetry } from './database/connect-with-retry.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
-import { FileFaults } from './files/file-faults.js';
+import { FileErrors } from './files/file-errors.js';
 import { HealthController } from './health/health.controller.js';
 import { Readiness } from './health/readiness.js';
 import { MetricsController } from './metrics/metrics.controller.js';
@@ -57,10 +57,10 @@ export class PlatformModule {
           },
         },
         Readiness,
-        FileFaults,
+        FileErrors,
         RateLimits,
       ],
-      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileFaults, RateLimits],
+      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileErrors, RateLimits],
     };
   }
 }

@@ -6,11 +6,14 @@
 export { Audit } from '../audit/audit.js';
 export type { AuditEvent } from '../audit/audit-event.js';
 export type { AgentPrincipal } from '../bearer/principal.js';
-export { type CustomerKeeper, CustomerKeepers } from '../identity/customer-keepers.js';
+export {
+  type CustomerDataParticipant,
+  CustomerDataParticipants,
+} from '../identity/customer-data-participants.js';
 export { type Customer, Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
-export type { Place } from '../identity/known-browsers.js';
+export type { IdentityScope } from '../identity/known-browsers.js';
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { OAuthError } from '../oauth/oauth-error.js';
 export { Optional } from '../oauth/parameters.js';
@@ -41,8 +44,8 @@ export {
   type Browser,
   type Grant,
   GrantBody,
-  type Granted,
   type GrantOptions,
   type GrantRequest,
+  type GrantResult,
   GrantType,
 } from '../token/grant.js';

@@ -8,7 +8,7 @@ import { assertConsistent, assertFileKeyIsFree, assertNotReferenced, editableRow
 import { type Entry, removedColumns, secretColumns, toResponse, withKeptFields } from './entries/entry.js';
 import { mergePatched } from './entries/merge-patch.js';
 import { parseEntry } from './entries/parse-entry.js';
-import { GrantCatalogue } from './grant-catalogue.js';
+import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { RegistryTransactions } from './registry-transactions.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
@@ -20,7 +20,7 @@ export class RegistryEditor {
     private readonly database: Database,
     private readonly transactions: RegistryTransactions,
     private readonly endedTokens: EndedTokens,
-    private readonly catalogue: GrantCatalogue,
+    private readonly catalogue: GrantSettingsClasses,
   ) {}
 
   /** The next entries after a key, in the order of their keys. */

@@ -7,7 +7,7 @@ import { ClientSecrets } from './client-secrets.js';
 import { EndedTokens } from './ended-tokens.js';
 import { FollowedRegistryFile } from './file/followed-registry-file.js';
 import { RegistryFile } from './file/registry-file.js';
-import { GrantCatalogue } from './grant-catalogue.js';
+import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { Registry } from './registry.js';
 import { RegistryEditor } from './registry-editor.js';
 import { RegistryRevision } from './registry-revision.entity.js';
@@ -31,7 +31,7 @@ import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
     RegistryTransactions,
     ClientSecrets,
     EndedTokens,
-    GrantCatalogue,
+    GrantSettingsClasses,
     Agents,
     ClientAuthentication,
   ],
@@ -41,7 +41,7 @@ import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
     RegistryEditor,
     ClientSecrets,
     EndedTokens,
-    GrantCatalogue,
+    GrantSettingsClasses,
     Agents,
     ClientAuthentication,
   ],

@@ -1,4 +1,4 @@
-import { AgentTokens } from '../agent-auth/agent-tokens.js';
+import { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
 import { Agents } from '../registry/agents.js';
 import type { TestService } from './test-service.js';
 
@@ -20,5 +20,5 @@ export async function signAgentToken(
   if (!agent) throw new Error(`no agent ${email}`);
   const { id: agentId, organizationId, generation } = agent;
   const grant = { agentId, organizationId, clientId, scope, generation: generation ?? 0 };
-  return application.get(AgentTokens).issue(grant).access_token;
+  return application.get(AgentTokenIssuer).issue(grant).access_token;
 }

@@ -1,4 +1,4 @@
-import type { DeclaredGrant } from '../token/grant.js';
+import type { GrantMetadata } from '../token/grant.js';
 import type { GrantKit } from './grant-kit.js';
 import type { Rule } from './rule.js';
 import { accountRules } from './rules/audit-and-metrics.js';
@@ -20,6 +20,6 @@ const RULES = [
 ];
 
 /** Every service-wide rule that applies to a grant. */
-export function applicableRules(declared: DeclaredGrant, kit: GrantKit): Rule[] {
+export function applicableRules(declared: GrantMetadata, kit: GrantKit): Rule[] {
   return RULES.flatMap((rulesOn) => rulesOn(declared, kit));
 }

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { type ObjectSchema, schemaOf } from '../openapi/schemas.js';
-import type { DeclaredGrant } from '../token/grant.js';
+import type { GrantMetadata } from '../token/grant.js';
 import type { GrantKit } from './grant-kit.js';
 import { assertProvided, grantMetadataOf, serviceOptionsOf } from './grant-under-test.js';
 import { request, type TestResponse } from './http-client.js';
@@ -12,7 +12,7 @@ import { KitEnvironment, TOKEN } from './test-environment.js';
 import { startTestService, type TestService } from './test-service.js';
 
 /** Milliseconds in which every answer must be there; two cores may have much else to do. */
-const PATIENCE = 10_000;
+const TIMEOUT_MS = 10_000;
 
 export type Parameters = Record<string, unknown>;
 
@@ -41,7 +41,7 @@ export class GrantTestContext {
   readonly pollutedPrototypes = watchPrototypes();
 
   private constructor(
-    readonly declared: DeclaredGrant,
+    readonly declared: GrantMetadata,
     readonly kit: GrantKit,
     service: TestService,
     readonly output: OutputCapture,
@@ -53,7 +53,7 @@ export class GrantTestContext {
   }
 
   /** @throws Error when the service does not start with the grant */
-  static async open(grant: Type, kit: GrantKit, patience = PATIENCE): Promise<GrantTestContext> {
+  static async open(grant: Type, kit: GrantKit, patience = TIMEOUT_MS): Promise<GrantTestContext> {
     const declared = grantMetadataOf(grant);
     const output = new OutputCapture();
     let service: TestService | undefined;

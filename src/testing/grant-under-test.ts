@@ -1,26 +1,26 @@
 import type { Type } from '@nestjs/common';
-import { type DeclaredGrant, GrantMetadata } from '../token/grant.js';
-import { GrantIndex } from '../token/grant-index.js';
+import { GrantDecorator, type GrantMetadata } from '../token/grant.js';
+import { GrantRegistry } from '../token/grant-registry.js';
 import type { GrantKit } from './grant-kit.js';
 import { kitRegistry } from './kit-registry.js';
 import type { TestService, TestServiceOptions } from './test-service.js';
 
 /** @throws Error when the class is no grant */
-export function grantMetadataOf(grant: Type): DeclaredGrant {
-  const declared = Reflect.getMetadata(GrantMetadata.KEY, grant) as DeclaredGrant | undefined;
+export function grantMetadataOf(grant: Type): GrantMetadata {
+  const declared = Reflect.getMetadata(GrantDecorator.KEY, grant) as GrantMetadata | undefined;
   if (!declared) throw new Error(`${grant.name}: no grant; decorate the class with @GrantType`);
   return declared;
 }
 
 /** @throws Error when no module has the grant: every rule would fail, and none say why */
 export function assertProvided(grant: Type, service: TestService): void {
-  const grants = service.application.get(GrantIndex).all();
+  const grants = service.application.get(GrantRegistry).all();
   if (grants.some(({ handler }) => handler instanceof grant)) return;
   throw new Error(`${grant.name}: no module provides it; name its module in \`modules\`, or in src/app.module.ts`);
 }
 
 /** How the service is started that the grant is tried in. */
-export function serviceOptionsOf({ name, optIn }: DeclaredGrant, kit: GrantKit): TestServiceOptions {
+export function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit): TestServiceOptions {
   const { settings = {}, environment = {}, valid: _valid, caller: _caller, singleUse: _use, ...extension } = kit;
   const of = (entry?: object) => (entry ? { [name]: entry } : {});
   const listed = optIn ? [name, 'cookie'] : undefined;

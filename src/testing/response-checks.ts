@@ -1,6 +1,6 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
 import { Identities } from '../identity/identities.js';
-import type { DeclaredGrant } from '../token/grant.js';
+import type { GrantMetadata } from '../token/grant.js';
 import { violationOfErrorResponse } from './error-response.js';
 import { request, type TestResponse } from './http-client.js';
 import { containsSecret, secretsIn } from './secret-search.js';
@@ -26,7 +26,7 @@ export class ResponseChecks {
 
   constructor(
     private readonly environment: KitEnvironment,
-    private readonly declared: DeclaredGrant,
+    private readonly declared: GrantMetadata,
   ) {}
 
   /** What is wrong about an answer; `undefined` when nothing is. */

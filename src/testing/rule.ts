@@ -1,4 +1,4 @@
-import type { DeclaredGrant } from '../token/grant.js';
+import type { GrantMetadata } from '../token/grant.js';
 import type { GrantKit } from './grant-kit.js';
 import type { GrantTestContext } from './grant-test-context.js';
 
@@ -11,7 +11,7 @@ export interface Rule {
 }
 
 /** The rules on one matter that apply to what a grant declares. */
-export type RuleSet = (declared: DeclaredGrant, kit: GrantKit) => Rule[];
+export type RuleSet = (declared: GrantMetadata, kit: GrantKit) => Rule[];
 
 /** The same for each, a few at a time; the first failure ends it. */
 export async function forEach<Item>(items: Iterable<Item>, work: (item: Item) => Promise<unknown>): Promise<void> {

@@ -7,7 +7,7 @@ import type { GrantBody } from '../token/grant.js';
 /** Parameters of every grant. Their values are registered names, not secrets. */
 const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
 /** Characters below which a value may stand anywhere by chance. */
-const SHORTEST = 5;
+const MIN_SECRET_LENGTH = 5;
 /** Characters from which on a value stands nowhere by chance, whatever is around it. */
 const UNMISTAKABLE = 16;
 
@@ -21,7 +21,7 @@ export function secretsIn(body: Type<GrantBody>, sent: Record<string, unknown>):
   const { properties } = schemaOf(body);
   const isFixed = (name: string) => ['const', 'enum'].some((word) => word in (properties[name] ?? {}));
   const values = ownParameters(body).flatMap((name) => (isFixed(name) ? [] : textsIn(sent[name])));
-  return values.filter((value) => value.trim().length >= SHORTEST && !UUID.test(value));
+  return values.filter((value) => value.trim().length >= MIN_SECRET_LENGTH && !UUID.test(value));
 }
 
 /** The parts of a token or a header that are a secret. */

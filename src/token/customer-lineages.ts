@@ -3,7 +3,7 @@ import { lineageByAgent, type TokenLineage } from '../access-token/token-lineage
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import type { Granted } from './grant.js';
+import type { GrantResult } from './grant.js';
 
 /** Finds out what the token of a grant descends from, and with whose generations it ends. */
 @Injectable()
@@ -15,10 +15,10 @@ export class CustomerLineages {
    *
    * @throws OAuthError `invalid_grant` when the customer was erased meanwhile
    */
-  async of(granted: Granted, agent: AgentPrincipal | undefined): Promise<TokenLineage> {
+  async of(granted: GrantResult, agent: AgentPrincipal | undefined): Promise<TokenLineage> {
     if (granted.lineage) return granted.lineage;
     const gen = granted.generation ?? (await this.generationOf(granted.entityId));
-    return agent ? lineageByAgent(agent.token, gen) : { gen };
+    return agent ? lineageByAgent(agent.claims, gen) : { gen };
   }
 
   private async generationOf(entityId: string): Promise<number> {

@@ -52,7 +52,7 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
 }
 
 /** Who the token is for. The endpoint mints it. */
-export interface Granted {
+export interface GrantResult {
   /** The customer. */
   entityId: string;
   /** The customer's organization. */
@@ -74,7 +74,7 @@ export interface Grant<Body extends GrantBody = GrantBody, Agent = undefined> {
    *
    * @throws OAuthError when the caller does not prove it
    */
-  grant: (request: GrantRequest<Body, Agent>) => Promise<Granted>;
+  grant: (request: GrantRequest<Body, Agent>) => Promise<GrantResult>;
 }
 
 /** What a grant tells the endpoint about itself. What it does not declare stays closed. */
@@ -95,10 +95,10 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   settings?: Type<object>;
 }
 
-export type DeclaredGrant = GrantOptions<GrantBody, string | undefined> & { name: string };
+export type GrantMetadata = GrantOptions<GrantBody, string | undefined> & { name: string };
 
 /** The metadata by which the endpoint finds the grants among all providers. */
-export const GrantMetadata = DiscoveryService.createDecorator<DeclaredGrant>();
+export const GrantDecorator = DiscoveryService.createDecorator<GrantMetadata>();
 
 type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
 
@@ -111,5 +111,5 @@ export function GrantType<Body extends GrantBody, Scope extends string | undefin
   name: string,
   options: GrantOptions<Body, Scope>,
 ): (grant: Type<Grant<Body, AgentOf<Scope>>>) => void {
-  return GrantMetadata({ name, ...options }) as (grant: Type<Grant<Body, AgentOf<Scope>>>) => void;
+  return GrantDecorator({ name, ...options }) as (grant: Type<Grant<Body, AgentOf<Scope>>>) => void;
 }

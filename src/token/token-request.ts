@@ -3,7 +3,7 @@ import type { AgentPrincipal } from '../bearer/principal.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 import type { Browser, GrantBody } from './grant.js';
-import type { IndexedGrant } from './grant-index.js';
+import type { RegisteredGrant } from './grant-registry.js';
 
 /** What the route of a request says, next to its body. */
 export interface TokenRouteParameters {
@@ -18,7 +18,7 @@ export class TokenRequest {
   /** The parameters as they were sent, with those of the route. Set by `readTokenParameters`. */
   parameters: Record<string, unknown>;
   /** Set by `findGrant`. */
-  grant: IndexedGrant;
+  grant: RegisteredGrant;
   /** The agent that calls, if the grant requires an agent. Set by `authenticateAgent`. */
   agent: AgentPrincipal | undefined;
   /** The validated parameters of the grant. Set by `validateBody`. */

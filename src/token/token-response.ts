@@ -1,7 +1,7 @@
 import { IsIn, IsInt, IsString } from 'class-validator';
 import type { ClientApplication } from '../registry/client-application.entity.js';
-import type { DeclaredGrant, Granted } from './grant.js';
-import type { IndexedGrant } from './grant-index.js';
+import type { GrantMetadata, GrantResult } from './grant.js';
+import type { RegisteredGrant } from './grant-registry.js';
 
 /** The token response (protocol §4.9). The grant declares which of the optional fields it has. */
 export class TokenResponse {
@@ -26,15 +26,15 @@ export class TokenResponse {
 const FILLED_IN_BY_ENDPOINT = new Set(['client_id', 'organization_id']);
 
 /** The fields of the response that the grant itself fills in. */
-export function ownFields({ responds = [] }: DeclaredGrant): string[] {
+export function ownFields({ responds = [] }: GrantMetadata): string[] {
   return responds.filter((field) => !FILLED_IN_BY_ENDPOINT.has(field));
 }
 
 /** The response to a successful request, with the fields that the grant declares in `responds`. */
 export function tokenResponse(
-  grant: IndexedGrant,
+  grant: RegisteredGrant,
   client: ClientApplication,
-  granted: Granted,
+  granted: GrantResult,
   token: { value: string; ttlSeconds: number },
 ): TokenResponse {
   const { entityId, organizationId } = granted;

@@ -1,6 +1,6 @@
 import { HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { TokenEndpoint } from './token.endpoint.js';
 import { TokenResponse } from './token-response.js';
@@ -13,7 +13,7 @@ export class TokenController {
 
   @Post('token')
   @TokenRoute('token')
-  @Describes({ summary: 'A customer token, by one of the grants', answer: TokenResponse })
+  @ApiRoute({ summary: 'A customer token, by one of the grants', response: TokenResponse })
   @HttpCode(200)
   token(@Req() request: Request): Promise<TokenResponse> {
     return this.endpoint.respond(request);
@@ -21,7 +21,7 @@ export class TokenController {
 
   @Post(':organization_id/:group_id/token')
   @TokenRoute('group')
-  @Describes({ summary: 'A customer token within one group of an organization', answer: TokenResponse })
+  @ApiRoute({ summary: 'A customer token within one group of an organization', response: TokenResponse })
   @HttpCode(200)
   groupToken(
     @Req() request: Request,

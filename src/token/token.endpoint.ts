@@ -9,7 +9,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { admittingOrganization } from './admitting-organization.js';
 import { CustomerLineages } from './customer-lineages.js';
-import type { Granted } from './grant.js';
+import type { GrantResult } from './grant.js';
 import { TOKEN_CHECKS } from './token-checks.js';
 import { TokenRequest, type TokenRouteParameters } from './token-request.js';
 import { type TokenResponse, tokenResponse } from './token-response.js';
@@ -40,7 +40,7 @@ export class TokenEndpoint {
     return this.issue(request, granted, await this.lineages.of(granted, request.agent));
   }
 
-  private async runGrant(request: TokenRequest): Promise<Granted> {
+  private async runGrant(request: TokenRequest): Promise<GrantResult> {
     const { grant, body, client, organization, route, agent, browser } = request;
     const groupId = route.group?.groupId ?? '';
     const granted = await grant.handler.grant({ body, client, organization, groupId, agent, browser });
@@ -51,7 +51,7 @@ export class TokenEndpoint {
     return granted;
   }
 
-  private issue({ grant, client, agent }: TokenRequest, granted: Granted, lineage: TokenLineage): TokenResponse {
+  private issue({ grant, client, agent }: TokenRequest, granted: GrantResult, lineage: TokenLineage): TokenResponse {
     const { entityId: sub, organizationId: organization_id, attempt: jti = randomUUID() } = granted;
     const claims = { sub, aud: 'customer-api', client_id: client.clientId, organization_id, ...lineage } as const;
     const ttlSeconds = this.configuration.CUSTOMER_TOKEN_TTL;

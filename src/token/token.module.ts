@@ -5,7 +5,7 @@ import { BearerModule } from '../bearer/bearer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { CustomerLineages } from './customer-lineages.js';
-import { GrantIndex } from './grant-index.js';
+import { GrantRegistry } from './grant-registry.js';
 import { TokenController } from './token.controller.js';
 import { TokenEndpoint } from './token.endpoint.js';
 import { TokenServices } from './token-services.js';
@@ -14,7 +14,7 @@ import { TokenServices } from './token-services.js';
 @Module({
   imports: [DiscoveryModule, RegistryModule, AccessTokenModule, BearerModule, IdentityModule],
   controllers: [TokenController],
-  providers: [TokenEndpoint, TokenServices, GrantIndex, CustomerLineages],
-  exports: [TokenEndpoint, GrantIndex],
+  providers: [TokenEndpoint, TokenServices, GrantRegistry, CustomerLineages],
+  exports: [TokenEndpoint, GrantRegistry],
 })
 export class TokenModule {}

@@ -5,7 +5,7 @@ import type { Principal } from '../bearer/principal.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { readParameters } from '../oauth/parameters.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { TransferBody } from './transfer.body.js';
@@ -18,11 +18,11 @@ export class TransferController {
   constructor(private readonly transfers: Transfers) {}
 
   @Post()
-  @Describes({
+  @ApiRoute({
     summary: 'A transfer token, which moves a customer to another device',
     body: TransferBody,
-    answer: TransferResponse,
-    refusals: [403, 429],
+    response: TransferResponse,
+    errorStatuses: [403, 429],
   })
   @HttpCode(200)
   async create(@Req() request: Request): Promise<TransferResponse> {

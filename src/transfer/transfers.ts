@@ -57,9 +57,9 @@ export class Transfers {
     const { subject, generation } = await this.subjectOf(principal, body.customer_id);
     // only for a customer that exists: an agent could fill the memory of the limit with ids that it made up
     this.limit('transfers', subject);
-    const lineage = lineageByTransfer(principal.token, generation);
+    const lineage = lineageByTransfer(principal.claims, generation);
     const about = { clientId, subject, organizationId, codeChallenge: body.code_challenge };
-    const content = { ...about, bearer: principal.token, lineage };
+    const content = { ...about, bearer: principal.claims, lineage };
     const ttl = this.configuration.TRANSFER_TOKEN_TTL;
     return { identity_transfer_token: await this.codes.issue('transfer', content, ttl), expires_in: ttl };
   }

@@ -3,7 +3,7 @@ import { Type } from 'class-transformer';
 import { IsArray, ValidateNested } from 'class-validator';
 import { PublicJwk } from '../access-token/key-set.js';
 import { SigningKeys } from '../access-token/signing-keys.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 
 class PublicKeySet {
@@ -19,7 +19,7 @@ export class JwksController {
   constructor(private readonly keys: SigningKeys) {}
 
   @Get()
-  @Describes({ summary: 'The public keys that verify tokens (RFC 7517)', answer: PublicKeySet })
+  @ApiRoute({ summary: 'The public keys that verify tokens (RFC 7517)', response: PublicKeySet })
   @Header('Cache-Control', 'public, max-age=300')
   @Header('Access-Control-Allow-Origin', '*')
   jwks(): PublicKeySet {

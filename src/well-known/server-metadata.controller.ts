@@ -1,7 +1,7 @@
 import { Get, Header } from '@nestjs/common';
 import { IsBoolean, IsString } from 'class-validator';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { Describes } from '../platform/http/describes.js';
+import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 
 class ServerMetadata {
@@ -42,7 +42,7 @@ export class ServerMetadataController {
   constructor(private readonly configuration: Configuration) {}
 
   @Get()
-  @Describes({ summary: 'What this authorization server can do (RFC 8414)', answer: ServerMetadata })
+  @ApiRoute({ summary: 'What this authorization server can do (RFC 8414)', response: ServerMetadata })
   @Header('Cache-Control', 'public, max-age=300')
   @Header('Access-Control-Allow-Origin', '*')
   metadata(): ServerMetadata {

@@ -10,7 +10,7 @@ import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import { migrationName, migrations } from '../../src/migrations/migrations.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { Agents } from '../../src/registry/agents.js';
-import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../src/token/grant.js';
 import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import {
@@ -27,7 +27,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 /** A grant for groups too, under the name that RFC 6749 section 4.5 wants of an extension's grant. */
 @GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club', 'of'] })
 class ClubGrant implements Grant<LottoBody> {
-  async grant({ body, organization, groupId }: GrantRequest<LottoBody>): Promise<Granted> {
+  async grant({ body, organization, groupId }: GrantRequest<LottoBody>): Promise<GrantResult> {
     const response = { club: groupId, of: organization.name, expires_in: 1, undeclared: 'never seen' };
     return { entityId: body.ticket, organizationId: organization.id, response };
   }
@@ -40,7 +40,7 @@ class ClubGrant implements Grant<LottoBody> {
   responds: ['organization_id', 'drawn_by', 'drawn_for'],
 })
 class OfficeGrant implements Grant<GrantBody, AgentPrincipal> {
-  async grant({ agent, organization }: GrantRequest<GrantBody, AgentPrincipal>): Promise<Granted> {
+  async grant({ agent, organization }: GrantRequest<GrantBody, AgentPrincipal>): Promise<GrantResult> {
     const response = { drawn_by: agent.agentId, drawn_for: organization.name };
     return { entityId: 'a winner', organizationId: organization.id, response };
   }
@@ -49,7 +49,7 @@ class OfficeGrant implements Grant<GrantBody, AgentPrincipal> {
 /** A grant that no client may use by default. */
 @GrantType('lotto_syndicate', { body: LottoBody, optIn: true })
 class SyndicateGrant implements Grant<LottoBody> {
-  async grant({ body, organization }: GrantRequest<LottoBody>): Promise<Granted> {
+  async grant({ body, organization }: GrantRequest<LottoBody>): Promise<GrantResult> {
     return { entityId: body.ticket, organizationId: organization.id };
   }
 }

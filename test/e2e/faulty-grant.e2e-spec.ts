@@ -7,7 +7,7 @@ import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.mod
 import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import type { Extension } from '../../src/extension.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
-import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../src/token/grant.js';
 import { registryWithDraw } from '../support/lotto-registry.js';
 import { startTestService } from '../support/test-service.js';
 
@@ -18,7 +18,7 @@ class LottoTicket {
 
 @GrantType('lotto', { body: LottoBody })
 class SecondLottoGrant implements Grant<LottoBody> {
-  grant = async (): Promise<Granted> => ({ entityId: '', organizationId: '' });
+  grant = async (): Promise<GrantResult> => ({ entityId: '', organizationId: '' });
 }
 
 @GrantType('Lotto!', { body: LottoBody })
@@ -127,13 +127,13 @@ function whatDoesNotCompile(): Type[] {
   // @ts-expect-error a body class extends GrantBody
   @GrantType('no_body', { body: LottoTicket })
   class NoBody implements Grant {
-    grant = async (): Promise<Granted> => ({ entityId: '', organizationId: '' });
+    grant = async (): Promise<GrantResult> => ({ entityId: '', organizationId: '' });
   }
 
   // @ts-expect-error the grant asks for parameters of another class than the one that validates them
   @GrantType('other_body', { body: GrantBody })
   class OtherBody implements Grant<LottoBody> {
-    async grant({ body }: GrantRequest<LottoBody>): Promise<Granted> {
+    async grant({ body }: GrantRequest<LottoBody>): Promise<GrantResult> {
       return { entityId: body.ticket, organizationId: body.organization_id };
     }
   }
@@ -145,14 +145,14 @@ function whatDoesNotCompile(): Type[] {
   // @ts-expect-error an agent is asked for, and no `agentScope` declared
   @GrantType('no_scope', { body: LottoBody })
   class NoScope implements Grant<LottoBody, AgentPrincipal> {
-    async grant({ agent }: GrantRequest<LottoBody, AgentPrincipal>): Promise<Granted> {
+    async grant({ agent }: GrantRequest<LottoBody, AgentPrincipal>): Promise<GrantResult> {
       return { entityId: '', organizationId: agent.organizationId };
     }
   }
 
   @GrantType('no_agent', { body: LottoBody })
   class NoAgent implements Grant<LottoBody> {
-    async grant({ agent }: GrantRequest<LottoBody>): Promise<Granted> {
+    async grant({ agent }: GrantRequest<LottoBody>): Promise<GrantResult> {
       // @ts-expect-error a grant that declares no `agentScope` has no agent
       return { entityId: '', organizationId: agent.organizationId };
     }
@@ -161,7 +161,7 @@ function whatDoesNotCompile(): Type[] {
   @GrantType('no_organization', { body: LottoBody })
   class NoOrganization implements Grant<LottoBody> {
     // @ts-expect-error a grant names the customer and its organization
-    grant = async (): Promise<Granted> => ({ entityId: '' });
+    grant = async (): Promise<GrantResult> => ({ entityId: '' });
   }
 
   // @ts-expect-error an option that does not exist, here misspelt

@@ -4,7 +4,7 @@ import { IsString } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
-import { Describes } from '../../src/platform/http/describes.js';
+import { ApiRoute } from '../../src/platform/http/api-route.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
 import { JWT_BEARER } from '../support/assertion-issuer.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
@@ -18,13 +18,13 @@ class Promised {
 @PublicController('lying')
 class LyingController {
   @Get('answer')
-  @Describes({ summary: 'Answers something else', answer: Promised })
+  @ApiRoute({ summary: 'Answers something else', response: Promised })
   answer(): object {
     return { promised: 'text', secret: 'and more' };
   }
 
   @Get('status')
-  @Describes({ summary: 'Refuses in a way that it does not describe', answer: Promised })
+  @ApiRoute({ summary: 'Refuses in a way that it does not describe', response: Promised })
   status(): never {
     throw OAuthError.invalidRequest('anything');
   }

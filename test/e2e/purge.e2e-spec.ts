@@ -3,8 +3,8 @@ import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
+import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
 import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
-import { CustomerKeepers } from '../../src/identity/customer-keepers.js';
 import { IdleBrowsers } from '../../src/identity/idle-browsers.js';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../src/platform/database/database.js';
@@ -319,12 +319,12 @@ describe('an idle browser with 5,000 customers in groups', () => {
     ['middle', 2_500],
     ['last', GROUPS - 1],
   ])(
-    'stays with all of them when the %s of them must stay, and keepers are asked about 500 at once',
+    'stays with all of them when the %s of them must stay, and participants are asked about 500 at once',
     async (_, index) => {
       const other = await insertBrowsers(3, 740);
-      const keepers = service.application.get(CustomerKeepers);
+      const participants = service.application.get(CustomerDataParticipants);
       const asked: string[] = [];
-      vi.spyOn(keepers, 'kept').mockImplementation(async (ids) => {
+      vi.spyOn(participants, 'mustRetain').mockImplementation(async (ids) => {
         expect(ids.length).toBeLessThanOrEqual(500);
         asked.push(...ids);
         return ids.filter((id) => id === customers[index]);

@@ -15,7 +15,7 @@ import { Organization } from '../../src/registry/organization.entity.js';
 import { RegistryRevision } from '../../src/registry/registry-revision.entity.js';
 import { ResourceServer } from '../../src/registry/resource-server.entity.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { type Grant, GrantBody, type Granted, GrantType } from '../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantResult, GrantType } from '../../src/token/grant.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import {
   ACME,
@@ -38,7 +38,7 @@ class RaffleSettings {
 @Injectable()
 @GrantType('raffle', { body: GrantBody, settings: RaffleSettings })
 class RaffleGrant implements Grant<GrantBody> {
-  async grant(): Promise<Granted> {
+  async grant(): Promise<GrantResult> {
     return { entityId: 'raffle', organizationId: ACME };
   }
 }

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { Injectable, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AgentPrincipal } from '../../src/bearer/principal.js';
-import { type Grant, GrantBody, type Granted, type GrantRequest, GrantType } from '../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../src/token/grant.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest, INVALID_MESSAGE } from '../support/expect-error.js';
 import { issueAgentToken } from '../support/operator-commands.js';
@@ -15,7 +15,7 @@ import { startTestService, type TestService } from '../support/test-service.js';
 @Injectable()
 @GrantType('probe', { body: GrantBody, agentScope: 'customers:own' })
 class ProbeGrant implements Grant<GrantBody, AgentPrincipal> {
-  async grant({ agent }: GrantRequest<GrantBody, AgentPrincipal>): Promise<Granted> {
+  async grant({ agent }: GrantRequest<GrantBody, AgentPrincipal>): Promise<GrantResult> {
     return { entityId: 'probe', organizationId: agent.organizationId };
   }
 }

@@ -13,7 +13,7 @@ import { Audit } from '../../src/audit/audit.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { FileFaults } from '../../src/platform/files/file-faults.js';
+import { FileErrors } from '../../src/platform/files/file-errors.js';
 import { MetricsRegistry } from '../../src/platform/metrics/metrics-registry.js';
 import { TestClock } from '../../src/testing/test-clock.js';
 
@@ -393,7 +393,7 @@ describe('a signature from node:crypto', () => {
 
 function signingKeys(configuration: Configuration): SigningKeys {
   const metrics = new MetricsRegistry();
-  return new SigningKeys(configuration, clock, new Audit([]), new FileFaults(metrics), metrics);
+  return new SigningKeys(configuration, clock, new Audit([]), new FileErrors(metrics), metrics);
 }
 
 function withKeys(keys: object[], environment: Record<string, string> = {}) {

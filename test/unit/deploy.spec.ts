@@ -143,7 +143,7 @@ describe('the manifests', () => {
   });
 
   it('give a pod longer to end than it takes', () => {
-    const [, longest] = /LONGEST_STOP = ([\d_]+)/.exec(read('src/run-service.ts')) ?? [];
+    const [, longest] = /STOP_TIMEOUT_MS = ([\d_]+)/.exec(read('src/run-service.ts')) ?? [];
     const pod = podOf(one('Deployment')).spec;
     const [, pause] = /undefined, (\d+)/.exec(pod.containers[0].lifecycle.preStop.exec.command[2]) ?? [];
     const stop = (Number(longest?.replaceAll('_', '')) + Number(pause)) / 1000;

@@ -228,7 +228,7 @@ describe('of several identity cookies', () => {
 });
 
 describe('a header that a program made of Set-Cookie lines', () => {
-  const lines = cookies.write({ entityId: ID, secret: CST });
+  const lines = cookies.setCookieLines({ entityId: ID, secret: CST });
 
   it.each([
     ['whole lines joined by a comma', lines.join(', ')],
@@ -267,7 +267,9 @@ describe('writing the identity cookies', () => {
         fc.boolean(),
         (before, between, after, whole, swap) => {
           const shown = credentials();
-          const lines: string[] = cookies.write(shown).map((line) => (whole ? line : (line.split(';')[0] as string)));
+          const lines: string[] = cookies
+            .setCookieLines(shown)
+            .map((line) => (whole ? line : (line.split(';')[0] as string)));
           if (swap) lines.reverse();
           const header = [...before, lines[0], ...between, lines[1], ...after].join('; ');
           expect(cookies.read(header, ORIGIN)).toEqual({ entityIds: [shown.entityId], secrets: [shown.secret] });
@@ -282,7 +284,7 @@ describe('writing the identity cookies', () => {
     ['__Secure-', '__Secure-'],
   ])('names them by COOKIE_PREFIX %j, and reads no others', (COOKIE_PREFIX, prefix) => {
     const prefixed = cookiesWith({ COOKIE_PREFIX });
-    const [cid, cst] = prefixed.write({ entityId: ID, secret: CST });
+    const [cid, cst] = prefixed.setCookieLines({ entityId: ID, secret: CST });
     expect(cid).toMatch(new RegExp(`^${prefix}cid=${ID};`));
     expect(cst).toMatch(new RegExp(`^${prefix}cst=${CST};`));
     expect(prefixed.read(`${cid}; ${cst}`, ORIGIN)).toEqual(OWN);

@@ -3,8 +3,8 @@ import {
   Clock,
   Database,
   type Grant,
-  type Granted,
   type GrantRequest,
+  type GrantResult,
   GrantType,
   Identities,
   IdentityCookies,
@@ -28,15 +28,15 @@ export class LottoGrant implements Grant<LottoBody> {
     private readonly clock: Clock,
   ) {}
 
-  async grant({ body, client, groupId, browser }: GrantRequest<LottoBody>): Promise<Granted> {
+  async grant({ body, client, groupId, browser }: GrantRequest<LottoBody>): Promise<GrantResult> {
     const draw = client.grants.lotto as LottoSettings | undefined;
     if (!draw) throw OAuthError.unauthorizedClient('grant_type: this client has no draw');
     if (!body.ticket.endsWith(draw.winning_ending)) throw OAuthError.invalidGrant('not a winning ticket');
     await this.redeem(client.clientId, body.ticket); // first: who is refused becomes no customer
     const organizationId = body.organization_id;
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const customer = await this.identities.ofBrowser(candidates, { organizationId, groupId });
-    for (const line of this.cookies.write(customer)) browser.setCookie(line);
+    const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
+    for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
     const { entityId, generation } = customer;
     return { entityId, organizationId, generation, response: { prize: draw.prize } };
   }

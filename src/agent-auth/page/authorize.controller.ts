@@ -4,7 +4,7 @@ import { readBody } from '../../oauth/body-reader.js';
 import { parseForm, queryOf } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
-import { Describes } from '../../platform/http/describes.js';
+import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
@@ -29,12 +29,12 @@ export class AuthorizeController {
   ) {}
 
   @Get()
-  @Describes({
+  @ApiRoute({
     summary: 'The authorization page (RFC 6749)',
     query: AuthorizationQuery,
-    answer: 'text/html',
+    response: 'text/html',
     redirects: true,
-    refusals: [400],
+    errorStatuses: [400],
   })
   async authorize(@Req() request: Request): Promise<string> {
     const authorization = readAuthorizationRequest(queryOf(request.originalUrl), this.registry);
@@ -45,11 +45,11 @@ export class AuthorizeController {
   }
 
   @Post('consent')
-  @Describes({
+  @ApiRoute({
     summary: 'Where the form of the consent page goes',
     body: ConsentForm,
-    written: ['form'],
-    answer: 'text/html',
+    bodyFormats: ['form'],
+    response: 'text/html',
     redirects: true,
   })
   @HttpCode(200)

@@ -5,7 +5,7 @@ import { Clock } from '../../platform/clock.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { AgentTokens } from '../agent-tokens.js';
+import { AgentTokenIssuer } from '../agent-token-issuer.js';
 import { grantedScope } from '../granted-scope.js';
 import type { AuthorizationRequest } from './authorization-request.js';
 import { errorParameters, type ResponseParameters } from './authorization-response.js';
@@ -19,7 +19,7 @@ export type Decision = { answer: ResponseParameters } | { consentTo: string };
 export class Authorizer {
   constructor(
     private readonly codes: OneTimeCodes,
-    private readonly tokens: AgentTokens,
+    private readonly tokens: AgentTokenIssuer,
     private readonly consents: Consents,
     private readonly clock: Clock,
     private readonly configuration: Configuration,

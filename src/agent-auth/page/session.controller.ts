@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseForm } from '../../oauth/form.js';
 import { readParameters } from '../../oauth/parameters.js';
-import { Describes } from '../../platform/http/describes.js';
+import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
@@ -29,13 +29,13 @@ export class SessionController {
 
   @Post('sign-in')
   @HttpCode(200)
-  @Describes({
+  @ApiRoute({
     summary: 'Where the form of the sign-in page goes',
     body: SignInForm,
-    written: ['form'],
-    answer: 'text/html',
+    bodyFormats: ['form'],
+    response: 'text/html',
     redirects: true,
-    refusals: [429],
+    errorStatuses: [429],
   })
   async beginSession(@Req() request: Request): Promise<string> {
     const form = readParameters(SignInForm, parseForm(await readBody(request)));
@@ -55,7 +55,7 @@ export class SessionController {
 
   @Post('sign-out')
   @HttpCode(200)
-  @Describes({ summary: 'End the session of an agent', body: PageForm, written: ['form'], answer: 'text/html' })
+  @ApiRoute({ summary: 'End the session of an agent', body: PageForm, bodyFormats: ['form'], response: 'text/html' })
   async endSession(@Req() request: Request): Promise<string> {
     const { csrf } = readParameters(PageForm, parseForm(await readBody(request)));
     this.csrfTokens.check(request, csrf);
@@ -64,7 +64,7 @@ export class SessionController {
   }
 
   @Get('page.css')
-  @Describes({ summary: 'The stylesheet of the pages', answer: 'text/css' })
+  @ApiRoute({ summary: 'The stylesheet of the pages', response: 'text/css' })
   @Header('Content-Type', 'text/css; charset=utf-8')
   @Header('Cache-Control', 'public, max-age=3600')
   stylesheet(): string {

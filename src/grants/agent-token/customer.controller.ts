@@ -1,6 +1,6 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
-import { Describes } from '../../platform/http/describes.js';
+import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { TokenEndpoint } from '../../token/token.endpoint.js';
 import { TokenResponse } from '../../token/token-response.js';
@@ -16,7 +16,7 @@ export class CustomerController {
   @Post()
   @TokenRoute('fixed-grant')
   @FixedGrantType(GRANT_TYPE)
-  @Describes({ summary: 'The older address of the agent token grant', answer: TokenResponse })
+  @ApiRoute({ summary: 'The older address of the agent token grant', response: TokenResponse })
   @HttpCode(200)
   token(@Req() request: Request): Promise<TokenResponse> {
     return this.endpoint.respond(request, { grantType: GRANT_TYPE });

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Identities } from '../../identity/identities.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
+import { type Grant, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 import { CookieBody } from './cookie.body.js';
 
 /** A request with the cookies of a known browser gets its customer, any other request a new customer (protocol §4.1, §4.2). */
@@ -13,11 +13,11 @@ export class CookieGrant implements Grant<CookieBody> {
     private readonly cookies: IdentityCookies,
   ) {}
 
-  async grant({ organization, groupId, browser }: GrantRequest<CookieBody>): Promise<Granted> {
+  async grant({ organization, groupId, browser }: GrantRequest<CookieBody>): Promise<GrantResult> {
     const organizationId = organization.id;
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const customer = await this.identities.ofBrowser(candidates, { organizationId, groupId });
-    for (const line of this.cookies.write(customer)) browser.setCookie(line);
+    const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
+    for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
     const { entityId, generation } = customer;
     return { entityId, organizationId, generation };
   }

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type Grant, type Granted, type GrantRequest, GrantType } from '../../token/grant.js';
+import { type Grant, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 import { Transfers } from '../../transfer/transfers.js';
 import { IdentityTokenBody } from './identity-token.body.js';
 
@@ -9,7 +9,7 @@ import { IdentityTokenBody } from './identity-token.body.js';
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(private readonly transfers: Transfers) {}
 
-  async grant({ body, client }: GrantRequest<IdentityTokenBody>): Promise<Granted> {
+  async grant({ body, client }: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
     const proof = { clientId: client.clientId, codeVerifier: body.code_verifier };
     return this.transfers.redeem(body.code, proof);
   }

@@ -28,10 +28,10 @@ const UNTRUSTED_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
 /** JWTs that say what they are must say that they are this (RFC 8725 section 3.11); most sign-in systems write JWT. */
 const TYPES = ['jwt', 'authorization-grant+jwt'];
 /** Seconds that an assertion may still be good for. */
-const LONGEST_LIFE = 600;
+const MAX_LIFETIME_SECONDS = 600;
 /** Seconds that the issuer's clock may be ahead of ours. */
-const SKEW = 30;
-const LONGEST_TEXT = 255;
+const CLOCK_SKEW_SECONDS = 30;
+const MAX_CLAIM_LENGTH = 255;
 const SEGMENT = /^[A-Za-z0-9_-]+$/;
 
 /** Verifies assertions of organizations' own sign-in systems (RFC 7523 section 3, RFC 8725). */
@@ -72,7 +72,7 @@ export class Assertions {
       audience: settings.audience ?? this.audience,
       requiredClaims: ['iss', 'sub', 'aud', 'exp', 'jti'],
       currentDate: new Date(this.clock.now()),
-      clockTolerance: SKEW,
+      clockTolerance: CLOCK_SKEW_SECONDS,
     }).catch((error) => {
       if (error instanceof OAuthError) throw error;
       const { code, claim = '', name } = error as Partial<Record<string, string>>;
@@ -85,8 +85,9 @@ export class Assertions {
   private refuseUntimely({ exp, iat }: JWTPayload): void {
     const now = this.clock.now() / 1000;
     if (!(now < Number(exp))) throw refusal('expired');
-    if (!(Number(exp) <= now + LONGEST_LIFE)) throw refusal('exp is more than 10 minutes ahead');
-    if (iat !== undefined && !(typeof iat === 'number' && iat <= now + SKEW)) throw refusal('iat is in the future');
+    if (!(Number(exp) <= now + MAX_LIFETIME_SECONDS)) throw refusal('exp is more than 10 minutes ahead');
+    if (iat !== undefined && !(typeof iat === 'number' && iat <= now + CLOCK_SKEW_SECONDS))
+      throw refusal('iat is in the future');
   }
 }
 
@@ -128,7 +129,7 @@ function refuseForOthers({ client_id, organization_id }: JWTPayload, use: Assert
 
 /** Half a surrogate pair would be stored as any other half. */
 function isText(value: unknown): value is string {
-  if (typeof value !== 'string' || value.length === 0 || value.length > LONGEST_TEXT) return false;
+  if (typeof value !== 'string' || value.length === 0 || value.length > MAX_CLAIM_LENGTH) return false;
   return /^[^\p{Cc}\p{Cs}]*$/u.test(value);
 }
 

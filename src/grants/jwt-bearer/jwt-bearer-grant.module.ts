@@ -5,13 +5,13 @@ import { Assertions } from './assertions.js';
 import { IssuerKeys } from './issuer-keys.js';
 import { JwtBearerGrant } from './jwt-bearer.grant.js';
 import { OrganizationUser } from './organization-user.entity.js';
-import { OrganizationUserKeeper } from './organization-user-keeper.js';
+import { OrganizationUserParticipant } from './organization-user-participant.js';
 import { OrganizationUsers } from './organization-users.js';
 import { UsedAssertion } from './used-assertion.entity.js';
 import { UsedAssertions } from './used-assertions.js';
 
 @Module({
   imports: [IdentityModule, TypeOrmModule.forFeature([OrganizationUser, UsedAssertion])],
-  providers: [JwtBearerGrant, Assertions, IssuerKeys, OrganizationUsers, OrganizationUserKeeper, UsedAssertions],
+  providers: [JwtBearerGrant, Assertions, IssuerKeys, OrganizationUsers, OrganizationUserParticipant, UsedAssertions],
 })
 export class JwtBearerGrantModule {}

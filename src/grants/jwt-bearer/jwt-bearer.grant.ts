@@ -3,8 +3,8 @@ import { Injectable } from '@nestjs/common';
 import {
   type Browser,
   type Grant,
-  type Granted,
   type GrantRequest,
+  type GrantResult,
   GrantType,
   Identities,
   IdentityCookies,
@@ -36,7 +36,7 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     private readonly cookies: IdentityCookies,
   ) {}
 
-  async grant({ body, client, organization, browser }: GrantRequest<JwtBearerBody>): Promise<Granted> {
+  async grant({ body, client, organization, browser }: GrantRequest<JwtBearerBody>): Promise<GrantResult> {
     const settings = organization.grants[JWT_BEARER] as JwtBearerSettings | undefined;
     if (!settings) throw OAuthError.unauthorizedClient('grant_type: not for this organization');
     if (body.link) refuseLink(settings, browser);
@@ -50,7 +50,7 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
   }
 
   private shownBy({ cookies, origin }: Browser, organizationId: string): Promise<string | undefined> {
-    return this.identities.known(this.cookies.read(cookies, origin), { organizationId, groupId: '' });
+    return this.identities.findForBrowser(this.cookies.read(cookies, origin), { organizationId, groupId: '' });
   }
 }
 

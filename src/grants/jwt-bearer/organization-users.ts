@@ -69,7 +69,7 @@ const FIND_OWN = selectStatement<[entityId: string, attempt: string], unknown>({
 });
 
 /** Turns until a sign-in has met its own end state; each further one needs another erasure at the same moment. */
-const TURNS = 5;
+const MAX_ATTEMPTS = 5;
 
 /**
  * Which customer a user of an organization is. The row comes first and the customer after it, so that whoever loses the race
@@ -87,7 +87,7 @@ export class OrganizationUsers {
   /** The user's customer. Of a known user one SELECT; a new user's is made, or is the one shown, if it is nobody's yet. */
   async customerOf(asked: SignIn): Promise<Customer> {
     const userHash = sha256(JSON.stringify([asked.organizationId, asked.userId]));
-    for (let turn = 0; turn < TURNS; turn++) {
+    for (let turn = 0; turn < MAX_ATTEMPTS; turn++) {
       // one who is not to be had, even when nobody raced for it, was erased
       const signIn = turn > 1 ? { ...asked, shown: undefined } : asked;
       const rows = await this.rowsOf(signIn, userHash);
@@ -140,7 +140,7 @@ export class OrganizationUsers {
   ): Promise<Customer | undefined> {
     const { entity_id: entityId, linked_by, settled_at, generation } = row;
     if (settled_at !== null) return { entityId, organizationId, generation: generation ?? 0 };
-    const customer = await this.identities.ensure(entityId, organizationId);
+    const customer = await this.identities.createIfAbsent(entityId, organizationId);
     if (!customer) {
       await this.database.executeIdempotent(DELETE_OWN, [entityId, linked_by]);
       return undefined;

@@ -1,13 +1,14 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { isPublicJwk } from '../../public/grant.js';
 
-const MOST = 20;
-const SMALLEST_RSA = 2048;
+const MAX_KEYS = 20;
+const MIN_RSA_BITS = 2048;
 
 /** Why something is no set of public keys that our algorithms can verify with; `undefined` when it is one. */
 export function faultOfKeys(value: unknown): string | undefined {
   const keys = (value as { keys?: unknown } | undefined)?.keys;
-  if (!Array.isArray(keys) || keys.length === 0 || keys.length > MOST) return `must be a JWK Set of 1 to ${MOST} keys`;
+  if (!Array.isArray(keys) || keys.length === 0 || keys.length > MAX_KEYS)
+    return `must be a JWK Set of 1 to ${MAX_KEYS} keys`;
   const faults = keys.map((key) => faultOfKey(key));
   const faulty = faults.findIndex((fault) => fault !== undefined);
   if (faulty >= 0) return `keys[${faulty}] ${faults[faulty]}`;
@@ -29,7 +30,7 @@ function isUsable(key: object): boolean {
     const { asymmetricKeyType, asymmetricKeyDetails } = createPublicKey({ key: key as JsonWebKey, format: 'jwk' });
     const { namedCurve = '', modulusLength = 0 } = asymmetricKeyDetails ?? {};
     if (asymmetricKeyType === 'ec') return ['prime256v1', 'secp384r1'].includes(namedCurve);
-    return asymmetricKeyType === 'ed25519' || (asymmetricKeyType === 'rsa' && modulusLength >= SMALLEST_RSA);
+    return asymmetricKeyType === 'ed25519' || (asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS);
   } catch {
     return false;
   }

@@ -5,8 +5,8 @@ import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
 import { Flag, IsHttpOrigin, IsHttpUrl, IsRedisUrl, IsTrustProxy, Whole } from './variable-rules.js';
 
-const DAY = 86_400;
-const YEAR = 365 * DAY;
+const DAY_SECONDS = 86_400;
+const YEAR_SECONDS = 365 * DAY_SECONDS;
 
 /**
  * Everything an operator can set, under the names of the environment (protocol §9.4). Each may also be given as
@@ -64,19 +64,19 @@ export class Configuration {
   SIGNING_KEYS_FILE?: string;
 
   /** Seconds a customer access token is valid (protocol §3.15). */
-  @Whole(1, DAY)
+  @Whole(1, DAY_SECONDS)
   CUSTOMER_TOKEN_TTL = 28_800;
 
   /** Seconds an agent access token is valid. */
-  @Whole(1, DAY)
+  @Whole(1, DAY_SECONDS)
   AGENT_TOKEN_TTL = 28_800;
 
   /** Seconds an identity transfer token is valid (protocol §3.15). */
-  @Whole(1, DAY)
+  @Whole(1, DAY_SECONDS)
   TRANSFER_TOKEN_TTL = 3_600;
 
   /** Seconds a refresh token is valid when it is not used. */
-  @Whole(1, YEAR)
+  @Whole(1, YEAR_SECONDS)
   REFRESH_TOKEN_TTL = 2_592_000;
 
   /** Seconds an authorization code is valid. */

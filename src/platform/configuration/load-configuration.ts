@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { declaredProperties } from '../declared-properties.js';
-import { faultsOf } from '../validation-faults.js';
+import { violationsOf } from '../validation-violations.js';
 import { Configuration } from './configuration.js';
 
 /** Every fault of the environment at once; the message names variables and rules, never a value. */
@@ -27,7 +27,7 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env):
   );
   const configuration = plainToInstance(Configuration, values);
   applyDefaults(configuration);
-  faults.push(...faultsOf(validateSync(configuration)), ...contradictions(configuration));
+  faults.push(...violationsOf(validateSync(configuration)), ...contradictions(configuration));
   if (faults.length > 0) throw new ConfigurationError(faults);
   return configuration;
 }

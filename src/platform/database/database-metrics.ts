@@ -1,5 +1,5 @@
 import { Counter, Gauge } from 'prom-client';
-import { type ByLabels, type Count, counterOf } from '../metrics/by-labels.js';
+import { type Count, type LabelledValues, labelledCounter } from '../metrics/labelled-counter.js';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import type { PoolUsage } from './sql-client.js';
 
@@ -7,11 +7,11 @@ type Outcome = 'done' | 'repeated' | 'unavailable' | 'failed';
 
 /** Counts statements, and shows how busy the pool is when somebody looks. */
 export class DatabaseMetrics {
-  private readonly statements: ByLabels<Count>;
+  private readonly statements: LabelledValues<Count>;
 
   constructor(metrics: MetricsRegistry, usage: () => PoolUsage | undefined) {
     const registers = [metrics];
-    this.statements = counterOf(metrics, {
+    this.statements = labelledCounter(metrics, {
       name: 'cas_database_statements_total',
       help: 'Statements of request paths, by what became of them.',
       labelNames: ['outcome'],

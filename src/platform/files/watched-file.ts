@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import type { FileFaults, WatchedFileName } from './file-faults.js';
+import type { FileErrors, WatchedFileName } from './file-errors.js';
 
 /** Milliseconds between two looks, and until a change is looked at again. */
-const PERIOD = 2_000;
-const SETTLED = 200;
+const CHECK_INTERVAL_MS = 2_000;
+const SETTLE_TIME_MS = 200;
 
 /**
  * A file that is looked at every 2 s: by its content, since a cluster replaces mounted files by swapping links. While it
@@ -26,13 +26,13 @@ export class WatchedFile {
     private readonly readText: () => Promise<string>,
     private used: string,
     private readonly use: (text: string) => unknown,
-    private readonly faults: FileFaults,
+    private readonly faults: FileErrors,
   ) {
     faults.set(name, false);
   }
 
   start(): void {
-    this.timer = setTimeout(() => void this.look().finally(() => this.timer && this.start()), PERIOD);
+    this.timer = setTimeout(() => void this.look().finally(() => this.timer && this.start()), CHECK_INTERVAL_MS);
     this.timer.unref();
   }
 
@@ -45,7 +45,7 @@ export class WatchedFile {
     try {
       const text = await this.read();
       if (text !== this.used) {
-        await sleep(SETTLED);
+        await sleep(SETTLE_TIME_MS);
         if ((await this.read()) !== text) return; // it is being written
         if ((await this.use(text)) !== false) this.logger.log(`${this.name}: changed, and in force`);
       }

@@ -1,6 +1,6 @@
 import { Get, ServiceUnavailableException } from '@nestjs/common';
 import { IsIn } from 'class-validator';
-import { Describes } from '../http/describes.js';
+import { ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/surfaces.js';
 import { Readiness } from './readiness.js';
 
@@ -16,14 +16,14 @@ export class HealthController {
 
   /** The process runs and its event loop turns; nothing that a restart would not mend is looked at. */
   @Get('live')
-  @Describes({ summary: 'Whether the process lives', answer: Health })
+  @ApiRoute({ summary: 'Whether the process lives', response: Health })
   live(): Health {
     return { status: 'live' };
   }
 
   /** Requests may come: not while starting, stopping, or without the database. */
   @Get('ready')
-  @Describes({ summary: 'Whether requests may come', answer: Health })
+  @ApiRoute({ summary: 'Whether requests may come', response: Health })
   async ready(): Promise<Health> {
     const obstacle = await this.readiness.obstacle();
     if (obstacle) throw new ServiceUnavailableException(obstacle);

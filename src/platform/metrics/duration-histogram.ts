@@ -1,5 +1,5 @@
 import type { Aggregator, Metric, MetricValueWithName } from 'prom-client';
-import { ByLabels, named } from './by-labels.js';
+import { LabelledValues, named } from './labelled-counter.js';
 import type { MetricsRegistry } from './metrics-registry.js';
 
 /** Seconds: from what one SELECT takes to what a caller is ever kept waiting. */
@@ -20,11 +20,11 @@ class Durations {
   }
 }
 
-/** A histogram that prom-client shows, and that is filled without it (see ByLabels). */
+/** A histogram that prom-client shows, and that is filled without it (see LabelledValues). */
 export class DurationHistogram {
   readonly type = 'histogram';
   readonly aggregator: Aggregator = 'sum';
-  readonly values = new ByLabels(() => new Durations());
+  readonly values = new LabelledValues(() => new Durations());
 
   constructor(
     metrics: MetricsRegistry,

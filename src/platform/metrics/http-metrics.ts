@@ -1,15 +1,15 @@
 import type { FinishedRequest } from '../request-context/finished-request.js';
-import { type ByLabels, type Count, counterOf } from './by-labels.js';
 import { DurationHistogram } from './duration-histogram.js';
+import { type Count, type LabelledValues, labelledCounter } from './labelled-counter.js';
 import type { MetricsRegistry } from './metrics-registry.js';
 
 /** Counts requests and measures how long they took, by labels that only this service's own code can widen. */
 export class HttpMetrics {
-  private readonly requests: ByLabels<Count>;
+  private readonly requests: LabelledValues<Count>;
   private readonly durations: DurationHistogram;
 
   constructor(metrics: MetricsRegistry) {
-    this.requests = counterOf(metrics, {
+    this.requests = labelledCounter(metrics, {
       name: 'http_requests_total',
       help: 'Requests answered; status 499 where the caller left first.',
       labelNames: ['surface', 'method', 'route', 'grant', 'status'],

@@ -1,5 +1,5 @@
 import { Get, Header } from '@nestjs/common';
-import { Describes } from '../http/describes.js';
+import { ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/surfaces.js';
 import { MetricsRegistry } from './metrics-registry.js';
 
@@ -9,7 +9,7 @@ export class MetricsController {
   constructor(private readonly metrics: MetricsRegistry) {}
 
   @Get()
-  @Describes({ summary: 'Metrics for Prometheus', answer: 'text/plain' })
+  @ApiRoute({ summary: 'Metrics for Prometheus', response: 'text/plain' })
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
   scrape(): Promise<string> {
     return this.metrics.metrics();

@@ -19,7 +19,7 @@ export interface Untold {
 }
 
 /** Keys that are remembered; beyond, the one counted first is forgotten, since a flood must not fill the memory. */
-const REMEMBERED = 100_000;
+const MAX_KEYS = 100_000;
 
 /**
  * Counts by key in windows of time that begin at the same moments on every process. In memory, so that counting costs
@@ -73,7 +73,7 @@ export class LimitCounts {
     const count = { window, length, shared: 0, sending: 0, own: 0 };
     this.counts.delete(key); // what begins last is forgotten last
     this.counts.set(key, count);
-    const [oldest] = this.counts.size > REMEMBERED ? this.counts.keys() : [];
+    const [oldest] = this.counts.size > MAX_KEYS ? this.counts.keys() : [];
     if (oldest !== undefined) this.counts.delete(oldest);
     return count;
   }

@@ -4,10 +4,10 @@ import { loadWhenUsed } from '../load-when-used.js';
 import type { LimitCounts, Untold } from './limit-counts.js';
 
 /** Milliseconds between two exchanges with the other processes, and for one. */
-const PERIOD = 100;
-const DEADLINE = 500;
+const SEND_INTERVAL_MS = 100;
+const COMMAND_TIMEOUT_MS = 500;
 /** Keys of one limit in one exchange. */
-const BATCH = 1_000;
+const MAX_BATCH_COUNTS = 1_000;
 const PREFIX = 'cas:limit:';
 
 /**
@@ -29,14 +29,14 @@ export class SharedCounts {
     const { Redis } = loadWhenUsed<typeof import('ioredis')>('ioredis');
     this.redis = new Redis(url, {
       connectTimeout: 1_000,
-      commandTimeout: DEADLINE,
-      socketTimeout: 2 * DEADLINE, // a server that hangs is left: what waits for its answers would fill the memory
+      commandTimeout: COMMAND_TIMEOUT_MS,
+      socketTimeout: 2 * COMMAND_TIMEOUT_MS, // a server that hangs is left: what waits for its answers would fill the memory
       maxRetriesPerRequest: 0,
       enableOfflineQueue: false,
       retryStrategy: () => 1_000,
     });
     this.redis.on('error', () => undefined); // told below, once
-    this.timer = setInterval(() => this.tell(), PERIOD);
+    this.timer = setInterval(() => this.tell(), SEND_INTERVAL_MS);
     this.timer.unref();
   }
 
@@ -52,7 +52,9 @@ export class SharedCounts {
   }
 
   private async exchangeCounts(): Promise<void> {
-    const untold = this.counts.flatMap((counts) => counts.untold(BATCH).map((each) => ({ counts, ...each })));
+    const untold = this.counts.flatMap((counts) =>
+      counts.untold(MAX_BATCH_COUNTS).map((each) => ({ counts, ...each })),
+    );
     try {
       // a server that answers and takes no writes is away
       if (untold.length > 0) await this.add(untold);

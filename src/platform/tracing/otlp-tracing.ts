@@ -18,7 +18,7 @@ import type { FinishedRequest, RequestTrace } from '../request-context/finished-
 import type { Tracing } from './tracing.js';
 
 /** Milliseconds that a stop waits for a receiver that does not answer. */
-const LONGEST_STOP = 1_000;
+const STOP_TIMEOUT_MS = 1_000;
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** The span that the running code is part of. */
@@ -47,7 +47,7 @@ export class OtlpTracing implements Tracing {
 
   async stop(): Promise<void> {
     const sent = this.provider.shutdown().catch(() => undefined);
-    await Promise.race([sent, sleep(LONGEST_STOP, undefined, { ref: false })]);
+    await Promise.race([sent, sleep(STOP_TIMEOUT_MS, undefined, { ref: false })]);
   }
 }
 

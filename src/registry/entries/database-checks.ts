@@ -1,6 +1,6 @@
 import type { EntityManager, ObjectLiteral } from 'typeorm';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import type { GrantCatalogue } from '../grant-catalogue.js';
+import type { GrantSettingsClasses } from '../grant-settings-classes.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { type Entry, fileKeyOf } from './entry.js';
@@ -24,7 +24,7 @@ export async function assertConsistent(
   manager: EntityManager,
   resource: RegistryResource,
   entry: Entry,
-  catalogue: GrantCatalogue,
+  catalogue: GrantSettingsClasses,
   isChange: boolean,
 ): Promise<void> {
   const stored: { resource: RegistryResource; key: string }[] = [];

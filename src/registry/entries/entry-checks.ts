@@ -1,4 +1,4 @@
-import type { GrantCatalogue } from '../grant-catalogue.js';
+import type { GrantSettingsClasses } from '../grant-settings-classes.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { type Entry, fieldPath, fileKeyOf, type PathAndEntry } from './entry.js';
@@ -7,7 +7,7 @@ import { grantSettingsViolations, grantTypesViolations } from './grant-checks.js
 /** Entries that are checked together, and what they are checked against. */
 export interface CheckedEntries {
   entriesOf(resource: RegistryResource): PathAndEntry[];
-  catalogue: GrantCatalogue;
+  catalogue: GrantSettingsClasses;
   /** Whether the database has an entry with this key of the registry file. */
   isStored(resource: RegistryResource, key: string): boolean;
   /** Paths of fields whose value their class has rejected. */

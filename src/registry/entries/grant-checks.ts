@@ -1,31 +1,31 @@
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
-import { faultsOf } from '../../platform/validation-faults.js';
-import type { GrantCatalogue } from '../grant-catalogue.js';
+import { violationsOf } from '../../platform/validation-violations.js';
+import type { GrantSettingsClasses } from '../grant-settings-classes.js';
 
 const UNKNOWN_GRANT = 'not a grant of this service; take it out, or import the module of the grant';
 const NO_SETTINGS = 'this grant has no settings; take it out, or declare `settings` in its decorator';
 
 /** The violations of a list of grants. An item that is no text is a violation of the entry's class. */
-export function grantTypesViolations(path: string, names: unknown, catalogue: GrantCatalogue): string[] {
+export function grantTypesViolations(path: string, names: unknown, catalogue: GrantSettingsClasses): string[] {
   return (Array.isArray(names) ? names : []).flatMap((name, index) =>
     typeof name !== 'string' || catalogue.has(name) ? [] : [`${path}[${index}]: ${UNKNOWN_GRANT}`],
   );
 }
 
 /** The violations of settings of grants, each by the class that its grant declares. */
-export function grantSettingsViolations(path: string, settings: unknown, catalogue: GrantCatalogue): string[] {
+export function grantSettingsViolations(path: string, settings: unknown, catalogue: GrantSettingsClasses): string[] {
   if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) return [];
   return Object.entries(settings).flatMap(([name, value]) =>
     settingsViolations(`${path}.${name}`, name, value, catalogue),
   );
 }
 
-function settingsViolations(path: string, name: string, value: unknown, catalogue: GrantCatalogue): string[] {
+function settingsViolations(path: string, name: string, value: unknown, catalogue: GrantSettingsClasses): string[] {
   if (!catalogue.has(name)) return [`${path}: ${UNKNOWN_GRANT}`];
   const settings = catalogue.settings(name);
   if (!settings) return [`${path}: ${NO_SETTINGS}`];
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${path}: must be a mapping`];
   const options = { whitelist: true, forbidNonWhitelisted: true };
-  return faultsOf(validateSync(plainToInstance(settings, value), options), path);
+  return violationsOf(validateSync(plainToInstance(settings, value), options), path);
 }

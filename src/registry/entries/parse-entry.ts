@@ -1,7 +1,7 @@
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { faultsOf, UNKNOWN_FIELD } from '../../platform/validation-faults.js';
+import { UNKNOWN_FIELD, violationsOf } from '../../platform/validation-violations.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import type { Entry } from './entry.js';
 import { prototypeKeyViolations } from './reject-prototype-keys.js';
@@ -11,7 +11,7 @@ export function parseEntry({ entry }: RegistryResource, sent: unknown): Entry {
   const [prototypeKey] = prototypeKeyViolations(sent);
   if (prototypeKey !== undefined) throw OAuthError.invalidRequest(prototypeKey, 'an unknown field');
   const parsed = plainToInstance(entry, sent, { exposeDefaultValues: true });
-  const [violation] = faultsOf(validateSync(parsed, { whitelist: true, forbidNonWhitelisted: true }));
+  const [violation] = violationsOf(validateSync(parsed, { whitelist: true, forbidNonWhitelisted: true }));
   if (violation === undefined) return { ...parsed };
   // the caller chooses the name of an unknown field, and callers' texts are not logged
   const reason = violation.endsWith(UNKNOWN_FIELD) ? 'an unknown field' : undefined;

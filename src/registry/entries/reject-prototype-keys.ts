@@ -1,4 +1,4 @@
-import { UNKNOWN_FIELD } from '../../platform/validation-faults.js';
+import { UNKNOWN_FIELD } from '../../platform/validation-violations.js';
 
 const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
 

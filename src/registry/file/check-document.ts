@@ -1,5 +1,5 @@
 import { entryViolations } from '../entries/entry-checks.js';
-import type { GrantCatalogue } from '../grant-catalogue.js';
+import type { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
 import { warningsOf } from './registry-warnings.js';
 import type { StoredEntries } from './stored-entries.js';
@@ -22,7 +22,7 @@ export async function checkDocument(
   document: RegistryDocument,
   formViolations: string[],
   stored: StoredEntries,
-  catalogue: GrantCatalogue,
+  catalogue: GrantSettingsClasses,
 ): Promise<CheckedDocument> {
   const unchanged = await unchangedShortSecrets(document, stored);
   const tolerated = unchanged.filter(({ violation }) => formViolations.includes(violation));

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Gauge } from 'prom-client';
-import { FileFaults } from '../../platform/files/file-faults.js';
+import { FileErrors } from '../../platform/files/file-errors.js';
 import { WatchedFile } from '../../platform/files/watched-file.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { SupersededRegistryFileError } from './applied-files.js';
@@ -16,7 +16,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
 
   constructor(
     private readonly registryFile: RegistryFile,
-    private readonly faults: FileFaults,
+    private readonly faults: FileErrors,
     metrics: MetricsRegistry,
   ) {
     this.superseded = new Gauge({

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { type Document, parseDocument } from 'yaml';
-import { faultsOf } from '../../platform/validation-faults.js';
+import { violationsOf } from '../../platform/validation-violations.js';
 import { prototypeKeyViolations } from '../entries/reject-prototype-keys.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { contentOf, type FileContent } from './file-content.js';
@@ -45,7 +45,7 @@ export async function readRegistryFile(path: string): Promise<ReadRegistryFile> 
   const violations = await readSecretFiles(plain, dirname(path));
   const content = await contentOf(text, plain, plain.revision);
   const document = plainToInstance(RegistryDocument, plain, { exposeDefaultValues: true });
-  violations.push(...faultsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true })));
+  violations.push(...violationsOf(validateSync(document, { whitelist: true, forbidNonWhitelisted: true })));
   return { document, violations, content };
 }
 

@@ -6,7 +6,7 @@ import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRepeatable } from '../../platform/database/database-errors.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import { EndedTokens } from '../ended-tokens.js';
-import { GrantCatalogue } from '../grant-catalogue.js';
+import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { Registry } from '../registry.js';
 import { auditRegistryChange } from '../registry-audit.js';
 import { RegistryRevision } from '../registry-revision.entity.js';
@@ -30,7 +30,7 @@ export class RegistryFile {
     private readonly database: Database,
     private readonly registry: Registry,
     private readonly endedTokens: EndedTokens,
-    private readonly catalogue: GrantCatalogue,
+    private readonly catalogue: GrantSettingsClasses,
     private readonly audit: Audit,
     private readonly clock: Clock,
   ) {}

@@ -4,7 +4,7 @@ import type { GrantTestContext, Parameters } from '../grant-test-context.js';
 import { about, forEach, type Rule, type RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 
-const HUGE = 10_000;
+const HUGE_LENGTH = 10_000;
 const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
 const COMMON_PARAMETERS = ['grant_type', 'client_id'];
 
@@ -81,8 +81,8 @@ export const parameterRules: RuleSet = ({ body, form }) => {
       check: (context) =>
         forEach(textsOf(context, declared), async (name) => {
           const right = await context.body();
-          const longer = `${right[name] ?? 'x'}`.padEnd(HUGE, 'x');
-          for (const value of ['x'.repeat(HUGE), longer]) {
+          const longer = `${right[name] ?? 'x'}`.padEnd(HUGE_LENGTH, 'x');
+          for (const value of ['x'.repeat(HUGE_LENGTH), longer]) {
             await about(`${name}; give it a @MaxLength()`, async () =>
               context.expectError({}, await context.body({ [name]: value })),
             );

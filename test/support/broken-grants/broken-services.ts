@@ -1,7 +1,7 @@
 import { IsString } from 'class-validator';
 import { Audit } from '../../../src/audit/audit.js';
 import { BearerGuard } from '../../../src/bearer/bearer.guard.js';
-import { GrantCatalogue } from '../../../src/registry/grant-catalogue.js';
+import { GrantSettingsClasses } from '../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../src/registry/registry.js';
 import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/testing/kit-registry.js';
 import { GrantBody } from '../../../src/token/grant.js';
@@ -303,7 +303,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
       what: `is in a service that takes any registry, ${options.settings ? 'with' : 'without'} settings`,
       ...grantThat(sound, options),
       damage: ({ application }) => {
-        application.get(GrantCatalogue).settings = () => AnySetting;
+        application.get(GrantSettingsClasses).settings = () => AnySetting;
       },
       rule: options.settings
         ? 'refuses a registry that says of it what its settings do not declare'

@@ -9,9 +9,9 @@ import { UUID } from '../../../src/platform/uuid.js';
 import {
   type Grant,
   GrantBody,
-  type Granted,
   type GrantOptions,
   type GrantRequest,
+  type GrantResult,
   GrantType,
 } from '../../../src/token/grant.js';
 
@@ -29,7 +29,7 @@ export class TicketBody extends GrantBody {
 }
 
 export type TicketRequest = GrantRequest<TicketBody, AgentPrincipal | undefined>;
-export type Behaviour = (request: TicketRequest, identities: Identities) => Promise<Granted>;
+export type Behaviour = (request: TicketRequest, identities: Identities) => Promise<GrantResult>;
 
 /** What a grant does that keeps every rule: whoever has the ticket is a customer. */
 export const sound: Behaviour = async ({ body: { ticket, organization_id: organizationId } }, identities) => {
@@ -47,7 +47,8 @@ export function grantThat(
   class TicketGrant implements Grant<TicketBody> {
     constructor(private readonly identities: Identities) {}
 
-    grant = (request: GrantRequest<TicketBody>): Promise<Granted> => behaves(request as TicketRequest, this.identities);
+    grant = (request: GrantRequest<TicketBody>): Promise<GrantResult> =>
+      behaves(request as TicketRequest, this.identities);
   }
 
   @Module({ imports: [IdentityModule], providers: [TicketGrant] })

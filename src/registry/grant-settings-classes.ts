@@ -5,7 +5,7 @@ import { Injectable, type Type } from '@nestjs/common';
  * them to refuse a file. The token endpoint fills it when it finds its grants.
  */
 @Injectable()
-export class GrantCatalogue {
+export class GrantSettingsClasses {
   private readonly settingsOf = new Map<string, Type<object> | undefined>();
 
   add(grantType: string, settings: Type<object> | undefined): void {

@@ -35,7 +35,7 @@ export class AgentTokenResponse {
 
 /** Issues the access tokens of agents. */
 @Injectable()
-export class AgentTokens implements OnModuleInit {
+export class AgentTokenIssuer implements OnModuleInit {
   constructor(
     private readonly tokens: AccessTokens,
     private readonly denylist: Denylist,

@@ -9,9 +9,9 @@ import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
 import { RefreshTokens } from '../../refresh-token/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import { type AgentGrant, AgentTokenResponse, AgentTokens } from '../agent-tokens.js';
+import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse } from '../agent-token-issuer.js';
 import { grantedScope } from '../granted-scope.js';
-import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
+import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
 
 /** The answer of `POST /v2/token` (protocol §6.8). */
 export class TokenPairResponse extends AgentTokenResponse {
@@ -27,12 +27,12 @@ export class TokenPairResponse extends AgentTokenResponse {
 
 /** Gives agents' tokens for authorization codes and refresh tokens. */
 @Injectable()
-export class AgentTokenEndpoint {
+export class TokenPairEndpoint {
   constructor(
     private readonly codes: OneTimeCodes,
     private readonly refreshTokens: RefreshTokens,
     private readonly agents: Agents,
-    private readonly tokens: AgentTokens,
+    private readonly tokens: AgentTokenIssuer,
     private readonly denylist: Denylist,
   ) {}
 
@@ -69,7 +69,7 @@ export class AgentTokenEndpoint {
   }
 
   /** Ends a bearer and its descendants. The refresh family that was given with it goes on. */
-  end({ token }: AgentPrincipal): Promise<void> {
+  end({ claims: token }: AgentPrincipal): Promise<void> {
     return this.denylist.revokeToken(token);
   }
 
@@ -107,7 +107,7 @@ function narrowed(grant: AgentGrant, asked: string | undefined): AgentGrant {
 }
 
 /** The client of a code exchange is one that is given codes at the page. */
-export function refuseClientOfTokens(client: ClientApplication): void {
+export function assertClientUsesCodes(client: ClientApplication): void {
   if (client.clientType === 'web')
     throw OAuthError.unauthorizedClient('client_id: a web application gets its token at the page');
 }

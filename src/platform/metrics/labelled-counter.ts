@@ -5,17 +5,17 @@ import type { MetricsRegistry } from './metrics-registry.js';
  * Values by labels, until prom-client is told of them: when it is scraped, not at each request, which cost the hot path 20 µs
  * (docs/performance.md). Labels must be constants of the code; a label that callers make up would fill the memory.
  */
-export class ByLabels<Value> {
-  private readonly below = new Map<string, ByLabels<Value>>();
+export class LabelledValues<Value> {
+  private readonly below = new Map<string, LabelledValues<Value>>();
   private own: Value | undefined;
 
   constructor(private readonly make: () => Value) {}
 
   /** The values with this label next. */
-  at(label: string): ByLabels<Value> {
+  at(label: string): LabelledValues<Value> {
     const known = this.below.get(label);
     if (known) return known;
-    const made = new ByLabels(this.make);
+    const made = new LabelledValues(this.make);
     this.below.set(label, made);
     return made;
   }
@@ -44,11 +44,11 @@ export interface Count {
 }
 
 /** A counter of prom-client's, counted by `at(…).at(…).value.count++` in the order of its labels. */
-export function counterOf(
+export function labelledCounter(
   metrics: MetricsRegistry,
   { name, help, labelNames }: { name: string; help: string; labelNames: string[] },
-): ByLabels<Count> {
-  const counts = new ByLabels<Count>(() => ({ count: 0 }));
+): LabelledValues<Count> {
+  const counts = new LabelledValues<Count>(() => ({ count: 0 }));
   new Counter({
     name,
     help,

@@ -7,32 +7,32 @@ import { readBody } from '../../oauth/body-reader.js';
 import { parseFormOrJson } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { requiredString } from '../../oauth/parameters.js';
-import { Describes } from '../../platform/http/describes.js';
+import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
-import { CodeExchangeBody, RefreshBody } from './agent-token.body.js';
-import { AgentTokenEndpoint, refuseClientOfTokens, TokenPairResponse } from './agent-token.endpoint.js';
+import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
+import { assertClientUsesCodes, TokenPairEndpoint, TokenPairResponse } from './token-pair.endpoint.js';
 
 /** `/v2/token`: the token endpoint of agents (RFC 6749 section 3.2; protocol §6.8). */
 @PublicController('v2/token')
-export class AgentTokenController {
+export class TokenPairController {
   constructor(
     private readonly clients: ClientAuthentication,
-    private readonly endpoint: AgentTokenEndpoint,
+    private readonly endpoint: TokenPairEndpoint,
     private readonly audit: Audit,
     private readonly limits: RateLimits,
   ) {}
 
   @Post()
-  @Describes({
+  @ApiRoute({
     summary: 'An agent token pair, for an authorization code or a refresh token (RFC 6749)',
     body: [CodeExchangeBody, RefreshBody],
-    written: ['form', 'json'],
-    answer: TokenPairResponse,
+    bodyFormats: ['form', 'json'],
+    response: TokenPairResponse,
     security: ['client', 'none'],
-    refusals: [429],
+    errorStatuses: [429],
   })
   @HttpCode(200)
   async token(@Req() request: Request): Promise<TokenPairResponse> {
@@ -42,7 +42,7 @@ export class AgentTokenController {
     requestContext.set({ clientId: client.clientId });
     const wait = this.limits.take('tokens', client.clientId);
     if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
-    refuseClientOfTokens(client);
+    assertClientUsesCodes(client);
     const grantType = requiredString('grant_type', sent.grant_type);
     switch (grantType) {
       case 'authorization_code':
@@ -58,12 +58,12 @@ export class AgentTokenController {
 
   /** Ends the bearer, and the refresh token it came with. */
   @Delete()
-  @Describes({ summary: 'End an agent token and its refresh tokens' })
+  @ApiRoute({ summary: 'End an agent token and its refresh tokens' })
   @UseGuards(BearerGuard)
   async end(): Promise<object> {
     const agent = assertAgent(requestContext.required().principal);
     await this.endpoint.end(agent);
-    const { agentId, token } = agent;
+    const { agentId, claims: token } = agent;
     const about = { actor: { kind: 'agent', id: agentId }, subject: { kind: 'token', id: token.jti } } as const;
     this.audit.record({ event: 'token.revoked', outcome: 'success', ...about });
     return {};

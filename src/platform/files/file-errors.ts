@@ -7,7 +7,7 @@ export type WatchedFileName = 'SIGNING_KEYS_FILE' | 'REGISTRY_FILE';
 
 /** Shows which files are unusable as they are now, so that what was read before is still in force. */
 @Injectable()
-export class FileFaults {
+export class FileErrors {
   private readonly faulty: Gauge<'file'>;
 
   constructor(metrics: MetricsRegistry) {

@@ -18,7 +18,7 @@ const known = new Map<Type<object>, PropertyRules[]>();
  * asked, which also tells what is wrong. It collects a class' rules anew each time, among those of all classes, which
  * costs a request 10 µs and 10 KB (docs/performance.md); here they are collected once.
  */
-export function keepsRules<Body extends object>(type: Type<Body>, object: Body): boolean {
+export function isValid<Body extends object>(type: Type<Body>, object: Body): boolean {
   const properties = rulesOf(type);
   if (properties.length === 0) return false;
   for (const { name, conditions, rules } of properties) {

@@ -2,16 +2,16 @@ import { Injectable, Scope, type Type } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
-import { GrantCatalogue } from '../../src/registry/grant-catalogue.js';
-import { type Grant, GrantBody, type Granted, GrantType } from '../../src/token/grant.js';
-import { GrantIndex } from '../../src/token/grant-index.js';
+import { GrantSettingsClasses } from '../../src/registry/grant-settings-classes.js';
+import { type Grant, GrantBody, type GrantResult, GrantType } from '../../src/token/grant.js';
+import { GrantRegistry } from '../../src/token/grant-registry.js';
 
 const somebody = { entityId: 'somebody', organizationId: 'somewhere' };
 
 @Injectable()
 @GrantType('plain', { body: GrantBody })
 class PlainGrant implements Grant {
-  async grant(): Promise<Granted> {
+  async grant(): Promise<GrantResult> {
     return somebody;
   }
 }
@@ -19,7 +19,7 @@ class PlainGrant implements Grant {
 @Injectable()
 @GrantType('urn:example:form', { body: GrantBody, form: true })
 class FormGrant implements Grant {
-  async grant(): Promise<Granted> {
+  async grant(): Promise<GrantResult> {
     return somebody;
   }
 }
@@ -27,16 +27,16 @@ class FormGrant implements Grant {
 @Injectable({ scope: Scope.REQUEST })
 @GrantType('fleeting', { body: GrantBody })
 class FleetingGrant implements Grant {
-  async grant(): Promise<Granted> {
+  async grant(): Promise<GrantResult> {
     return somebody;
   }
 }
 
-async function indexOf(...grants: Type[]): Promise<GrantIndex> {
-  const providers = [GrantIndex, GrantCatalogue, ...grants];
+async function indexOf(...grants: Type[]): Promise<GrantRegistry> {
+  const providers = [GrantRegistry, GrantSettingsClasses, ...grants];
   const module = await Test.createTestingModule({ imports: [DiscoveryModule], providers }).compile();
   await module.init();
-  return module.get(GrantIndex);
+  return module.get(GrantRegistry);
 }
 
 describe('the index of grants', () => {

@@ -3,11 +3,11 @@ import { DiscoveryService } from '@nestjs/core';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { requiredString } from '../oauth/parameters.js';
-import { GrantCatalogue } from '../registry/grant-catalogue.js';
-import { type DeclaredGrant, type Grant, type GrantBody, GrantMetadata } from './grant.js';
+import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
+import { type Grant, type GrantBody, GrantDecorator, type GrantMetadata } from './grant.js';
 
 /** A grant with its declaration. */
-export interface IndexedGrant extends DeclaredGrant {
+export interface RegisteredGrant extends GrantMetadata {
   handler: Grant<GrantBody, AgentPrincipal | undefined>;
 }
 
@@ -20,19 +20,19 @@ const RESERVED = new Set(
 
 /** Finds the grants among the providers of all modules, when the application starts. */
 @Injectable()
-export class GrantIndex implements OnModuleInit {
-  private readonly grants = new Map<string, IndexedGrant>();
+export class GrantRegistry implements OnModuleInit {
+  private readonly grants = new Map<string, RegisteredGrant>();
 
   constructor(
     private readonly discovery: DiscoveryService,
-    private readonly catalogue: GrantCatalogue,
+    private readonly catalogue: GrantSettingsClasses,
   ) {}
 
   /** @throws Error that tells which grant breaks which rule; the application does not start then */
   onModuleInit(): void {
-    for (const wrapper of this.discovery.getProviders({ metadataKey: GrantMetadata.KEY })) {
-      const declared = this.discovery.getMetadataByDecorator(GrantMetadata, wrapper) as DeclaredGrant;
-      this.refuseUnusable(declared, wrapper.name);
+    for (const wrapper of this.discovery.getProviders({ metadataKey: GrantDecorator.KEY })) {
+      const declared = this.discovery.getMetadataByDecorator(GrantDecorator, wrapper) as GrantMetadata;
+      this.assertUsable(declared, wrapper.name);
       if (!wrapper.isDependencyTreeStatic()) {
         throw new Error(
           `${wrapper.name}: a grant lives as long as the service; take the scope from it, or from what it injects`,
@@ -48,14 +48,14 @@ export class GrantIndex implements OnModuleInit {
    *
    * @throws OAuthError `invalid_request`, `unsupported_grant_type`
    */
-  named(grantType: unknown): IndexedGrant {
+  named(grantType: unknown): RegisteredGrant {
     const grant = this.grants.get(requiredString('grant_type', grantType));
     if (!grant) throw OAuthError.unsupportedGrantType();
     return grant;
   }
 
   /** Every grant of the service, in the order of their modules. */
-  all(): IndexedGrant[] {
+  all(): RegisteredGrant[] {
     return [...this.grants.values()];
   }
 
@@ -64,7 +64,7 @@ export class GrantIndex implements OnModuleInit {
     return this.grants.get(grantType ?? '')?.form ?? false;
   }
 
-  private refuseUnusable({ name, responds = [] }: DeclaredGrant, className: string): void {
+  private assertUsable({ name, responds = [] }: GrantMetadata, className: string): void {
     if (!SHORT_WORD.test(name) && !URI.test(name)) {
       throw new Error(`${className}: the grant type "${name}" must be a short word in snake_case, or a URI; rename it`);
     }

@@ -1,6 +1,6 @@
 import { IsString, Matches, ValidateNested, validateSync } from 'class-validator';
 import { expect, it } from 'vitest';
-import { faultsOf } from '../../src/platform/validation-faults.js';
+import { violationsOf } from '../../src/platform/validation-violations.js';
 
 class Inner {
   @Matches(/^\d+$/, { message: 'must be the id of an outer id' })
@@ -21,7 +21,7 @@ class Entry {
 it('leaves out the name of a property only at the beginning of a message', () => {
   const inner = Object.assign(new Inner(), { id: 'x' });
   const entry = Object.assign(new Entry(), { request_id: 'x', name: 7, inner });
-  expect(faultsOf(validateSync(entry))).toEqual([
+  expect(violationsOf(validateSync(entry))).toEqual([
     'request_id: must be the request_id of the start',
     'name: must be a string',
     'inner.id: must be the id of an outer id',

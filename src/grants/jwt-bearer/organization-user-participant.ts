@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
-  type CustomerKeeper,
-  CustomerKeepers,
+  type CustomerDataParticipant,
+  CustomerDataParticipants,
   Database,
   type EntityRow,
   selectStatement,
@@ -19,22 +19,22 @@ const FIND_LINKED = selectStatement<[customerId: string, entityId: string], User
   'SELECT entity_id FROM organization_user WHERE customer_id = ? AND entity_id <> ? ORDER BY linked_at',
 );
 
-/** What is kept of users goes with their customers, and keeps their customers from going with a browser. */
+/** Deletes an organization's users with their customers, and retains the customers that users still have. */
 @Injectable()
-export class OrganizationUserKeeper implements CustomerKeeper {
+export class OrganizationUserParticipant implements CustomerDataParticipant {
   constructor(
     private readonly database: Database,
-    keepers: CustomerKeepers,
+    participants: CustomerDataParticipants,
   ) {
-    keepers.add(this);
+    participants.add(this);
   }
 
-  /** The user is nobody's customer any more, or a browser is not known as having been it. */
-  async forget(entityId: string): Promise<void> {
+  /** Deletes the user whose customer is erased, and the links to the customer. */
+  async onErase(entityId: string): Promise<void> {
     await this.database.executeIdempotent(DELETE, [entityId, entityId]);
   }
 
-  async kept(entityIds: string[]): Promise<string[]> {
+  async mustRetain(entityIds: string[]): Promise<string[]> {
     const findUsers = selectStatement<string[], UserRow>(`SELECT entity_id FROM organization_user
       WHERE entity_id IN (${entityIds.map(() => '?').join()}) AND user_hash IS NOT NULL`);
     const rows = await this.database.select(findUsers, entityIds);
