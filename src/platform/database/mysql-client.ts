@@ -16,7 +16,7 @@ interface PoolState {
 
 /**
  * Prepared statements over a mysql2 pool, each with a time limit that covers the wait for a connection too. The pool's own
- * time-outs do not: before a frozen server its callers would wait for ever.
+ * time-outs do not: if the server is frozen, its callers would wait without a limit.
  */
 export class MysqlClient implements SqlClient {
   readonly dialect = MYSQL_DIALECT;
@@ -65,36 +65,36 @@ export class MysqlClient implements SqlClient {
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
-      let late = false;
+      let isLate = false;
       let isOver = false;
-      let answered = false;
+      let isDone = false;
       const giveUp = () => {
-        if (answered) return;
-        late = true;
-        connection?.destroy(); // what it still answers, nobody would read
+        if (isDone) return;
+        isLate = true;
+        connection?.destroy(); // a late response must not reach the next statement
         reject(new DeadlineExceededError(this.timeoutMs));
       };
-      // after the sockets were read once more: a process that stood still finds there what came meanwhile
+      // after the sockets were read once more: a process that was stopped finds a response there that arrived meanwhile
       const timer = setTimeout(() => {
         isOver = true;
         setImmediate(giveUp);
       }, this.timeoutMs);
-      const answer = () => {
-        answered = true;
+      const finish = () => {
+        isDone = true;
         clearTimeout(timer);
       };
       this.pool.getConnection((refused, acquired) => {
-        if (late || (isOver && acquired)) return acquired?.release(); // nothing is begun that nobody would wait for
+        if (isLate || (isOver && acquired)) return acquired?.release(); // a statement is not begun after its time
         if (refused) {
           if (refused.message.startsWith('Queue limit')) this.refused++;
-          answer();
+          finish();
           return reject(refused);
         }
         connection = acquired;
         connection.execute(sql, parameters, (failed: QueryError | null, result: unknown) => {
-          if (late) return;
-          answer();
-          // a server that refuses now, as a primary that was demoted, is not asked again on this connection
+          if (isLate) return;
+          finish();
+          // for example a primary that was demoted: other statements must not use this connection
           if (failed && isUnavailable(failed)) acquired.destroy();
           else acquired.release();
           if (failed) reject(failed);

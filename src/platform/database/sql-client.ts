@@ -9,7 +9,7 @@ export interface PoolUsage {
   limit: number;
   /** Statements that wait for a connection. */
   waiting: number;
-  /** Statements refused since the start, since too many waited already. */
+  /** Statements rejected since the start, because too many waited already. */
   refused: number;
 }
 

@@ -4,6 +4,7 @@ import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRepeatable } from '../../platform/database/database-errors.js';
+import { RetryPolicy } from '../../platform/database/retry-policy.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import { EndedTokens } from '../ended-tokens.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
@@ -19,7 +20,12 @@ import type { FileContent } from './file-content.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
 import { StoredEntries } from './stored-entries.js';
 
-const MAX_ATTEMPTS = 5;
+/** A registry file that another process applies at the same time. */
+const CONCURRENT_FILE = new RetryPolicy({
+  attempts: 5,
+  pauseMs: () => 0,
+  isRetryable: (error) => isDuplicate(error) || isRepeatable((error as Error).cause ?? error),
+});
 
 /** Applies a registry file to the database, and writes the database's registry as a file. */
 @Injectable()
@@ -47,29 +53,25 @@ export class RegistryFile {
     const { document, violations: formViolations, content } = await readRegistryFile(path);
     // before all checks: a pod with an old file starts, whether or not the file would still be accepted
     if (!force) await this.assertNotSuperseded(content);
-    let stored = await StoredEntries.read(this.database);
-    const checked = await checkDocument(document, formViolations, stored, this.catalogue);
+    const before = await StoredEntries.read(this.database);
+    const checked = await checkDocument(document, formViolations, before, this.catalogue);
     for (const each of checked.toleratedPaths) {
       this.logger.warn(`${each}: too short; accepted because it has not changed`);
     }
     if (checked.violations.length > 0) throw new RegistryFileError(checked.violations);
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const listed = await rowsOf(document, stored);
-        const applied = await this.database.transaction((manager) => this.write(manager, listed, content, force));
-        if (applied instanceof SupersededRegistryFileError) throw applied;
-        for (const warning of checked.warnings) this.logger.warn(`the registry file: ${warning}`);
-        this.recordAudit(applied);
-        await this.endTokens(applied, 'after');
-        await this.registry.renew();
-        return applied;
-      } catch (error) {
-        const { cause = error } = error as Error;
-        if (attempt === MAX_ATTEMPTS || !(isDuplicate(error) || isRepeatable(cause))) throw error;
-        // another process applies its file at the same time
-        stored = await StoredEntries.read(this.database);
-      }
-    }
+    let stored: StoredEntries | undefined = before;
+    const applyOnce = async () => {
+      const listed = await rowsOf(document, stored ?? (await StoredEntries.read(this.database)));
+      stored = undefined; // a retry needs what the other process has written
+      const applied = await this.database.transaction((manager) => this.write(manager, listed, content, force));
+      if (applied instanceof SupersededRegistryFileError) throw applied;
+      for (const warning of checked.warnings) this.logger.warn(`the registry file: ${warning}`);
+      this.recordAudit(applied);
+      await this.endTokens(applied, 'after');
+      await this.registry.renew();
+      return applied;
+    };
+    return CONCURRENT_FILE.run(applyOnce);
   }
 
   /** The registry as YAML, without secrets. */
