@@ -187,6 +187,8 @@ describe('a resource that one file describes', () => {
     const again = await admin('POST', 'webhooks', { ...sent, webhook_id: 'orders' });
     expectError(again, conflict('webhook_id: is there already'));
     expect((await admin('POST', 'webhooks', sent)).status).toBe(201);
+    const fieldsOfOthers = { client_secret: null, public_clients: null };
+    expect((await admin('PATCH', 'webhooks/created', fieldsOfOthers)).status).toBe(200);
     const removed = await admin('PATCH', 'webhooks/created', { signing_secret: null });
     expectInvalidRequest(removed, 'signing_secret: cannot be taken away');
     const renamed = await admin('PATCH', 'webhooks/created', { webhook_id: 'other' });
