@@ -41,7 +41,7 @@ export class ClientApplication {
   @Column('simple-json', { name: 'redirect_uris' })
   redirectUris: string[];
 
-  /** `prefix` also admits addresses below the registered ones; for the cookie grant, never for the page. */
+  /** `prefix` also admits URIs below the registered ones; for the cookie grant, never for the page. */
   @Column('varchar', { name: 'redirect_uri_match', length: 16 })
   redirectUriMatch: 'exact' | 'prefix';
 

@@ -5,7 +5,7 @@ const MAX_REDIRECT_URI_CHARACTERS = 2_000;
 const DANGEROUS_SCHEMES = /^(javascript|data|file|blob|vbscript|about|ws|wss|ftp):/;
 
 /**
- * Whether an address may be registered as a redirect URI: absolute http(s), without fragment (RFC 6749 section 3.1.2);
+ * Whether a URI may be registered as a redirect URI: absolute http(s), without fragment (RFC 6749 section 3.1.2);
  * for a native application also a private-use scheme, which is a domain name in reverse (RFC 8252 section 7.1).
  */
 export function isRegistrableRedirectUri(uri: string, native: boolean): boolean {
@@ -24,7 +24,7 @@ export function isOrigin(text: string): boolean {
 }
 
 /**
- * Whether an address lies below a registered one, at a segment boundary: the same scheme, host and port, and nothing a
+ * Whether a URI lies below a registered one, at a segment boundary: the same scheme, host and port, and nothing a
  * server might read as another place (query, fragment, userinfo, backslash, encoded slash or dot, dot segment even with
  * a path parameter, empty segment).
  */

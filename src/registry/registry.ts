@@ -8,6 +8,7 @@ import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { ClientApplication } from './client-application.entity.js';
 import { Organization } from './organization.entity.js';
 import type { RegistryRevision } from './registry-revision.entity.js';
+import { type RegistrySnapshot, snapshotOf } from './registry-snapshot.js';
 import { ResourceServer } from './resource-server.entity.js';
 
 /** Between two reads of the revision: a change by another process is in force within 5 s. */
@@ -19,17 +20,6 @@ const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'
   batch: true,
 });
 
-interface Snapshot {
-  revision: number;
-  organizations: Map<string, Organization>;
-  clients: Map<string, ClientApplication>;
-  resourceServers: Map<string, ResourceServer>;
-  /** The origins that each client's pages come from. */
-  originsOf: Map<string, Set<string>>;
-  /** The origins of all clients together. */
-  origins: Set<string>;
-}
-
 /**
  * Organizations and client applications as request paths read them: from memory, without waiting. Renewed in the
  * background; while the database is away the last known stays.
@@ -37,7 +27,7 @@ interface Snapshot {
 @Injectable()
 export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Registry.name);
-  private snapshot: Snapshot = snapshotOf(-1, [], [], []);
+  private snapshot: RegistrySnapshot = snapshotOf(-1, [], [], []);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> | undefined;
 
@@ -136,21 +126,4 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
       });
     return this.renewal;
   }
-}
-
-function snapshotOf(
-  revision: number,
-  organizations: Organization[],
-  clients: ClientApplication[],
-  servers: ResourceServer[],
-): Snapshot {
-  const originsOf = new Map(clients.map((client) => [client.clientId, new Set(client.allOrigins)]));
-  return {
-    revision,
-    organizations: new Map(organizations.map((organization) => [organization.id, organization])),
-    clients: new Map(clients.map((client) => [client.clientId, client])),
-    resourceServers: new Map(servers.map((server) => [server.id, server])),
-    originsOf,
-    origins: new Set([...originsOf.values()].flatMap((origins) => [...origins])),
-  };
 }

@@ -30,7 +30,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
    * Applies the file, unless it is superseded: then the process serves with the registry of the database. A file that is
    * refused later leaves the registry as it was.
    *
-   * @throws RegistryFileError naming every fault of the file as it is now
+   * @throws RegistryFileError with every violation of the file as it is now
    */
   async follow(path: string): Promise<void> {
     const read = () => readWatchedText(path).then((watched) => JSON.stringify(watched));
