@@ -1,6 +1,8 @@
 import { IsString } from 'class-validator';
 import { Audit } from '../../../src/audit/audit.js';
-import { BearerGuard } from '../../../src/bearer/bearer.guard.js';
+import { BearerAuthentication } from '../../../src/bearer/bearer-authentication.js';
+import type { Principal } from '../../../src/bearer/principal.js';
+import { requestContext } from '../../../src/platform/request-context/request-context.js';
 import { GrantSettingsClasses } from '../../../src/registry/grant-settings-classes.js';
 import { Registry } from '../../../src/registry/registry.js';
 import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/testing/kit-registry.js';
@@ -43,24 +45,29 @@ const atPath = (change: (path: string) => string) => ({
   },
 });
 
+const { authenticate } = BearerAuthentication.prototype;
+
 /** Whoever calls is let in as an agent. */
 const openDoor: Pick<BrokenCase, 'damage' | 'after'> = {
   damage: () => {
-    const token = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' };
-    const principal = {
+    const token = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' as const };
+    const principal: Principal = {
       kind: 'agent',
       agentId: 'anybody',
       organizationId: OWN_ORGANIZATION,
       clientId: SITE,
       scopes: [SCOPE],
       token,
+      foreign: false,
     };
-    BearerGuard.prototype.canActivate = async (context) => {
-      context.switchToHttp().getRequest().principal = principal;
-      return true;
+    BearerAuthentication.prototype.authenticate = async () => {
+      requestContext.set({ principal });
+      return principal;
     };
   },
-  after: () => void Reflect.deleteProperty(BearerGuard.prototype, 'canActivate'), // the one it inherits is there again
+  after: () => {
+    BearerAuthentication.prototype.authenticate = authenticate;
+  },
 };
 
 const only = grantThat(sound);
