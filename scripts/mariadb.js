@@ -10,7 +10,7 @@ import mysql from 'mysql2/promise';
 import { freePort } from './free-port.js';
 import { findMariadb, MARIADB } from './test-programs.js';
 
-const KEEPER = join(import.meta.dirname, 'mariadb-keeper.js');
+const SUPERVISOR = join(import.meta.dirname, 'mariadb-supervisor.js');
 const READY_MS = 60_000;
 const LOG_TAIL_BYTES = 4096;
 
@@ -27,7 +27,7 @@ const ISOLATED = [
 
 const NOT_DURABLE = [
   '--innodb-flush-log-at-trx-commit=0',
-  '--innodb-log-file-size=16M', // as in the keeper's template: nothing to resize
+  '--innodb-log-file-size=16M', // as in the supervisor's template: nothing to resize
   '--loose-innodb-flush-method=nosync',
   '--loose-innodb-doublewrite=0',
   '--loose-debug-no-sync', // tables of other engines and their definitions
@@ -77,17 +77,21 @@ async function launch(mariadbd, settings) {
   const dir = mkdtempSync(join(tmpdir(), 'mariadb-'));
   writeFileSync(join(dir, 'init.sql'), accountSql(account));
   const log = openSync(join(dir, 'mariadbd.log'), 'a+');
-  const keeper = spawn(process.execPath, [KEEPER, dir, mariadbd, ...serverOptions(dir, account.port, settings)], {
-    detached: true, // so that Ctrl-C does not hit it
-    stdio: ['pipe', log, log],
-    env: { ...process.env, NODE_OPTIONS: '' },
-  });
-  keeper.unref();
+  const supervisor = spawn(
+    process.execPath,
+    [SUPERVISOR, dir, mariadbd, ...serverOptions(dir, account.port, settings)],
+    {
+      detached: true, // so that Ctrl-C does not hit it
+      stdio: ['pipe', log, log],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    },
+  );
+  supervisor.unref();
   try {
-    await untilReady(keeper, account);
-    return describe(keeper, dir, account);
+    await untilReady(supervisor, account);
+    return describe(supervisor, dir, account);
   } catch (cause) {
-    await end(keeper);
+    await end(supervisor);
     throw new Error(`MariaDB did not start. Its log ends with:\n${tail(log)}`, { cause });
   } finally {
     closeSync(log);
@@ -121,12 +125,12 @@ function serverOptions(dir, port, { durable = false, bufferPool = '64M', extra =
 }
 
 /**
- * @param {import('node:child_process').ChildProcess} keeper
+ * @param {import('node:child_process').ChildProcess} supervisor
  * @param {Account} account
  */
-async function untilReady(keeper, account) {
+async function untilReady(supervisor, account) {
   const deadline = Date.now() + READY_MS;
-  while (!hasEnded(keeper)) {
+  while (!hasEnded(supervisor)) {
     if (await answers(account)) return;
     if (Date.now() > deadline) throw new Error(`No answer within ${READY_MS} ms`);
     await sleep(20);
@@ -156,42 +160,42 @@ async function withConnection(account, use) {
 }
 
 /**
- * @param {import('node:child_process').ChildProcess} keeper
+ * @param {import('node:child_process').ChildProcess} supervisor
  * @param {string} dir
  * @param {Account} account
  * @returns {MariadbServer}
  */
-function describe(keeper, dir, account) {
+function describe(supervisor, dir, account) {
   const { host, port, user, password } = account;
   const url = (database = '') => `mariadb://${user}:${password}@${host}:${port}/${database}`;
   return {
     port,
     dir,
     pid: () => Number(readFileSync(join(dir, 'mariadbd.pid'), 'utf8')),
-    crash: () => void keeper.kill('SIGUSR2'),
+    crash: () => void supervisor.kill('SIGUSR2'),
     async restart() {
-      keeper.kill('SIGUSR2');
-      await untilReady(keeper, account);
+      supervisor.kill('SIGUSR2');
+      await untilReady(supervisor, account);
     },
     url,
     async createDatabase(name) {
       await withConnection(account, (connection) => connection.query('CREATE DATABASE ??', [name]));
       return url(name);
     },
-    stop: () => end(keeper),
+    stop: () => end(supervisor),
   };
 }
 
-/** @param {import('node:child_process').ChildProcess} keeper */
-async function end(keeper) {
-  if (hasEnded(keeper)) return;
-  const ended = once(keeper, 'exit');
-  keeper.ref();
-  keeper.stdin?.destroy();
+/** @param {import('node:child_process').ChildProcess} supervisor */
+async function end(supervisor) {
+  if (hasEnded(supervisor)) return;
+  const ended = once(supervisor, 'exit');
+  supervisor.ref();
+  supervisor.stdin?.destroy();
   await ended;
 }
 
-/** @param {import('node:child_process').ChildProcess} keeper */
+/** @param {import('node:child_process').ChildProcess} supervisor */
 function hasEnded({ exitCode, signalCode }) {
   return exitCode !== null || signalCode !== null;
 }

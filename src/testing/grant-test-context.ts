@@ -10,27 +10,10 @@ import { watchPrototypes } from './prototype-pollution.js';
 import { ResponseChecks, type TokenRequestContext } from './response-checks.js';
 import { KitEnvironment, TOKEN } from './test-environment.js';
 import { startTestService, type TestService } from './test-service.js';
+import type { ExpectedError, Parameters, SendOptions } from './token-request.js';
 
-/** Milliseconds in which every answer must be there; two cores may have much else to do. */
-const TIMEOUT_MS = 10_000;
-
-export type Parameters = Record<string, unknown>;
-
-export interface SendOptions {
-  /** The token address when left out. */
-  path?: string;
-  /** The organization in the path. */
-  organizationId?: string;
-  /** In place of the caller's; `undefined` takes one away. */
-  headers?: Record<string, string | undefined>;
-}
-
-/** What a refusal must be; what is left out may be anything that the protocol knows. */
-export interface ExpectedError {
-  status?: number;
-  error?: string | string[];
-  hint?: RegExp;
-}
+/** Long, since a machine may run other work at the same time. */
+const RESPONSE_TIMEOUT_MS = 10_000;
 
 /** The real service with the grant under test, and the ways to send it requests. */
 export class GrantTestContext {
@@ -45,7 +28,7 @@ export class GrantTestContext {
     readonly kit: GrantKit,
     service: TestService,
     readonly output: OutputCapture,
-    private readonly patience: number,
+    private readonly timeoutMs: number,
   ) {
     this.environment = new KitEnvironment(service);
     this.checks = new ResponseChecks(this.environment, declared);
@@ -53,14 +36,14 @@ export class GrantTestContext {
   }
 
   /** @throws Error when the service does not start with the grant */
-  static async open(grant: Type, kit: GrantKit, patience = TIMEOUT_MS): Promise<GrantTestContext> {
+  static async open(grant: Type, kit: GrantKit, timeoutMs = RESPONSE_TIMEOUT_MS): Promise<GrantTestContext> {
     const declared = grantMetadataOf(grant);
     const output = new OutputCapture();
     let service: TestService | undefined;
     try {
       service = await startTestService({ ...serviceOptionsOf(declared, kit), log: output.log });
       assertProvided(grant, service);
-      return new GrantTestContext(declared, kit, service, output, patience);
+      return new GrantTestContext(declared, kit, service, output, timeoutMs);
     } catch (error) {
       output.release();
       await service?.stop();
@@ -113,10 +96,10 @@ export class GrantTestContext {
     const all = Object.entries({ ...(await this.callerHeaders()), ...own });
     const headers = Object.fromEntries(all.filter((pair): pair is [string, string] => pair[1] !== undefined));
     const isRaw = typeof body === 'string' || Buffer.isBuffer(body);
-    const signal = AbortSignal.timeout(this.patience);
+    const signal = AbortSignal.timeout(this.timeoutMs);
     const init = { method: 'POST', headers, body: isRaw ? body : JSON.stringify(body), signal };
     const answer = await request(this.environment.service.url + path, init).catch((error) => {
-      throw signal.aborted ? new Error(`no answer in ${this.patience} ms`) : error;
+      throw signal.aborted ? new Error(`no answer in ${this.timeoutMs} ms`) : error;
     });
     await this.assertValid(answer, { organizationId, body: isRaw ? undefined : body });
     return answer;

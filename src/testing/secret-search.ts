@@ -9,7 +9,7 @@ const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id',
 /** Characters below which a value may stand anywhere by chance. */
 const MIN_SECRET_LENGTH = 5;
 /** Characters from which on a value stands nowhere by chance, whatever is around it. */
-const UNMISTAKABLE = 16;
+const MIN_UNIQUE_LENGTH = 16;
 
 /** The parameters that are the grant's own. */
 export function ownParameters(body: Type<GrantBody>): string[] {
@@ -26,13 +26,13 @@ export function secretsIn(body: Type<GrantBody>, sent: Record<string, unknown>):
 
 /** The parts of a token or a header that are a secret. */
 export function secretParts(text: string): string[] {
-  return text.split(/[:.;=\s]+/).filter((part) => part.length >= UNMISTAKABLE && !UUID.test(part));
+  return text.split(/[:.;=\s]+/).filter((part) => part.length >= MIN_UNIQUE_LENGTH && !UUID.test(part));
 }
 
 /** Whether a text tells a secret, as it is or encoded. */
 export function containsSecret(text: string, secret: string): boolean {
   const forms = [secret, Buffer.from(secret).toString('base64'), encoded(secret), JSON.stringify(secret).slice(1, -1)];
-  return forms.some((form) => (form.length < UNMISTAKABLE ? hasWord(text, form) : text.includes(form)));
+  return forms.some((form) => (form.length < MIN_UNIQUE_LENGTH ? hasWord(text, form) : text.includes(form)));
 }
 
 function hasWord(text: string, word: string): boolean {

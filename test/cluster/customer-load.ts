@@ -4,8 +4,8 @@ import type { TestResponse } from '../support/test-service.js';
 import type { ClusterPod } from './cluster.js';
 
 const WORKERS_PER_POD = 2;
-/** Milliseconds between two calls of a worker. */
-const PAUSE = 5;
+/** Between two calls of a worker. */
+const PAUSE_MS = 5;
 
 /** A customer whose token was given. */
 export interface MadeCustomer {
@@ -76,7 +76,7 @@ export class CustomerLoad {
         const again = await this.call(pod, calls, { cookie: customer.cookie });
         if (again.status === 200 && again.body.entity_id !== customer.entityId) this.mistaken.push(customer.entityId);
       }
-      await sleep(PAUSE);
+      await sleep(PAUSE_MS);
     }
   }
 

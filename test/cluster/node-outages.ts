@@ -8,14 +8,14 @@ import type { TestResponse } from '../support/test-service.js';
 import { type ClusterPod, othersOf, statesOfNodes } from './cluster.js';
 import { CustomerLoad } from './customer-load.js';
 
-/** Milliseconds for which nodes that lost one of them may refuse: Galera waits 5 s for it before they go on without. */
-const LONGEST_OUTAGE = 10_000;
+/** The time for which nodes that lost one of them may refuse: Galera waits 5 s for it before they go on without. */
+const MAX_OUTAGE_MS = 10_000;
 /** Within which every caller has an answer (protocol §2.12). */
-const LONGEST_WAIT = 4_000;
-const PATIENCE = 60_000;
+const MAX_WAIT_MS = 4_000;
+const GIVE_UP_AFTER_MS = 60_000;
 const AT_ONCE = 20;
-/** Milliseconds of ordinary service before and after. */
-const ORDINARY = 1_000;
+/** The time of ordinary service before and after. */
+const ORDINARY_SERVICE_MS = 1_000;
 
 /** The answer of a pod whose database is away. */
 export function expectAway(answer: TestResponse): void {
@@ -25,12 +25,13 @@ export function expectAway(answer: TestResponse): void {
 
 /** Sends it again until the database is there; gives up when that takes longer than any outage. */
 export async function untilAnswered(send: () => Promise<TestResponse>): Promise<TestResponse> {
-  const deadline = performance.now() + PATIENCE;
+  const deadline = performance.now() + GIVE_UP_AFTER_MS;
   for (;;) {
     const answer = await send();
     if (answer.status !== 503) return answer;
     expectAway(answer);
-    if (performance.now() > deadline) throw new Error(`503 for ${PATIENCE} ms; the nodes: ${await statesOfNodes()}`);
+    if (performance.now() > deadline)
+      throw new Error(`503 for ${GIVE_UP_AFTER_MS} ms; the nodes: ${await statesOfNodes()}`);
     await sleep(20);
   }
 }
@@ -45,10 +46,10 @@ export async function untilServing(pod: ClusterPod): Promise<number> {
 /** Customers on every pod, while something happens to the node of one of them; then insists that nobody was lied to. */
 export async function underLoad(pods: ClusterPod[], hit: ClusterPod, what: string, happens: () => Promise<void>) {
   const load = new CustomerLoad(pods);
-  await sleep(ORDINARY);
+  await sleep(ORDINARY_SERVICE_MS);
   try {
     await happens();
-    await sleep(ORDINARY);
+    await sleep(ORDINARY_SERVICE_MS);
   } finally {
     await load.stop();
   }
@@ -72,6 +73,6 @@ export async function underLoad(pods: ClusterPod[], hit: ClusterPod, what: strin
     `${what}: the others refused for ${outage} ms, its own for ${load.longestOutage(hit)} ms, longest wait ${wait} ms`,
   );
   figure(`  ${load.made.length} customers made meanwhile, all still there; ${load.refusals.length} calls answered 503`);
-  expect(outage).toBeLessThan(LONGEST_OUTAGE);
-  expect(wait).toBeLessThan(LONGEST_WAIT);
+  expect(outage).toBeLessThan(MAX_OUTAGE_MS);
+  expect(wait).toBeLessThan(MAX_WAIT_MS);
 }

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { startProxyServer } from './proxy-server.js';
 
-/** Stands between a service and its database, and loses answers: the server has done what it was asked, nobody hears of it. */
+/** A proxy that loses responses of a database: the statement was executed, and the service never learns of it. */
 export interface LossyProxy {
   /** `url` with the proxy in the place of its server. */
   through(url: string): string;
@@ -13,13 +12,10 @@ export interface LossyProxy {
 }
 
 export async function startLossyProxy(target: string): Promise<LossyProxy> {
-  const { hostname, port: targetPort } = new URL(target);
-  const sockets = new Set<Socket>();
   let wanted: { text: string; which: number[] } | undefined;
   let seen = 0;
   let lost = 0;
-  const server = createServer((client) => {
-    const upstream = connect(Number(targetPort || 3306), hostname);
+  const { through, cut } = await startProxyServer(target, (client, upstream) => {
     let losesNext = false;
     client.on('data', (bytes) => {
       if (wanted && bytes.includes(wanted.text)) losesNext = wanted.which.includes(++seen);
@@ -30,21 +26,9 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
       lost++;
       client.destroy();
     });
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        sockets.delete(socket);
-        client.destroy();
-        upstream.destroy();
-      });
-    }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   return {
-    through: (url) => Object.assign(new URL(url), { hostname: '127.0.0.1', port: String(port) }).href,
+    through,
     loseAnswers(text, which) {
       wanted = { text, which };
       seen = 0;
@@ -52,10 +36,6 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     get lost() {
       return lost;
     },
-    async close() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await once(server, 'close');
-    },
+    close: cut,
   };
 }

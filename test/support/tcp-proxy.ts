@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { startProxyServer } from './proxy-server.js';
 
-/** Stands between a service and its database, and takes the database away. */
+/** A proxy between a service and its database that makes the database unreachable. */
 export interface TcpProxy {
   port: number;
   /** `url` with the proxy in the place of its server. */
@@ -18,35 +17,14 @@ export interface TcpProxy {
 }
 
 export async function startTcpProxy(target: string): Promise<TcpProxy> {
-  const { hostname, port: targetPort } = new URL(target);
-  const sockets = new Set<Socket>();
   let frozen = false;
-  const server = createServer((client) => {
-    const upstream = connect(Number(targetPort || 3306), hostname);
+  const { port, sockets, through, listen, cut } = await startProxyServer(target, (client, upstream) => {
     client.pipe(upstream).pipe(client);
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      if (frozen) socket.pause();
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        sockets.delete(socket);
-        client.destroy();
-        upstream.destroy();
-      });
-    }
+    if (frozen) for (const socket of [client, upstream]) socket.pause();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const cut = async () => {
-    if (!server.listening) return;
-    server.close();
-    for (const socket of sockets) socket.destroy();
-    await once(server, 'close');
-  };
   return {
     port,
-    through: (url) => Object.assign(new URL(url), { hostname: '127.0.0.1', port: String(port) }).href,
+    through,
     cut,
     freeze() {
       frozen = true;
@@ -58,9 +36,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
     async restore() {
       frozen = false;
       for (const socket of sockets) socket.resume();
-      if (server.listening) return;
-      server.listen(port, '127.0.0.1');
-      await once(server, 'listening');
+      await listen();
     },
     close: cut,
   };

@@ -23,7 +23,7 @@ const cli = (...parameters: string[]) =>
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-describe("the operator's commands", () => {
+describe("the operator's commands", { timeout: 30_000 }, () => {
   it('migrate brings the tables of the service and of this package, once', () => {
     expect(() => cli('migrate', '--check')).toThrow();
     expect(cli('migrate')).toMatch(/^(migrated: \w+\n)+migrated: LottoTickets1795300000000\n$/);

@@ -2,9 +2,10 @@ import { type Fields, formOf, jsonOf, mutateBytes, mutateFields } from '../fuzz/
 import { fuzzOptions } from '../fuzz/fuzz-options.js';
 import { MARK } from '../fuzz/hostile-values.js';
 import { Random } from '../fuzz/random.js';
-import type { GrantTestContext, Parameters, SendOptions } from '../grant-test-context.js';
+import type { GrantTestContext } from '../grant-test-context.js';
 import { ORIGIN, OWN_ORGANIZATION } from '../kit-registry.js';
 import type { RuleSet } from '../rule.js';
+import type { Parameters, SendOptions } from '../token-request.js';
 
 /** Requests under way at a time. */
 const WORKERS = 16;

@@ -1,12 +1,13 @@
 import { declaredProperties } from '../../platform/declared-properties.js';
 import { STRANGE_TEXTS } from '../fuzz/hostile-values.js';
-import type { GrantTestContext, Parameters } from '../grant-test-context.js';
+import type { GrantTestContext } from '../grant-test-context.js';
 import { about, forEach, type Rule, type RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
+import { required, textsOf, typeOf, typesOf } from './body-schema.js';
+import { FORM_RULES } from './forms.js';
 
 const HUGE_LENGTH = 10_000;
 const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
-const COMMON_PARAMETERS = ['grant_type', 'client_id'];
 
 /** Every parameter that the body class declares: left out, doubled, of another type, empty, huge, strange. */
 export const parameterRules: RuleSet = ({ body, form }) => {
@@ -114,66 +115,9 @@ export const parameterRules: RuleSet = ({ body, form }) => {
   return form ? [...rules, ...FORM_RULES] : rules;
 };
 
-const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
-
-/** A body that says it is a form; what a form cannot write is no parameter of one. */
-const FORM_RULES: Rule[] = [
-  {
-    title: 'refuses a parameter that comes twice in a form',
-    check: async (context) => {
-      const sent = await context.body();
-      await forEach(Object.keys(sent), (name) => {
-        const doubled = `${new URLSearchParams(sent as Record<string, string>)}&${name}=text`;
-        const refusal = { error: 'invalid_request', hint: /^body: .*more than once/ };
-        return about(name, () => context.expectError(refusal, doubled, { headers: FORM }));
-      });
-    },
-  },
-  {
-    title: 'treats an empty parameter of a form as one that is left out',
-    check: async (context) => {
-      const { body } = context.declared;
-      await forEach(textsOf(context, declaredProperties(body)), async (name) => {
-        if (name === 'grant_type') return; // a form without it is for no grant that reads forms
-        const sent = (await context.body({ [name]: '' })) as Record<string, string>;
-        const form = `${new URLSearchParams(sent)}`;
-        const missing = { error: 'invalid_request', hint: new RegExp(`^${name}: required$`) };
-        const isRequired = required(context).includes(name);
-        await about(name, async () =>
-          isRequired
-            ? context.expectError(missing, form, { headers: FORM })
-            : context.expectToken(form, { headers: FORM }),
-        );
-      });
-    },
-  },
-];
-
-function required({ schema, declared: { body } }: GrantTestContext): string[] {
-  const names = new Set([...COMMON_PARAMETERS, ...(schema.required ?? [])]);
-  return declaredProperties(body).filter((name) => names.has(name));
-}
-
 function optional(context: GrantTestContext): string[] {
   const needed = required(context);
   return declaredProperties(context.declared.body).filter((name) => !needed.includes(name));
-}
-
-/** The JSON types that the rules of a parameter admit. */
-function typesOf({ schema }: GrantTestContext, name: string): string[] {
-  const { type, const: only, enum: words } = (schema.properties[name] ?? {}) as Parameters & { enum?: unknown[] };
-  if (type !== undefined) return [type].flat().map((each) => (each === 'integer' ? 'number' : `${each}`));
-  if (words) return words.map(typeOf);
-  return only === undefined ? [] : [typeOf(only)];
-}
-
-function textsOf(context: GrantTestContext, names: string[]): string[] {
-  return names.filter((name) => typesOf(context, name).includes('string'));
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'array' : typeof value;
 }
 
 function named(name: string): RegExp {

@@ -1,8 +1,9 @@
 import { MARK } from '../fuzz/hostile-values.js';
-import type { GrantTestContext, Parameters } from '../grant-test-context.js';
+import type { GrantTestContext } from '../grant-test-context.js';
 import { request } from '../http-client.js';
 import { about, type RuleSet } from '../rule.js';
 import { containsSecret, ownParameters, secretParts, secretsIn } from '../secret-search.js';
+import type { Parameters } from '../token-request.js';
 
 /** What is secret stays between the caller and the grant, also where it is wrong. */
 export const secretRules: RuleSet = ({ body }) => [

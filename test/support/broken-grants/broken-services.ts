@@ -50,14 +50,14 @@ const { authenticate } = BearerAuthentication.prototype;
 /** Whoever calls is let in as an agent. */
 const openDoor: Pick<BrokenCase, 'damage' | 'after'> = {
   damage: () => {
-    const token = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' as const };
+    const claims = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' as const };
     const principal: Principal = {
       kind: 'agent',
       agentId: 'anybody',
       organizationId: OWN_ORGANIZATION,
       clientId: SITE,
       scopes: [SCOPE],
-      token,
+      claims,
       foreign: false,
     };
     BearerAuthentication.prototype.authenticate = async () => {

@@ -1,5 +1,5 @@
 // @ts-check
-// Runs one private mariadbd for mariadb.js: node mariadb-keeper.js DIR MARIADBD [OPTION…]
+// Runs one private mariadbd for mariadb.js: node mariadb-supervisor.js DIR MARIADBD [OPTION…]
 // SIGUSR2 kills the server as a crash does; the next SIGUSR2 starts it again on what the crash left.
 // It outlives its starter only by the moment it takes to kill the server and remove DIR: however the starter ends, the
 // kernel closes the pipe that is our stdin.

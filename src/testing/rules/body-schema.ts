@@ -1,0 +1,30 @@
+import { declaredProperties } from '../../platform/declared-properties.js';
+import type { GrantTestContext } from '../grant-test-context.js';
+import type { Parameters } from '../token-request.js';
+
+/** Required in every request, whatever the body class says. */
+const COMMON_PARAMETERS = ['grant_type', 'client_id'];
+
+/** The required parameters that the body class declares. */
+export function required({ schema, declared: { body } }: GrantTestContext): string[] {
+  const names = new Set([...COMMON_PARAMETERS, ...(schema.required ?? [])]);
+  return declaredProperties(body).filter((name) => names.has(name));
+}
+
+/** The JSON types that the rules of a parameter admit. */
+export function typesOf({ schema }: GrantTestContext, name: string): string[] {
+  const { type, const: only, enum: words } = (schema.properties[name] ?? {}) as Parameters & { enum?: unknown[] };
+  if (type !== undefined) return [type].flat().map((each) => (each === 'integer' ? 'number' : `${each}`));
+  if (words) return words.map(typeOf);
+  return only === undefined ? [] : [typeOf(only)];
+}
+
+/** Those of the named parameters that may be a string. */
+export function textsOf(context: GrantTestContext, names: string[]): string[] {
+  return names.filter((name) => typesOf(context, name).includes('string'));
+}
+
+export function typeOf(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}

@@ -1,0 +1,38 @@
+import { declaredProperties } from '../../platform/declared-properties.js';
+import { about, forEach, type Rule } from '../rule.js';
+import { required, textsOf } from './body-schema.js';
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+/** A body that says it is a form; what a form cannot write is no parameter of one. */
+export const FORM_RULES: Rule[] = [
+  {
+    title: 'refuses a parameter that comes twice in a form',
+    check: async (context) => {
+      const sent = await context.body();
+      await forEach(Object.keys(sent), (name) => {
+        const doubled = `${new URLSearchParams(sent as Record<string, string>)}&${name}=text`;
+        const refusal = { error: 'invalid_request', hint: /^body: .*more than once/ };
+        return about(name, () => context.expectError(refusal, doubled, { headers: FORM }));
+      });
+    },
+  },
+  {
+    title: 'treats an empty parameter of a form as one that is left out',
+    check: async (context) => {
+      const { body } = context.declared;
+      await forEach(textsOf(context, declaredProperties(body)), async (name) => {
+        if (name === 'grant_type') return; // a form without it is for no grant that reads forms
+        const sent = (await context.body({ [name]: '' })) as Record<string, string>;
+        const form = `${new URLSearchParams(sent)}`;
+        const missing = { error: 'invalid_request', hint: new RegExp(`^${name}: required$`) };
+        const isRequired = required(context).includes(name);
+        await about(name, async () =>
+          isRequired
+            ? context.expectError(missing, form, { headers: FORM })
+            : context.expectToken(form, { headers: FORM }),
+        );
+      });
+    },
+  },
+];
