@@ -1,42 +1,45 @@
 import { Injectable } from '@nestjs/common';
 
-/** Something that keeps data of customers in a table of its own, as a grant may. */
+/** Code that stores data of customers in a table of its own, as a grant may. */
 export interface CustomerDataParticipant {
-  /** Forgets a customer that is being erased. Told twice, so that nothing stays that came in between; it may know nobody. */
+  /**
+   * Deletes the data of a customer that is being erased. It is called before and after the customer's row is erased, so that
+   * no data stays that was written in between. The customer may be unknown to the participant.
+   */
   onErase(entityId: string): Promise<void>;
 
-  /** Those of these customers that stay when the browser they came with has not been seen for as long as cookies live. */
+  /** Those of these customers that must be retained when their browser is deleted as idle. */
   mustRetain(entityIds: string[]): Promise<string[]>;
 
   /** Other ids by which a customer was known, for the operator. */
   linkedIds(entityId: string): Promise<string[]>;
 }
 
-/** Whoever keeps data of customers says so here, when the application starts. */
+/** The participants in erasing and purging customers. Each adds itself when the application starts. */
 @Injectable()
 export class CustomerDataParticipants {
   private readonly participants: CustomerDataParticipant[] = [];
 
-  add(keeper: CustomerDataParticipant): void {
-    this.participants.push(keeper);
+  add(participant: CustomerDataParticipant): void {
+    this.participants.push(participant);
   }
 
   async onErase(entityId: string): Promise<void> {
-    for (const keeper of this.participants) await keeper.onErase(entityId);
+    for (const participant of this.participants) await participant.onErase(entityId);
   }
 
-  /** Of at least one customer; in no order. */
+  /** Those of at least one customer that must be retained, in no order. */
   mustRetain(entityIds: string[]): Promise<string[]> {
-    return this.ask((keeper) => keeper.mustRetain(entityIds));
+    return this.collect((participant) => participant.mustRetain(entityIds));
   }
 
   linkedIds(entityId: string): Promise<string[]> {
-    return this.ask((keeper) => keeper.linkedIds(entityId));
+    return this.collect((participant) => participant.linkedIds(entityId));
   }
 
-  private async ask(question: (keeper: CustomerDataParticipant) => Promise<string[]>): Promise<string[]> {
-    const answers: string[] = [];
-    for (const keeper of this.participants) answers.push(...(await question(keeper)));
-    return answers;
+  private async collect(idsOf: (participant: CustomerDataParticipant) => Promise<string[]>): Promise<string[]> {
+    const ids: string[] = [];
+    for (const participant of this.participants) ids.push(...(await idsOf(participant)));
+    return ids;
   }
 }

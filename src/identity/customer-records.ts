@@ -59,7 +59,7 @@ export class CustomerRecords {
     private readonly database: Database,
     private readonly denylist: Denylist,
     private readonly audit: Audit,
-    private readonly keepers: CustomerDataParticipants,
+    private readonly participants: CustomerDataParticipants,
   ) {}
 
   /** What is known of a customer; of an erased one nothing is. */
@@ -67,7 +67,7 @@ export class CustomerRecords {
     const [row] = await this.database.select(FIND, [entityId]);
     if (!row) return undefined;
     const { group_id, browser_id, created_at } = row;
-    const linked_ids = await this.keepers.linkedIds(entityId);
+    const linked_ids = await this.participants.linkedIds(entityId);
     return {
       entity_id: entityId,
       organization_id: row.organization_id,
@@ -86,18 +86,18 @@ export class CustomerRecords {
   async erase(entityId: string): Promise<boolean> {
     const found = await this.find(entityId);
     if (!found) {
-      await this.keepers.onErase(entityId); // an erasure may have come no further than its row
+      await this.participants.onErase(entityId); // an erasure may have come no further than its row
       return false;
     }
     await this.denylist.revokeForRelease1(entityId, 'erased');
-    await this.keepers.onErase(entityId);
+    await this.participants.onErase(entityId);
     const isErased = (await this.database.executeIdempotent(ERASE, [entityId])) > 0;
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = found;
     if (isErased)
       this.audit.record({ event: 'identity.erased', outcome: 'success', actor: OPERATOR, subject, organizationId });
     // whoever did not see the row go has written before it went
-    await this.keepers.onErase(entityId);
+    await this.participants.onErase(entityId);
     return isErased;
   }
 }
