@@ -1,4 +1,4 @@
-import { HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common';
+import { HttpCode, Param, Post, Req, UseGuards, UseInterceptors } from '@nestjs/common';
 import { IsInt, IsString, Max, Min } from 'class-validator';
 import type { Request } from 'express';
 import { Audit } from '../audit/audit.js';
@@ -11,6 +11,7 @@ import { ManagementController } from '../platform/http/surfaces.js';
 import { ClientSecrets } from '../registry/client-secrets.js';
 import { auditRegistryChange } from '../registry/registry-audit.js';
 import { clientResource } from '../registry/resources/client.resource.js';
+import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
 
 const DAY_SECONDS = 86_400;
 
@@ -39,6 +40,7 @@ class NewSecret {
 /** New secrets for clients. At each moment at least one of the old and the new secret is valid (protocol §9.1). */
 @ManagementController('admin/clients/:client_id/secret')
 @UseGuards(OperatorGuard)
+@UseInterceptors(AdminTimeoutInterceptor)
 export class ClientSecretController {
   constructor(
     private readonly secrets: ClientSecrets,

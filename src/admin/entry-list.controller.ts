@@ -1,4 +1,4 @@
-import { Get, Post, Req, type Type, UseGuards } from '@nestjs/common';
+import { Get, Post, Req, type Type, UseGuards, UseInterceptors } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import type { Request } from 'express';
 import { Audit } from '../audit/audit.js';
@@ -13,6 +13,7 @@ import type { Entry } from '../registry/entries/entry.js';
 import { auditRegistryChange } from '../registry/registry-audit.js';
 import { RegistryEditor } from '../registry/registry-editor.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
+import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
 import type { EntryResponses } from './entry-responses.js';
 
 const MAX_PAGE_ENTRIES = 200;
@@ -35,6 +36,7 @@ export function entryListController(resource: RegistryResource, responses: Entry
 
   @ManagementController(`admin/${path}`)
   @UseGuards(OperatorGuard)
+  @UseInterceptors(AdminTimeoutInterceptor)
   class EntryListController {
     constructor(
       private readonly editor: RegistryEditor,

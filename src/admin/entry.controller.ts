@@ -1,4 +1,4 @@
-import { Delete, Get, Param, Patch, Req, type Type, UseGuards } from '@nestjs/common';
+import { Delete, Get, Param, Patch, Req, type Type, UseGuards, UseInterceptors } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../audit/audit.js';
 import { readBody } from '../oauth/body-reader.js';
@@ -10,6 +10,7 @@ import type { Entry } from '../registry/entries/entry.js';
 import { auditRegistryChange } from '../registry/registry-audit.js';
 import { RegistryEditor } from '../registry/registry-editor.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
+import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
 import type { EntryResponses } from './entry-responses.js';
 
 /** The routes of one entry: `GET`, `PATCH` and `DELETE /admin/PATH/KEY` (protocol §9.1). */
@@ -18,6 +19,7 @@ export function entryController(resource: RegistryResource, responses: EntryResp
 
   @ManagementController(`admin/${path}/:key`)
   @UseGuards(OperatorGuard)
+  @UseInterceptors(AdminTimeoutInterceptor)
   class EntryController {
     constructor(
       private readonly editor: RegistryEditor,

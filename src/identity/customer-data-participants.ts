@@ -8,7 +8,7 @@ export interface CustomerDataParticipant {
    */
   onErase(entityId: string): Promise<void>;
 
-  /** Those of these customers that must be retained when their browser is deleted as idle. */
+  /** Those of these customers that must be retained when their browser is deleted as idle. `entityIds` is never empty. */
   mustRetain(entityIds: string[]): Promise<string[]>;
 
   /** Other ids by which a customer was known, for the operator. */
@@ -28,7 +28,7 @@ export class CustomerDataParticipants {
     for (const participant of this.participants) await participant.onErase(entityId);
   }
 
-  /** Those of at least one customer that must be retained, in no order. */
+  /** In no order. `entityIds` must not be empty. */
   mustRetain(entityIds: string[]): Promise<string[]> {
     return this.collect((participant) => participant.mustRetain(entityIds));
   }

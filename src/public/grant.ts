@@ -25,13 +25,13 @@ export { Database } from '../platform/database/database.js';
 export type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
 export { Expires } from '../platform/database/expires.js';
 export type { SqlDialect } from '../platform/database/sql-dialect.js';
+export type { SqlText } from '../platform/database/sql-text.js';
 export type { SqlValue } from '../platform/database/sql-value.js';
 export {
   type InsertStatement,
   insertIgnoreStatement,
   insertStatement,
   type SelectStatement,
-  type SqlText,
   selectStatement,
   type WriteStatement,
   writeStatement,

@@ -24,7 +24,7 @@ class ResourceServer {
   constructor(private readonly audience: string) {}
 
   /** The caller; rejects when the token is not good here. */
-  async httpClientOf(token: string): Promise<JWTPayload> {
+  async claimsOf(token: string): Promise<JWTPayload> {
     const jws = token.slice(token.indexOf(':') + 1); // before it stands the region
     const expected = { issuer: 'https://auth.example', audience: this.audience, typ: 'at+jwt', algorithms: ['ES256'] };
     return (await jwtVerify(jws, this.keys, { ...expected, requiredClaims: ['sub', 'exp', 'jti'] })).payload;
@@ -43,19 +43,19 @@ describe('a resource server that checks tokens offline, by an independent librar
     );
     const moved = await redeem(service, await transferToken(service, customer.access_token));
     for (const token of [customer.access_token, byAgent.body.access_token, moved.body.access_token]) {
-      const caller = await customerApi().httpClientOf(token);
+      const caller = await customerApi().claimsOf(token);
       expect(caller).toMatchObject({ sub: customer.entity_id, client_id: ACME_SITE, organization_id: ACME });
       expect(caller).not.toHaveProperty('scope');
     }
   });
 
   it('learns from an agent’s token who calls, and what it may', async () => {
-    expect(await agentApi().httpClientOf(agentToken)).toMatchObject({ scope: 'customers:own', organization_id: ACME });
+    expect(await agentApi().claimsOf(agentToken)).toMatchObject({ scope: 'customers:own', organization_id: ACME });
   });
 
   it('refuses an agent’s token as a customer’s, and the reverse (protocol §3.1)', async () => {
-    await expect(customerApi().httpClientOf(agentToken)).rejects.toMatchObject({ claim: 'aud' });
-    await expect(agentApi().httpClientOf(customer.access_token)).rejects.toMatchObject({ claim: 'aud' });
+    await expect(customerApi().claimsOf(agentToken)).rejects.toMatchObject({ claim: 'aud' });
+    await expect(agentApi().claimsOf(customer.access_token)).rejects.toMatchObject({ claim: 'aud' });
   });
 
   it.each<[string, (segments: string[]) => string[]]>([
@@ -71,13 +71,13 @@ describe('a resource server that checks tokens offline, by an independent librar
   ])('refuses a token with %s', async (_, tamper) => {
     const [region = '', jws = ''] = customer.access_token.split(':');
     const tampered = `${region}:${tamper(jws.split('.')).join('.')}`;
-    for (const api of [customerApi(), agentApi()]) await expect(api.httpClientOf(tampered)).rejects.toThrow();
+    for (const api of [customerApi(), agentApi()]) await expect(api.claimsOf(tampered)).rejects.toThrow();
   });
 
   it('refuses what is no access token: a transfer token, a token still spelt with %3A', async () => {
     const code = await transferToken(service, customer.access_token);
     for (const wrong of [code, customer.access_token.replace(':', '%3A'), `${customer.access_token}x`])
-      await expect(customerApi().httpClientOf(wrong)).rejects.toThrow();
+      await expect(customerApi().claimsOf(wrong)).rejects.toThrow();
   });
 
   it('refuses a token of another service with the same name', async () => {
@@ -85,7 +85,7 @@ describe('a resource server that checks tokens offline, by an independent librar
     const other = await startTestService({ environment: { AUTH_URL: 'https://other.example' } });
     try {
       const { access_token } = (await other.post(TOKEN, cookieBody())).body;
-      await expect(customerApi().httpClientOf(access_token)).rejects.toMatchObject({
+      await expect(customerApi().claimsOf(access_token)).rejects.toMatchObject({
         code: 'ERR_JWKS_NO_MATCHING_KEY',
       });
       await expect(jwtVerify(access_token.split(':')[1], keys)).rejects.toThrow();

@@ -26,7 +26,7 @@ export class Authorizer {
   ) {}
 
   /**
-   * Grants what is authorization for, unless the agent must be authorization first: about a public application once, about one that another
+   * Grants the requested scope, unless the agent must be asked first: about a public application once, about one that another
    * program can impersonate at each request.
    */
   async decide(request: AuthorizationRequest, agent: Agent): Promise<Decision> {
@@ -43,7 +43,7 @@ export class Authorizer {
     return { consentTo: scope };
   }
 
-  /** The agent has allowed what it was shown. If more than that must be decided by now, the agent is authorization again. */
+  /** The agent has allowed what it was shown. If more than that must be decided by now, the agent is asked again. */
   async allow(request: AuthorizationRequest, agent: Agent, shown: string[]): Promise<Decision> {
     const decision = await this.decide(request, agent);
     if ('answer' in decision || !decision.consentTo.split(' ').every((scope) => shown.includes(scope))) return decision;

@@ -1,16 +1,15 @@
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
-import { requestContext } from '../request-context/request-context.js';
 import { traced } from '../tracing/tracing.js';
-import { DeadlineExceededError, isUnavailable } from './database-errors.js';
+import { isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { LOST_RESPONSE, ROLLED_BACK_STATEMENT } from './retry-policy.js';
 import type { SqlClient } from './sql-client.js';
 import { sqlClientOf } from './sql-client-of.js';
 import type { SqlValue } from './sql-value.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
-import { TABLE_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
+import { TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
 
 /**
  * The statements of request paths: one round trip each, bounded in time, repeated where the server asks for it.
@@ -94,20 +93,15 @@ export class Database {
 
   /**
    * Several writes as one. Not for request paths of customers and agents; one at a time, since SQLite has one connection.
-   * `work` is done again where the server asks for it. An operator's request waits 10 s for it, a command without a limit.
+   * `work` is done again where the server asks for it. It has no time limit: what follows a commit must follow it.
    *
    * @throws ServiceUnavailableException when the database is away; the changes may have happened
    */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
-    let isLate = false;
-    const send = () => (isLate ? Promise.reject(new DeadlineExceededError(0)) : this.dataSource.transaction(work));
+    const send = () => this.dataSource.transaction(work);
     const result = this.lastTransaction.then(() => this.attempt('BEGIN … COMMIT', send));
     this.lastTransaction = result.catch(() => undefined);
-    if (!requestContext.current()) return result;
-    return withTimeout(result, TRANSACTION_TIMEOUT_MS).catch((error) => {
-      isLate = true; // a transaction that has not begun never begins
-      throw error instanceof DeadlineExceededError ? unavailable(error) : error;
-    });
+    return result;
   }
 
   private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {

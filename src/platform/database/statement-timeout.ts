@@ -5,8 +5,6 @@ import { DeadlineExceededError } from './database-errors.js';
 export const STATEMENT_TIMEOUT_MS = 1_000;
 /** Time for reading a whole small table. */
 export const TABLE_TIMEOUT_MS = 5_000;
-/** Time that a request waits for its transaction, the wait for transactions before it included. */
-export const TRANSACTION_TIMEOUT_MS = 10_000;
 
 /** Sends a statement. If less than its own time is left of its request's deadline, it has that. */
 export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Result> {

@@ -1,10 +1,9 @@
 import { getMetadataArgsStorage } from 'typeorm';
+import { assertCanBeBatched, type BatchedSelect } from './batched-select.js';
 import type { ColumnOf, ColumnValues } from './entity-row.js';
 import type { SqlDialect } from './sql-dialect.js';
+import type { SqlText } from './sql-text.js';
 import type { SqlValue } from './sql-value.js';
-
-/** SQL with a `?` for each parameter, written out or made for the dialect of the database. */
-export type SqlText = string | ((dialect: SqlDialect) => string);
 
 /** A statement, declared once as a constant. Its text is composed once for each dialect. */
 export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
@@ -30,15 +29,6 @@ export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
   protected abstract compose(sql: (part: SqlText) => string, size: number): string;
 }
 
-/** A SELECT in parts, so that a batch is composed of them. */
-interface BatchedSelect {
-  /** The select list: each column or expression with its name. */
-  columns: readonly SqlText[];
-  /** Everything after `FROM`; no lock, and an ORDER BY only with a LIMIT. */
-  from?: SqlText;
-  batch: true;
-}
-
 /** Extra column in a batched SELECT: the index of the statement that the row belongs to. No other column has this name. */
 export const STATEMENT_INDEX = 'statement_index';
 
@@ -49,9 +39,7 @@ export class SelectStatement<Parameters extends SqlValue[] = SqlValue[], Row = u
   /** @internal */
   constructor(private readonly source: SqlText | BatchedSelect) {
     super(typeof source === 'object');
-    const isWhole = (column: SqlText) => typeof column === 'string' && (column === '*' || column.endsWith('.*'));
-    if (typeof source === 'object' && source.columns.some(isWhole))
-      throw new Error('a batched SELECT names each of its columns');
+    if (typeof source === 'object') assertCanBeBatched(source);
   }
 
   /** @internal */

@@ -1,0 +1,23 @@
+import {
+  type CallHandler,
+  type ExecutionContext,
+  Injectable,
+  type NestInterceptor,
+  ServiceUnavailableException,
+} from '@nestjs/common';
+import { type Observable, throwError, timeout } from 'rxjs';
+
+/** The longest wait of the operator for a response, its wait for the transactions of other operators included. */
+const ADMIN_TIMEOUT_MS = 10_000;
+
+/**
+ * Responds with 503 to an operator whose request takes too long. Only the response is limited: the request goes on, because
+ * what follows a commit, as the audit and the second revocation of ended tokens, must follow it.
+ */
+@Injectable()
+export class AdminTimeoutInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const late = () => throwError(() => new ServiceUnavailableException('the registry did not respond in time'));
+    return next.handle().pipe(timeout({ first: ADMIN_TIMEOUT_MS, with: late }));
+  }
+}

@@ -1,0 +1,24 @@
+import type { SqlText } from './sql-text.js';
+
+/** A SELECT in parts, so that a batch is composed of them. */
+export interface BatchedSelect {
+  /** The select list: each column or expression with its name. */
+  columns: readonly SqlText[];
+  /** Everything after `FROM`; no lock, and an ORDER BY only with a LIMIT. */
+  from?: SqlText;
+  batch: true;
+}
+
+/** A part in which a batch would change the meaning: rows are locked, or are ordered although no LIMIT asks for the order. */
+const UNBATCHABLE = /\bUNION\b|\bFOR (?:UPDATE|SHARE)\b|\bORDER BY\b(?!.*\bLIMIT\b)/is;
+
+/** @throws Error if a batch of this SELECT would not have the rows of each SELECT alone */
+export function assertCanBeBatched({ columns, from }: BatchedSelect): void {
+  for (const column of columns) {
+    if (typeof column !== 'string') continue;
+    if (column === '*' || column.endsWith('.*')) throw new Error('a batched SELECT names each of its columns');
+    if (/^DISTINCT\b/i.test(column)) throw new Error('a batched SELECT cannot be DISTINCT');
+  }
+  if (typeof from === 'string' && UNBATCHABLE.test(from))
+    throw new Error('a batched SELECT has no UNION and no lock, and ORDER BY only with LIMIT');
+}
