@@ -12,18 +12,18 @@ const JWKS = '/.well-known/jwks.json';
 
 describe('GET /.well-known/jwks.json', () => {
   let service: TestService;
-  let answer: TestResponse;
+  let response: TestResponse;
   beforeAll(async () => {
     service = await startTestService();
-    answer = await service.send('GET', JWKS);
+    response = await service.send('GET', JWKS);
   });
   afterAll(() => service?.stop());
 
-  it('shows of each key its public half and nothing else', () => {
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
-    expect(Object.keys(answer.body)).toEqual(['keys']);
-    expect(answer.body.keys).toEqual([
+  it('publishes only the public half of each key', () => {
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json\b/);
+    expect(Object.keys(response.body)).toEqual(['keys']);
+    expect(response.body.keys).toEqual([
       {
         kty: 'EC',
         crv: 'P-256',
@@ -34,18 +34,18 @@ describe('GET /.well-known/jwks.json', () => {
         use: 'sig',
       },
     ]);
-    expect(answer.text).not.toMatch(/"d"|nbf|exp/);
+    expect(response.text).not.toMatch(/"d"|nbf|exp/);
   });
 
-  it('may be kept for minutes', () => {
-    const [, seconds] = /\bmax-age=(\d+)/.exec(answer.headers.get('cache-control') ?? '') ?? [];
+  it('may be cached for at least a minute and less than an hour', () => {
+    const [, seconds] = /\bmax-age=(\d+)/.exec(response.headers.get('cache-control') ?? '') ?? [];
     expect(Number(seconds)).toBeGreaterThanOrEqual(60);
     expect(Number(seconds)).toBeLessThan(3_600);
-    expect(answer.headers.get('cache-control')).not.toMatch(/no-store|private/);
+    expect(response.headers.get('cache-control')).not.toMatch(/no-store|private/);
   });
 
-  it.each([undefined, ACME_ORIGIN, 'https://anybody.example', 'null'])(
-    'is for every origin, and without credentials: %s',
+  it.each([undefined, ACME_ORIGIN, 'https://unregistered.example', 'null'])(
+    'allows every origin, without credentials: %s',
     async (origin) => {
       const { headers } = await service.send('GET', JWKS, origin === undefined ? {} : { origin });
       expect(headers.get('access-control-allow-origin')).toBe('*');
@@ -53,12 +53,12 @@ describe('GET /.well-known/jwks.json', () => {
     },
   );
 
-  it('lets anybody check a customer’s token without asking the service', async () => {
+  it('lets a resource server verify a customer token without calling the service', async () => {
     const before = Math.floor(Date.now() / 1000);
     const { body } = await service.post(TOKEN, cookieBody());
-    const { header, claims, genuine } = checked(body.access_token, answer.body.keys);
-    expect(genuine).toBe(true);
-    expect(header).toEqual({ typ: 'at+jwt', alg: 'ES256', kid: answer.body.keys[0].kid });
+    const { header, claims, isValid } = verified(body.access_token, response.body.keys);
+    expect(isValid).toBe(true);
+    expect(header).toEqual({ typ: 'at+jwt', alg: 'ES256', kid: response.body.keys[0].kid });
     expect(claims).toEqual({
       iss: 'https://auth.example',
       sub: body.entity_id,
@@ -74,12 +74,12 @@ describe('GET /.well-known/jwks.json', () => {
     expect(claims.iat).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
   });
 
-  it('does not let a changed token pass', async () => {
+  it('does not verify a token with changed claims', async () => {
     const { body } = await service.post(TOKEN, cookieBody());
     const [header, payload = '', signature] = body.access_token.split('.');
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString());
     const forged = Buffer.from(JSON.stringify({ ...claims, sub: 'victim' })).toString('base64url');
-    expect(checked(`${header}.${forged}.${signature}`, answer.body.keys).genuine).toBe(false);
+    expect(verified(`${header}.${forged}.${signature}`, response.body.keys).isValid).toBe(false);
   });
 });
 
@@ -100,34 +100,34 @@ describe('GET /.well-known/jwks.json while keys rotate', () => {
     await database?.remove();
   });
 
-  it('shows a key before it signs, and the old one until the tokens that it signed have expired', async () => {
+  it('publishes a key before it signs, and the old key until its tokens have expired', async () => {
     const kids = async () => (await service.send('GET', JWKS)).body.keys.map(({ kid }: { kid: string }) => kid).sort();
     const token = async () => (await service.post(TOKEN, cookieBody())).body.access_token;
     const first = await token();
     expect(await kids()).toEqual([retiring.kid, next.kid].sort());
-    expect(checked(first, [retiring]).genuine).toBe(true);
+    expect(verified(first, [retiring]).isValid).toBe(true);
 
     service.clock.advance({ seconds: 3_600 });
     const second = await token();
     expect(await kids()).toEqual([retiring.kid, next.kid].sort());
-    expect(checked(second, [next]).genuine).toBe(true);
+    expect(verified(second, [next]).isValid).toBe(true);
 
     service.clock.advance({ seconds: 3_600 });
     expect(await kids()).toEqual([next.kid]);
-    expect(checked(await token(), (await service.send('GET', JWKS)).body.keys).genuine).toBe(true);
+    expect(verified(await token(), (await service.send('GET', JWKS)).body.keys).isValid).toBe(true);
   });
 });
 
-/** What a resource server finds out about a token with nothing but the published keys. */
-function checked(token: string, keys: PublicJwk[]) {
+/** Verifies a token as a resource server does, with only the published keys. */
+function verified(token: string, keys: PublicJwk[]) {
   const jws = token.slice(token.indexOf(':') + 1);
   const [header = '', payload = '', signature = ''] = jws.split('.');
   const read = (segment: string) => JSON.parse(Buffer.from(segment, 'base64url').toString());
   const jwk = keys.find(({ kid }) => kid === read(header).kid);
-  if (!jwk) throw new Error('no published key has signed this');
+  if (!jwk) throw new Error('no published key has signed the token');
   const { kty, crv, x, y } = jwk;
   const key = createPublicKey({ key: { kty, crv, x, y }, format: 'jwk' });
   const signed = Buffer.from(`${header}.${payload}`);
-  const genuine = verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, Buffer.from(signature, 'base64url'));
-  return { header: read(header), claims: read(payload), genuine };
+  const isValid = verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, Buffer.from(signature, 'base64url'));
+  return { header: read(header), claims: read(payload), isValid };
 }

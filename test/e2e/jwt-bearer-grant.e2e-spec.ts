@@ -30,7 +30,7 @@ import type { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
 import { infoStatus } from '../support/transfers.js';
 
-/** The sign-in system of the kit's organizations. */
+/** The sign-in system of the organizations in the conformance kit. */
 const KIT = await SignInSystem.start();
 afterAll(() => KIT.issuer.goAway());
 
@@ -42,8 +42,8 @@ describeGrant(JwtBearerGrant, {
   singleUse: true,
 });
 
-describe('an assertion of the organization’s own sign-in system', () => {
-  it('gives a user the same entity_id every time, on every process, and other users others', async () => {
+describe('an assertion of the organization’s sign-in system', () => {
+  it('gives a user the same entity_id in every process, and another user another entity_id', async () => {
     const user = newUser();
     const first = (await signInAs(user)).body.entity_id;
     expect((await signInAs(user, {}, {}, other)).body.entity_id).toBe(first);
@@ -55,17 +55,17 @@ describe('an assertion of the organization’s own sign-in system', () => {
   });
 
   it.each(['x', 'a.b', 'a.b.c', 'a.b.c.d', '..', '....', 'e30.e30.e30', '\u0000', 'é.é.é'])(
-    'proves nothing when it is no JWT: %j',
+    'is rejected when it is not a JWT: %j',
     (assertion) => expectRefused(() => signIn(service, assertion)),
   );
 
-  it.each(['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA'])('may be signed by %s', async (algorithm) => {
+  it.each(['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA'])('may be signed with %s', async (algorithm) => {
     const key = acme.issuer.keys.find(({ alg }) => alg === algorithm);
     expect((await signIn(service, await assert({ sub: newUser() }, {}, key))).status).toBe(200);
   });
 
   it.each(['RS512', 'PS384', 'ES512'])(
-    'proves nothing when it is signed by %s, which is not one of ours',
+    'is rejected when it is signed with %s, which the service does not support',
     (algorithm) => {
       const key = acme.issuer.keys.find(({ alg }) => alg === algorithm);
       return expectRefused(async () => signIn(service, await assert({ sub: newUser() }, {}, key)));
@@ -73,7 +73,7 @@ describe('an assertion of the organization’s own sign-in system', () => {
   );
 });
 
-describe('what an assertion says of itself', () => {
+describe('the claims of an assertion', () => {
   it.each<[string, () => object]>([
     ['another issuer', () => ({ iss: 'https://evil.example' })],
     ['the issuer with a slash', () => ({ iss: 'https://idp.example/' })],
@@ -89,7 +89,7 @@ describe('what an assertion says of itself', () => {
     ['an exp of now', () => ({ exp: seconds() })],
     ['an exp of a second ago', () => ({ exp: seconds() - 1 })],
     ['an exp more than 10 minutes ahead', () => ({ exp: seconds() + 605 })],
-    ['an endless exp', () => ({ exp: 1e300 })],
+    ['an exp beyond every date', () => ({ exp: 1e300 })],
     ['nbf beyond the skew', () => ({ nbf: seconds() + 35 })],
     ['iat beyond the skew', () => ({ iat: seconds() + 35 })],
     ['iat as text', () => ({ iat: 'now' })],
@@ -98,54 +98,57 @@ describe('what an assertion says of itself', () => {
     ['a sub that is a number', () => ({ sub: 7 })],
     ['a sub of 256 characters', () => ({ sub: 'x'.repeat(256) })],
     ['a sub with a control character', () => ({ sub: 'a\u0000b' })],
-    ['half a character as sub', () => ({ sub: 'a\ud800' })],
+    ['a lone surrogate in sub', () => ({ sub: 'a\ud800' })],
     ['no jti', () => ({ jti: undefined })],
     ['an empty jti', () => ({ jti: '' })],
     ['a jti that is a number', () => ({ jti: 7 })],
     ['a jti of 256 characters', () => ({ jti: 'x'.repeat(256) })],
     ['another client', () => ({ client_id: ACME_SITE })],
     ['another organization', () => ({ organization_id: RIVAL })],
-  ])('proves nothing: %s', (_, claims) => expectRefused(async () => signIn(service, await assert(claims()))));
+  ])('are rejected with %s', (_, claims) => expectRefused(async () => signIn(service, await assert(claims()))));
 
   it.each<[string, () => object]>([
-    ['our address', () => ({ aud: AUTH_URL })],
-    ['the token endpoint', () => ({ aud: `${AUTH_URL}/v2/customer/token` })],
+    ['the URL of the service as aud', () => ({ aud: AUTH_URL })],
+    ['the token endpoint as aud', () => ({ aud: `${AUTH_URL}/v2/customer/token` })],
     ['one of several audiences', () => ({ aud: ['https://other.example', AUTH_URL] })],
     ['an exp almost 10 minutes ahead', () => ({ exp: seconds() + 595 })],
     ['nbf and iat within the skew', () => ({ nbf: seconds() + 25, iat: seconds() + 25 })],
     ['no iat', () => ({ iat: undefined })],
     ['a sub of 255 characters', () => ({ sub: randomUUID().padEnd(255, 'x') })],
     ['this client and this organization', () => ({ client_id: SIGN_IN, organization_id: ACME })],
-  ])('is right: %s', async (_, claims) => {
+  ])('are accepted with %s', async (_, claims) => {
     expect((await signIn(service, await assert({ sub: newUser(), ...claims() }))).status).toBe(200);
   });
 
-  it('tells the log why it proves nothing, and the caller only that', async () => {
-    const answer = await signIn(service, await assert({ aud: 'https://other.example' }));
-    expectInvalidGrant(answer);
-    expect(answer.text).not.toMatch(/aud/);
+  it('do not appear in the error response when they are rejected', async () => {
+    const response = await signIn(service, await assert({ aud: 'https://other.example' }));
+    expectInvalidGrant(response);
+    expect(response.text).not.toMatch(/aud/);
   });
 });
 
 describe('the header of an assertion', () => {
-  const ours = () => acme.issuer.keys[0] as TestIssuer['keys'][number];
+  const firstKey = () => acme.issuer.keys[0] as TestIssuer['keys'][number];
   const segment = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const payload = () =>
     segment({
       ...{ iss: acme.issuer.issuer, sub: newUser(), aud: AUTH_URL, jti: randomUUID(), exp: seconds() + 60 },
     });
 
-  it('cannot say that there is no signature', async () => {
+  it('cannot declare that the assertion is unsigned', async () => {
     for (const alg of ['none', 'None', 'NONE', '']) {
-      const unsigned = `${segment({ alg, typ: 'JWT', kid: ours().kid })}.${payload()}.`;
+      const unsigned = `${segment({ alg, typ: 'JWT', kid: firstKey().kid })}.${payload()}.`;
       await expectRefused(() => signIn(service, unsigned));
       await expectRefused(() => signIn(service, `${unsigned}AAAA`));
     }
   });
 
-  it('cannot make a secret of the public key', async () => {
-    for (const secret of [JSON.stringify(ours().jwk), acme.jwks.keys[0] && Buffer.from(JSON.stringify(acme.jwks))]) {
-      const signed = `${segment({ alg: 'HS256', typ: 'JWT', kid: ours().kid })}.${payload()}`;
+  it('cannot turn the public key into an HMAC secret', async () => {
+    for (const secret of [
+      JSON.stringify(firstKey().jwk),
+      acme.jwks.keys[0] && Buffer.from(JSON.stringify(acme.jwks)),
+    ]) {
+      const signed = `${segment({ alg: 'HS256', typ: 'JWT', kid: firstKey().kid })}.${payload()}`;
       const mac = createHmac('sha256', secret as string)
         .update(signed)
         .digest('base64url');
@@ -153,93 +156,97 @@ describe('the header of an assertion', () => {
     }
   });
 
-  it('cannot bring a key, or say where one is', async () => {
+  it('cannot supply a key, or the URL of a key', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'mine', alg: 'ES256', use: 'sig' };
-    const evil = await SignInSystem.start();
-    const jku = evil.settings().jwks_uri;
-    for (const brought of [{ jwk }, { jku }, { x5u: jku }, { x5c: ['AAAA'] }]) {
-      for (const kid of ['mine', ours().kid, undefined]) {
-        const signed = `${segment({ alg: 'ES256', typ: 'JWT', kid, ...brought })}.${payload()}`;
+    const attacker = await SignInSystem.start();
+    const jku = attacker.settings().jwks_uri;
+    for (const keyParameters of [{ jwk }, { jku }, { x5u: jku }, { x5c: ['AAAA'] }]) {
+      for (const kid of ['mine', firstKey().kid, undefined]) {
+        const signed = `${segment({ alg: 'ES256', typ: 'JWT', kid, ...keyParameters })}.${payload()}`;
         const signature = sign('sha256', Buffer.from(signed), { key: privateKey, dsaEncoding: 'ieee-p1363' });
         await expectRefused(() => signIn(service, `${signed}.${signature.toString('base64url')}`));
       }
-      await expectRefused(async () => signIn(service, await assert({ sub: newUser() }, brought)));
+      await expectRefused(async () => signIn(service, await assert({ sub: newUser() }, keyParameters)));
     }
-    expect(evil.issuer.requests).toBe(0);
-    await evil.issuer.goAway();
+    expect(attacker.issuer.requests).toBe(0);
+    await attacker.issuer.goAway();
   });
 
-  it('cannot name rules that nobody knows', async () => {
+  it('cannot name an unknown critical extension, or b64', async () => {
     await expectRefused(async () => signIn(service, await assert({}, { crit: ['x'], x: 1 })));
     await expectRefused(async () => signIn(service, await assert({}, { b64: true })));
   });
 
-  it.each(['at+jwt', 'dpop+jwt', 'logout+jwt', 'application/at+jwt', 7])('cannot be that of another JWT: %s', (typ) =>
-    expectRefused(async () => signIn(service, await assert({ sub: newUser() }, { typ }))),
+  it.each(['at+jwt', 'dpop+jwt', 'logout+jwt', 'application/at+jwt', 7])(
+    'cannot have the type of another kind of JWT: %s',
+    (typ) => expectRefused(async () => signIn(service, await assert({ sub: newUser() }, { typ }))),
   );
 
-  it.each(['JWT', 'jwt', 'application/jwt', 'authorization-grant+jwt', undefined])('may be of type %s', async (typ) => {
-    expect((await signIn(service, await assert({ sub: newUser() }, { typ }))).status).toBe(200);
-  });
+  it.each(['JWT', 'jwt', 'application/jwt', 'authorization-grant+jwt', undefined])(
+    'may have the type %s',
+    async (typ) => {
+      expect((await signIn(service, await assert({ sub: newUser() }, { typ }))).status).toBe(200);
+    },
+  );
 
-  it('must name the key that has signed, where there are several', async () => {
+  it('must name the signing key when the issuer has several keys', async () => {
     const second = acme.issuer.keys[1] as TestIssuer['keys'][number];
     expect((await signIn(service, await assert({ sub: newUser() }, {}, second))).status).toBe(200);
-    await expectRefused(async () => signIn(service, await assert({}, { kid: second.kid }, ours())));
-    await expectRefused(async () => signIn(service, await assert({}, { kid: ours().kid }, second)));
-    for (const kid of [undefined, 7, '', '../keys', 'nobody'])
-      await expectRefused(async () => signIn(service, await assert({}, { kid }, ours())));
+    await expectRefused(async () => signIn(service, await assert({}, { kid: second.kid }, firstKey())));
+    await expectRefused(async () => signIn(service, await assert({}, { kid: firstKey().kid }, second)));
+    for (const kid of [undefined, 7, '', '../keys', 'unknown'])
+      await expectRefused(async () => signIn(service, await assert({}, { kid }, firstKey())));
   });
 });
 
-describe('an assertion is used once', () => {
-  it('and refused when it comes again, to whichever process', async () => {
+describe('the single use of an assertion', () => {
+  it('is enforced in every process', async () => {
     const assertion = await assert({ sub: newUser() });
     expect((await signIn(service, assertion)).status).toBe(200);
     for (const at of [service, other]) await expectRefused(() => signIn(at, assertion));
   });
 
-  it('and the token that it gave lives on when it comes again', async () => {
+  it('leaves the token of the first use valid when the assertion is sent again', async () => {
     const assertion = await assert({ sub: newUser() });
     const { body } = await signIn(service, assertion);
     await expectRefused(() => signIn(service, assertion));
     expect(await infoStatus(service, body.access_token)).toBe(200);
   });
 
-  it('by its jti, whatever else has changed', async () => {
+  it('depends on the exact bytes of the jti, not on other claims', async () => {
     const jti = randomUUID();
     expect((await signIn(service, await assert({ sub: newUser(), jti }))).status).toBe(200);
     await expectRefused(async () => signIn(service, await assert({ sub: newUser(), jti })));
-    for (const another of [jti.toUpperCase(), `${jti} `])
-      expect((await signIn(service, await assert({ sub: newUser(), jti: another }))).status).toBe(200);
+    for (const otherJti of [jti.toUpperCase(), `${jti} `])
+      expect((await signIn(service, await assert({ sub: newUser(), jti: otherJti }))).status).toBe(200);
   });
 
-  it('by its jti and its issuer: those of another issuer are others', async () => {
+  it('depends on the issuer, too: another issuer may use the same jti', async () => {
     const jti = randomUUID();
     expect((await signIn(service, await assert({ sub: newUser(), jti }))).status).toBe(200);
     expect((await signInRival({ jti })).status).toBe(200);
   });
 
-  it(`also when it is raced ${RACE_SIZE} ways over two processes`, async () => {
+  it(`holds in a race of ${RACE_SIZE} requests to two processes`, async () => {
     for (let round = 0; round < 5; round++) {
       const text = JSON.stringify(bearerBody(await assert({ sub: newUser() })));
-      const answers = await race([service, other], TOKEN, text);
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(RACE_SIZE - 1).fill(400)]);
-      const [winner] = successfulOf(answers);
+      const responses = await race([service, other], TOKEN, text);
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array(RACE_SIZE - 1).fill(400)]);
+      const [winner] = successfulOf(responses);
       expect(await infoStatus(service, winner?.body.access_token)).toBe(200);
     }
   });
 
-  it('and what failed before has not used it', async () => {
+  it('is not consumed by a failed attempt', async () => {
     const assertion = await assert({ sub: newUser() });
     await expectRefused(() => signIn(service, `${assertion.slice(0, -4)}AAAA`));
-    const strange = await signIn(service, assertion, { client_id: PUBLIC_SIGN_IN, organization_id: RIVAL });
-    expectInvalidGrant(strange);
+    const wrongOrganization = await signIn(service, assertion, { client_id: PUBLIC_SIGN_IN, organization_id: RIVAL });
+    expectInvalidGrant(wrongOrganization);
     expect((await signIn(service, assertion)).status).toBe(200);
   });
 
-  it('and is remembered for as long as it could come again, then purged', async () => {
+  it('is remembered until the assertion has expired, and then purged', async () => {
     const purgedAssertions = async () => (await purge(service))?.used_assertion;
     await rowsOf(UsedAssertion).clear();
     const assertion = await assert({ sub: newUser(), exp: seconds() + 60 });
@@ -253,7 +260,7 @@ describe('an assertion is used once', () => {
     await expectRefused(() => signIn(service, assertion));
   });
 
-  it('and is not written down, nor is its user', async () => {
+  it('is recorded without the text of the user id or the jti', async () => {
     const user = newUser();
     const assertion = await assert({ sub: user, jti: `jti-of-${user}` });
     await signIn(service, assertion);
@@ -262,25 +269,25 @@ describe('an assertion is used once', () => {
   });
 });
 
-describe('who may use the grant', () => {
-  it('a client that lists it, and not one that lists nothing', async () => {
-    const answer = await signInAs(newUser(), { client_id: ACME_SITE });
-    expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
+describe('the JWT bearer grant', () => {
+  it('is only for clients whose grant_types list it', async () => {
+    const response = await signInAs(newUser(), { client_id: ACME_SITE });
+    expectError(response, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
   });
 
-  it('an organization that has a sign-in system', async () => {
+  it('is only for organizations that have a sign-in system', async () => {
     const organization_id = 'b0f8b6b0-5b0a-4a7e-8a43-3c6a4a1c0d22';
-    const answer = await signInAs(newUser(), { client_id: PUBLIC_SIGN_IN, organization_id });
-    expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this organization' });
+    const response = await signInAs(newUser(), { client_id: PUBLIC_SIGN_IN, organization_id });
+    expectError(response, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this organization' });
     const unknown = await signInAs(newUser(), { client_id: PUBLIC_SIGN_IN, organization_id: randomUUID() });
     expectInvalidRequest(unknown, 'organization_id: unknown');
   });
 
-  it('the organization’s own users, and not another’s', async () => {
-    const foreign = { client_id: PUBLIC_SIGN_IN, organization_id: RIVAL };
-    await expectRefused(() => signInAs(newUser(), foreign));
+  it('accepts from a sign-in system only users of its own organization', async () => {
+    const ofRival = { client_id: PUBLIC_SIGN_IN, organization_id: RIVAL };
+    await expectRefused(() => signInAs(newUser(), ofRival));
     await expectRefused(async () => signIn(service, await assertRival({})));
     await expectRefused(async () => signIn(service, await assertRival({ iss: acme.issuer.issuer })));
-    await expectRefused(async () => signIn(service, await assert({ iss: 'https://rival.example' }), foreign));
+    await expectRefused(async () => signIn(service, await assert({ iss: 'https://rival.example' }), ofRival));
   });
 });

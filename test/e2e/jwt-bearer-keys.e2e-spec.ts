@@ -10,8 +10,8 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 
 const realNow = Date.now.bind(Date);
 
-/** An issuer has one second to answer: a machine that stands still for so long makes a good one late. */
-const STOOD_STILL = { retry: 1 };
+/** An issuer has one second to respond. A busy machine can exceed that, so the test may run again. */
+const RETRY_ONCE = { retry: 1 };
 
 let acme: SignInSystem;
 let database: TestDatabase;
@@ -37,45 +37,45 @@ const keyAt = (index: number) => acme.issuer.keys.at(index) as TestIssuer['keys'
 const send = async (header: object = {}, key = keyAt(-1)) =>
   signIn(service, await acme.assert(service.clock.now(), {}, header, key));
 
-/** Moves the clock of the service, and of what keeps the keys. */
+/** Moves `Date.now`, which both the clock of the service and the key cache read. */
 function moveTime(seconds: number): void {
   vi.spyOn(Date, 'now').mockImplementation(() => realNow() + seconds * 1000);
 }
 
-function expectUnavailable(answer: TestResponse): void {
-  expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+function expectUnavailable(response: TestResponse): void {
+  expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
 describe('keys at a jwks_uri', () => {
   beforeEach(() => start({ [ACME]: acme.settings() }));
 
-  it('are asked for once, by however many first requests, and not before', async () => {
+  it('are fetched once for many first requests at the same time, and not earlier', async () => {
     expect(acme.issuer.requests).toBe(0);
-    const answers = await Promise.all(Array.from({ length: 10 }, () => send()));
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    const responses = await Promise.all(Array.from({ length: 10 }, () => send()));
+    expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(200));
     await send();
     expect(acme.issuer.requests).toBe(1);
   });
 
-  it('are not asked for by what cannot be an assertion', async () => {
+  it('are not fetched for a value that cannot be an assertion', async () => {
     for (const assertion of ['x', 'e30.e30.AAAA', await acme.assert(Date.now(), {}, { typ: 'at+jwt' })])
       expectInvalidGrant(await signIn(service, assertion));
     expect(acme.issuer.requests).toBe(0);
   });
 
-  it('are asked for again at a key nobody knows, but at most once a minute', async () => {
+  it('are fetched again for an unknown key id, but at most once a minute', async () => {
     await send();
-    const flood = () => Promise.all(Array.from({ length: 20 }, (_, n) => send({ kid: `nobody-${n}` })));
-    for (const answer of await flood()) expectInvalidGrant(answer);
+    const flood = () => Promise.all(Array.from({ length: 20 }, (_, n) => send({ kid: `unknown-${n}` })));
+    for (const response of await flood()) expectInvalidGrant(response);
     expect(acme.issuer.requests).toBe(1);
     moveTime(61);
-    for (const answer of await flood()) expectInvalidGrant(answer);
+    for (const response of await flood()) expectInvalidGrant(response);
     expect(acme.issuer.requests).toBe(2);
     expect((await send()).status).toBe(200);
   });
 
-  it('may be rotated: a new one is found, a withdrawn one no longer believed', async () => {
+  it('may be rotated: a new key is found, and a withdrawn key is no longer accepted', async () => {
     expect((await send()).status).toBe(200);
     await acme.issuer.addKey();
     moveTime(61);
@@ -87,18 +87,22 @@ describe('keys at a jwks_uri', () => {
     expect((await send()).status).toBe(200);
   });
 
-  it('are good while the issuer is away, as long as they are fresh; then nobody is let in', STOOD_STILL, async () => {
-    await send();
-    await acme.issuer.goAway();
-    expect((await send()).status).toBe(200);
-    moveTime(601);
-    expectUnavailable(await send());
-    await acme.issuer.comeBack();
-    moveTime(602);
-    expect((await send()).status).toBe(200);
-  });
+  it(
+    'stay in use while the issuer is unreachable until they are stale; then assertions get 503',
+    RETRY_ONCE,
+    async () => {
+      await send();
+      await acme.issuer.goAway();
+      expect((await send()).status).toBe(200);
+      moveTime(601);
+      expectUnavailable(await send());
+      await acme.issuer.comeBack();
+      moveTime(602);
+      expect((await send()).status).toBe(200);
+    },
+  );
 
-  it('that cannot be had are asked for once a second, however many ask', async () => {
+  it('are fetched at most once a second while the issuer fails', async () => {
     acme.issuer.broken = (_, response) => void response.writeHead(500).end();
     for (let n = 0; n < 10; n++) expectUnavailable(await send());
     expect(acme.issuer.requests).toBe(1);
@@ -108,32 +112,36 @@ describe('keys at a jwks_uri', () => {
     expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
   });
 
-  it.each(UNUSABLE_RESPONSES)('make 503 of an assertion when the issuer answers %s', STOOD_STILL, async (_, broken) => {
-    acme.issuer.broken = broken;
-    const begun = performance.now();
-    expectUnavailable(await send());
-    expect(performance.now() - begun).toBeLessThan(3_000);
-    acme.issuer.broken = undefined;
-    moveTime(2);
-    expect((await send()).status).toBe(200);
-    expect(acme.issuer.requests).toBe(2);
-  });
+  it.each(UNUSABLE_RESPONSES)(
+    'cause 503 for an assertion when the issuer responds with %s',
+    RETRY_ONCE,
+    async (_, broken) => {
+      acme.issuer.broken = broken;
+      const startMs = performance.now();
+      expectUnavailable(await send());
+      expect(performance.now() - startMs).toBeLessThan(3_000);
+      acme.issuer.broken = undefined;
+      moveTime(2);
+      expect((await send()).status).toBe(200);
+      expect(acme.issuer.requests).toBe(2);
+    },
+  );
 });
 
 describe('keys in the registry', () => {
-  it('verify without asking anybody, and no others do', async () => {
+  it('are the only keys that verify assertions, and cause no request to the issuer', async () => {
     const { issuer } = acme.settings();
     await start({ [ACME]: { issuer, jwks: acme.jwks } });
     expect((await send()).status).toBe(200);
-    const another = await acme.issuer.addKey();
-    expectInvalidGrant(await send({}, another));
-    expectInvalidGrant(await send({ kid: keyAt(0).kid }, another));
+    const unlistedKey = await acme.issuer.addKey();
+    expectInvalidGrant(await send({}, unlistedKey));
+    expectInvalidGrant(await send({ kid: keyAt(0).kid }, unlistedKey));
     expect(acme.issuer.requests).toBe(0);
   });
 });
 
-describe('the audience', () => {
-  it('is what the registry says, and then nothing else', async () => {
+describe('the audience of an assertion', () => {
+  it('must be one of those in the registry if the registry has any', async () => {
     await start({ [ACME]: acme.settings({ audience: ['urn:acme:chat'] }) });
     const sendTo = async (aud: unknown) => signIn(service, await acme.assert(service.clock.now(), { aud }));
     expect((await sendTo('urn:acme:chat')).status).toBe(200);
@@ -142,7 +150,7 @@ describe('the audience', () => {
   });
 });
 
-describe('the registry', () => {
+describe('the sign-in settings in the registry', () => {
   const issuer = 'https://idp.example';
   const jwks_uri = 'https://idp.example/keys';
   const rsa = (modulusLength: number) => ({
@@ -154,14 +162,14 @@ describe('the registry', () => {
     ['without an issuer', { jwks_uri }, /\.issuer: /],
     ['without keys', { issuer }, /\.jwks: must be a JWK Set/],
     [
-      'with keys and their address',
+      'with keys and their URL',
       () => ({ issuer, jwks: acme.jwks, jwks_uri }),
       /\.jwks: must not stand beside jwks_uri/,
     ],
     ['with keys over http', { issuer, jwks_uri: 'http://idp.example/keys' }, /\.jwks_uri: must be an https URL/],
-    ['with a file as keys', { issuer, jwks_uri: 'file:///etc/passwd' }, /\.jwks_uri: must be an https URL/],
+    ['with a file URL for the keys', { issuer, jwks_uri: 'file:///etc/passwd' }, /\.jwks_uri: must be an https URL/],
     [
-      'with a password in the address',
+      'with a password in the URL',
       { issuer, jwks_uri: 'https://a:b@idp.example/' },
       /\.jwks_uri: must be an https URL/,
     ],
@@ -193,18 +201,18 @@ describe('the registry', () => {
     ],
     ['with a small RSA key', () => ({ issuer, jwks: { keys: [rsa(1024)] } }), /must be EC P-256/],
     [
-      'with a key that is none',
+      'with a key that is no point of the curve',
       { issuer, jwks: { keys: [{ kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA', kid: 'x' }] } },
       /must be EC P-256/,
     ],
     ['with an empty audience', { issuer, jwks_uri, audience: [] }, /\.audience: /],
-    ['with a field that is not known', { issuer, jwks_uri, algorithms: ['none'] }, /\.algorithms: unknown field/],
-  ])('is refused %s', async (_, settings, fault) => {
-    const given = typeof settings === 'function' ? settings() : settings;
-    await expect(start({ [ACME]: given })).rejects.toThrow(fault);
+    ['with an unknown field', { issuer, jwks_uri, algorithms: ['none'] }, /\.algorithms: unknown field/],
+  ])('are rejected %s', async (_, settings, message) => {
+    const entry = typeof settings === 'function' ? settings() : settings;
+    await expect(start({ [ACME]: entry })).rejects.toThrow(message);
   });
 
-  it('takes an address over https, and an RSA key of 2048 bits', async () => {
+  it('may have an https jwks_uri, and an RSA key of 2048 bits', async () => {
     await start({ [ACME]: { issuer, jwks_uri }, [RIVAL]: { issuer, jwks: { keys: [rsa(2048)] } } });
   });
 });

@@ -25,12 +25,12 @@ import {
 } from '../support/sign-in-services.js';
 import { ACME, RIVAL, RIVAL_ORIGIN } from '../support/test-registry.js';
 
-const DAY = 86_400;
+const DAY_SECONDS = 86_400;
 
 startSignInServices();
 
-describe('a browser that is linked', () => {
-  /** A browser with a customer of its own. */
+describe('linking a browser to a user', () => {
+  /** A new browser, which has a new customer. */
   const newBrowser = async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
@@ -38,7 +38,7 @@ describe('a browser that is linked', () => {
   };
   const linked = (sub: string, headers: object, at = service) => signInAs(sub, LINK, { ...headers }, at);
 
-  it('gives its customer to a user who has none: the same entity_id goes on, everywhere', async () => {
+  it('gives the browser’s customer to a user without one, and the entity_id stays the same', async () => {
     const { browser, entityId, headers } = await newBrowser();
     const sub = newUser();
     service.audit.length = 0;
@@ -51,7 +51,7 @@ describe('a browser that is linked', () => {
     ]);
   });
 
-  it('is remembered with the customer that its user has already, whose token it is', async () => {
+  it('keeps the customer that the user already has, and records the browser’s customer with it', async () => {
     const sub = newUser();
     const customer = (await signInAs(sub)).body.entity_id;
     const { browser, entityId, headers } = await newBrowser();
@@ -63,26 +63,26 @@ describe('a browser that is linked', () => {
     expect((await lookUp(entityId)).body).not.toHaveProperty('linked_ids');
   });
 
-  it('is not linked unless the request says so', async () => {
+  it('happens only if the request asks for it', async () => {
     const { headers, entityId } = await newBrowser();
     expect((await signInAs(newUser(), {}, headers)).body.entity_id).not.toBe(entityId);
     expectInvalidRequest(await signInAs(newUser(), { link: 'other' }, headers), /^link: /);
     expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
   });
 
-  it('that belongs to a user is never given to another, nor linked to one', async () => {
+  it('never gives the customer of one user to another user, or links it to another', async () => {
     const { headers, entityId } = await newBrowser();
     const [first, second, third] = [newUser(), newUser(), newUser()];
-    const thirds = (await signInAs(third)).body.entity_id;
+    const customerOfThird = (await signInAs(third)).body.entity_id;
     expect((await linked(first, headers)).body.entity_id).toBe(entityId);
-    const seconds = (await linked(second, headers)).body.entity_id;
-    expect(seconds).not.toBe(entityId);
-    expect((await linked(third, headers)).body.entity_id).toBe(thirds);
-    expect((await lookUp(thirds)).body).not.toHaveProperty('linked_ids');
+    const customerOfSecond = (await linked(second, headers)).body.entity_id;
+    expect(customerOfSecond).not.toBe(entityId);
+    expect((await linked(third, headers)).body.entity_id).toBe(customerOfThird);
+    expect((await lookUp(customerOfThird)).body).not.toHaveProperty('linked_ids');
     expect((await linked(first, headers)).body.entity_id).toBe(entityId);
   });
 
-  it('that was linked to a user’s customer is not given to another user, either', async () => {
+  it('never gives a customer that is linked to one user to another user', async () => {
     const { headers, entityId } = await newBrowser();
     const [first, second] = [newUser(), newUser()];
     const customer = (await signInAs(first)).body.entity_id;
@@ -91,7 +91,7 @@ describe('a browser that is linked', () => {
     expect((await lookUp(customer)).body.linked_ids).toEqual([entityId]);
   });
 
-  it(`by ${RACE_SIZE} users at once belongs to one of them`, async () => {
+  it(`gives the customer to one of ${RACE_SIZE} users who sign in at the same time`, async () => {
     for (let round = 0; round < 3; round++) {
       const { headers, entityId } = await newBrowser();
       const known = await times(RACE_SIZE / 2, async () => {
@@ -102,27 +102,27 @@ describe('a browser that is linked', () => {
       const users = [...known, ...Array.from({ length: RACE_SIZE / 2 }, newUser)];
       service.audit.length = 0;
       other.audit.length = 0;
-      const answers = await times(RACE_SIZE, (index) =>
+      const responses = await times(RACE_SIZE, (index) =>
         linked(users[index] as string, headers, index % 2 ? service : other),
       );
-      expect(answers.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
-      expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(RACE_SIZE);
+      expect(responses.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
+      expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(RACE_SIZE);
       expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(1);
-      const told = [...service.audit, ...other.audit].filter(({ event }) => event === 'identity.linked');
-      expect(told).toHaveLength(1);
+      const events = [...service.audit, ...other.audit].filter(({ event }) => event === 'identity.linked');
+      expect(events).toHaveLength(1);
     }
   });
 
-  it(`by one user ${RACE_SIZE} ways at once is linked once`, async () => {
+  it(`happens once when one user signs in ${RACE_SIZE} times at the same time`, async () => {
     const { headers, entityId } = await newBrowser();
     const sub = newUser();
     service.audit.length = 0;
-    const answers = await times(RACE_SIZE, () => linked(sub, headers));
-    expect(new Set(answers.map(({ body }) => body.entity_id))).toEqual(new Set([entityId]));
+    const responses = await times(RACE_SIZE, () => linked(sub, headers));
+    expect(new Set(responses.map(({ body }) => body.entity_id))).toEqual(new Set([entityId]));
     expect(linkedEvents()).toHaveLength(1);
   });
 
-  it('two of them, by one new user at once, are that user’s customer and its history', async () => {
+  it('of two browsers at the same time keeps the customer of one and links the other to it', async () => {
     const [one, two] = [await newBrowser(), await newBrowser()];
     const sub = newUser();
     await Promise.all([linked(sub, one.headers), linked(sub, two.headers, other)]);
@@ -163,7 +163,7 @@ describe('a browser that is linked', () => {
         return headers;
       },
     ],
-  ])('with %s is no customer to be linked', async (_, headers) => {
+  ])('with %s links nothing', async (_, headers) => {
     const before = await rowsOf(OrganizationUser).count();
     service.audit.length = 0;
     expect((await linked(newUser(), { ...FROM_PAGE, ...(await headers()) })).status).toBe(200);
@@ -171,7 +171,7 @@ describe('a browser that is linked', () => {
     expect(await rowsOf(OrganizationUser).count()).toBe(before + 1);
   });
 
-  it('must show from which page it comes, and that must be one of the client’s', async () => {
+  it('requires an Origin, which must be one of the client’s', async () => {
     const { headers, entityId } = await newBrowser();
     const { cookie } = headers;
     expectInvalidRequest(await linked(newUser(), { cookie }), 'link: needs an Origin');
@@ -180,7 +180,7 @@ describe('a browser that is linked', () => {
     expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
   });
 
-  it('is not linked by a used assertion', async () => {
+  it('does not happen with a used assertion', async () => {
     const assertion = await assert({ sub: newUser() });
     await signIn(service, assertion);
     const { headers, entityId } = await newBrowser();
@@ -188,13 +188,13 @@ describe('a browser that is linked', () => {
     expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
   });
 
-  it('is not linked in an organization that does not want it', async () => {
-    const sent = { ...LINK, organization_id: RIVAL, client_id: RIVAL_SIGN_IN };
-    const answer = await signIn(service, await assertRival({}), sent);
-    expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'link: not for this organization' });
+  it('gets an error in an organization that does not allow it', async () => {
+    const parameters = { ...LINK, organization_id: RIVAL, client_id: RIVAL_SIGN_IN };
+    const response = await signIn(service, await assertRival({}), parameters);
+    expectError(response, { status: 400, error: 'unauthorized_client', hint: 'link: not for this organization' });
   });
 
-  it('forgets its user when the user’s customer is erased, and the other way round', async () => {
+  it('ends when the browser’s customer or the user’s customer is erased', async () => {
     const sub = newUser();
     const customer = (await signInAs(sub)).body.entity_id;
     const [one, two] = [await newBrowser(), await newBrowser()];
@@ -206,7 +206,7 @@ describe('a browser that is linked', () => {
     expect((await two.browser.visit()).body.entity_id).toBe(two.entityId);
   });
 
-  it('is a new customer when the one it gave to its user was erased', async () => {
+  it('leads to a new customer after the browser’s customer was erased', async () => {
     const { browser, headers, entityId } = await newBrowser();
     const sub = newUser();
     await linked(sub, headers);
@@ -216,12 +216,12 @@ describe('a browser that is linked', () => {
     expect((await browser.visit()).body.entity_id).not.toBe(entityId);
   });
 
-  it('leaves its customer to the user when it has not been seen for two years', async () => {
+  it('keeps the customer for the user after the browser has been idle for two years', async () => {
     const { headers, entityId } = await newBrowser();
     const idle = await newBrowser();
     const sub = newUser();
     await linked(sub, headers);
-    service.clock.advance({ seconds: 800 * DAY });
+    service.clock.advance({ seconds: 800 * DAY_SECONDS });
     await purge(service);
     expect(await identitiesOf(service).countBy({ entityId: idle.entityId })).toBe(0);
     expect(await identitiesOf(service).countBy({ entityId })).toBe(1);

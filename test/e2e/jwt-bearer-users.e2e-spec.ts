@@ -34,8 +34,8 @@ import { infoStatus } from '../support/transfers.js';
 
 startSignInServices();
 
-describe('a user', () => {
-  it('is known by every byte of its id', async () => {
+describe('a user of the JWT bearer grant', () => {
+  it('is recognised by every byte of its id', async () => {
     const id = randomUUID();
     const ids = [
       'user',
@@ -57,59 +57,59 @@ describe('a user', () => {
     expect([...customers]).toContain((await signInAs(`user ${id}`)).body.entity_id);
   });
 
-  it('of one organization is nobody to another that calls its user the same', async () => {
+  it('is another customer in another organization, even with the same sub', async () => {
     const sub = newUser();
-    const [ours, theirs] = [await signInAs(sub), await signInRival({ sub })];
-    expect(theirs.body.organization_id).toBe(RIVAL);
-    expect(theirs.body.entity_id).not.toBe(ours.body.entity_id);
+    const [inAcme, inRival] = [await signInAs(sub), await signInRival({ sub })];
+    expect(inRival.body.organization_id).toBe(RIVAL);
+    expect(inRival.body.entity_id).not.toBe(inAcme.body.entity_id);
   });
 
-  it(`that signs in for the first time ${RACE_SIZE} ways at once, at two processes, is one customer`, async () => {
+  it(`is one customer after ${RACE_SIZE} first sign-ins at the same time in two processes`, async () => {
     for (let round = 0; round < 3; round++) {
       const sub = newUser();
       const before = await identitiesOf(service).count();
-      const answers = await times(RACE_SIZE, (index) => signInAs(sub, {}, {}, index % 2 ? service : other));
-      expect(answers.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
-      expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(1);
+      const responses = await times(RACE_SIZE, (index) => signInAs(sub, {}, {}, index % 2 ? service : other));
+      expect(responses.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
+      expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
       expect(await identitiesOf(service).count()).toBe(before + 1);
     }
   });
 
-  it('that is known costs one INSERT and one SELECT', async () => {
+  it('costs one INSERT and one SELECT when it is already known', async () => {
     const sub = newUser();
     await signInAs(sub);
-    const sent = service.application.get(Database);
-    const before = sent.statements;
+    const sqlDatabase = service.application.get(Database);
+    const before = sqlDatabase.statements;
     await signInAs(sub);
-    expect(sent.statements - before).toBe(2);
+    expect(sqlDatabase.statements - before).toBe(2);
   });
 
-  it('is told to the audit once as a new customer, and with each token', async () => {
+  it('causes one identity.created event, and one token.issued event for each token', async () => {
     const sub = newUser();
     service.audit.length = 0;
     const { body } = await signInAs(sub);
     await signInAs(sub);
-    const told = service.audit.map(({ event, grant, clientId, organizationId, subject }) => [
+    const events = service.audit.map(({ event, grant, clientId, organizationId, subject }) => [
       event,
       grant,
       clientId,
       organizationId,
       subject?.id,
     ]);
-    const of = [JWT_BEARER, SIGN_IN, ACME, body.entity_id];
-    expect(told).toEqual([
-      ['identity.created', ...of],
-      ['token.issued', ...of],
-      ['token.issued', ...of],
+    const fields = [JWT_BEARER, SIGN_IN, ACME, body.entity_id];
+    expect(events).toEqual([
+      ['identity.created', ...fields],
+      ['token.issued', ...fields],
+      ['token.issued', ...fields],
     ]);
   });
 
   it.each<[string, RegExp, 'before' | 'after']>([
-    ['before its customer is made', /INTO customer_identity/, 'before'],
-    ['after its customer is made', /INTO customer_identity/, 'after'],
-    ['before it is settled', /SET settled_at/, 'before'],
-    ['before it has a customer', /INTO organization_user/, 'before'],
-  ])('whose first sign-in dies %s is one customer at the next', async (_, pattern, moment) => {
+    ['before its customer is created', /INTO customer_identity/, 'before'],
+    ['after its customer is created', /INTO customer_identity/, 'after'],
+    ['before its customer is settled', /SET settled_at/, 'before'],
+    ['before the user is stored', /INTO organization_user/, 'before'],
+  ])('is one customer at the second sign-in when the first one dies %s', async (_, pattern, moment) => {
     const sub = newUser();
     const before = await identitiesOf(service).count();
     dieAt(pattern, moment);
@@ -123,8 +123,8 @@ describe('a user', () => {
   });
 });
 
-describe('an erased customer', () => {
-  it('takes with it what was known of the user, who is a new customer from then on', async () => {
+describe('the erasure of a user’s customer', () => {
+  it('deletes the user’s record, and the next sign-in creates a new customer', async () => {
     const sub = newUser();
     const { entity_id, access_token } = (await signInAs(sub)).body;
     expect((await erase(entity_id)).status).toBe(200);
@@ -136,7 +136,7 @@ describe('an erased customer', () => {
     expect((await signInAs(sub)).body.entity_id).toBe(again.entity_id);
   });
 
-  it('is not erased by halves: while what is known of the user cannot go, the customer stays', async () => {
+  it('can be repeated after a failure to delete the user’s record', async () => {
     const sub = newUser();
     const { entity_id } = (await signInAs(sub)).body;
     dieAt(/DELETE FROM organization_user/, 'before');
@@ -146,48 +146,50 @@ describe('an erased customer', () => {
     expect(await rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
   });
 
-  it('is not left to a user to whom it was given while it was erased', async () => {
+  it('also takes the customer from a user who was linked during the erasure', async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
     const sub = newUser();
-    const sent = service.application.get(Database);
-    const execute = sent.execute.bind(sent);
-    let given: TestResponse | undefined;
-    vi.spyOn(sent, 'execute').mockImplementation(async (statement, parameters) => {
-      if (/SET organization_id = NULL/.test(sqlOf(sent, statement)))
-        given = await signInAs(sub, LINK, { ...FROM_PAGE, cookie: browser.cookie }, other);
+    const sqlDatabase = service.application.get(Database);
+    const execute = sqlDatabase.execute.bind(sqlDatabase);
+    let linked: TestResponse | undefined;
+    vi.spyOn(sqlDatabase, 'execute').mockImplementation(async (statement, parameters) => {
+      if (/SET organization_id = NULL/.test(sqlOf(sqlDatabase, statement)))
+        linked = await signInAs(sub, LINK, { ...FROM_PAGE, cookie: browser.cookie }, other);
       return execute(statement, parameters);
     });
     expect((await erase(entity_id)).status).toBe(200);
     vi.restoreAllMocks();
-    expect(given?.body.entity_id).toBe(entity_id);
-    expect(await infoStatus(service, given?.body.access_token)).toBe(401);
+    expect(linked?.body.entity_id).toBe(entity_id);
+    expect(await infoStatus(service, linked?.body.access_token)).toBe(401);
     expect(await rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
     const after = (await signInAs(sub)).body;
     expect(after.entity_id).not.toBe(entity_id);
     expect(await infoStatus(service, after.access_token)).toBe(200);
   });
 
-  it('leaves nothing when the user signs in at that very moment', async () => {
+  it('leaves no valid token and no record when the user signs in at the same time', async () => {
     for (let round = 0; round < 10; round++) {
       const sub = newUser();
       const { entity_id } = (await signInAs(sub)).body;
-      const [erased, ...answers] = await Promise.all([
+      const [erased, ...responses] = await Promise.all([
         erase(entity_id),
         ...Array.from({ length: 8 }, (_, index) => signInAs(sub, {}, {}, index % 2 ? service : other)),
       ]);
       expect(erased.status).toBe(200);
-      for (const { status } of answers) expect(status).toBe(200);
+      for (const { status } of responses) expect(status).toBe(200);
       const after = (await signInAs(sub)).body;
       expect(after.entity_id).not.toBe(entity_id);
       expect(await infoStatus(service, after.access_token)).toBe(200);
       expect(await rowsOf(OrganizationUser).countBy({ entityId: entity_id })).toBe(0);
-      expect(new Set(answers.map(({ body }) => body.entity_id).filter((id) => id !== entity_id)).size).toBeLessThan(2);
+      expect(new Set(responses.map(({ body }) => body.entity_id).filter((id) => id !== entity_id)).size).toBeLessThan(
+        2,
+      );
     }
   });
 });
 
-describe.runIf(onMariadb)('an answer that is lost on its way from the database', () => {
+describe.runIf(onMariadb)('a database response that is lost during a sign-in', () => {
   let proxy: LossyProxy;
   let remote: TestService;
   beforeAll(async () => {
@@ -201,36 +203,39 @@ describe.runIf(onMariadb)('an answer that is lost on its way from the database',
   });
   const hashOf = (...texts: string[]) => sha256(JSON.stringify(texts));
 
-  // the statements that name a text, in their order
+  // The index counts the statements that contain the text, in the order in which the service sends them.
   it.each<[string, (sub: string, jti: string) => string, number]>([
-    ['to the use of the assertion', (_, jti) => hashOf(acme.issuer.issuer, jti), 1],
-    ['to the row of the user', (sub) => hashOf(ACME, sub), 2],
-    ['to the making of the customer', () => ACME, 4],
-    ['to its being settled', (sub) => hashOf(ACME, sub), 3],
-  ])('%s refuses nobody, and makes nobody twice', async (_, textOf, which) => {
+    ['to the statement that records the assertion', (_, jti) => hashOf(acme.issuer.issuer, jti), 1],
+    ['to the statement that stores the user', (sub) => hashOf(ACME, sub), 2],
+    ['to the statement that creates the customer', () => ACME, 4],
+    ['to the statement that settles the customer', (sub) => hashOf(ACME, sub), 3],
+  ])('%s causes no error and no second customer', async (_, textOf, index) => {
     const [sub, jti] = [newUser(), randomUUID()];
-    const [before, lost] = [await identitiesOf(service).count(), proxy.lost];
-    proxy.loseAnswers(textOf(sub, jti), [which]);
+    const [before, lostBefore] = [await identitiesOf(service).count(), proxy.lost];
+    proxy.loseAnswers(textOf(sub, jti), [index]);
     const assertion = await assert({ sub, jti });
-    const answer = await signIn(remote, assertion);
-    expect({ status: answer.status, lost: proxy.lost - lost }).toEqual({ status: 200, lost: 1 });
-    expect((await signInAs(sub)).body.entity_id).toBe(answer.body.entity_id);
+    const response = await signIn(remote, assertion);
+    expect({ status: response.status, lost: proxy.lost - lostBefore }).toEqual({ status: 200, lost: 1 });
+    expect((await signInAs(sub)).body.entity_id).toBe(response.body.entity_id);
     expect(await identitiesOf(service).count()).toBe(before + 1);
     await expectRefused(() => signIn(remote, assertion));
   });
 
-  it.each([false, true])('to a link is told once, of a user who has a customer: %s', async (isKnown) => {
-    const sub = newUser();
-    if (isKnown) await signInAs(sub);
-    const browser = new TestBrowser(service);
-    const { entity_id } = (await browser.visit()).body;
-    const lost = proxy.lost;
-    remote.audit.length = 0;
-    // it is recognised, looked for among users' customers, and linked
-    proxy.loseAnswers(entity_id, [3]);
-    const headers = { ...FROM_PAGE, cookie: browser.cookie as string };
-    const answer = await signInAs(sub, LINK, headers, remote);
-    expect({ status: answer.status, lost: proxy.lost - lost }).toEqual({ status: 200, lost: 1 });
-    expect(remote.audit.filter(({ event }) => event === 'identity.linked')).toHaveLength(1);
-  });
+  it.each([false, true])(
+    'to the linking causes one audit event, for a user who has a customer: %s',
+    async (isKnown) => {
+      const sub = newUser();
+      if (isKnown) await signInAs(sub);
+      const browser = new TestBrowser(service);
+      const { entity_id } = (await browser.visit()).body;
+      const lostBefore = proxy.lost;
+      remote.audit.length = 0;
+      // Three statements contain the id: the browser is recognised, searched among users' customers, and linked.
+      proxy.loseAnswers(entity_id, [3]);
+      const headers = { ...FROM_PAGE, cookie: browser.cookie as string };
+      const response = await signInAs(sub, LINK, headers, remote);
+      expect({ status: response.status, lost: proxy.lost - lostBefore }).toEqual({ status: 200, lost: 1 });
+      expect(remote.audit.filter(({ event }) => event === 'identity.linked')).toHaveLength(1);
+    },
+  );
 });

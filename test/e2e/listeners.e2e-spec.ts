@@ -11,13 +11,13 @@ import { startTcpProxy } from '../support/tcp-proxy.js';
 import { ACME } from '../support/test-registry.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 
-const answer = () => ({ reached: true });
+const body = () => ({ reached: true });
 
 @PublicController('open')
 class OpenController {
   @Get()
   get() {
-    return answer();
+    return body();
   }
 }
 
@@ -25,7 +25,7 @@ class OpenController {
 class OperatedController {
   @Get()
   get() {
-    return answer();
+    return body();
   }
 }
 
@@ -33,7 +33,7 @@ class OperatedController {
 class NakedController {
   @Get()
   get() {
-    return answer();
+    return body();
   }
 }
 
@@ -41,27 +41,27 @@ class NakedController {
 class RootController {
   @Get()
   root() {
-    return answer();
+    return body();
   }
 
   @Get('bare')
   bare() {
-    return answer();
+    return body();
   }
 
   @Get(':one')
   one() {
-    return answer();
+    return body();
   }
 
   @All(':one/:two')
   two() {
-    return answer();
+    return body();
   }
 
   @All('*rest')
   rest() {
-    return answer();
+    return body();
   }
 }
 
@@ -78,7 +78,7 @@ describe('protocol §1.5: two ports', () => {
   const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
   const MANAGEMENT = ['/health/live', '/health/ready', '/operated'];
   const PUBLIC = [TOKEN, `/v2/customer/${ACME}/support/token`, '/.well-known/jwks.json', '/open'];
-  const FOREIGN_ADDRESSES = [
+  const UNIMPLEMENTED_PATHS = [
     '/metrics',
     '/oauth2/introspect',
     '/oauth2/revoke',
@@ -87,14 +87,14 @@ describe('protocol §1.5: two ports', () => {
     '/openapi.json',
   ];
 
-  it.each([...MANAGEMENT, ...FOREIGN_ADDRESSES])(
-    'the public port answers 404 for the management address %s',
+  it.each([...MANAGEMENT, ...UNIMPLEMENTED_PATHS])(
+    'the public port responds 404 to the management path %s',
     async (path) => {
       for (const method of ['GET', 'POST']) expectError(await request(service.url + path, { method }), NOT_FOUND);
     },
   );
 
-  it.each(PUBLIC)('the management port answers 404 for the public address %s', async (path) => {
+  it.each(PUBLIC)('the management port responds 404 to the public path %s', async (path) => {
     for (const method of ['GET', 'POST'])
       expectError(await request(service.managementUrl + path, { method }), NOT_FOUND);
   });
@@ -107,7 +107,7 @@ describe('protocol §1.5: two ports', () => {
     expect((await request(service.managementUrl + path, {})).status).toBe(200);
   });
 
-  it.each(['public', 'management'])('no port knows the name of a surface: /%s/…', async (surface) => {
+  it.each(['public', 'management'])('no port serves a path below /%s/', async (surface) => {
     for (const path of [...PUBLIC, ...MANAGEMENT, '/', '']) {
       for (const url of [service.url, service.managementUrl]) {
         expectError(await request(`${url}/${surface}${path}`, {}), NOT_FOUND);
@@ -126,21 +126,21 @@ describe('protocol §1.5: two ports', () => {
     'http://auth.example/%2e%2e/management/health/live',
     'http://auth.example\\..\\management\\health\\live',
     'management://health/live',
-  ])('no spelling of an address leaves the surface: %s', async (target) => {
+  ])('no spelling of a path leads to the other surface: %s', async (target) => {
     const { status, text } = await exchange(service.url, rawRequest(`GET ${target}`));
     expect([400, 404]).toContain(status);
     expect(text).not.toContain('"live"');
   });
 
   it.each(['/naked', '/bare', '/one', '/one/two', '/one/two/three', '/public', '/management', '/public/bare'])(
-    'a controller that declares no surface is reachable nowhere: %s',
+    'a controller without a surface is reachable on no port: %s',
     async (path) => {
       for (const url of [service.url, service.managementUrl]) expectError(await request(url + path, {}), NOT_FOUND);
       expectError(await request(`${service.managementUrl}/`, {}), NOT_FOUND);
     },
   );
 
-  it('health: the process lives and is ready', async () => {
+  it('the health routes report that the process is live and ready', async () => {
     const live = await request(`${service.managementUrl}/health/live`, {});
     const ready = await request(`${service.managementUrl}/health/ready`, {});
     expect([live.body, ready.body]).toEqual([{ status: 'live' }, { status: 'ready' }]);
@@ -154,7 +154,7 @@ describe.runIf(hasIpv6)('protocol §9.4: HOST', () => {
     ['::1', [false, true]],
     ['127.0.0.1', [true, false]],
     ['', [true, true]],
-  ])('%j binds the right addresses', async (HOST, [ipv4, ipv6]) => {
+  ])('with the value %j listens on the expected addresses', async (HOST, [ipv4, ipv6]) => {
     const service = await startTestService({ environment: { HOST } });
     try {
       const reaches = async (host: string, port: number, path: string) =>
@@ -172,8 +172,8 @@ describe.runIf(hasIpv6)('protocol §9.4: HOST', () => {
   });
 });
 
-describe.runIf(onMariadb)('protocol §2.2: a start while the database is away', () => {
-  it('lives, is not ready, has no public port; and serves once the database is there', async () => {
+describe.runIf(onMariadb)('protocol §2.2: a process that starts while the database is unreachable', () => {
+  it('is live but not ready and has no public port, and serves once the database is reachable', async () => {
     const database = await createTestDatabase();
     const proxy = await startTcpProxy(database.url);
     await proxy.cut();
@@ -188,9 +188,9 @@ describe.runIf(onMariadb)('protocol §2.2: a start while the database is away', 
       const live = () => health('live').then(({ status }) => status);
       await expect.poll(() => live().catch(() => 'not yet'), { timeout: 10_000 }).toBe(200);
       for (const path of ['ready', 'nowhere']) {
-        const refusal = await health(path);
-        expectError(refusal, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-        expect(refusal.headers.get('retry-after')).toMatch(/^\d+$/);
+        const response = await health(path);
+        expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+        expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
       }
       expect((await health('live')).headers.get('cache-control')).toBe('no-store');
       await expect(request(`http://127.0.0.1:${PORT}/`, {})).rejects.toThrow();

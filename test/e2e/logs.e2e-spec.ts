@@ -43,10 +43,10 @@ function routesOf({ application }: TestService): string[] {
   });
 }
 
-describe('no body, query, header value, token, code, cookie, password or e-mail is ever logged', SLOW, () => {
-  const MARK = 'MARKEDSECRET';
+describe('the log of a process that gets every kind of request', SLOW, () => {
+  const MARKER = 'MARKEDSECRET';
   const secrets = new Set<string>([
-    MARK,
+    MARKER,
     ACME_AGENT.password,
     ACME_AGENT.email,
     BACKEND_SECRET,
@@ -78,8 +78,8 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
       REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), registry),
     });
     await callEverything();
-    await liveALife();
-    await sendWhatIsNoRequest();
+    await useEveryGrant();
+    await sendMalformedRequests();
     await service.terminate();
     const { stdout, stderr } = service.process;
     output = stdout + stderr;
@@ -93,40 +93,40 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     await database.remove();
   });
 
-  /** The parts of tokens and cookies, but for the ids in them, which are no secrets. */
-  const keep = (...values: unknown[]) => {
+  /** Adds the parts of tokens and cookies, except the ids in them, which are not secret. */
+  const addSecrets = (...values: unknown[]) => {
     const parts = values.flatMap((value) => String(value).split(/[:.]/));
     for (const part of parts) if (part.length > 15 && !/^[0-9a-f-]{36}$/.test(part)) secrets.add(part);
   };
 
-  /** Each route, and addresses that are none, with marks wherever a caller can put them. */
+  /** Calls each route and some unknown paths, with the marker wherever a caller can put a value. */
   async function callEverything(): Promise<void> {
     const headers = {
-      authorization: `Bearer dev:${MARK}`,
-      cookie: `__svc_cid=${MARK}; __svc_cst=${MARK}; agent_session=${MARK}`,
-      origin: `https://${MARK.toLowerCase()}.example`,
-      'user-agent': MARK,
-      'x-forwarded-for': MARK,
-      'x-request-id': `${MARK} ${MARK}`,
-      traceparent: MARK,
-      referer: `https://x.example/${MARK}`,
+      authorization: `Bearer dev:${MARKER}`,
+      cookie: `__svc_cid=${MARKER}; __svc_cst=${MARKER}; agent_session=${MARKER}`,
+      origin: `https://${MARKER.toLowerCase()}.example`,
+      'user-agent': MARKER,
+      'x-forwarded-for': MARKER,
+      'x-request-id': `${MARKER} ${MARKER}`,
+      traceparent: MARKER,
+      referer: `https://x.example/${MARKER}`,
     };
     const fields = ['grant_type', 'client_id', 'code', 'refresh_token', 'token', 'email', 'password', 'csrf', 'state'];
-    const marked = Object.fromEntries([...fields, ...Object.keys(BODY)].map((name) => [name, MARK]));
-    const bodies = [JSON.stringify(marked), JSON.stringify({ ...BODY, redirect_uri: MARK }), `{"${MARK}`];
-    bodies.push(new URLSearchParams(marked).toString(), MARK.repeat(2_000));
-    const addresses = routes.map((route) => route.split(' ') as [string, string, string]);
-    addresses.push(
-      ['public', 'POST', `/${MARK}`],
+    const marked = Object.fromEntries([...fields, ...Object.keys(BODY)].map((name) => [name, MARKER]));
+    const bodies = [JSON.stringify(marked), JSON.stringify({ ...BODY, redirect_uri: MARKER }), `{"${MARKER}`];
+    bodies.push(new URLSearchParams(marked).toString(), MARKER.repeat(2_000));
+    const calls = routes.map((route) => route.split(' ') as [string, string, string]);
+    calls.push(
+      ['public', 'POST', `/${MARKER}`],
       ['public', 'PUT', '/v2/token'],
-      ['management', 'GET', `/${MARK}/%zz`],
+      ['management', 'GET', `/${MARKER}/%zz`],
     );
-    for (const [surface, method, pattern] of addresses) {
-      const path = pattern.replace(/:\w+/g, MARK);
+    for (const [surface, method, pattern] of calls) {
+      const path = pattern.replace(/:\w+/g, MARKER);
       const base = surface === 'public' ? service.url : service.managementUrl;
       for (const body of method === 'GET' ? [undefined] : bodies) {
-        for (const more of [headers, { ...headers, authorization: `Basic ${btoa(`${MARK}:${MARK}`)}` }, {}]) {
-          await request(`${base}${path}?secret=${MARK}&client_id=${MARK}`, {
+        for (const more of [headers, { ...headers, authorization: `Basic ${btoa(`${MARKER}:${MARKER}`)}` }, {}]) {
+          await request(`${base}${path}?secret=${MARKER}&client_id=${MARKER}`, {
             method,
             headers: more,
             ...(body && { body }),
@@ -136,8 +136,8 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     }
   }
 
-  /** What really happens, whose secrets are real. */
-  async function liveALife(): Promise<void> {
+  /** Uses every grant and route with real secrets. */
+  async function useEveryGrant(): Promise<void> {
     const post: TestService['post'] = (path, body, headers = {}) =>
       request(service.url + path, {
         method: 'POST',
@@ -147,45 +147,50 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     const send: TestService['send'] = (method, path, headers = {}) => request(service.url + path, { method, headers });
     const asTest = { ...service, post, send } as unknown as TestService;
     const first = await post('/v2/customer/token', BODY);
-    keep(first.body.access_token, first.cookies[1]?.split(/[=;]/)[1]);
+    addSecrets(first.body.access_token, first.cookies[1]?.split(/[=;]/)[1]);
     const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
     expect((await post('/v2/customer/token', BODY, { cookie })).body.entity_id).toBe(first.body.entity_id);
-    const assertion = await acme.assert(Date.now(), { sub: MARK, jti: MARK });
+    const assertion = await acme.assert(Date.now(), { sub: MARKER, jti: MARKER });
     const linked = await signIn(asTest, assertion, { link: 'browser' }, { cookie, origin: ACME_ORIGIN });
-    keep(assertion, linked.body.access_token);
+    addSecrets(assertion, linked.body.access_token);
     expect(linked.body.entity_id).toBe(first.body.entity_id);
     for (const claim of ['iss', 'sub', 'aud', 'exp', 'iat', 'jti', 'client_id'])
-      expect((await signIn(asTest, await acme.assert(Date.now(), { [claim]: [MARK] }))).status).toBe(400);
+      expect((await signIn(asTest, await acme.assert(Date.now(), { [claim]: [MARKER] }))).status).toBe(400);
     for (const header of ['kid', 'typ', 'jku'])
-      expect((await signIn(asTest, await acme.assert(Date.now(), {}, { [header]: MARK }))).status).toBe(400);
+      expect((await signIn(asTest, await acme.assert(Date.now(), {}, { [header]: MARKER }))).status).toBe(400);
     await post(`/v2/customer/${ACME}/support/token`, { ...BODY, organization_id: undefined }, { cookie });
     const { access_token } = await newCustomer(asTest);
     const code = await transferToken(asTest, access_token);
     const redeemed = await redeem(asTest, code);
-    keep(access_token, code, redeemed.body.access_token);
+    addSecrets(access_token, code, redeemed.body.access_token);
     expect(redeemed.status).toBe(200);
     await sleep(50);
-    await sleep(2_100); // a second use is a replay when it comes more than 2 s after the first
+    await sleep(2_100); // A second use more than 2 s after the first is a replay.
     expect((await redeem(asTest, code)).status).toBe(400);
     await send('GET', '/v2/customer/info', bearer(access_token));
     const agent = await implicitToken(asTest);
-    keep(agent);
+    addSecrets(agent);
     await post('/v2/customer/token', { ...BODY, grant_type: 'agent_token' }, bearer(agent));
     const browser = new AgentBrowser(asTest);
-    await browser.signIn({ ...ACME_AGENT, password: MARK });
+    await browser.signIn({ ...ACME_AGENT, password: MARKER });
     const authorization = await codeOf(browser);
     const pair = await exchangeCode(asTest, authorization);
     const next = await refresh(asTest, pair.body.refresh_token);
-    keep(
+    addSecrets(
       authorization,
       pair.body.access_token,
       pair.body.refresh_token,
       next.body.access_token,
       next.body.refresh_token,
     );
-    for (const value of browser.cookies.values()) keep(value);
-    await askToken(asTest, { ...AS_BACKEND, client_secret: MARK, grant_type: 'refresh_token', refresh_token: MARK });
-    for (const token of [access_token, MARK]) {
+    for (const value of browser.cookies.values()) addSecrets(value);
+    await askToken(asTest, {
+      ...AS_BACKEND,
+      client_secret: MARKER,
+      grant_type: 'refresh_token',
+      refresh_token: MARKER,
+    });
+    for (const token of [access_token, MARKER]) {
       await manage(service, 'POST', '/oauth2/introspect', basic('chat-api', SERVER_SECRET), { token });
       await manage(service, 'POST', '/oauth2/revoke', { authorization: `Bearer ${ADMIN_TOKEN}` }, { token });
     }
@@ -195,15 +200,15 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     await send('DELETE', '/v2/token', bearer(agent));
     for (const path of ['/health/live', '/health/ready', '/metrics']) await manage(service, 'GET', path);
     const [key] = JSON.parse(readFileSync(join(database.folder, 'keys.json'), 'utf8')).keys;
-    keep(key.d);
+    addSecrets(key.d);
     if (database.url.startsWith('m')) secrets.add(`:${new URL(database.url).password}@`);
   }
 
-  async function sendWhatIsNoRequest(): Promise<void> {
+  async function sendMalformedRequests(): Promise<void> {
     for (const bytes of [
-      `${MARK}\r\n\r\n`,
-      `GET /${MARK} HTTP/1.1\r\n\r\n`,
-      `GET / HTTP/1.1\r\nX: ${MARK.repeat(2_000)}\r\n\r\n`,
+      `${MARKER}\r\n\r\n`,
+      `GET /${MARKER} HTTP/1.1\r\n\r\n`,
+      `GET / HTTP/1.1\r\nX: ${MARKER.repeat(2_000)}\r\n\r\n`,
     ]) {
       const connection = await RawConnection.open(service.url);
       connection.send(bytes);
@@ -211,44 +216,44 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
     }
     const leaving = connect(Number(new URL(service.url).port), '127.0.0.1');
     await once(leaving, 'connect');
-    leaving.write(`POST /v2/customer/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n${MARK}`);
+    leaving.write(`POST /v2/customer/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n${MARKER}`);
     await sleep(100);
     leaving.resetAndDestroy();
     await sleep(100);
   }
 
-  it('in plain, in base64, or percent-encoded', () => {
+  it('contains no body, query, header value, token, code, cookie, password or email, plain or encoded', () => {
     const forms = (text: string) => [text, btoa(text), encodeURIComponent(text), text.toLowerCase()];
     expect([...secrets].filter((secret) => forms(secret).some((form) => output.includes(form)))).toEqual([]);
     expect(secrets.size).toBeGreaterThan(20);
   });
 
-  it('while every route of both ports has its lines, each with the documented fields alone', () => {
-    const told = lines.filter(({ msg }) => msg === 'request');
-    const seen = new Set(told.map(({ surface, method, route }) => `${surface} ${method} ${route}`));
+  it('has a line for every route of both ports, each with only the documented fields', () => {
+    const requestLines = lines.filter(({ msg }) => msg === 'request');
+    const seen = new Set(requestLines.map(({ surface, method, route }) => `${surface} ${method} ${route}`));
     expect(routes.filter((route) => !seen.has(route))).toEqual([]);
     expect(routes.length).toBeGreaterThan(15);
-    for (const line of told) expect(FIELDS).toEqual(expect.arrayContaining(Object.keys(line)));
-    expect(new Set(told.map(({ route }) => route))).toEqual(
+    for (const line of requestLines) expect(FIELDS).toEqual(expect.arrayContaining(Object.keys(line)));
+    expect(new Set(requestLines.map(({ route }) => route))).toEqual(
       new Set([...routes.map((each) => each.split(' ')[2]), 'none']),
     );
   });
 
-  it('while the private reason of each refusal is told, and what is no request too', () => {
-    const told = (error: string, reason: string) =>
+  it('has the internal reason of error responses, malformed requests and disconnected callers', () => {
+    const hasLine = (error: string, reason: string) =>
       lines.some((line) => line.error === error && line.reason === reason);
-    expect(told('invalid_grant', 'code: replayed')).toBe(true);
-    expect(told('invalid_token', 'no bearer in the Authorization header') || told('invalid_token', 'no bearer')).toBe(
-      true,
-    );
-    expect(told('invalid_request', 'HPE_HEADER_OVERFLOW')).toBe(true);
+    expect(hasLine('invalid_grant', 'code: replayed')).toBe(true);
+    expect(
+      hasLine('invalid_token', 'no bearer in the Authorization header') || hasLine('invalid_token', 'no bearer'),
+    ).toBe(true);
+    expect(hasLine('invalid_request', 'HPE_HEADER_OVERFLOW')).toBe(true);
     expect(lines.filter(({ status }) => status === 499)).toMatchObject([
       { route: '/v2/customer/token', method: 'POST' },
     ]);
     expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
-  it('while audit events stand in a stream of their own', () => {
+  it('has the audit events in a stream of their own', () => {
     const audit = lines.filter(({ stream }) => stream === 'audit');
     const names = new Set(audit.map(({ event }) => event));
     for (const event of [
@@ -263,26 +268,26 @@ describe('no body, query, header value, token, code, cookie, password or e-mail 
   });
 });
 
-describe('a request line', SLOW, () => {
+describe('the request id', SLOW, () => {
   it.each([
-    ['X-Request-Id where it is well-formed', { 'x-request-id': 'abc-123_45.6' }, /^abc-123_45\.6$/],
-    ['the trace of traceparent', { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01` }, /^(ab){16}$/],
-    ['a UUID where both are malformed', { 'x-request-id': 'a b', traceparent: '00-x' }, /^[0-9a-f-]{36}$/],
+    ['a well-formed X-Request-Id', { 'x-request-id': 'abc-123_45.6' }, /^abc-123_45\.6$/],
+    ['the trace id of traceparent', { traceparent: `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}-01` }, /^(ab){16}$/],
+    ['a UUID if both are malformed', { 'x-request-id': 'a b', traceparent: '00-x' }, /^[0-9a-f-]{36}$/],
     [
-      'a UUID where the trace is all zeros',
+      'a UUID if the trace id is all zeros',
       { traceparent: `00-${'00'.repeat(16)}-${'cd'.repeat(8)}-01` },
       /^[0-9a-f-]{36}$/,
     ],
-  ])('carries %s, as the answer does', async (_rule, headers, id) => {
+  ])('is %s, in the header and the body of the response', async (_rule, headers, id) => {
     const service = await startTestService();
-    const answer = await service.send('GET', '/nothing', headers as Record<string, string>);
-    expect(answer.headers.get('x-request-id')).toMatch(id);
-    expect(answer.body.request_id).toBe(answer.headers.get('x-request-id'));
+    const response = await service.send('GET', '/nothing', headers as Record<string, string>);
+    expect(response.headers.get('x-request-id')).toMatch(id);
+    expect(response.body.request_id).toBe(response.headers.get('x-request-id'));
     await service.stop();
   });
 });
 
-describe('a log that cannot be written', SLOW, () => {
+describe('the log on stdout', SLOW, () => {
   async function startWith(stdout: number | 'pipe', database: TestDatabase, errors: number | 'pipe' = 'pipe') {
     const env = {
       PATH: process.env.PATH,
@@ -304,7 +309,7 @@ describe('a log that cannot be written', SLOW, () => {
     for (let waited = 0; waited < 20_000; waited += 100) {
       if (
         await fetch(`${url}/.well-known/jwks.json`).then(
-          (answer) => answer.ok,
+          (response) => response.ok,
           () => false,
         )
       )
@@ -312,14 +317,14 @@ describe('a log that cannot be written', SLOW, () => {
       await sleep(100);
     }
     const ask = async () => {
-      const answer = await fetch(`${url}/v2/customer/token`, { method: 'POST', body: JSON.stringify(BODY) });
-      await answer.arrayBuffer();
-      return answer.status;
+      const response = await fetch(`${url}/v2/customer/token`, { method: 'POST', body: JSON.stringify(BODY) });
+      await response.arrayBuffer();
+      return response.status;
     };
     return { child, ask, stderr: () => stderr };
   }
 
-  it('for a full disk that stderr is on, too, does not end the process', async () => {
+  it('does not end the process when stdout and stderr are on a full disk', async () => {
     const database = await createTestDatabase();
     const full = openSync('/dev/full', 'w');
     const { child, ask } = await startWith(full, database, full);
@@ -331,30 +336,33 @@ describe('a log that cannot be written', SLOW, () => {
     await database.remove();
   });
 
-  it.each(['a full disk', 'a reader that hangs'])('for %s keeps no request from being answered', async (fault) => {
-    const database = await createTestDatabase();
-    const full = fault === 'a full disk' ? openSync('/dev/full', 'w') : undefined;
-    const { child, ask, stderr } = await startWith(full ?? 'pipe', database);
-    try {
-      const statuses = new Set<number>();
-      for (let round = 0; round < 40; round++) {
-        for (const status of await Promise.all(Array.from({ length: 25 }, ask))) statuses.add(status);
+  it.each(['a full disk', 'a reader that hangs'])(
+    'does not stop the responses when stdout leads to %s',
+    async (destination) => {
+      const database = await createTestDatabase();
+      const full = destination === 'a full disk' ? openSync('/dev/full', 'w') : undefined;
+      const { child, ask, stderr } = await startWith(full ?? 'pipe', database);
+      try {
+        const statuses = new Set<number>();
+        for (let round = 0; round < 40; round++) {
+          for (const status of await Promise.all(Array.from({ length: 25 }, ask))) statuses.add(status);
+        }
+        expect([...statuses]).toEqual([200]);
+        if (full !== undefined) {
+          expect(stderr()).toBe(
+            'stdout: the log cannot be written (ENOSPC); 4 MiB of it are kept, and the service goes on\n',
+          );
+        }
+        expect(child.exitCode).toBe(null);
+      } finally {
+        child.kill('SIGKILL');
+        if (full !== undefined) closeSync(full);
+        await database.remove();
       }
-      expect([...statuses]).toEqual([200]);
-      if (full !== undefined) {
-        expect(stderr()).toBe(
-          'stdout: the log cannot be written (ENOSPC); 4 MiB of it are kept, and the service goes on\n',
-        );
-      }
-      expect(child.exitCode).toBe(null);
-    } finally {
-      child.kill('SIGKILL');
-      if (full !== undefined) closeSync(full);
-      await database.remove();
-    }
-  });
+    },
+  );
 
-  it('ends with its last lines when the process is asked to end', async () => {
+  it('contains the last request line after SIGTERM', async () => {
     const database = await createTestDatabase();
     const environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
     const service = await startServiceProcess({ ...environment, MIGRATE_ON_START: 'true' });
@@ -365,7 +373,7 @@ describe('a log that cannot be written', SLOW, () => {
     await database.remove();
   });
 
-  it('is made of readable lines in development', async () => {
+  it('has readable lines in development', async () => {
     const database = await createTestDatabase();
     const service = await startServiceProcess({ ...environmentOf(database), MIGRATE_ON_START: 'true' });
     await request(`${service.url}/nothing`, {});
@@ -375,7 +383,7 @@ describe('a log that cannot be written', SLOW, () => {
   });
 });
 
-it('LOG_LEVEL silences request lines, and no audit event', SLOW, async () => {
+it('LOG_LEVEL suppresses request lines, but no audit event', SLOW, async () => {
   const database = await createTestDatabase();
   const { stdout } = await TestProcess.start('cli.js', ['keys', 'generate'], {}).ended;
   expect(stdout).not.toContain('"stream"');

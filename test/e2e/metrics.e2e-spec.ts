@@ -28,17 +28,17 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
     );
   }
 
-  /** How far a sample has risen by what is done. */
+  /** The increase of a sample while the work runs. */
   async function rise(name: string, work: () => Promise<unknown>): Promise<number> {
     const before = (await samples()).get(name) ?? 0;
     await work();
     return ((await samples()).get(name) ?? 0) - before;
   }
 
-  it('is text as Prometheus reads it, with a type and a help for each metric', async () => {
-    const answer = await manage(service, 'GET', '/metrics');
-    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-    for (const line of answer.text.split('\n').filter(Boolean))
+  it('is valid Prometheus text, with a type and a help text for each metric', async () => {
+    const response = await manage(service, 'GET', '/metrics');
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    for (const line of response.text.split('\n').filter(Boolean))
       expect(line).toMatch(line.startsWith('#') ? /^# (HELP|TYPE) / : SAMPLE);
     expect((await service.send('GET', '/metrics')).status).toBe(404);
   });
@@ -80,11 +80,11 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
       'http_requests_total{surface="public",method="PUT",route="none",grant="",status="405"}',
       async () => service.send('PUT', TOKEN),
     ],
-  ])('%s counts what it says', async (name, work) => {
+  ])('raises %s by 1 for one such event', async (name, work) => {
     expect(await rise(name, work)).toBe(1);
   });
 
-  it('counts replays', async () => {
+  it('counts a replayed transfer token', async () => {
     const code = await transferToken(service, (await newCustomer(service)).access_token);
     await redeem(service, code);
     await ageRedemption(service, code, 3);
@@ -92,11 +92,11 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
     expect(await rise(name, () => redeem(service, code))).toBe(1);
   });
 
-  it('counts the statements of a new customer: one', async () => {
+  it('counts one statement for a new customer', async () => {
     expect(await rise('cas_database_statements_total{outcome="done"}', () => newCustomer(service))).toBe(1);
   });
 
-  it('shows the pool, the registry, the event loop and the log', async () => {
+  it('shows the database pool, the registry, the event loop, the log and the signing keys', async () => {
     const now = await samples();
     expect(now.get('cas_database_connections_limit')).toBe(onMariadb ? 10 : 0);
     expect(now.get('cas_database_waiting')).toBe(0);
@@ -109,7 +109,7 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
     expect(now.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
   });
 
-  it('has as many samples after 500 hostile requests as before: no label is a caller’s to make up', async () => {
+  it('has no more samples after 500 hostile requests, because label values never come from callers', async () => {
     const hostile = async (n: number) => {
       await service.post(`/v2/customer/${n}/${n}/token`, cookieBody({ grant_type: 'cookie' }));
       await service.post(TOKEN, cookieBody({ client_id: `client-${n}`, grant_type: `grant-${n}` }));
@@ -119,14 +119,14 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
     };
     await hostile(0);
     await hostile(1);
-    // node's own come when something happens for the first time: a kind of garbage collection
-    const ours = async () => [...(await samples()).keys()].filter((name) => name.startsWith('cas_'));
-    const before = await ours();
+    // Node.js adds samples when something happens for the first time, such as a kind of garbage collection.
+    const serviceSamples = async () => [...(await samples()).keys()].filter((name) => name.startsWith('cas_'));
+    const before = await serviceSamples();
     for (let n = 2; n < 100; n++) await hostile(n);
-    expect(await ours()).toEqual(before);
+    expect(await serviceSamples()).toEqual(before);
   });
 
-  it('answers under load, and no request fails for it', async () => {
+  it('responds under load, and no request fails because of a scrape', async () => {
     const load = Array.from({ length: 300 }, () => service.post(TOKEN, cookieBody()));
     const scrapes = await Promise.all(Array.from({ length: 10 }, () => manage(service, 'GET', '/metrics')));
     expect(new Set(scrapes.map(({ status }) => status))).toEqual(new Set([200]));

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onMariadb } from '../../src/testing/test-database.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
-/** What no fresh clone has, and node_modules, which is linked. */
+/** Files that a fresh clone does not have, and node_modules, which is linked instead. */
 const NOT_COPIED = new Set(['node_modules', '.git', 'dist', 'var', '.env']);
-/** The checks and 2,000 fuzzed requests. */
+/** Long enough for the checks and for 2,000 fuzzed requests. */
 const SLOW = { timeout: 300_000 };
 
 describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
@@ -46,7 +46,7 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     ['refresh-token', 'has a meaning in RFC 6749'],
     ['cookie', 'src/grants/cookie is there already'],
     ['', 'usage: npm run new:grant -- NAME'],
-  ])('refuses the name %j and writes nothing', async (name, message) => {
+  ])('rejects the name %j and writes nothing', async (name, message) => {
     const before = application();
     const { code, stdout, stderr } = await newGrant(...(name ? [name] : []));
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -55,7 +55,7 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     expect(existsSync(join(project, `test/e2e/${name}-grant.e2e-spec.ts`))).toBe(name === 'cookie');
   });
 
-  it('writes a grant, its test and its line in the application, and says what to do next', async () => {
+  it('writes a grant, its test and its line in the application module, and prints the next steps', async () => {
     const before = application().split('\n');
     const { code, stdout, stderr } = await newGrant('sms-code');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -74,11 +74,11 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     expect((await newGrant('sms-code')).stderr).toContain('src/grants/sms-code is there already');
   });
 
-  it('what it writes passes npm run check', async () => {
+  it('writes a grant that passes npm run check', async () => {
     expect(await run('npm', 'run', 'check')).toMatchObject({ code: 0 });
   });
 
-  it('what it writes passes its own test at once, which holds it to every rule of the house', async () => {
+  it('writes a grant that passes its own test, with every rule of the conformance kit', async () => {
     const tests = ['run', '--project', 'sqlite', 'test/e2e/sms-code-grant.e2e-spec.ts'];
     const { code, stdout } = await run('node', 'node_modules/vitest/vitest.mjs', ...tests);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*[2-9]\d passed/) });

@@ -14,17 +14,17 @@ class Promised {
   promised: string;
 }
 
-/** Does not keep to what it describes. */
+/** Its responses differ from its OpenAPI description. */
 @PublicController('lying')
 class LyingController {
   @Get('answer')
-  @ApiRoute({ summary: 'Answers something else', response: Promised })
+  @ApiRoute({ summary: 'Returns something else', response: Promised })
   answer(): object {
     return { promised: 'text', secret: 'and more' };
   }
 
   @Get('status')
-  @ApiRoute({ summary: 'Refuses in a way that it does not describe', response: Promised })
+  @ApiRoute({ summary: 'Returns a status that it does not describe', response: Promised })
   status(): never {
     throw OAuthError.invalidRequest('anything');
   }
@@ -47,7 +47,7 @@ afterAll(() => service.stop());
 
 const methodsOf = (path: string) => Object.keys(document.paths[path]).filter((name) => name !== 'servers');
 const bodyOf = (path: string) => document.paths[path].post.requestBody.content['application/json'].schema;
-const answerOf = (path: string) => document.paths[path].post.responses[200].content['application/json'].schema;
+const responseSchemaOf = (path: string) => document.paths[path].post.responses[200].content['application/json'].schema;
 
 describe('/openapi.json on the management port', () => {
   it('is an OpenAPI 3.1 document', async () => {
@@ -61,15 +61,15 @@ describe('/openapi.json on the management port', () => {
     const served = router.stack
       .filter(({ route }: { route?: object }) => route)
       .map(({ route }: { route: { path: string; methods: object } }) => {
-        const address = route.path.replace(/^\/(public|management)/, '').replace(/:(\w+)/g, '{$1}');
-        return `${Object.keys(route.methods)[0]} ${address.replace(/(.)\/$/, '$1') || '/'}`;
+        const path = route.path.replace(/^\/(public|management)/, '').replace(/:(\w+)/g, '{$1}');
+        return `${Object.keys(route.methods)[0]} ${path.replace(/(.)\/$/, '$1') || '/'}`;
       });
     const documented = Object.keys(document.paths).flatMap((path) => methodsOf(path).map((each) => `${each} ${path}`));
     expect(documented.sort()).toEqual([...new Set(served)].sort());
     expect(documented.length).toBeGreaterThan(30);
   });
 
-  it('tells of each address at which of the two ports it is', async () => {
+  it('states for each path which of the two ports serves it', async () => {
     for (const [path, { servers }] of Object.entries<{ servers: [{ url: string }] }>(document.paths)) {
       const isManagement = /^\/(health|metrics|oauth2|admin|docs|openapi)/.test(path);
       expect(servers[0].url, path).toBe(isManagement ? '/' : 'https://auth.example');
@@ -78,7 +78,7 @@ describe('/openapi.json on the management port', () => {
     expect((await request(`${service.url}/docs`, {})).status).toBe(404);
   });
 
-  it('describes every route in a sentence of its own', () => {
+  it('describes every route with a sentence of its own', () => {
     const summaries = Object.keys(document.paths).flatMap((path) =>
       methodsOf(path).map((method) => document.paths[path][method].summary),
     );
@@ -87,15 +87,15 @@ describe('/openapi.json on the management port', () => {
   });
 });
 
-describe('every answer to a test', () => {
-  it('is held against the document', async () => {
+describe('every response in a test', () => {
+  it('is checked against the OpenAPI document', async () => {
     await expect(request(`${service.url}/lying/answer`, {})).rejects.toThrow(/must NOT have additional properties/);
     await expect(request(`${service.url}/lying/status`, {})).rejects.toThrow(/a status that the OpenAPI document/);
   });
 });
 
-describe('the grants in the OpenAPI document', () => {
-  it("has one schema for each grant, another team's too, told apart by grant_type", () => {
+describe('the part of the OpenAPI document about grants', () => {
+  it('has one schema for each grant, including those of other teams, distinguished by grant_type', () => {
     const { oneOf, discriminator } = bodyOf('/v2/customer/token');
     const names = ['cookie', 'agent_token', 'identity_token', 'lotto', JWT_BEARER];
     expect(Object.keys(discriminator.mapping).sort()).toEqual([...names].sort());
@@ -107,48 +107,48 @@ describe('the grants in the OpenAPI document', () => {
     }
   });
 
-  it('has a form for the grants that read one, and for no others', () => {
+  it('describes a form body only for the grants that read one', () => {
     const { content } = document.paths['/v2/customer/token'].post.requestBody;
     const { oneOf } = content['application/x-www-form-urlencoded'].schema;
     expect(oneOf).toEqual([{ $ref: `#/components/schemas/grant.${JWT_BEARER.replaceAll(':', '-')}` }]);
   });
 
-  it("takes a grant's parameters from the class that validates them", () => {
+  it('takes the parameters of a grant from the class that validates them', () => {
     const { properties, required } = document.components.schemas['grant.identity_token'];
     expect(properties.code).toEqual({ type: 'string', maxLength: 1024 });
     expect(required.sort()).toEqual(['client_id', 'code', 'grant_type']);
   });
 
-  it('answers with the fields that a grant declares to respond with', () => {
-    const answers = answerOf('/v2/customer/token').anyOf;
+  it('lists the response fields that each grant declares', () => {
+    const schemas = responseSchemaOf('/v2/customer/token').anyOf;
     const fieldsOf = (name: string) =>
-      Object.keys(answers.find(({ title }: { title: string }) => title === name).properties);
+      Object.keys(schemas.find(({ title }: { title: string }) => title === name).properties);
     expect(fieldsOf('cookie')).not.toContain('client_id');
     expect(fieldsOf('identity_token')).toContain('client_id');
   });
 
-  it('has only grants for groups at the address of a group, whose organization is in the path', () => {
+  it('has only grants for groups at the group route, whose path contains the organization', () => {
     const schema = bodyOf('/v2/customer/{organization_id}/{group_id}/token');
     expect(schema.title).toBe('cookie');
     expect(schema.required).not.toContain('organization_id');
   });
 
-  it('asks for no grant_type at the older address of the agent token grant', () => {
+  it('has no grant_type at the older route of the agent token grant', () => {
     expect(bodyOf('/customer').title).toBe('agent_token');
     expect(bodyOf('/customer').properties).not.toHaveProperty('grant_type');
     expect(document.paths['/customer'].post.security).toEqual([{ bearer: [] }]);
   });
 });
 
-describe('the admin API in the OpenAPI document', () => {
-  it('shows no secret, and takes one', () => {
+describe('the part of the OpenAPI document about the admin API', () => {
+  it('accepts a client_secret, but never returns one', () => {
     const { post } = document.paths['/admin/clients'];
     expect(post.requestBody.content['application/json'].schema.properties).toHaveProperty('client_secret');
     expect(post.responses[201].content['application/json'].schema.properties).not.toHaveProperty('client_secret');
     expect(post.security).toEqual([{ operator: [] }]);
   });
 
-  it('changes by merge patch: nothing is required, and null takes a field away', () => {
+  it('describes changes as merge patches: nothing is required, and null removes a field', () => {
     const { schema } = document.paths['/admin/agents/{key}'].patch.requestBody.content['application/merge-patch+json'];
     expect(schema.required).toBeUndefined();
     expect(schema.properties.name.anyOf).toContainEqual({ type: 'null' });
@@ -156,7 +156,7 @@ describe('the admin API in the OpenAPI document', () => {
 });
 
 describe('/docs on the management port', () => {
-  it('is a page whose files all come from the service', async () => {
+  it('is a page that loads all its files from the service', async () => {
     const page = await request(`${service.managementUrl}/docs`, {});
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/);
@@ -169,7 +169,7 @@ describe('/docs on the management port', () => {
     }
   });
 
-  it('has no other file', async () => {
+  it('serves no other file', async () => {
     for (const file of ['package.json', '..%2fpackage.json', 'constructor', '__proto__']) {
       expect((await request(`${service.managementUrl}/docs/${file}`, {})).status).toBe(404);
     }

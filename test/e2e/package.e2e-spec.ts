@@ -14,7 +14,7 @@ const TSC = 'node_modules/typescript/bin/tsc';
 const DEEP = ['dist/bootstrap.js', 'dist/public/grant.js', 'bootstrap', 'package.json'];
 
 describe.skipIf(onMariadb)(
-  "the package, packed and installed beside another team's (examples/lotto-grant)",
+  'the packed package, installed next to another team’s package (examples/lotto-grant)',
   SLOW,
   () => {
     let example: PackedExample;
@@ -24,7 +24,7 @@ describe.skipIf(onMariadb)(
     }, 180_000);
     afterAll(() => example?.remove());
 
-    /** What the compiler says of a file of the other team's. */
+    /** Compiles one more source file in the other team’s package. */
     async function compiled(text: string): Promise<Ran> {
       const probe = join(example.folder, 'src/probe.ts');
       writeFileSync(probe, text);
@@ -33,13 +33,13 @@ describe.skipIf(onMariadb)(
       return ran;
     }
 
-    it('is the built service with its declarations and views, and the pages of whoever builds on it or runs it', () => {
-      const [built, others] = [true, false].map((wanted) =>
-        example.files.filter((path) => path.startsWith('dist/') === wanted),
+    it('contains the built service, its declarations and views, and the pages for builders and operators', () => {
+      const [built, otherFiles] = [true, false].map((isBuilt) =>
+        example.files.filter((path) => path.startsWith('dist/') === isBuilt),
       );
       const kinds = new Set(built?.map((path) => /(\.d)?\.\w+$/.exec(path)?.[0]));
       expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.html', '.js']);
-      expect(others?.sort()).toEqual(
+      expect(otherFiles?.sort()).toEqual(
         [
           '.env.example',
           'README.md',
@@ -54,7 +54,7 @@ describe.skipIf(onMariadb)(
       );
     });
 
-    it('compiles with declarations that need no package but those it names, checked to the last one', async () => {
+    it('has declarations that compile with only the packages that it depends on', async () => {
       expect(await example.run(TSC, '-p', 'tsconfig.json', '--skipLibCheck', 'false')).toEqual({ code: 0, said: '' });
     });
 
@@ -64,7 +64,7 @@ describe.skipIf(onMariadb)(
       expect({ code, said }).toMatchObject({ code: 0 });
     });
 
-    it('runs as a process of the other package, and gives tokens for its grant and for ours', async () => {
+    it('runs as a process of the other package, and gives tokens for the grants of both packages', async () => {
       const database = await createTestDatabase();
       try {
         const REGISTRY_FILE = writeRegistry(join(database.folder, 'registry.yaml'), registryWithDraw());
@@ -81,16 +81,16 @@ describe.skipIf(onMariadb)(
       }
     });
 
-    it('waits for the migrations of the other package like for ours, which our own commands do not know', async () => {
+    it('waits for the migrations of the other package, which its own commands do not know', async () => {
       const database = await createTestDatabase();
       try {
         const environment = { ...environmentOf(database), MIGRATE_ON_START: 'false' };
         expect(await runCli(['migrate'], environment)).toMatchObject({ code: 0 });
         const starting = startServiceProcess(environment, example.folder, example.built('main.js'));
-        const theirs = (...parameters: string[]) =>
+        const otherCli = (...parameters: string[]) =>
           TestProcess.start(example.built('cli.js'), parameters, environment).ended;
-        expect(await theirs('migrate', '--check')).toMatchObject({ code: 1, stdout: 'migrations are pending\n' });
-        expect(await theirs('migrate')).toMatchObject({ code: 0, stdout: 'migrated: LottoTickets1795300000000\n' });
+        expect(await otherCli('migrate', '--check')).toMatchObject({ code: 1, stdout: 'migrations are pending\n' });
+        expect(await otherCli('migrate')).toMatchObject({ code: 0, stdout: 'migrated: LottoTickets1795300000000\n' });
         const service = await starting;
         expect(service.process.stdout).toContain('migrations are pending');
         expect(await service.terminate()).toBe(0);
@@ -100,10 +100,10 @@ describe.skipIf(onMariadb)(
       }
     });
 
-    it.each(DEEP)('lets nothing be imported but what it exports: not %s, by node or by the compiler', async (path) => {
+    it.each(DEEP)('does not let %s be imported, by Node or by the compiler', async (path) => {
       const specifier = `${ours.name}/${path}`;
-      const refused = await example.run('--input-type=module', '--eval', `await import('${specifier}')`);
-      expect(refused).toMatchObject({ code: 1, said: expect.stringContaining('ERR_PACKAGE_PATH_NOT_EXPORTED') });
+      const atRuntime = await example.run('--input-type=module', '--eval', `await import('${specifier}')`);
+      expect(atRuntime).toMatchObject({ code: 1, said: expect.stringContaining('ERR_PACKAGE_PATH_NOT_EXPORTED') });
       const { code, said } = await compiled(`import '${specifier}';\nimport * as all from '${specifier}';\nall;\n`);
       expect(code).not.toBe(0);
       expect(said).toContain(`Cannot find module '${specifier}'`);
@@ -111,8 +111,9 @@ describe.skipIf(onMariadb)(
   },
 );
 
-it('what both packages need, the example asks for in the very same version, so that there is one of it in a process', () => {
+it('the example requires the same versions as the service, so that a process loads each package once', () => {
   const versions = { ...ours.devDependencies, ...ours.dependencies, [ours.name]: ours.version };
-  for (const asked of [theirs.dependencies, theirs.devDependencies]) expect(versions).toMatchObject(asked);
+  for (const dependencies of [theirs.dependencies, theirs.devDependencies])
+    expect(versions).toMatchObject(dependencies);
   expect(theirs.overrides).toEqual(ours.overrides);
 });

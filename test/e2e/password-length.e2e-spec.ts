@@ -19,7 +19,7 @@ const SHORT = 'MARK-7!';
 const OTHER_SHORT = 'MARK-8!';
 const EMAIL = 'short@acme.example';
 
-const ofShort = (password: string) => ({ email: EMAIL, name: 'Short', organization_id: ACME, password });
+const agentWith = (password: string) => ({ email: EMAIL, name: 'Short', organization_id: ACME, password });
 
 let service: TestService;
 const output = new OutputCapture();
@@ -46,40 +46,40 @@ async function apply(...agents: object[]): Promise<string[]> {
   }
 }
 
-describe('a password of an agent with less than 8 characters', () => {
+describe('an agent’s password of less than 8 characters', () => {
   const stored = () => service.application.get(DataSource).getRepository(Agent);
   const warnings = () => output.lines.filter((line) => line.includes('too short'));
 
   it.each(['1234567', 'x', '😀😀😀😀😀😀😀', SHORT])(
-    'refuses a registry file with a new agent: %j',
+    'is rejected in a registry file with a new agent: %j',
     async (password) => {
-      expect(await apply(ofShort(password))).toEqual([`agents[2].password: ${RULE}`]);
+      expect(await apply(agentWith(password))).toEqual([`agents[2].password: ${RULE}`]);
       expect(await stored().countBy({ email: EMAIL })).toBe(0);
     },
   );
 
-  it('is refused by the admin API, in a new entry and in a change', async () => {
+  it('is rejected by the admin API, in a new agent and in a change', async () => {
     const admin = (method: string, path: string, body: object) =>
       manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
-    expectInvalidRequest(await admin('POST', 'agents', ofShort(SHORT)), `password: ${RULE}`);
-    const made = await admin('POST', 'agents', { ...ofShort('12345678'), email: 'other@acme.example' });
-    expect(made.status).toBe(201);
-    const refused = await admin('PATCH', `agents/${made.body.id}`, { password: SHORT });
-    expectInvalidRequest(refused, `password: ${RULE}`);
-    expect((await admin('PATCH', `agents/${made.body.id}`, { password: '😀😀😀😀😀😀😀😀' })).status).toBe(200);
-    expect((await admin('DELETE', `agents/${made.body.id}`, {})).status).toBe(200);
+    expectInvalidRequest(await admin('POST', 'agents', agentWith(SHORT)), `password: ${RULE}`);
+    const created = await admin('POST', 'agents', { ...agentWith('12345678'), email: 'other@acme.example' });
+    expect(created.status).toBe(201);
+    const rejected = await admin('PATCH', `agents/${created.body.id}`, { password: SHORT });
+    expectInvalidRequest(rejected, `password: ${RULE}`);
+    expect((await admin('PATCH', `agents/${created.body.id}`, { password: '😀😀😀😀😀😀😀😀' })).status).toBe(200);
+    expect((await admin('DELETE', `agents/${created.body.id}`, {})).status).toBe(200);
   });
 
-  describe('that release 1 has stored', () => {
+  describe('that release 1 stored', () => {
     beforeEach(async () => {
-      expect(await apply(ofShort('a password of enough length'))).toEqual([]);
+      expect(await apply(agentWith('a password of enough length'))).toEqual([]);
       await stored().update({ email: EMAIL }, { passwordHash: await hashPassword(SHORT) });
       output.lines.length = 0;
     });
 
     it('is accepted from the registry file with one warning, if it has not changed', async () => {
       const before = await stored().findOneByOrFail({ email: EMAIL });
-      expect(await apply(ofShort(SHORT))).toEqual([]);
+      expect(await apply(agentWith(SHORT))).toEqual([]);
       expect((await stored().findOneByOrFail({ email: EMAIL })).passwordHash).toBe(before.passwordHash);
       expect(warnings()).toEqual([expect.stringContaining('agents[2].password: too short')]);
       expect(output.text).not.toContain('MARK');
@@ -88,36 +88,40 @@ describe('a password of an agent with less than 8 characters', () => {
     });
 
     it('is accepted together with other changes of the entry', async () => {
-      expect(await apply({ ...ofShort(SHORT), email: EMAIL.toUpperCase(), name: 'Renamed' })).toEqual([]);
+      expect(await apply({ ...agentWith(SHORT), email: EMAIL.toUpperCase(), name: 'Renamed' })).toEqual([]);
       expect(await stored().findOneByOrFail({ email: EMAIL })).toMatchObject({ name: 'Renamed' });
     });
 
-    it('is refused if it has changed to another short one', async () => {
-      expect(await apply(ofShort(OTHER_SHORT))).toEqual([`agents[2].password: ${RULE}`]);
+    it('is rejected if it was replaced by another short one', async () => {
+      expect(await apply(agentWith(OTHER_SHORT))).toEqual([`agents[2].password: ${RULE}`]);
       expect(warnings()).toEqual([]);
     });
 
-    it('is refused for another agent', async () => {
-      expect(await apply({ ...ofShort(SHORT), email: 'another@acme.example' })).toEqual([
+    it('is rejected for another agent', async () => {
+      expect(await apply({ ...agentWith(SHORT), email: 'another@acme.example' })).toEqual([
         `agents[2].password: ${RULE}`,
       ]);
     });
 
-    it('leaves other faults of the file as they are', async () => {
-      const faults = await apply(ofShort(SHORT), { ...ofShort(OTHER_SHORT), email: 'b@acme.example', surprise: 1 });
-      expect(faults.sort()).toEqual([`agents[3].password: ${RULE}`, 'agents[3].surprise: unknown field']);
+    it('does not change the other violations of the file', async () => {
+      const violations = await apply(agentWith(SHORT), {
+        ...agentWith(OTHER_SHORT),
+        email: 'b@acme.example',
+        surprise: 1,
+      });
+      expect(violations.sort()).toEqual([`agents[3].password: ${RULE}`, 'agents[3].surprise: unknown field']);
     });
 
     it('is accepted at the start of a process', async () => {
       const registry = testRegistry();
-      registry.agents.push(ofShort(SHORT));
+      registry.agents.push(agentWith(SHORT));
       const other = await startTestService({ registry, database: service.database });
       await other.stop();
     });
 
-    it('may be replaced by one of 8 characters, and never comes back', async () => {
-      expect(await apply(ofShort('12345678'))).toEqual([]);
-      expect(await apply(ofShort(SHORT))).toEqual([`agents[2].password: ${RULE}`]);
+    it('may be replaced by one of 8 characters, and is rejected from then on', async () => {
+      expect(await apply(agentWith('12345678'))).toEqual([]);
+      expect(await apply(agentWith(SHORT))).toEqual([`agents[2].password: ${RULE}`]);
     });
   });
 });

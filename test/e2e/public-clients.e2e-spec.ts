@@ -54,14 +54,14 @@ const storedValue = async (id: string) =>
 
 async function expectNotUsable(send: () => Promise<TestResponse>): Promise<void> {
   const before = await identitiesOf(service).count();
-  const answer = await send();
-  expectInvalidRequest(answer, HINT);
-  expect(answer.headers.getSetCookie()).toEqual([]);
+  const response = await send();
+  expectInvalidRequest(response, HINT);
+  expect(response.headers.getSetCookie()).toEqual([]);
   expect(await identitiesOf(service).count()).toBe(before);
 }
 
 describe('a public client in an organization that does not admit it', () => {
-  it('gets no token by the cookie grant, from its page neither, nor for a browser that the organization knows', async () => {
+  it('gets no token by the cookie grant, even from its own page or for a browser that is known', async () => {
     const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: CLOSED });
     await expectNotUsable(() => service.post(TOKEN, body));
     await expectNotUsable(() => service.post(TOKEN, body, FROM_WIDGET));
@@ -85,12 +85,12 @@ describe('a public client in an organization that does not admit it', () => {
     expect((await service.post(TOKEN, agentTokenBody({ client_id: CLOSED_SITE }), bearer(token))).status).toBe(200);
   });
 
-  it("gets no token by the organization's own sign-in", async () => {
+  it('gets no token by the JWT bearer grant', async () => {
     const assertion = await closedSignIn.assert(service.clock.now());
     await expectNotUsable(() => signIn(service, assertion, { client_id: PUBLIC_SIGN_IN, organization_id: CLOSED }));
   });
 
-  it('cannot be the client of a transfer', async () => {
+  it('cannot be the client of an identity transfer', async () => {
     const { body } = await service.post(TOKEN, cookieBody({ client_id: CLOSED_SITE, organization_id: CLOSED }));
     await expectNotUsable(() =>
       service.post(TRANSFER, transferBody({ client_id: PUBLIC_SITE }), bearer(body.access_token)),
@@ -129,7 +129,7 @@ describe('the public clients of an organization in the admin API', () => {
     expect(await storedValue(id)).toEqual([]);
     expect((await admin('GET', `organizations/${id}`)).body.public_clients).toEqual([]);
     expect(await tokenStatus(id)).toBe(400);
-    for (const [sent, shown, status] of [
+    for (const [value, shown, status] of [
       ['all', 'all', 200],
       [[], [], 400],
       [['not-registered-yet', PUBLIC_SITE], ['not-registered-yet', PUBLIC_SITE], 200],
@@ -137,12 +137,12 @@ describe('the public clients of an organization in the admin API', () => {
       ['all', 'all', 200],
       [null, [], 400],
     ] as const) {
-      const { body } = await admin('PATCH', `organizations/${id}`, { public_clients: sent });
-      expect([sent, body.public_clients, await tokenStatus(id)]).toEqual([sent, shown, status]);
+      const { body } = await admin('PATCH', `organizations/${id}`, { public_clients: value });
+      expect([value, body.public_clients, await tokenStatus(id)]).toEqual([value, shown, status]);
     }
   });
 
-  it('stay when another field is changed', async () => {
+  it('stay the same when another field is changed', async () => {
     for (const public_clients of ['all', [PUBLIC_SITE]]) {
       const id = await newOrganization({ public_clients });
       const { body } = await admin('PATCH', `organizations/${id}`, { name: 'Renamed' });
@@ -150,7 +150,7 @@ describe('the public clients of an organization in the admin API', () => {
     }
   });
 
-  it('do not let a private client of another organization in, not even when they are listed', async () => {
+  it('do not admit a private client of another organization, even if it is listed', async () => {
     const id = await newOrganization({ public_clients: [CLOSED_SITE] });
     const body = cookieBody({ client_id: CLOSED_SITE, organization_id: id });
     await expectNotUsable(() => service.post(TOKEN, body));
@@ -167,7 +167,7 @@ describe('the public clients of an organization in the admin API', () => {
     ['a list with an id that no client can have', ['two words']],
     ['a list with an id twice', ['a', 'b', 'a']],
     ['a list of more than 400 ids', Array.from({ length: 401 }, (_, n) => `c${n}`)],
-  ])('are refused when they are %s', async (_what, public_clients) => {
+  ])('are rejected when they are %s', async (_what, public_clients) => {
     const hint = 'public_clients: must be all, or a list of at most 400 different client ids';
     expectInvalidRequest(await admin('POST', 'organizations', { id: randomUUID(), name: 'X', public_clients }), hint);
     const id = await newOrganization();
@@ -186,7 +186,7 @@ describe('the public clients of an organization in the admin API', () => {
 describe('the public clients of an organization in the registry file', () => {
   const warnings = () => output.lines.filter((line) => /public_clients/.test(line));
 
-  it('stay as they are when the file leaves the field out, and one warning names the organizations that admit all', async () => {
+  it('stay the same when the file omits the field, and a warning names the organizations that admit all', async () => {
     const [one, two, three, fresh] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const entries = [one, two, three].map((id) => ({ id, name: 'Of the file' }));
     const values = ['all', [PUBLIC_SITE], 'all'];
@@ -203,25 +203,25 @@ describe('the public clients of an organization in the registry file', () => {
     expect(warnings()).toEqual([]);
   });
 
-  it('are written by the export, which can be applied', async () => {
+  it('are in the export, which can be applied', async () => {
     const id = randomUUID();
     await applyFile({ organizations: [{ id, name: 'Exported', public_clients: [PUBLIC_SITE] }] });
     const text = await registryFile().export();
     expect(text).toMatch(new RegExp(`id: ${id}\\n.*\\n.*\\n.*\\n    public_clients:\\n      - ${PUBLIC_SITE}\\n`));
-    const again = await applyFile(text);
-    expect(new Set(again.map(({ outcome }) => outcome))).toEqual(new Set(['changed', 'left']));
+    const reapplied = await applyFile(text);
+    expect(new Set(reapplied.map(({ outcome }) => outcome))).toEqual(new Set(['changed', 'left']));
   });
 
   it.each([['every'], [true], [['a', 'a']], [[7]], [{ all: true }]])(
-    'are refused by path when they are %j',
+    'are rejected with their path when they are %j',
     async (value) => {
-      const refused = applyFile({ organizations: [{ id: ACME, name: 'Acme', public_clients: value }] });
-      await expect(refused).rejects.toThrow('organizations[0].public_clients: must be all, or a list');
+      const applying = applyFile({ organizations: [{ id: ACME, name: 'Acme', public_clients: value }] });
+      await expect(applying).rejects.toThrow('organizations[0].public_clients: must be all, or a list');
     },
   );
 });
 
-it('the migration lets organizations of release 1 admit every public client, and a later row without a value none', async () => {
+it('the migration admits all public clients to organizations of release 1, and none to later ones', async () => {
   const upgraded = await startTestService({ registry: testRegistry() });
   const dataSource = upgraded.application.get(DataSource);
   const insert = (id: string) =>

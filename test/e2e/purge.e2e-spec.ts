@@ -25,11 +25,11 @@ import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
-const DAY = 86_400;
+const DAY_SECONDS = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
 const ADMIN_TOKEN = 'admin-token-of-the-tests';
 const EXPIRING = [OneTimeCode, RefreshToken, RefreshFamily, Revocation, UsedAssertion] as const;
-/** What a purge tells that has deleted so many rows of each of them. */
+/** The result of a purge that has deleted this number of rows from each of these tables. */
 const ofEach = (rows: number): Purged => ({
   ...{ one_time_code: rows, refresh_token: rows, refresh_family: rows, revocation: rows, used_assertion: rows },
   customer_identity: 0,
@@ -46,7 +46,8 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   for (const entity of [...EXPIRING, CustomerIdentity]) await dataSource.getRepository(entity).clear();
-  await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'"); // of a test that failed
+  // A failed test can leave its lease.
+  await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -54,8 +55,8 @@ afterEach(() => {
 });
 afterAll(() => service?.stop());
 
-describe('what has expired', () => {
-  it('goes, in every table, and what is not expired stays', async () => {
+describe('the purge of expired rows', () => {
+  it('deletes the expired rows of every table, and no others', async () => {
     const now = service.clock.now();
     for (const entity of EXPIRING) {
       await insertRows(entity, 3, new Date(now - 1_000));
@@ -68,10 +69,10 @@ describe('what has expired', () => {
     expect(await purge(service)).toEqual(ofEach(2));
   });
 
-  it('goes in batches of 1000', async () => {
+  it('deletes batches of 1,000 rows', async () => {
     const sizes: Record<string, number[]> = {};
     for (const entity of EXPIRING) await insertRows(entity, 2_500, new Date(service.clock.now() - 1_000));
-    onChange(/^\s*DELETE FROM (\w+)/, (deleted, [, table = '']) => {
+    onStatement(/^\s*DELETE FROM (\w+)/, (deleted, [, table = '']) => {
       sizes[table] ??= [];
       sizes[table].push(deleted);
     });
@@ -80,7 +81,7 @@ describe('what has expired', () => {
       expect(sizes[table]).toEqual([1_000, 1_000, 500]);
   });
 
-  it('was a transfer token: whether used or not, it goes with its time, and not before', async () => {
+  it('deletes a transfer token when it expires, whether it was used or not', async () => {
     const { access_token } = await newCustomer(service);
     const [used, unused] = [await transferToken(service, access_token), await transferToken(service, access_token)];
     expect((await redeem(service, used)).status).toBe(200);
@@ -91,20 +92,20 @@ describe('what has expired', () => {
     expect((await redeem(service, used)).status).toBe(400);
   });
 
-  it('was a chain of refreshes: it goes when it has not been used for its time', async () => {
+  it('deletes a refresh family when it was unused for its lifetime', async () => {
     const first = await agentTokenPair(service);
-    service.clock.advance({ seconds: 29 * DAY });
+    service.clock.advance({ seconds: 29 * DAY_SECONDS });
     const second = (await refresh(service, first.refresh_token)).body;
-    service.clock.advance({ seconds: 2 * DAY });
+    service.clock.advance({ seconds: 2 * DAY_SECONDS });
     await purge(service);
     expect(await dataSource.getRepository(RefreshFamily).count()).toBe(1);
     expect((await refresh(service, second.refresh_token)).status).toBe(200);
-    service.clock.advance({ seconds: 31 * DAY });
+    service.clock.advance({ seconds: 31 * DAY_SECONDS });
     await purge(service);
     for (const entity of [RefreshFamily, RefreshToken]) expect(await dataSource.getRepository(entity).count()).toBe(0);
   });
 
-  it('was a revocation: the token stays revoked until it has expired, and only then it goes', async () => {
+  it('deletes a revocation only after the revoked token has expired', async () => {
     const { access_token } = await newCustomer(service);
     const { exp } = claimsOf(access_token) as { exp: number };
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
@@ -119,26 +120,26 @@ describe('what has expired', () => {
   });
 });
 
-describe('idle browsers', () => {
-  it('go with all their customers when their cookies have expired; who came since, and backends’ customers, stay', async () => {
+describe('the purge of idle browsers', () => {
+  it('deletes all customers of a browser whose cookies have expired, and no other customers', async () => {
     const idle = new TestBrowser(service);
     const erased = new TestBrowser(service);
     const active = new TestBrowser(service);
     const agent = await issueAgentToken(service);
     const { entity_id: ofBackend } = (await service.post(TOKEN, agentTokenBody(), bearer(agent))).body;
-    const gone = [(await idle.visit()).body.entity_id, (await idle.visit({}, GROUP)).body.entity_id];
-    const stay = [(await active.visit()).body.entity_id, (await active.visit({}, GROUP)).body.entity_id];
+    const deletedIds = [(await idle.visit()).body.entity_id, (await idle.visit({}, GROUP)).body.entity_id];
+    const remainingIds = [(await active.visit()).body.entity_id, (await active.visit({}, GROUP)).body.entity_id];
     const { entity_id } = (await erased.visit()).body;
     await manage(service, 'DELETE', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
     await dataSource.getRepository(Revocation).clear();
 
-    service.clock.advance({ seconds: 730 * DAY });
-    expect((await active.visit()).body.entity_id).toBe(stay[0]);
+    service.clock.advance({ seconds: 730 * DAY_SECONDS });
+    expect((await active.visit()).body.entity_id).toBe(remainingIds[0]);
     expect((await purge(service))?.customer_identity).toBe(0);
-    service.clock.advance({ seconds: 2 * DAY });
+    service.clock.advance({ seconds: 2 * DAY_SECONDS });
     expect((await purge(service))?.customer_identity).toBe(3);
-    expect(await idsOf()).toEqual([ofBackend, ...stay].sort());
-    expect((await active.visit({}, GROUP)).body.entity_id).toBe(stay[1]);
+    expect(await storedIds()).toEqual([ofBackend, ...remainingIds].sort());
+    expect((await active.visit({}, GROUP)).body.entity_id).toBe(remainingIds[1]);
     const again = await service.post(
       TOKEN,
       agentTokenBody({ entity_id: ofBackend }),
@@ -148,20 +149,20 @@ describe('idle browsers', () => {
 
     const returning = await idle.visit();
     expect(returning.status).toBe(200);
-    expect(gone).not.toContain(returning.body.entity_id);
+    expect(deletedIds).not.toContain(returning.body.entity_id);
   });
 
-  it('stay to the last day of their cookies, and are known on it', async () => {
+  it('keeps a browser until the last day of its cookies, on which it is still recognised', async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
-    service.clock.advance({ seconds: 730 * DAY - 60 });
+    service.clock.advance({ seconds: 730 * DAY_SECONDS - 60 });
     expect((await purge(service))?.customer_identity).toBe(0);
     expect((await browser.visit()).body.entity_id).toBe(entity_id);
   });
 
-  it('go in batches, however many of those between them are not idle', async () => {
-    const today = Math.floor(service.clock.now() / 1000 / DAY);
-    const old = service.clock.now() - 800 * DAY * 1000;
+  it('deletes at most 1,000 rows at a time, even if active browsers are between them', async () => {
+    const today = Math.floor(service.clock.now() / 1000 / DAY_SECONDS);
+    const old = service.clock.now() - 800 * DAY_SECONDS * 1000;
     const rows = Array.from({ length: 2_500 }, (_, index) => {
       const entityId = uuidv7(old + index);
       const kind = index % 5;
@@ -172,7 +173,7 @@ describe('idle browsers', () => {
     });
     for (let at = 0; at < rows.length; at += 500) await identitiesOf(service).insert(rows.slice(at, at + 500));
     const sizes: number[] = [];
-    onChange(/^\s*DELETE FROM customer_identity/, (deleted) => sizes.push(deleted));
+    onStatement(/^\s*DELETE FROM customer_identity/, (deleted) => sizes.push(deleted));
     expect(await purge(service)).toEqual({ ...NOTHING, customer_identity: 1_500 });
     expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000);
     expect(await identitiesOf(service).count()).toBe(1_000);
@@ -180,39 +181,39 @@ describe('idle browsers', () => {
   });
 
   it.each([
-    ['before', 'it is kept'],
-    ['after', 'it is made anew'],
-  ] as const)('that come back in the very moment %s they are given up: %s', async (moment, _then) => {
+    ['before', 'the browser stays'],
+    ['after', 'the browser gets a new customer'],
+  ] as const)('allows a visit right %s it gives the browser up: %s', async (moment, _then) => {
     const browser = new TestBrowser(service);
     const first = (await browser.visit()).body.entity_id;
     const inGroup = (await browser.visit({}, GROUP)).body.entity_id;
-    service.clock.advance({ seconds: 740 * DAY });
+    service.clock.advance({ seconds: 740 * DAY_SECONDS });
     let visited = '';
     const visit = async () => {
       visited = (await browser.visit()).body.entity_id;
     };
-    around({ pattern: /SET secret_hash = /, [moment]: visit });
+    hookStatements({ pattern: /SET secret_hash = /, [moment]: visit });
     const purged = (await purge(service))?.customer_identity;
     vi.restoreAllMocks();
     expect(purged).toBe(moment === 'before' ? 0 : 2);
     if (moment === 'before') expect(visited).toBe(first);
     else expect([first, inGroup]).not.toContain(visited);
-    await expectWhole();
+    await expectNoOrphans();
     expect((await browser.visit()).body.entity_id).toBe(visited);
   });
 
   it.each([
     ['given up', /SET secret_hash = /],
-    ['gone', /^\s*DELETE FROM customer_identity/],
-  ])('that were recognised when they were already %s are made anew', async (_, pattern) => {
+    ['deleted', /^\s*DELETE FROM customer_identity/],
+  ])('leads to a new customer for a browser that is %s right after it was recognised', async (_, pattern) => {
     const browser = new TestBrowser(service);
     const first = (await browser.visit()).body.entity_id;
-    service.clock.advance({ seconds: 740 * DAY });
+    service.clock.advance({ seconds: 740 * DAY_SECONDS });
     const purged: Promise<unknown>[] = [];
     const [visit, visited] = signal<TestResponse>();
     const [stepped, step] = signal<void>();
-    // between recognising the browser and noting its day, the visit waits for a purge, which from its step on waits for it
-    around(
+    // The visit recognises the browser and then waits for a purge. The purge waits for the visit after its step.
+    hookStatements(
       {
         pattern: /SET last_seen_day = /,
         before: async () => {
@@ -233,19 +234,19 @@ describe('idle browsers', () => {
     vi.restoreAllMocks();
     const { status, body } = await visit;
     expect({ status, purges: purged.length }).toEqual({ status: 200, purges: 1 });
-    expect(await idsOf()).toEqual([body.entity_id]);
+    expect(await storedIds()).toEqual([body.entity_id]);
     expect(body.entity_id).not.toBe(first);
-    await expectWhole();
+    await expectNoOrphans();
     expect((await browser.visit({}, GROUP)).body.entity_id).toBe(body.entity_id);
   });
 
-  it('that come back in a crowd during a purge are never half there', async () => {
+  it('leaves no customer without its browser when many browsers return at the same time', async () => {
     const browsers = Array.from({ length: 40 }, () => new TestBrowser(service));
     for (const browser of browsers) {
       await browser.visit();
       await browser.visit({}, GROUP);
     }
-    service.clock.advance({ seconds: 740 * DAY });
+    service.clock.advance({ seconds: 740 * DAY_SECONDS });
     const purging = purge(service);
     const visits = await Promise.all(browsers.map((browser) => browser.visit()));
     await purging;
@@ -254,7 +255,7 @@ describe('idle browsers', () => {
       expect((await browsers[index]?.visit())?.body.entity_id).toBe(body.entity_id);
       expect(await infoStatus(service, body.access_token)).toBe(200);
     }
-    await expectWhole();
+    await expectNoOrphans();
   });
 });
 
@@ -267,17 +268,17 @@ describe('an idle browser with 5,000 customers in groups', () => {
     browser = new TestBrowser(service);
     browserId = (await browser.visit()).body.entity_id;
     customers = await insertGroups(browserId, GROUPS);
-    service.clock.advance({ seconds: 740 * DAY });
+    service.clock.advance({ seconds: 740 * DAY_SECONDS });
   });
 
   it('is deleted by statements of at most 1,000 rows', async () => {
     const rows = countRows();
     expect(await purge(service)).toEqual({ ...NOTHING, customer_identity: GROUPS + 1 });
-    expect(await idsOf()).toEqual([]);
+    expect(await storedIds()).toEqual([]);
     expect(Math.max(...rows)).toBe(1_000);
   });
 
-  it('is deleted with its neighbours by statements of as many rows as the caller asks for', async () => {
+  it('is deleted with others by statements of as many rows as the caller asks for', async () => {
     const idle = await insertBrowsers(120, 740);
     await insertGroups(idle[7] as string, 230);
     const active = await insertBrowsers(30, 1);
@@ -288,12 +289,12 @@ describe('an idle browser with 5,000 customers in groups', () => {
     expect(deleted).toBe(1 + GROUPS + 120 + 230);
     expect(Math.max(...rows)).toBe(50);
     expect(await identitiesOf(service).count()).toBe(30 + 110);
-    await expectWhole();
+    await expectNoOrphans();
   });
 
-  it('is not recognised when a purge has deleted a part of it, and goes with the next purge', async () => {
+  it('is not recognised after a purge has deleted a part of it, and is deleted by the next purge', async () => {
     const thief: Lease = { name: 'purge', owner: 'another process' };
-    around({
+    hookStatements({
       pattern: /^\s*DELETE FROM customer_identity/,
       after: async () => {
         await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
@@ -303,7 +304,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
     expect((await purge(service))?.customer_identity).toBe(1_000);
     await releaseLease(dataSource, thief);
     expect(await identitiesOf(service).count()).toBe(GROUPS + 1 - 1_000);
-    const left = new Set(await idsOf());
+    const left = new Set(await storedIds());
     for (const shown of [browserId, customers.find((id) => left.has(id)) as string]) {
       const cookie = (browser.cookie as string).replace(browserId, shown);
       const { body } = await service.post(TOKEN, cookieBody(), { cookie });
@@ -311,7 +312,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
     }
     expect((await purge(service))?.customer_identity).toBe(GROUPS + 1 - 1_000);
     expect(await identitiesOf(service).count()).toBe(2);
-    await expectWhole();
+    await expectNoOrphans();
   });
 
   it.each([
@@ -319,38 +320,38 @@ describe('an idle browser with 5,000 customers in groups', () => {
     ['middle', 2_500],
     ['last', GROUPS - 1],
   ])(
-    'stays with all of them when the %s of them must stay, and participants are asked about 500 at once',
+    'keeps all customers when the %s of them must stay, and participants get at most 500 ids at a time',
     async (_, index) => {
       const other = await insertBrowsers(3, 740);
       const participants = service.application.get(CustomerDataParticipants);
-      const asked: string[] = [];
+      const askedIds: string[] = [];
       vi.spyOn(participants, 'mustRetain').mockImplementation(async (ids) => {
         expect(ids.length).toBeLessThanOrEqual(500);
-        asked.push(...ids);
+        askedIds.push(...ids);
         return ids.filter((id) => id === customers[index]);
       });
       expect((await purge(service))?.customer_identity).toBe(other.length);
       expect(await identitiesOf(service).count()).toBe(GROUPS + 1);
-      expect(new Set(asked).size).toBe(asked.length);
-      expect(asked).toEqual(expect.arrayContaining(other));
-      await expectWhole();
+      expect(new Set(askedIds).size).toBe(askedIds.length);
+      expect(askedIds).toEqual(expect.arrayContaining(other));
+      await expectNoOrphans();
     },
   );
 
-  it('goes although customers in the middle of its groups were erased', async () => {
+  it('is deleted even if customers in the middle of its groups were erased', async () => {
     const erased = customers.slice(1_000, 3_000);
     for (let at = 0; at < erased.length; at += 500) {
       const some = erased.slice(at, at + 500);
       await identitiesOf(service).update(some, { organizationId: null, groupId: null });
     }
     expect((await purge(service))?.customer_identity).toBe(GROUPS + 1);
-    expect(await idsOf()).toEqual([]);
+    expect(await storedIds()).toEqual([]);
   });
 });
 
-describe('of several processes one purges at a time', () => {
-  // from here on no bearers: whichever service was started last in a process checks those of all
-  it('of two at once one does, and the other is told', async () => {
+describe('several processes that purge', () => {
+  // No test below sends a bearer token: the service that was started last in a process verifies all of them.
+  it('run one at a time: the second returns without a result', async () => {
     await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
     const other = await startTestService({ database: service.database });
     try {
@@ -364,7 +365,7 @@ describe('of several processes one purges at a time', () => {
     }
   });
 
-  it('one that has died holds the others up for a minute', async () => {
+  it('wait a minute for a process that died during its purge', async () => {
     const dead: Lease = { name: 'purge', owner: 'a process that has died' };
     await acquireLease(dataSource, dead, service.clock.now(), 60_000);
     await insertRows(OneTimeCode, 1, new Date(service.clock.now() - 1_000));
@@ -374,10 +375,10 @@ describe('of several processes one purges at a time', () => {
     expect(await purge(service)).toEqual({ ...NOTHING, one_time_code: 1 });
   });
 
-  it('one whose lease was taken stops after its batch', async () => {
+  it('stop after the current batch when they lose the lease', async () => {
     await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
     const thief: Lease = { name: 'purge', owner: 'another process' };
-    around({
+    hookStatements({
       pattern: /^\s*DELETE FROM one_time_code/,
       after: async () => {
         await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
@@ -389,7 +390,7 @@ describe('of several processes one purges at a time', () => {
     await releaseLease(dataSource, thief);
   });
 
-  it('dist/cli.js purge tells what it deleted, and exits with 1 when another process is at it', async () => {
+  it('print what they deleted in dist/cli.js purge, and exit with 1 while another process purges', async () => {
     await insertRows(OneTimeCode, 1_200, new Date(service.clock.now() - 1_000));
     await insertRows(Revocation, 2, new Date(service.clock.now() + 600_000));
     const environment = { ...environmentOf(service.database), LOG_LEVEL: 'error' };
@@ -400,14 +401,14 @@ describe('of several processes one purges at a time', () => {
 
     const other: Lease = { name: 'purge', owner: 'another process' };
     await acquireLease(dataSource, other, Date.now(), 60_000);
-    const held = await runCli(['purge'], environment);
-    expect(held).toMatchObject({ code: 1, stdout: '', stderr: 'another process is purging\n' });
+    const second = await runCli(['purge'], environment);
+    expect(second).toMatchObject({ code: 1, stdout: '', stderr: 'another process is purging\n' });
     await releaseLease(dataSource, other);
     expect(await runCli(['purge', 'more'], environment)).toMatchObject({ code: 2, stdout: '' });
   });
 });
 
-/** Inserts rows that have nothing of interest but when they expire. */
+/** Inserts rows with arbitrary values and this expiry. */
 async function insertRows(entity: EntityTarget<ObjectLiteral>, count: number, expires: Date): Promise<void> {
   const { metadata } = dataSource.getRepository(entity);
   for (let at = 0; at < count; at += 500) {
@@ -432,36 +433,36 @@ function rowOf({ columns }: EntityMetadata, expires: Date): ObjectLiteral {
   return Object.fromEntries(values);
 }
 
-/** Customers of a browser in so many groups of several organizations, in the order in which the purge reads them. */
+/** Inserts customers of a browser in groups of several organizations, in the order in which the purge reads them. */
 async function insertGroups(browserId: string, count: number): Promise<string[]> {
   const now = service.clock.now();
   const rows = Array.from({ length: count }, (_, index) => {
     const organizationId = `${ACME.slice(0, -1)}${Math.floor((index * 4) / count)}`;
     const groupId = `group-${String(index).padStart(6, '0')}`;
-    const own = { browserId, organizationId, groupId, secretHash: null, lastSeenDay: null };
-    return { ...own, entityId: uuidv7(now + index), createdAt: new Date(now) };
+    const common = { browserId, organizationId, groupId, secretHash: null, lastSeenDay: null };
+    return { ...common, entityId: uuidv7(now + index), createdAt: new Date(now) };
   });
   for (let at = 0; at < count; at += 500) await identitiesOf(service).insert(rows.slice(at, at + 500));
   return rows.map(({ entityId }) => entityId);
 }
 
-/** Browsers with one customer each that were last seen so many days ago. */
+/** Inserts browsers with one customer each that were last seen this number of days ago. */
 async function insertBrowsers(count: number, days: number): Promise<string[]> {
-  const seen = service.clock.now() - days * DAY * 1000;
+  const seen = service.clock.now() - days * DAY_SECONDS * 1000;
   const rows = Array.from({ length: count }, (_, index) => {
-    const entityId = uuidv7(service.clock.now() - 800 * DAY * 1000 + index);
-    const own = { browserId: entityId, organizationId: ACME, groupId: '', createdAt: new Date(seen) };
+    const entityId = uuidv7(service.clock.now() - 800 * DAY_SECONDS * 1000 + index);
+    const common = { browserId: entityId, organizationId: ACME, groupId: '', createdAt: new Date(seen) };
     const secretHash = randomBytes(32).toString('hex');
-    return { ...own, entityId, secretHash, lastSeenDay: Math.floor(seen / 1000 / DAY) };
+    return { ...common, entityId, secretHash, lastSeenDay: Math.floor(seen / 1000 / DAY_SECONDS) };
   });
   await identitiesOf(service).insert(rows);
   return rows.map(({ entityId }) => entityId);
 }
 
-/** How many rows each statement on customers reads, changes or deletes from now on. */
+/** Collects the number of rows that each later statement on customers reads, changes or deletes. */
 function countRows(): number[] {
   const rows: number[] = [];
-  onChange(/customer_identity/, (changed) => rows.push(changed));
+  onStatement(/customer_identity/, (changed) => rows.push(changed));
   const select = database.select.bind(database);
   vi.spyOn(database, 'select').mockImplementation(async (statement, parameters) => {
     const found = await select(statement, parameters);
@@ -471,12 +472,12 @@ function countRows(): number[] {
   return rows;
 }
 
-async function idsOf(): Promise<string[]> {
+async function storedIds(): Promise<string[]> {
   return (await identitiesOf(service).find()).map(({ entityId }) => entityId).sort();
 }
 
-/** Insists that every customer of a browser has its browser, and that no browser is being given up. */
-async function expectWhole(): Promise<void> {
+/** Asserts that the browser of every customer exists, and that no browser is half deleted. */
+async function expectNoOrphans(): Promise<void> {
   const rows = await identitiesOf(service).find();
   const browsers = new Set(rows.filter(({ secretHash }) => secretHash).map(({ entityId }) => entityId));
   for (const { browserId, secretHash } of rows) {
@@ -485,13 +486,13 @@ async function expectWhole(): Promise<void> {
   }
 }
 
-/** Tells how many rows each statement that matches has changed. */
-function onChange(pattern: RegExp, tell: (changed: number, match: RegExpExecArray) => void): void {
+/** Reports the number of rows that each matching statement has changed. */
+function onStatement(pattern: RegExp, report: (changed: number, match: RegExpExecArray) => void): void {
   const execute = database.execute.bind(database);
   vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
     const changed = await execute(statement, parameters);
     const match = pattern.exec(sqlOf(database, statement));
-    if (match) tell(changed, match);
+    if (match) report(changed, match);
     return changed;
   });
 }
@@ -502,8 +503,8 @@ interface Step {
   after?: () => Promise<void>;
 }
 
-/** Does something before or after the first statement that matches. */
-function around(...steps: Step[]): void {
+/** Runs each step before or after the first statement that matches it. */
+function hookStatements(...steps: Step[]): void {
   const execute = database.execute.bind(database);
   vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
     const index = steps.findIndex(({ pattern }) => pattern.test(sqlOf(database, statement)));
@@ -515,7 +516,7 @@ function around(...steps: Step[]): void {
   });
 }
 
-/** A promise, and what resolves it. */
+/** A promise and the function that resolves it. */
 function signal<Value>(): [Promise<Value>, (value: Value) => void] {
   let resolve: (value: Value) => void = () => undefined;
   const promise = new Promise<Value>((resolves) => {

@@ -24,10 +24,10 @@ import {
 } from '../support/transfers.js';
 
 const CODES = 200;
-/** Codes that are raced for at the same time. */
-const AT_ONCE = 10;
-/** Cuts of the database. */
-const ROUNDS = 8;
+/** Races that run at the same time. */
+const PARALLEL_CODES = 10;
+/** How often the connections to the database are cut. */
+const CUTS = 8;
 
 let service: TestService;
 let customerToken: string;
@@ -38,10 +38,10 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 describe('protocol §3.6, in one process', () => {
-  it(`of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, each has one winner, whose token goes on working`, () =>
+  it(`each of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, has one winner, whose token stays valid`, () =>
     raceForAll([service]));
 
-  it('of 5 authorization codes, raced 30 ways, each has one winner, whose tokens go on working', async () => {
+  it('each of 5 authorization codes, raced 30 ways, has one winner, whose tokens stay valid', async () => {
     for (let done = 0; done < 5; done++) {
       const code = await authorizationCode(service);
       const form = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...AS_BACKEND };
@@ -51,16 +51,16 @@ describe('protocol §3.6, in one process', () => {
     }
   });
 
-  it('whoever cannot win does not keep the right one from winning', async () => {
+  it('attempts with a wrong code verifier do not stop the right attempt from winning', async () => {
     await times(20, async () => {
       const code = await transferToken(service, customerToken);
       const wrong = times(RACE_SIZE, () => redeem(service, code, { code_verifier: 'v'.repeat(43) }));
       expect((await redeem(service, code)).status).toBe(200);
-      for (const answer of await wrong) expectInvalidGrant(answer);
+      for (const response of await wrong) expectInvalidGrant(response);
     });
   });
 
-  it('an erasure or a revocation that races an exchange leaves no working token', async () => {
+  it('a revocation that races an exchange leaves no usable transfer token', async () => {
     await times(20, async (index) => {
       const { access_token } = await newCustomer(service);
       const code = await transferToken(service, access_token);
@@ -83,7 +83,7 @@ describe.runIf(onMariadb)('protocol §3.6, in two processes on one database', ()
     expect(await Promise.all(pods?.map((pod) => pod.terminate()))).toEqual([0, 0]);
   });
 
-  it(`of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, each has one winner, whose token goes on working`, () =>
+  it(`each of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, has one winner, whose token stays valid`, () =>
     raceForAll(pods));
 });
 
@@ -100,9 +100,9 @@ describe.runIf(onMariadb)('protocol §3.6, while connections to the database are
     await proxy?.close();
   });
 
-  it('two processes never give two tokens for one code, and a code that gave none works or is refused', async () => {
-    const outcomes = { won: 0, again: 0, lost: 0, unavailable: 0 };
-    for (let round = 0; round < ROUNDS; round++) {
+  it('two processes never give two tokens for one code, and a second try succeeds or is rejected', async () => {
+    const outcomes = { won: 0, secondTry: 0, lost: 0, unavailable: 0 };
+    for (let round = 0; round < CUTS; round++) {
       const codes = await times(8, () => transferToken(service, customerToken));
       const races = codes.map((code) => race(pods, TOKEN, JSON.stringify(redeemBody(code))));
       await sleep(RACE_START_MS + Math.random() * 60);
@@ -110,36 +110,36 @@ describe.runIf(onMariadb)('protocol §3.6, while connections to the database are
       await sleep(Math.random() * 250);
       await proxy.restore();
       for (const [index, race] of races.entries()) {
-        const answers = await race;
-        for (const answer of answers) {
-          expect([200, 400, 503]).toContain(answer.status);
-          if (answer.status === 400) expectInvalidGrant(answer);
-          if (answer.status === 503) outcomes.unavailable++;
+        const responses = await race;
+        for (const response of responses) {
+          expect([200, 400, 503]).toContain(response.status);
+          if (response.status === 400) expectInvalidGrant(response);
+          if (response.status === 503) outcomes.unavailable++;
         }
-        const [winner, ...more] = successfulOf(answers);
+        const [winner, ...more] = successfulOf(responses);
         expect(more).toEqual([]);
         const token = winner?.body.access_token ?? (await tokenOfSecondTry(codes[index] as string, outcomes));
         if (winner) outcomes.won++;
         if (token) expect(await infoStatus(service, token)).toBe(200);
       }
     }
-    expect(outcomes.unavailable, 'the cuts must hit something').toBeGreaterThan(0);
-    expect(outcomes.won + outcomes.again + outcomes.lost).toBe(8 * ROUNDS);
+    expect(outcomes.unavailable, 'the cuts must interrupt requests').toBeGreaterThan(0);
+    expect(outcomes.won + outcomes.secondTry + outcomes.lost).toBe(8 * CUTS);
   });
 
   async function tokenOfSecondTry(
     code: string,
-    outcomes: { again: number; lost: number },
+    outcomes: { secondTry: number; lost: number },
   ): Promise<string | undefined> {
-    const answer = await redeem(service, code);
-    if (answer.status === 200) outcomes.again++;
+    const response = await redeem(service, code);
+    if (response.status === 200) outcomes.secondTry++;
     else outcomes.lost++;
-    if (answer.status !== 200) expectInvalidGrant(answer);
-    return answer.body.access_token;
+    if (response.status !== 200) expectInvalidGrant(response);
+    return response.body.access_token;
   }
 });
 
-describe.runIf(onMariadb)('protocol §3.6, when the database has done something and its answer is lost', () => {
+describe.runIf(onMariadb)('protocol §3.6, when a database response is lost', () => {
   let database: TestDatabase;
   let proxy: LossyProxy;
   let cutOff: TestService;
@@ -156,25 +156,25 @@ describe.runIf(onMariadb)('protocol §3.6, when the database has done something 
     await database?.remove();
   });
 
-  // the statements that name a code's hash, in their order: what it stands for, its redemption
+  // Two statements contain the hash of the code: first the lookup of the code, then its redemption.
   it.each([
-    ['to what the code stands for: nothing has happened, and the code can be exchanged again', [1], 503, 200],
-    ['to the redemption: the same attempt says it again, and wins', [2], 200, 400],
-    ['to the redemption twice: the attempt gives up, and the code is refused from then on', [2, 3], 503, 400],
+    ['to the lookup of the code: nothing has changed, and the code can be exchanged again', [1], 503, 200],
+    ['to the redemption: the same attempt repeats the statement and wins', [2], 200, 400],
+    ['to the redemption twice: the attempt fails, and the code is rejected from then on', [2, 3], 503, 400],
   ])('%s', async (_, lost, first, second) => {
     const code = await transferToken(cutOff, token);
     const before = proxy.lost;
     proxy.loseAnswers(createHash('sha256').update(code).digest('hex'), lost);
-    const answer = await redeem(cutOff, code);
-    expect({ status: answer.status, lost: proxy.lost - before }).toEqual({ status: first, lost: lost.length });
-    if (answer.status === 200) expect((await info(cutOff, answer.body.access_token)).status).toBe(200);
+    const response = await redeem(cutOff, code);
+    expect({ status: response.status, lost: proxy.lost - before }).toEqual({ status: first, lost: lost.length });
+    if (response.status === 200) expect((await info(cutOff, response.body.access_token)).status).toBe(200);
     expect((await redeem(cutOff, code)).status).toBe(second);
   });
 });
 
 async function raceForAll(services: { url: string }[]): Promise<void> {
-  for (let done = 0; done < CODES; done += AT_ONCE) {
-    await times(AT_ONCE, async () => {
+  for (let done = 0; done < CODES; done += PARALLEL_CODES) {
+    await times(PARALLEL_CODES, async () => {
       const code = await transferToken(service, customerToken);
       const { body } = winnerOf(await race(services, TOKEN, JSON.stringify(redeemBody(code))));
       for (const each of services) expect((await info(each, body.access_token)).status).toBe(200);

@@ -23,16 +23,16 @@ async function limited(RATE_LIMIT: string, environment: Record<string, string> =
   return service;
 }
 
-const from = (address: string) => ({ 'x-forwarded-for': address });
+const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const newCustomer = (service: TestService, headers: Record<string, string> = {}) =>
   service.post(TOKEN, cookieBody(), headers);
 
-function expectLimited(answer: TestResponse, longest = 60): void {
-  const about = { status: 429, error: 'temporarily_unavailable', hint: undefined };
-  expectError(answer, { ...about, description: 'There were too many requests; try again later' });
-  const wait = Number(answer.headers.get('retry-after'));
+function expectLimited(response: TestResponse, maxSeconds = 60): void {
+  const expected = { status: 429, error: 'temporarily_unavailable', hint: undefined };
+  expectError(response, { ...expected, description: 'There were too many requests; try again later' });
+  const wait = Number(response.headers.get('retry-after'));
   expect(wait).toBeGreaterThan(0);
-  expect(wait).toBeLessThanOrEqual(longest);
+  expect(wait).toBeLessThanOrEqual(maxSeconds);
 }
 
 async function metric({ managementUrl }: TestService, name: string): Promise<number> {
@@ -45,24 +45,24 @@ async function metric({ managementUrl }: TestService, name: string): Promise<num
   );
 }
 
-describe('protocol §2.14: new identities are limited by network', SLOW, () => {
-  it('so many in a window, then 429 with Retry-After until the next; a returning customer is never limited', async () => {
+describe('protocol §2.14: the limit of new identities by network', SLOW, () => {
+  it('responds 429 with Retry-After until the next window, and never limits a returning customer', async () => {
     const service = await limited('identities=3/60');
     const first = await newCustomer(service);
     const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
     await newCustomer(service);
     await newCustomer(service);
-    const refused = await newCustomer(service);
-    expectLimited(refused);
+    const rejected = await newCustomer(service);
+    expectLimited(rejected);
     for (let visit = 0; visit < 10; visit++) {
       expect((await service.post(TOKEN, cookieBody(), { cookie })).body.entity_id).toBe(first.body.entity_id);
     }
     expect(await metric(service, 'cas_rate_limited_total{limit="identities"}')).toBe(1);
-    service.clock.advance({ seconds: Number(refused.headers.get('retry-after')) });
+    service.clock.advance({ seconds: Number(rejected.headers.get('retry-after')) });
     expect((await newCustomer(service)).status).toBe(200);
   });
 
-  it("an identity of a group counts, and so does an agent's customer", async () => {
+  it('counts identities of groups, and customers that an agent creates', async () => {
     const service = await limited('identities=2/60');
     const agent = bearer(await implicitToken(service));
     const first = await newCustomer(service);
@@ -76,30 +76,30 @@ describe('protocol §2.14: new identities are limited by network', SLOW, () => {
 
   it.each([
     ['an IPv4 address', '203.0.113.7', '203.0.113.8'],
-    ['an IPv4 address, also where it is spelt as IPv6', '::ffff:203.0.113.7', '203.0.113.8'],
+    ['an IPv4 address, also when it is written as IPv6', '::ffff:203.0.113.7', '203.0.113.8'],
     ['an IPv6 /64', '2001:db8:1:2::1', '2001:db8:1:3::1'],
-  ])('whose network is %s', async (_rule, address, other) => {
+  ])('counts the requests of a network, which is %s', async (_rule, ip, other) => {
     const service = await limited('identities=2/60', { TRUST_PROXY: '1' });
-    const within = address.includes('db8') ? '2001:0db8:1:2:ffff:ffff::9' : '203.0.113.7';
-    await newCustomer(service, from(address));
+    const within = ip.includes('db8') ? '2001:0db8:1:2:ffff:ffff::9' : '203.0.113.7';
+    await newCustomer(service, from(ip));
     await newCustomer(service, from(within));
-    expectLimited(await newCustomer(service, from(address)));
+    expectLimited(await newCustomer(service, from(ip)));
     expectLimited(await newCustomer(service, from(within)));
     expect((await newCustomer(service, from(other))).status).toBe(200);
   });
 
   it.each([
-    ['where no proxy is trusted', {}, (n: number) => `198.51.100.${n}`],
-    ['where it is put before what the proxy says', { TRUST_PROXY: '1' }, (n: number) => `198.51.100.${n}, 192.0.2.1`],
-    ['where another proxy is trusted', { TRUST_PROXY: '10.0.0.0/8' }, (n: number) => `198.51.100.${n}`],
-  ])('and a forged X-Forwarded-For never helps, %s', async (_rule, environment, header) => {
+    ['when no proxy is trusted', {}, (n: number) => `198.51.100.${n}`],
+    ['before the value that the proxy adds', { TRUST_PROXY: '1' }, (n: number) => `198.51.100.${n}, 192.0.2.1`],
+    ['when another proxy is trusted', { TRUST_PROXY: '10.0.0.0/8' }, (n: number) => `198.51.100.${n}`],
+  ])('cannot be evaded with a forged X-Forwarded-For %s', async (_rule, environment, header) => {
     const service = await limited('identities=2/60', environment);
     const statuses = [];
     for (let n = 1; n <= 5; n++) statuses.push((await newCustomer(service, from(header(n)))).status);
     expect(statuses).toEqual([200, 200, 429, 429, 429]);
   });
 
-  it('counts an IPv6 /56 with 8 times and a /48 with 32 times the limit', async () => {
+  it('allows an IPv6 /56 8 times and a /48 32 times the limit', async () => {
     const service = await limited('identities=1/3600', { TRUST_PROXY: '1' });
     const create = (fourth: number) => newCustomer(service, from(`2001:db8:1:${fourth.toString(16)}::1`));
     const statuses = async (of56: number) => {
@@ -114,7 +114,7 @@ describe('protocol §2.14: new identities are limited by network', SLOW, () => {
     expect((await newCustomer(service, from('203.0.113.7'))).status).toBe(200);
   });
 
-  it('counts a refused request of one IPv6 /64 neither for its /56 nor for its /48', async () => {
+  it('counts a rejected request of one IPv6 /64 neither for its /56 nor for its /48', async () => {
     const service = await limited('identities=1/3600', { TRUST_PROXY: '1' });
     const create = (network: string) => newCustomer(service, from(`2001:db8:1:${network}::1`));
     expect((await create('0')).status).toBe(200);
@@ -124,24 +124,24 @@ describe('protocol §2.14: new identities are limited by network', SLOW, () => {
     for (let n = 1; n < 4; n++) expect((await create(`${n}00`)).status).toBe(200);
   });
 
-  it('and a parallel flood gets no more than the limit', async () => {
+  it('admits no more than the limit from a parallel flood', async () => {
     const service = await limited('identities=10/60');
-    const answers = await Promise.all(Array.from({ length: 100 }, () => newCustomer(service)));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+    const responses = await Promise.all(Array.from({ length: 100 }, () => newCustomer(service)));
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(10);
   });
 });
 
-describe('token requests are limited by client', SLOW, () => {
-  it('at the address of customers: one client does not stand in the way of another', async () => {
+describe('the limit of token requests by client', SLOW, () => {
+  it('does not let one client block another at /v2/customer/token', async () => {
     const service = await limited('tokens=2/60');
     await newCustomer(service);
     await newCustomer(service);
     expectLimited(await newCustomer(service));
     expect((await service.post(TOKEN, cookieBody({ client_id: PUBLIC_SITE }))).status).toBe(200);
-    expect((await service.post(TOKEN, cookieBody({ client_id: 'nobody' }))).status).toBe(400);
+    expect((await service.post(TOKEN, cookieBody({ client_id: 'unknown' }))).status).toBe(400);
   });
 
-  it('at /v2/token, for those who have shown the secret', async () => {
+  it('counts only requests with the right secret at /v2/token', async () => {
     const service = await limited('tokens=2/60');
     const ask = (more: object = {}) =>
       askToken(service, { ...AS_BACKEND, grant_type: 'refresh_token', refresh_token: 'x', ...more });
@@ -158,15 +158,15 @@ describe('identity_transfer', SLOW, () => {
   it('counts against the token requests of the client, before a row is written', async () => {
     const service = await limited('tokens=3/3600');
     const { access_token } = await madeCustomer(service);
-    const answers = [await transfer(service, access_token), await transfer(service, access_token)];
-    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    const responses = [await transfer(service, access_token), await transfer(service, access_token)];
+    expect(responses.map(({ status }) => status)).toEqual([200, 200]);
     expectLimited(await transfer(service, access_token), 3_600);
     expect(await codesOf(service).count()).toBe(2);
     expect((await transfer(service, access_token, { client_id: PUBLIC_SITE })).status).toBe(200);
     expect(await metric(service, 'cas_rate_limited_total{limit="tokens"}')).toBe(1);
   });
 
-  it('is limited for each customer, whoever the bearer is, and for nobody else', async () => {
+  it('is limited for each customer, whether the customer or an agent asks', async () => {
     const service = await limited('transfers=2/3600');
     expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(0);
     const { access_token, entity_id: customer_id } = await madeCustomer(service);
@@ -174,19 +174,19 @@ describe('identity_transfer', SLOW, () => {
     const byAgent = { bearer_type: 'agent', customer_id };
     expect((await transfer(service, access_token)).status).toBe(200);
     expect((await transfer(service, agent, byAgent)).status).toBe(200);
-    const refused = await transfer(service, access_token);
-    expectLimited(refused, 3_600);
+    const rejected = await transfer(service, access_token);
+    expectLimited(rejected, 3_600);
     expectLimited(await transfer(service, agent, byAgent), 3_600);
     expect(await codesOf(service).count()).toBe(2);
     expect(await metric(service, 'cas_rate_limited_total{limit="transfers"}')).toBe(2);
     const other = await madeCustomer(service);
     expect((await transfer(service, other.access_token)).status).toBe(200);
     expect((await transfer(service, agent, { ...byAgent, customer_id: other.entity_id })).status).toBe(200);
-    service.clock.advance({ seconds: Number(refused.headers.get('retry-after')) });
+    service.clock.advance({ seconds: Number(rejected.headers.get('retry-after')) });
     expect((await transfer(service, access_token)).status).toBe(200);
   });
 
-  it('does not count a customer_id that is unknown, and not the exchange of a transfer token', async () => {
+  it('does not count an unknown customer_id, or the exchange of a transfer token', async () => {
     const service = await limited('transfers=1/3600');
     const agent = await issueAgentToken(service);
     const unknown = { bearer_type: 'agent', customer_id: '01890000-0000-7000-8000-000000000000' };
@@ -198,17 +198,17 @@ describe('identity_transfer', SLOW, () => {
     expectLimited(await transfer(service, moved.body.access_token), 3_600);
   });
 
-  it('admits 60 transfers of a customer in a minute by default', async () => {
+  it('admits 60 transfers of a customer per minute by default', async () => {
     const service = await limited('identities=120/60');
     const { access_token } = await madeCustomer(service);
-    service.clock.advance({ seconds: 60 - (service.clock.seconds() % 60) }); // the beginning of a window
-    const answers = await Promise.all(Array.from({ length: 70 }, () => transfer(service, access_token)));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(60);
+    service.clock.advance({ seconds: 60 - (service.clock.seconds() % 60) }); // the start of a window
+    const responses = await Promise.all(Array.from({ length: 70 }, () => transfer(service, access_token)));
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(60);
   });
 });
 
-describe('sign-ins are limited by account and network together', SLOW, () => {
-  it('counts an account at an IPv6 /56 with 8 times the limit', async () => {
+describe('the limit of sign-ins by account and network', SLOW, () => {
+  it('allows an account at an IPv6 /56 8 times the limit', async () => {
     const service = await limited('sign_in=1/900', { TRUST_PROXY: '1' });
     const signIn = (network: number) => new AgentBrowser(service, from(`2001:db8:1:${network}::1`)).signIn();
     for (let network = 0; network < 8; network++) expect((await signIn(network)).status).toBe(303);
@@ -216,22 +216,22 @@ describe('sign-ins are limited by account and network together', SLOW, () => {
     expect((await signIn(100)).status).toBe(303); // 0x100: another /56
   });
 
-  it('whatever the password is; from another network the agent signs in', async () => {
+  it('applies whatever the password is, and does not stop the agent in another network', async () => {
     const service = await limited('sign_in=2/900', { TRUST_PROXY: '1' });
-    const stranger = new AgentBrowser(service, from('203.0.113.7'));
+    const attacker = new AgentBrowser(service, from('203.0.113.7'));
     for (const password of ['wrong', 'wrong']) {
-      expect((await stranger.signIn({ ...ACME_AGENT, password })).status).toBe(400);
+      expect((await attacker.signIn({ ...ACME_AGENT, password })).status).toBe(400);
     }
-    const refused = await stranger.signIn();
-    expect(refused.status).toBe(429);
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    const rejected = await attacker.signIn();
+    expect(rejected.status).toBe(429);
+    expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(service.audit.at(-1)).toMatchObject({ event: 'sign_in.limited', outcome: 'failure' });
     expect((await new AgentBrowser(service, from('198.51.100.1')).signIn()).status).toBe(303);
   });
 });
 
-describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
-  it('shares the limits of all processes within a moment', async () => {
+describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', SLOW, () => {
+  it('reach all processes within a moment', async () => {
     const redis = await TestRedis.start();
     const [one, other] = await Promise.all([1, 2].map(() => limited('identities=10/3600', { REDIS_URL: redis.url })));
     for (let n = 0; n < 6; n++) expect((await newCustomer(one as TestService)).status).toBe(200);
@@ -239,13 +239,13 @@ describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
     const statuses = [];
     for (let n = 0; n < 6; n++) {
       statuses.push((await newCustomer(other as TestService)).status);
-      await sleep(250); // an exchange
+      await sleep(250); // longer than the exchange interval with Redis
     }
     expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
     await redis.kill();
   });
 
-  it('shares the counts of an IPv6 /56, too', async () => {
+  it('include the counts of an IPv6 /56', async () => {
     const redis = await TestRedis.start();
     const environment = { REDIS_URL: redis.url, TRUST_PROXY: '1' };
     const [one, other] = await Promise.all([1, 2].map(() => limited('identities=1/3600', environment)));
@@ -253,7 +253,7 @@ describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
       newCustomer(service as TestService, from(`2001:db8:1:${network}::1`));
     for (let n = 0; n < 8; n++) expect((await create(one, `${n}`)).status).toBe(200);
     expect((await create(other, '100')).status).toBe(200);
-    // fewer attempts than the other process admits by its own count of this /56
+    // These are fewer attempts than the other process admits by its own count of this /56.
     let attempt = await create(other, '8');
     for (let n = 9; attempt.status === 200 && n < 15; n++) {
       await sleep(400);
@@ -264,7 +264,7 @@ describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
   });
 
   it.each(['SIGSTOP', 'SIGKILL'] as const)(
-    'that is away (%s) holds nobody up, and no door opens or closes',
+    'still apply in each process when Redis gets %s, without a delay',
     async (signal) => {
       const redis = await TestRedis.start();
       const service = await limited('identities=5/3600', { REDIS_URL: redis.url });
@@ -272,10 +272,10 @@ describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
       await sleep(300);
       redis.signal(signal);
       await expect.poll(() => metric(service, 'cas_rate_limit_store_up'), { timeout: 5_000 }).toBe(0);
-      const begun = performance.now();
+      const startMs = performance.now();
       const statuses = [];
       for (let n = 0; n < 6; n++) statuses.push((await newCustomer(service)).status);
-      expect(performance.now() - begun).toBeLessThan(1_000);
+      expect(performance.now() - startMs).toBeLessThan(1_000);
       expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
       if (signal === 'SIGSTOP') redis.signal('SIGCONT');
       else await redis.start();
@@ -285,9 +285,9 @@ describe.skipIf(!REDIS_SERVER)('REDIS_URL', SLOW, () => {
     },
   );
 
-  it('that was never there keeps no service from starting', async () => {
+  it('do not stop a process from starting when Redis is unreachable', async () => {
     const service = await limited('identities=2/60', { REDIS_URL: 'redis://127.0.0.1:9' });
-    const answers = [await newCustomer(service), await newCustomer(service), await newCustomer(service)];
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+    const responses = [await newCustomer(service), await newCustomer(service), await newCustomer(service)];
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 429]);
   });
 });

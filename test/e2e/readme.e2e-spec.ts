@@ -17,7 +17,7 @@ const hasCurl = (() => {
   }
 })();
 
-/** The pages describe a first run, which is on SQLite. */
+/** The pages describe a first run, which uses SQLite. */
 describe.runIf(hasCurl && !onMariadb)('README.md and docs/integrating/walkthrough.md', () => {
   let database: TestDatabase;
   let service: ServiceProcess;
@@ -44,18 +44,18 @@ describe.runIf(hasCurl && !onMariadb)('README.md and docs/integrating/walkthroug
     return stdout;
   }
 
-  it('get a first token by the command in README.md', async () => {
+  it('get a first token with the command in README.md', async () => {
     const fields = ['access_token', 'entity_id', 'expires_in', 'organization_id', 'token_type'];
     expect(Object.keys(JSON.parse(await outputOf('README.md'))).sort()).toEqual(fields);
   });
 
   it('walk through the life of a customer in commands that work when pasted', async () => {
     const stdout = await outputOf('docs/integrating/walkthrough.md');
-    const [first, returning, inGroup, info, ended, refused] = stdout.trim().split(/\n|(?<=\})(?=\{)|(?<=\})(?=[A-Z])/);
+    const [first, returning, inGroup, info, ended, rejected] = stdout.trim().split(/\n|(?<=\})(?=\{)|(?<=\})(?=[A-Z])/);
     expect(returning).toBe(first);
     expect(inGroup).not.toBe(first);
     expect(JSON.parse(info as string)).toMatchObject({ token_type: 'Bearer', entity_id: expect.any(String) });
     expect(ended).toBe('{}');
-    expect(refused).toBe('Invalid access token');
+    expect(rejected).toBe('Invalid access token');
   });
 });

@@ -11,7 +11,7 @@ import { agentTokenPair } from '../support/transfers.js';
 
 const RACE_SIZE = 12;
 
-describe.runIf(onMariadb)('a refresh token that is used at two processes at once', { timeout: 60_000 }, () => {
+describe.runIf(onMariadb)('a refresh token that is used in two processes at the same time', { timeout: 60_000 }, () => {
   let service: TestService;
   let pods: ServiceProcess[];
   beforeAll(async () => {
@@ -29,22 +29,24 @@ describe.runIf(onMariadb)('a refresh token that is used at two processes at once
     return request(`${url}/v2/token`, { method: 'POST', body });
   };
 
-  it('leaves one live chain, that of one of the answers, round after round', async () => {
+  it('leaves one current refresh token, that of one of the responses, in every round', async () => {
     let token = (await agentTokenPair(service)).refresh_token;
     for (let round = 0; round < 10; round++) {
-      const answers = await Promise.all(Array.from({ length: RACE_SIZE }, (_, index) => refreshAt(index, token)));
-      for (const answer of answers) if (answer.status !== 200) expectInvalidGrant(answer);
-      const given = answers.filter(({ status }) => status === 200).map(({ body }) => body.refresh_token as string);
-      expect(given.length).toBeGreaterThan(0);
-      const live = await liveOf(given);
-      expect(live).toHaveLength(1);
-      token = live[0] as string;
+      const responses = await Promise.all(Array.from({ length: RACE_SIZE }, (_, index) => refreshAt(index, token)));
+      for (const response of responses) if (response.status !== 200) expectInvalidGrant(response);
+      const refreshTokens = responses
+        .filter(({ status }) => status === 200)
+        .map(({ body }) => body.refresh_token as string);
+      expect(refreshTokens.length).toBeGreaterThan(0);
+      const current = await currentOf(refreshTokens);
+      expect(current).toHaveLength(1);
+      token = current[0] as string;
     }
     expect((await refreshAt(0, token)).status).toBe(200);
   });
 
-  /** Those of the tokens that the database knows as the current one of their chain. */
-  async function liveOf(tokens: string[]): Promise<string[]> {
+  /** The tokens that are the current refresh token of their family in the database. */
+  async function currentOf(tokens: string[]): Promise<string[]> {
     const families = service.application.get(DataSource).getRepository(RefreshFamily);
     const current = (await families.find({ where: { endedAt: IsNull() } })).map(({ currentHash }) => currentHash);
     return tokens.filter((token) => current.includes(sha256(token)));

@@ -27,10 +27,10 @@ class Webhooks1799000000000 implements MigrationInterface {
   readonly name = 'Webhooks1799000000000';
 
   async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    const texts = [its.text('name', 200), its.text('url', 200), its.text('organization_id', 36)];
-    const rest = [its.text('signing_hash', 64), its.json('events'), its.flag('owned_by_file')];
-    await createTables(runner, [{ name: 'webhook', columns: [its.key('webhook_id', 128), ...texts, ...rest] }]);
+    const columns = new Columns(runner);
+    const texts = [columns.text('name', 200), columns.text('url', 200), columns.text('organization_id', 36)];
+    const rest = [columns.text('signing_hash', 64), columns.json('events'), columns.flag('owned_by_file')];
+    await createTables(runner, [{ name: 'webhook', columns: [columns.key('webhook_id', 128), ...texts, ...rest] }]);
   }
 
   async down(runner: QueryRunner): Promise<void> {
@@ -103,7 +103,7 @@ describe('a resource that one file describes', () => {
     await apply([listed]);
   });
 
-  it('takes its secret from a file beside the registry', async () => {
+  it('takes its secret from a file next to the registry file', async () => {
     const hashes = async () => (await rows()).map(({ signingHash }) => signingHash);
     const before = await hashes();
     writeFileSync(join(service.database.folder, 'signing.txt'), `${SECRET}-2\n`);
@@ -143,8 +143,8 @@ describe('a resource that one file describes', () => {
 
   it('is listed, created, read, changed and deleted by the admin API, which never returns its secret', async () => {
     const shown = { ...created, owned_by_file: false };
-    const made = await admin('POST', 'webhooks', { ...created, signing_secret: `${SECRET}-3` });
-    expect({ status: made.status, body: made.body }).toEqual({ status: 201, body: shown });
+    const creation = await admin('POST', 'webhooks', { ...created, signing_secret: `${SECRET}-3` });
+    expect({ status: creation.status, body: creation.body }).toEqual({ status: 201, body: shown });
     expect(lastAudit()).toMatchObject({
       actor: { kind: 'operator' },
       subject: { kind: 'webhook', id: 'created' },
@@ -174,19 +174,19 @@ describe('a resource that one file describes', () => {
   });
 
   it('has its references, secret, key and ownership checked by the admin API', async () => {
-    const sent = { ...created, signing_secret: SECRET };
-    const unknown = await admin('POST', 'webhooks', { ...sent, organization_id: randomUUID() });
+    const fields = { ...created, signing_secret: SECRET };
+    const unknown = await admin('POST', 'webhooks', { ...fields, organization_id: randomUUID() });
     expectInvalidRequest(unknown, 'organization_id: not a registered organization');
     expectInvalidRequest(await admin('POST', 'webhooks', created), 'signing_secret: a new webhook needs one');
-    const short = await admin('POST', 'webhooks', { ...sent, signing_secret: 'MARKED' });
+    const short = await admin('POST', 'webhooks', { ...fields, signing_secret: 'MARKED' });
     expectInvalidRequest(short, `signing_secret: ${RULE}`);
     const conflict = (hint: string) => ({ status: 409, error: 'conflict', hint });
     const owned = conflict('the registry file lists it, and owns it');
     expectError(await admin('PATCH', 'webhooks/orders', { name: 'X' }), owned);
     expectError(await admin('DELETE', 'webhooks/orders'), owned);
-    const again = await admin('POST', 'webhooks', { ...sent, webhook_id: 'orders' });
+    const again = await admin('POST', 'webhooks', { ...fields, webhook_id: 'orders' });
     expectError(again, conflict('webhook_id: is there already'));
-    expect((await admin('POST', 'webhooks', sent)).status).toBe(201);
+    expect((await admin('POST', 'webhooks', fields)).status).toBe(201);
     const fieldsOfOthers = { client_secret: null, public_clients: null };
     expect((await admin('PATCH', 'webhooks/created', fieldsOfOthers)).status).toBe(200);
     const removed = await admin('PATCH', 'webhooks/created', { signing_secret: null });
@@ -196,7 +196,7 @@ describe('a resource that one file describes', () => {
     expect((await admin('DELETE', 'webhooks/created')).status).toBe(200);
   });
 
-  it('keeps an organization that it refers to from being deleted', async () => {
+  it('prevents the deletion of an organization that it refers to', async () => {
     const id = randomUUID();
     await admin('POST', 'organizations', { id, name: 'Referred' });
     await admin('POST', 'webhooks', { ...created, organization_id: id, signing_secret: SECRET });
@@ -206,7 +206,7 @@ describe('a resource that one file describes', () => {
     expect((await admin('DELETE', `organizations/${id}`)).status).toBe(200);
   });
 
-  it('is the operator’s alone', async () => {
+  it('is accessible to the operator only', async () => {
     for (const method of ['GET', 'POST']) {
       const response = await manage(service, method, '/admin/webhooks', { authorization: 'Bearer wrong' });
       expectError(response, { status: 401, error: 'invalid_token', hint: undefined });
@@ -219,8 +219,8 @@ describe('a resource that one file describes', () => {
     const [list, one] = [paths['/admin/webhooks'], paths['/admin/webhooks/{key}']];
     expect(Object.keys(list)).toEqual(['servers', 'get', 'post']);
     expect(Object.keys(one)).toEqual(['servers', 'get', 'patch', 'delete']);
-    const sent = list.post.requestBody.content['application/json'].schema;
-    expect(sent.properties.signing_secret).toEqual({ type: 'string', minLength: 32, maxLength: 256 });
+    const schema = list.post.requestBody.content['application/json'].schema;
+    expect(schema.properties.signing_secret).toEqual({ type: 'string', minLength: 32, maxLength: 256 });
     const returned = one.get.responses[200].content['application/json'].schema;
     expect(Object.keys(returned.properties).sort()).toEqual([...Object.keys(listed), 'owned_by_file'].sort());
     expect(list.get.responses[200].content['application/json'].schema.properties.webhooks.items.properties).toEqual(

@@ -46,17 +46,17 @@ class RaffleGrant implements Grant<GrantBody> {
 @Module({ providers: [RaffleGrant] })
 class RaffleModule {}
 
-const MARK = 'MARKED-secret-of-at-least-32-characters';
+const MARKER = 'MARKED-secret-of-at-least-32-characters';
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const NEW_ID = '00000000-0000-4000-8000-000000000001';
 
 const organization = (more: object = {}) => ({ id: ACME, name: 'Acme', ...more });
 const client = (more: object = {}) => ({ client_id: 'new', name: 'New', client_type: 'web', ...more });
-const server = (more: object = {}) => ({ id: 'api', secret: MARK, audiences: ['customer-api'], ...more });
+const server = (more: object = {}) => ({ id: 'api', secret: MARKER, audiences: ['customer-api'], ...more });
 const agent = (more: object = {}) => ({
   email: 'new@acme.example',
   name: 'New',
-  password: MARK,
+  password: MARKER,
   organization_id: ACME,
   ...more,
 });
@@ -87,39 +87,40 @@ describe('protocol §8.1: the registry file', () => {
     await dataSource.getRepository(RegistryRevision).find(),
   ];
 
-  /** The faults for which a file is refused; it must have changed nothing, and no message may hold a marked secret. */
-  const faultsOf = async (content: object | string): Promise<string[]> => {
+  /** The violations of a rejected file. Asserts that nothing has changed and that no message contains the marker. */
+  const violationsOf = async (content: object | string): Promise<string[]> => {
     const before = await rows();
     const error = await apply(content).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RegistryFileError);
     expect(error.message + error.stack).not.toContain('MARKED');
-    for (const fault of error.faults) expect(error.message).toContain(fault);
+    for (const violation of error.faults) expect(error.message).toContain(violation);
     expect(await rows()).toEqual(before);
     return error.faults;
   };
-  /** Each fault but for its rule: the path. */
-  const pathsOf = async (content: object | string) => (await faultsOf(content)).map((fault) => fault.split(': ')[0]);
+  /** The path of each violation. */
+  const pathsOf = async (content: object | string) =>
+    (await violationsOf(content)).map((violation) => violation.split(': ')[0]);
 
-  describe('an unknown field is refused, with its path', () => {
+  describe('rejects an unknown field with its path', () => {
     it.each<[string, object]>([
-      ['surprise', { surprise: MARK }],
-      ['organizations[0].surprise', { organizations: [organization({ surprise: MARK })] }],
-      ['organizations[0].license.surprise', { organizations: [organization({ license: { surprise: MARK } })] }],
-      ['clients[1].redirect_uri', { clients: [client(), client({ client_id: 'b', redirect_uri: MARK })] }],
+      ['surprise', { surprise: MARKER }],
+      ['organizations[0].surprise', { organizations: [organization({ surprise: MARKER })] }],
+      ['organizations[0].license.surprise', { organizations: [organization({ license: { surprise: MARKER } })] }],
+      ['clients[1].redirect_uri', { clients: [client(), client({ client_id: 'b', redirect_uri: MARKER })] }],
       ['clients[0].owned_by_file', { clients: [client({ owned_by_file: false })] }],
       ['clients[0].ownedByFile', { clients: [client({ ownedByFile: false })] }],
       ['clients[0].secret_file', { clients: [client({ secret_file: 7 })] }],
-      ['resource_servers[0].surprise', { resource_servers: [server({ surprise: MARK })] }],
-      ['agents[0].password_hash', { agents: [agent({ password_hash: MARK })] }],
+      ['resource_servers[0].surprise', { resource_servers: [server({ surprise: MARKER })] }],
+      ['agents[0].password_hash', { agents: [agent({ password_hash: MARKER })] }],
     ])('%s', async (path, document) => expect(await pathsOf(document)).toEqual([path]));
   });
 
-  describe('a wrong type or value is refused, with its path', () => {
+  describe('rejects a wrong type or value with its path', () => {
     it.each<[string, object]>([
       ['organizations', { organizations: organization() }],
-      ['organizations', { organizations: MARK }],
-      ['organizations[0]', { organizations: [MARK] }],
-      ['organizations[0].id', { organizations: [organization({ id: MARK })] }],
+      ['organizations', { organizations: MARKER }],
+      ['organizations[0]', { organizations: [MARKER] }],
+      ['organizations[0].id', { organizations: [organization({ id: MARKER })] }],
       ['organizations[0].id', { organizations: [organization({ id: ACME.toUpperCase() })] }],
       ['organizations[0].id', { organizations: [organization({ id: 0 })] }],
       ['organizations[0].name', { organizations: [organization({ name: '' })] }],
@@ -127,33 +128,33 @@ describe('protocol §8.1: the registry file', () => {
       ['organizations[0].license', { organizations: [organization({ license: true })] }],
       [
         'organizations[0].license.chat_between_groups',
-        { organizations: [organization({ license: { chat_between_groups: MARK } })] },
+        { organizations: [organization({ license: { chat_between_groups: MARKER } })] },
       ],
       ['clients[0].client_id', { clients: [client({ client_id: 'two words' })] }],
       ['clients[0].client_id', { clients: [client({ client_id: 12_345_678 })] }],
       ['clients[0].client_id', { clients: [client({ client_id: ['new'] })] }],
       ['clients[0].client_id', { clients: [client({ client_id: 'x'.repeat(129) })] }],
-      ['clients[0].client_type', { clients: [client({ client_type: MARK })] }],
+      ['clients[0].client_type', { clients: [client({ client_type: MARKER })] }],
       ['clients[0].client_secret', { clients: [client({ client_secret: 123 })] }],
       ['clients[0].client_secret', { clients: [client({ client_secret: '' })] }],
       ['clients[0].redirect_uris', { clients: [client({ redirect_uris: 'https://acme.example/' })] }],
       ['clients[0].redirect_uris', { clients: [client({ redirect_uris: [1] })] }],
-      ['clients[0].redirect_uri_match', { clients: [client({ redirect_uri_match: MARK })] }],
+      ['clients[0].redirect_uri_match', { clients: [client({ redirect_uri_match: MARKER })] }],
       ['clients[0].grant_types', { clients: [client({ grant_types: 'cookie' })] }],
       ['clients[0].scopes', { clients: [client({ scopes: ['two words'] })] }],
       ['clients[0].scopes', { clients: [client({ scopes: [1] })] }],
       ['clients[0].grants', { clients: [client({ grants: [] })] }],
       ['resource_servers[0].audiences', { resource_servers: [server({ audiences: 'customer-api' })] }],
-      ['agents[0].email', { agents: [agent({ email: MARK })] }],
+      ['agents[0].email', { agents: [agent({ email: MARKER })] }],
       ['agents[0].password', { agents: [agent({ password: 12_345_678 })] }],
     ])('%s of %j', async (path, document) => expect(new Set(await pathsOf(document))).toEqual(new Set([path])));
 
-    it.each(['- organizations', 'text', '42', 'true'])('a file that is no mapping: %s', async (text) => {
-      expect(await faultsOf(text)).toEqual(['must be a mapping']);
+    it.each(['- organizations', 'text', '42', 'true'])('a file that is not a mapping: %s', async (text) => {
+      expect(await violationsOf(text)).toEqual(['must be a mapping']);
     });
   });
 
-  it('what is required may not be left out, nor be null', async () => {
+  it('must contain every required field, with a value other than null', async () => {
     const required = [
       'organizations[0].id',
       'organizations[0].name',
@@ -184,11 +185,11 @@ describe('protocol §8.1: the registry file', () => {
     ['clients[0].grant_types', { clients: [client({ grant_types: [null] })] }],
     ['clients[0].scopes', { clients: [client({ scopes: [null] })] }],
     ['resource_servers[0].audiences', { resource_servers: [server({ audiences: [null] })] }],
-  ])('an empty item of a list is refused: %s', async (path, document) => {
+  ])('is rejected with an empty item in a list: %s', async (path, document) => {
     expect(new Set(await pathsOf(document))).toEqual(new Set([path]));
   });
 
-  it('an empty list or optional field is one that was left out', async () => {
+  it('may contain an empty list or optional field, which counts as omitted', async () => {
     expect(await apply('organizations:\nclients:\nresource_servers:\nagents:\n')).toEqual([]);
     expect(await apply('')).toEqual([]);
     expect(await apply('# nothing\n')).toEqual([]);
@@ -202,7 +203,7 @@ describe('protocol §8.1: the registry file', () => {
     ['clients[2].client_id', { clients: [client(), client({ client_id: 'b' }), client({ name: 'Again' })] }],
     ['resource_servers[1].id', { resource_servers: [server(), server()] }],
     ['agents[1].email', { agents: [agent(), agent({ email: 'NEW@acme.example' })] }],
-  ])('an id that is given twice is refused: %s', async (path, document) => {
+  ])('is rejected with an id that occurs twice: %s', async (path, document) => {
     expect(await pathsOf(document)).toEqual([path]);
   });
 
@@ -226,16 +227,13 @@ describe('protocol §8.1: the registry file', () => {
     'example.acme:/callback',
     '*',
     '',
-  ])(
-    'a redirect URI of a web application that is no absolute http(s) URL, or has a fragment, is refused: %j',
-    async (uri) => {
-      const redirect_uris = ['https://acme.example/', uri];
-      expect(await pathsOf({ clients: [client({ redirect_uris })] })).toEqual(['clients[0].redirect_uris']);
-    },
-  );
+  ])('is rejected with a web redirect URI that is not an absolute http(s) URL or has a fragment: %j', async (uri) => {
+    const redirect_uris = ['https://acme.example/', uri];
+    expect(await pathsOf({ clients: [client({ redirect_uris })] })).toEqual(['clients[0].redirect_uris']);
+  });
 
   it.each(['javascript:alert(1)', 'nodots:/callback', 'example.acme:/callback#x', 'file:///etc/passwd', 'intent://x'])(
-    'a redirect URI of a native application that has no scheme of its own (RFC 8252) is refused: %s',
+    'is rejected with a native redirect URI that has no scheme of its own (RFC 8252 §7.1): %s',
     async (uri) => {
       const document = { clients: [client({ client_type: 'native', redirect_uris: [uri] })] };
       expect(await pathsOf(document)).toEqual(['clients[0].redirect_uris']);
@@ -251,7 +249,7 @@ describe('protocol §8.1: the registry file', () => {
     'null',
     '*',
     'https://*.acme.example/x',
-  ])('an origin that no browser would send is refused: %s', async (origin) => {
+  ])('is rejected with an origin that no browser would send: %s', async (origin) => {
     expect(await pathsOf({ clients: [client({ origins: [origin] })] })).toEqual(['clients[0].origins']);
   });
 
@@ -267,11 +265,11 @@ describe('protocol §8.1: the registry file', () => {
       ['organizations[0].grants.raffle.tickets'],
       { organizations: [organization({ grants: { raffle: { tickets: 'x' } } })] },
     ],
-  ])('an unknown grant, or settings that its class refuses, are refused: %j', async (paths, document) => {
+  ])('is rejected with an unknown grant or invalid grant settings: %j', async (paths, document) => {
     expect(new Set(await pathsOf(document))).toEqual(new Set(paths));
   });
 
-  it('settings that the class of their grant accepts are kept', async () => {
+  it('stores grant settings that the class of the grant accepts', async () => {
     await apply({ clients: [client({ grants: { raffle: { tickets: 3 } } })] });
     const row = await dataSource.getRepository(ClientApplication).findOneByOrFail({ clientId: 'new' });
     expect(row.grants).toEqual({ raffle: { tickets: 3 } });
@@ -280,11 +278,11 @@ describe('protocol §8.1: the registry file', () => {
   it.each<[string, object]>([
     ['clients[0].organization_id', { clients: [client({ organization_id: UNKNOWN_ID })] }],
     ['agents[0].organization_id', { agents: [agent({ organization_id: UNKNOWN_ID })] }],
-  ])('an organization that is registered nowhere is refused: %s', async (path, document) => {
+  ])('is rejected with an unregistered organization: %s', async (path, document) => {
     expect(await pathsOf(document)).toEqual([path]);
   });
 
-  it('an organization of the same file, or of an earlier one, is known', async () => {
+  it('may refer to an organization of the same file or of an earlier one', async () => {
     const applied = await apply({
       organizations: [organization({ id: NEW_ID })],
       clients: [client({ organization_id: NEW_ID }), client({ client_id: 'other', organization_id: RIVAL })],
@@ -293,34 +291,34 @@ describe('protocol §8.1: the registry file', () => {
   });
 
   it.each<[string, string]>([
-    ['two keys of one name', `clients:\n  - { client_id: a, client_secret: ${MARK}, client_id: b }\n`],
-    ['two documents', `clients: []\n---\nclients: [{ client_secret: ${MARK} }]\n`],
-    ['a broken line', `clients:\n  - client_secret: "${MARK}\n`],
-    ['a tab', `clients:\n\t- client_secret: ${MARK}\n`],
-    ['an unknown anchor', `clients: [*${MARK}]\n`],
+    ['two keys of one name', `clients:\n  - { client_id: a, client_secret: ${MARKER}, client_id: b }\n`],
+    ['two documents', `clients: []\n---\nclients: [{ client_secret: ${MARKER} }]\n`],
+    ['a broken line', `clients:\n  - client_secret: "${MARKER}\n`],
+    ['a tab', `clients:\n\t- client_secret: ${MARKER}\n`],
+    ['an unknown anchor', `clients: [*${MARKER}]\n`],
     ['nested brackets without end', `clients: ${'['.repeat(500)}`],
-  ])('what is no YAML is refused, and the line is not quoted: %s', async (_what, text) => {
-    expect((await faultsOf(text)).length).toBeGreaterThan(0);
+  ])('is rejected without quoting the line when it is not YAML: %s', async (_what, text) => {
+    expect((await violationsOf(text)).length).toBeGreaterThan(0);
   });
 
-  it('an alias bomb is refused, at once', async () => {
+  it('is rejected at once when it contains an alias bomb', async () => {
     const levels = Array.from({ length: 12 }, (_, at) => `l${at + 1}: &l${at + 1} [${`*l${at},`.repeat(12)}]`);
     const start = Date.now();
-    expect(await faultsOf(['l0: &l0 [MARKED]', ...levels].join('\n'))).toHaveLength(1);
+    expect(await violationsOf(['l0: &l0 [MARKED]', ...levels].join('\n'))).toHaveLength(1);
     expect(Date.now() - start).toBeLessThan(2_000);
   });
 
-  it('every fault is named at once, of whatever kind', async () => {
+  it('is rejected with all violations of all kinds together', async () => {
     const paths = await pathsOf({
       organizations: [organization({ surprise: 1 }), organization()],
       clients: [
         client({ redirect_uris: ['/'] }),
         client({ grant_types: ['nope'], organization_id: UNKNOWN_ID }),
-        client({ client_id: 'file', client_secret_file: `${MARK}.txt` }),
+        client({ client_id: 'file', client_secret_file: `${MARKER}.txt` }),
       ],
       resource_servers: [server({ id: 7 })],
       agents: [
-        agent({ email: MARK }),
+        agent({ email: MARKER }),
         agent({ password: undefined }),
         agent({ email: 'third@acme.example', password: undefined }),
       ],
@@ -342,7 +340,7 @@ describe('protocol §8.1: the registry file', () => {
     );
   });
 
-  it('a new agent or resource server without its secret is refused, an old one keeps what it has', async () => {
+  it('must have a secret for a new agent or resource server, and keeps the secret of an existing one', async () => {
     expect(await pathsOf({ agents: [agent({ password: undefined })] })).toEqual(['agents[0].password']);
     expect(await pathsOf({ resource_servers: [server({ secret: undefined })] })).toEqual([
       'resource_servers[0].secret',
@@ -357,7 +355,7 @@ describe('protocol §8.1: the registry file', () => {
     it('are stored only as hashes: passwords by argon2id, the others by SHA-256', async () => {
       await apply({ ...testRegistry(), resource_servers: [server()] });
       const everything = JSON.stringify(await rows());
-      for (const secret of [MARK, ACME_AGENT.password, BACKEND_SECRET]) expect(everything).not.toContain(secret);
+      for (const secret of [MARKER, ACME_AGENT.password, BACKEND_SECRET]) expect(everything).not.toContain(secret);
       const { passwordHash } = await dataSource.getRepository(Agent).findOneByOrFail({ email: ACME_AGENT.email });
       expect(passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
       const { secretHash } = await dataSource
@@ -365,34 +363,34 @@ describe('protocol §8.1: the registry file', () => {
         .findOneByOrFail({ clientId: ACME_BACKEND });
       expect(secretHash).toBe(createHash('sha256').update(BACKEND_SECRET).digest('hex'));
       const api = await dataSource.getRepository(ResourceServer).findOneByOrFail({ id: 'api' });
-      expect(api.secretHash).toBe(createHash('sha256').update(MARK).digest('hex'));
+      expect(api.secretHash).toBe(createHash('sha256').update(MARKER).digest('hex'));
     });
 
-    it('may come from files beside the registry', async () => {
-      const secret_file = file(`${MARK} of a file\n`, 'server.txt');
-      file(`${MARK} of a file\n`, 'client.txt');
+    it('may come from files next to the registry file', async () => {
+      const secret_file = file(`${MARKER} of a file\n`, 'server.txt');
+      file(`${MARKER} of a file\n`, 'client.txt');
       file('a pass phrase\n', 'agent.txt');
       await apply({
         clients: [client({ client_id: 'of-file', client_secret_file: 'client.txt' })],
         resource_servers: [server({ id: 'of-file', secret: undefined, secret_file })],
         agents: [agent({ email: 'of-file@acme.example', password: undefined, password_file: './agent.txt' })],
       });
-      const hash = createHash('sha256').update(`${MARK} of a file`).digest('hex');
-      const of = dataSource.getRepository(ClientApplication).findOneByOrFail({ clientId: 'of-file' });
-      expect((await of).secretHash).toBe(hash);
+      const hash = createHash('sha256').update(`${MARKER} of a file`).digest('hex');
+      const storedClient = dataSource.getRepository(ClientApplication).findOneByOrFail({ clientId: 'of-file' });
+      expect((await storedClient).secretHash).toBe(hash);
       expect((await dataSource.getRepository(ResourceServer).findOneByOrFail({ id: 'of-file' })).secretHash).toBe(hash);
       const { passwordHash } = await dataSource.getRepository(Agent).findOneByOrFail({ email: 'of-file@acme.example' });
       expect(await verify(passwordHash, 'a pass phrase')).toBe(true);
     });
 
-    it('are refused when they come twice, when their file cannot be read, or is empty', async () => {
-      file(MARK, 'secret.txt');
+    it('are rejected when they are given twice, or when their file is unreadable or empty', async () => {
+      file(MARKER, 'secret.txt');
       file('\n', 'empty.txt');
       expect(
         await pathsOf({
           clients: [
-            client({ client_secret: MARK, client_secret_file: 'secret.txt' }),
-            client({ client_id: 'b', client_secret_file: `${MARK}.txt` }),
+            client({ client_secret: MARKER, client_secret_file: 'secret.txt' }),
+            client({ client_id: 'b', client_secret_file: `${MARKER}.txt` }),
             client({ client_id: 'c', client_secret_file: 'empty.txt' }),
             client({ client_id: 'd', client_secret_file: '.' }),
           ],
@@ -405,7 +403,7 @@ describe('protocol §8.1: the registry file', () => {
       ]);
     });
 
-    it('that have not changed keep their hash, others get a new one', async () => {
+    it('keep their hash if they have not changed, and get a new one otherwise', async () => {
       const hashOf = async () =>
         (await dataSource.getRepository(Agent).findOneByOrFail({ email: 'new@acme.example' })).passwordHash;
       await apply({ agents: [agent()] });
@@ -418,18 +416,18 @@ describe('protocol §8.1: the registry file', () => {
     });
   });
 
-  describe('applying', () => {
+  describe('when it is applied', () => {
     const outcomes = async (content: object) =>
       (await apply(content)).map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}`);
 
-    it('a second time changes nothing, not even the revision', async () => {
+    it('changes nothing the second time, not even the revision', async () => {
       await apply(testRegistry());
       const before = await rows();
       expect(new Set((await apply(testRegistry())).map(({ outcome }) => outcome))).toEqual(new Set(['left']));
       expect(await rows()).toEqual(before);
     });
 
-    it('tells what it created, changed and left', async () => {
+    it('reports what it created, changed and left unchanged', async () => {
       await apply(testRegistry());
       const entries = [client({ client_id: 'fresh' }), { ...testRegistry().clients[0], name: 'Renamed' }];
       expect(await outcomes({ organizations: [testRegistry().organizations[0] as object], clients: entries })).toEqual([
@@ -439,7 +437,7 @@ describe('protocol §8.1: the registry file', () => {
       ]);
     });
 
-    it('makes the file the owner of what it lists, and of nothing else', async () => {
+    it('owns the entries that it lists, and no others', async () => {
       const owned = async () => {
         const found = (await rows()).slice(0, 4).flat() as { ownedByFile: boolean }[];
         return found.filter(({ ownedByFile }) => ownedByFile).length;
@@ -449,12 +447,13 @@ describe('protocol §8.1: the registry file', () => {
       expect(await owned()).toBe(entries);
       await apply({ clients: [client()] });
       expect(await owned()).toBe(1);
-      expect((await service.post(TOKEN, cookieBody())).status).toBe(200); // what is no longer listed stays
+      // The client that is no longer listed still exists.
+      expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
       expect(new Set((await outcomes(testRegistry())).map((line) => line.split(':')[0]))).toEqual(new Set(['changed']));
       expect(await owned()).toBe(entries);
     });
 
-    it('its export can be applied, and then leaves all', async () => {
+    it('can be exported, and applying the export again changes nothing', async () => {
       await apply({ ...testRegistry(), resource_servers: [server()] });
       const before = await registryFile().export();
       expect(before).not.toMatch(/MARKED|secret|password|argon2/);
@@ -480,7 +479,7 @@ describe('protocol §8.1: a registry that another process changes', () => {
     await database.remove();
   });
 
-  it('is seen within 5 s: a client that is new, an origin that is gone, a license that changed', async () => {
+  it('is loaded within 5 s: a new client, a removed origin and a changed license', async () => {
     const origin = 'https://acme.example';
     const ask = async () => [
       (await one.post(TOKEN, cookieBody({ client_id: 'new' }))).status,

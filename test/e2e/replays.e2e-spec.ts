@@ -9,7 +9,7 @@ import { startTestService, type TestService } from '../support/test-service.js';
 import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const registry = testRegistry();
-/** Of two processes on one database: their clocks differ by 30 s. */
+/** Difference between the clocks of two processes on one database. */
 const AHEAD_SECONDS = 30;
 
 let database: TestDatabase;
@@ -19,7 +19,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   const options = { registry, database, environment: { TRUST_PROXY: '1' } };
   service = await startTestService(options);
-  ahead = onMariadb ? await startTestService(options) : service; // SQLite is the database of one process
+  ahead = onMariadb ? await startTestService(options) : service; // Only one process can use a SQLite database.
   if (ahead !== service) ahead.clock.advance({ seconds: AHEAD_SECONDS });
 });
 afterEach(() => service.clock.reset());
@@ -29,8 +29,8 @@ afterAll(async () => {
   await database?.remove();
 });
 
-const from = (address: string) => ({ 'x-forwarded-for': address });
-const exchange = (at: TestService, code: string, address: string) => redeem(at, code, {}, from(address));
+const from = (ip: string) => ({ 'x-forwarded-for': ip });
+const exchange = (at: TestService, code: string, ip: string) => redeem(at, code, {}, from(ip));
 
 describe('a second use of a transfer token', () => {
   it.each([
@@ -46,23 +46,23 @@ describe('a second use of a transfer token', () => {
     expect(await infoStatus(service, access_token)).toBe(status);
   });
 
-  it('never ends the winner when duplicates race from one network, at processes whose clocks differ by 30 s', async () => {
+  it('never ends the winner’s token when duplicates race in one network, with clocks 30 s apart', async () => {
     const { access_token } = await newCustomer(service);
     for (let round = 0; round < 10; round++) {
       const code = await transferToken(service, access_token);
-      const answers = await times(20, (n) => exchange(n % 2 ? service : ahead, code, '203.0.113.7'));
-      const [winner, ...more] = successfulOf(answers);
+      const responses = await times(20, (n) => exchange(n % 2 ? service : ahead, code, '203.0.113.7'));
+      const [winner, ...more] = successfulOf(responses);
       expect(more).toEqual([]);
       expect(await infoStatus(ahead, winner?.body.access_token)).toBe(200);
     }
   });
 
-  it('always ends the winner when one of the racing uses comes from another network', async () => {
+  it('always ends the winner’s token when one of the racing uses comes from another network', async () => {
     const { access_token } = await newCustomer(service);
     for (let round = 0; round < 10; round++) {
       const code = await transferToken(service, access_token);
-      const answers = await times(6, (n) => exchange(n % 2 ? service : ahead, code, `203.0.113.${n === 3 ? 9 : 7}`));
-      const [winner, ...more] = successfulOf(answers);
+      const responses = await times(6, (n) => exchange(n % 2 ? service : ahead, code, `203.0.113.${n === 3 ? 9 : 7}`));
+      const [winner, ...more] = successfulOf(responses);
       expect(more).toEqual([]);
       expect(await infoStatus(service, winner?.body.access_token)).toBe(401);
     }
@@ -75,9 +75,9 @@ describe('a refresh token of a client without a secret', () => {
   async function firstRefreshToken(): Promise<string> {
     const browser = new AgentBrowser(service);
     const { verifier, asked } = pkce();
-    let answer = await browser.authorize({ ...FOR_NATIVE, ...asked });
-    if (answer.status === 200) answer = await browser.submit(answer, { decision: 'allow' }, '/consent');
-    const { code } = redirected(answer).parameters;
+    let response = await browser.authorize({ ...FOR_NATIVE, ...asked });
+    if (response.status === 200) response = await browser.submit(response, { decision: 'allow' }, '/consent');
+    const { code } = redirected(response).parameters;
     return (await exchangeNativeCode(service, code as string, verifier, NETWORK)).body.refresh_token;
   }
   const use = (token: string, headers: Record<string, string>, at = service) =>

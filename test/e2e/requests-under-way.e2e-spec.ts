@@ -20,7 +20,7 @@ import { infoStatus, redeem, redeemBody, TRANSFER, transferBody, transferToken }
 
 const ADMIN_TOKEN = 'operator-of-requests-under-way';
 const PASSWORD = 'a password of more than 8 characters';
-/** More statements than any request here sends. */
+/** More statements than any of these requests sends. */
 const MAX_STATEMENTS = 20;
 
 let service: TestService;
@@ -32,7 +32,7 @@ afterAll(() => service?.stop());
 const asOperator = (method: string, path: string, body?: object) =>
   manage(service, method, path, bearer(ADMIN_TOKEN), body);
 
-/** An agent, its browser, its customer, and what both have been given so far. */
+/** An agent and a customer, with what the service has given to both. */
 class Cast {
   private constructor(
     readonly agentId: string,
@@ -59,14 +59,14 @@ class Cast {
   }
 
   async code(): Promise<string> {
-    const answer = await (await this.browser()).open(FOR_CODE);
-    return redirected(answer).parameters.code as string;
+    const response = await (await this.browser()).open(FOR_CODE);
+    return redirected(response).parameters.code as string;
   }
 }
 
 type Send = (headers: Record<string, string>) => Promise<TestResponse>;
 
-/** Requests that give something; each resolves to the request itself, with everything that it needs at hand. */
+/** Requests that issue something. Each entry prepares its request and resolves to the function that sends it. */
 const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
   'a cookie grant of a returning customer':
     async ({ cookie }) =>
@@ -133,35 +133,35 @@ const EVENTS: [string, string[], (cast: Cast) => Promise<TestResponse>][] = [
   ],
 ];
 
-describe.each(EVENTS)('when %s', (_, names, happen) => {
-  it.each(names)('%s that is under way gives nothing that works afterwards', { timeout: 60_000 }, async (name) => {
+describe.each(EVENTS)('when %s', (_, names, causeEvent) => {
+  it.each(names)('%s in progress gives nothing that is valid afterwards', { timeout: 60_000 }, async (name) => {
     let statement = 1;
     for (; statement <= MAX_STATEMENTS; statement++) {
       const cast = await Cast.make();
       const send = await (REQUESTS[name] as (cast: Cast) => Promise<Send>)(cast);
       const id = randomUUID();
       const gate = new StatementGate(service, id, statement);
-      const response = send({ 'x-request-id': id });
-      const stopped = await Promise.race([gate.reached.then(() => true), response.then(() => false)]);
-      if (stopped) expect((await happen(cast)).status).toBe(200);
+      const pending = send({ 'x-request-id': id });
+      const stopped = await Promise.race([gate.reached.then(() => true), pending.then(() => false)]);
+      if (stopped) expect((await causeEvent(cast)).status).toBe(200);
       gate.close();
-      const answer = await response;
+      const response = await pending;
       if (!stopped) break;
-      await expectNothingWorks(cast, answer, `stopped after statement ${statement}`);
+      await expectNothingWorks(cast, response, `stopped after statement ${statement}`);
     }
     expect(statement, 'the request must send statements, and end').toBeGreaterThan(1);
     expect(statement).toBeLessThan(MAX_STATEMENTS);
   });
 });
 
-/** Whatever the response gives, a token of this customer or agent must not come of it. */
-async function expectNothingWorks(cast: Cast, answer: TestResponse, where: string): Promise<void> {
+/** Asserts that nothing in the response is or leads to a valid token of this customer or agent. */
+async function expectNothingWorks(cast: Cast, response: TestResponse, where: string): Promise<void> {
   const { access_token, identity_transfer_token, refresh_token, entity_id, code } = {
-    ...redirected(answer).parameters,
-    ...answer.body,
+    ...redirected(response).parameters,
+    ...response.body,
   };
-  expect(answer.status, where).toBeLessThan(500);
-  // a browser whose customer was erased may be given a new one
+  expect(response.status, where).toBeLessThan(500);
+  // A browser whose customer was erased may get a new customer.
   if (entity_id !== undefined && entity_id !== cast.customerId) return;
   if (access_token) expect(await works(access_token), where).toBe(false);
   if (refresh_token) expect((await refresh(service, refresh_token)).status, where).toBe(400);

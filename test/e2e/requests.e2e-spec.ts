@@ -11,7 +11,7 @@ import { exchange, plainRequest, RawConnection, rawRequest } from '../support/ra
 import { ACME, ACME_BACKEND, ACME_ORIGIN } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
-/** A grant that wants a bearer. */
+/** A grant that requires a bearer token. */
 @Injectable()
 @GrantType('probe', { body: GrantBody, agentScope: 'customers:own' })
 class ProbeGrant implements Grant<GrantBody, AgentPrincipal> {
@@ -24,11 +24,11 @@ class ProbeGrant implements Grant<GrantBody, AgentPrincipal> {
 class ProbeModule {}
 
 const KIB_16 = 16 * 1024;
-const GOOD = JSON.stringify(cookieBody());
-/** A good body of so many bytes. */
-const padded = (bytes: number) => GOOD.padEnd(bytes, ' ');
-/** A good body with more members. */
-const withMembers = (members: string) => `${GOOD.slice(0, -1)},${members}}`;
+const VALID_BODY = JSON.stringify(cookieBody());
+/** A valid body of this number of bytes. */
+const padded = (bytes: number) => VALID_BODY.padEnd(bytes, ' ');
+/** A valid body with more members. */
+const withMembers = (members: string) => `${VALID_BODY.slice(0, -1)},${members}}`;
 
 let service: TestService;
 beforeAll(async () => {
@@ -36,15 +36,15 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const stillServes = async () => expect((await service.post(TOKEN, GOOD)).status).toBe(200);
+const stillServes = async () => expect((await service.post(TOKEN, VALID_BODY)).status).toBe(200);
 
-/** Frees what nothing holds any more, without a flag for the whole run. */
+/** Collects garbage. Node.js exposes the collector only after a flag, which is set here and not for the whole run. */
 function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
 }
 
-describe('protocol §2.4: the body', () => {
+describe('protocol §2.4: the request body', () => {
   it.each([
     'application/json',
     'application/json; charset=utf-16',
@@ -54,13 +54,13 @@ describe('protocol §2.4: the body', () => {
     'multipart/form-data; boundary=x',
     'application/xml',
     'no media type',
-  ])('is read as JSON also under Content-Type %s', async (type) => {
-    const { status } = await service.post(TOKEN, GOOD, { 'content-type': type });
+  ])('is read as JSON also with Content-Type %s', async (type) => {
+    const { status } = await service.post(TOKEN, VALID_BODY, { 'content-type': type });
     expect(status).toBe(200);
   });
 
   it('is read as JSON without any Content-Type', async () => {
-    const { status } = await plainRequest(service.url + TOKEN, { method: 'POST' }, [GOOD]);
+    const { status } = await plainRequest(service.url + TOKEN, { method: 'POST' }, [VALID_BODY]);
     expect(status).toBe(200);
   });
 
@@ -68,19 +68,19 @@ describe('protocol §2.4: the body', () => {
     ['nothing', ''],
     ['blanks', ' \r\n'],
     ['a form', 'grant_type=cookie&client_id=acme-site&response_type=token'],
-    ['a cut object', GOOD.slice(0, -1)],
+    ['a cut object', VALID_BODY.slice(0, -1)],
     ['a missing comma', '{"grant_type":"cookie" "client_id":"acme-site"}'],
     ['single quotes', "{'grant_type':'cookie'}"],
     ['a trailing comma', '{"grant_type":"cookie",}'],
-    ['a comment', `/* */${GOOD}`],
-    ['two objects', GOOD + GOOD],
+    ['a comment', `/* */${VALID_BODY}`],
+    ['two objects', VALID_BODY + VALID_BODY],
     ['NaN', '{"grant_type":NaN}'],
     ['a raw control character', '{"grant_type":"\u0000"}'],
-    ['a byte order mark', `\ufeff${GOOD}`],
+    ['a byte order mark', `\ufeff${VALID_BODY}`],
     ['an undefined', 'undefined'],
-  ])('that is no JSON (%s) is refused with `Invalid message`', async (_what, body) => {
-    const answer = await service.post(TOKEN, body);
-    expectError(answer, {
+  ])('that is not JSON (%s) is rejected with `Invalid message`', async (_what, body) => {
+    const response = await service.post(TOKEN, body);
+    expectError(response, {
       status: 400,
       error: 'invalid_request',
       description: INVALID_MESSAGE,
@@ -93,13 +93,13 @@ describe('protocol §2.4: the body', () => {
     ['an overlong slash', [0xc0, 0xaf]],
     ['a surrogate', [0xed, 0xa0, 0x80]],
     ['a cut sequence', [0xe2, 0x82]],
-  ])('that is no UTF-8 (%s) is refused with `Invalid message`', async (_what, bytes) => {
+  ])('that is not UTF-8 (%s) is rejected with `Invalid message`', async (_what, bytes) => {
     const start = withMembers('"note":"').slice(0, -1);
-    const answer = await plainRequest(service.url + TOKEN, { method: 'POST' }, [start, Buffer.from(bytes), '"}']);
-    expectError(answer, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: /^body: / });
+    const response = await plainRequest(service.url + TOKEN, { method: 'POST' }, [start, Buffer.from(bytes), '"}']);
+    expectError(response, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint: /^body: / });
   });
 
-  it('may hold any UTF-8, also cut between two packets', async () => {
+  it('may contain any UTF-8, also split between two packets', async () => {
     const bytes = Buffer.from(withMembers('"note":"€ 漢字 😀 \\ud800"'));
     const half = bytes.indexOf(0xf0) + 2;
     const { status } = await plainRequest(service.url + TOKEN, { method: 'POST' }, [
@@ -109,18 +109,18 @@ describe('protocol §2.4: the body', () => {
     expect(status).toBe(200);
   });
 
-  it.each(['[]', `[${GOOD}]`, 'null', 'true', '7', '"text"', `"${encodeURIComponent(GOOD)}"`])(
-    'that is JSON but no object (%s) is an invalid request',
+  it.each(['[]', `[${VALID_BODY}]`, 'null', 'true', '7', '"text"', `"${encodeURIComponent(VALID_BODY)}"`])(
+    'that is JSON but not an object (%s) is an invalid request',
     async (body) => expectInvalidRequest(await service.post(TOKEN, body), /^body: .*object/),
   );
 
   it.each([
     ['twice', '"client_id":"acme-site"'],
     ['a second time with another value', '"client_id":"rival-site"'],
-    ['a second time spelt with an escape', '"client_\\u0069d":"acme-site"'],
-    ['a second time spelt with escapes in upper case', '"\\u0063lient\\u005Fid":"acme-site"'],
+    ['a second time, written with an escape', '"client_\\u0069d":"acme-site"'],
+    ['a second time, written with escapes in upper case', '"\\u0063lient\\u005Fid":"acme-site"'],
     ['a second time as null', '"client_id":null'],
-    ['of nobody twice', '"x":1,"x":1'],
+    ['of no parameter twice', '"x":1,"x":1'],
     ['__proto__ twice', '"__proto__":1,"__proto__":1'],
     ['that is empty twice', '"":1,"":1'],
   ])('with a name %s is an invalid request', async (_what, members) => {
@@ -137,7 +137,7 @@ describe('protocol §2.4: the body', () => {
     '"unknown":"field","state":"s","nonce":[1,2,{"deep":null}]',
     '"__proto__":{"organization_id":"polluted","polluted":true}',
     '"constructor":{"prototype":{"polluted":true}},"toString":"x","hasOwnProperty":1,"valueOf":null',
-  ])('may hold unknown fields, which are ignored: %s', async (members) => {
+  ])('may contain unknown fields, which are ignored: %s', async (members) => {
     const { status, body } = await service.post(TOKEN, withMembers(members));
     expect(status).toBe(200);
     expect(body.organization_id).toBe(ACME);
@@ -150,16 +150,16 @@ describe('protocol §2.4: the body', () => {
     ['client_id', 'invalid_request'],
     ['organization_id', 'invalid_request'],
     ['response_type', 'invalid_request'],
-  ])('with the name of a prototype as %s is refused like any other wrong value', async (parameter, error) => {
+  ])('with the name of a prototype member as %s is rejected like any other wrong value', async (parameter, error) => {
     for (const value of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
       const { status, body } = await service.post(TOKEN, cookieBody({ [parameter]: value }));
       expect({ value, status, error: body.error }).toEqual({ value, status: 400, error });
     }
   });
 
-  it('takes no parameter from a prototype', async () => {
-    const answer = await service.post(TOKEN, `{"__proto__":${GOOD}}`);
-    expectInvalidRequest(answer, 'grant_type: required');
+  it('provides no parameter through a prototype', async () => {
+    const response = await service.post(TOKEN, `{"__proto__":${VALID_BODY}}`);
+    expectInvalidRequest(response, 'grant_type: required');
   });
 
   it.each([
@@ -169,14 +169,14 @@ describe('protocol §2.4: the body', () => {
     expectInvalidRequest(await service.post(TOKEN, withMembers(`"x":${nested}`)), /^body: nested/);
   });
 
-  it('that is nested 20,000 levels deep is refused, and the service goes on', async () => {
+  it('that is nested 20,000 levels deep is rejected, and the service keeps serving', async () => {
     const { status } = await service.post(TOKEN, '{"a":'.repeat(20_000) + '}'.repeat(20_000));
     expect([400, 413]).toContain(status);
     await stillServes();
   });
 });
 
-describe('protocol §2.4: at most 16 KiB', () => {
+describe('protocol §2.4: the body reader', () => {
   const sendChunked = (body: string) =>
     plainRequest(service.url + TOKEN, { method: 'POST' }, [body.slice(0, 7_000), body.slice(7_000)]);
   const withLength = (body: string) => service.post(TOKEN, body);
@@ -185,21 +185,21 @@ describe('protocol §2.4: at most 16 KiB', () => {
     ['chunked', sendChunked],
   ];
 
-  it.each(transfers)('exactly 16 KiB are accepted %s', async (_how, send) => {
+  it.each(transfers)('accepts exactly 16 KiB %s', async (_how, send) => {
     expect((await send(padded(KIB_16))).status).toBe(200);
   });
 
-  it.each(transfers)('one byte more is too large %s', async (_how, send) => {
+  it.each(transfers)('rejects one byte more %s', async (_how, send) => {
     expectError(await send(padded(KIB_16 + 1)), { status: 413, error: 'payload_too_large', hint: /16 KiB/ });
   });
 
-  it('bytes are counted, not characters', async () => {
+  it('counts bytes, not characters', async () => {
     const body = withMembers(`"note":"${'€'.repeat(5_500)}"`);
     expect(body.length).toBeLessThan(KIB_16);
     expect((await service.post(TOKEN, body)).status).toBe(413);
   });
 
-  it('1 MB is answered', async () => {
+  it('rejects 1 MB with a response', async () => {
     expectError(await service.post(TOKEN, padded(1_000_000)), {
       status: 413,
       error: 'payload_too_large',
@@ -208,10 +208,10 @@ describe('protocol §2.4: at most 16 KiB', () => {
   });
 
   it.each(transfers)(
-    '5 MB are answered or the connection is closed, and the service goes on, %s',
+    'rejects 5 MB with a response or by closing the connection, and keeps serving, %s',
     async (_how, send) => {
       const status = await send(padded(5_000_000)).then(
-        (answer) => answer.status,
+        (response) => response.status,
         () => 'closed',
       );
       expect([413, 'closed']).toContain(status);
@@ -219,7 +219,7 @@ describe('protocol §2.4: at most 16 KiB', () => {
     },
   );
 
-  it('what is too large is not kept in memory', async () => {
+  it('keeps no rejected body in memory', async () => {
     const before = process.memoryUsage().arrayBuffers;
     const part = Buffer.alloc(900_000, ' ');
     const start = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 1000000\r\n\r\n`;
@@ -234,28 +234,28 @@ describe('protocol §2.4: at most 16 KiB', () => {
   });
 
   it.each(['gzip', 'deflate', 'br', 'identity, gzip', 'x-unknown'])(
-    'a body in Content-Encoding %s is refused with 415, unread',
+    'rejects Content-Encoding %s with 415, without reading the body',
     async (encoding) => {
-      const answer = await service.post(TOKEN, GOOD, { 'content-encoding': encoding });
-      expectError(answer, { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / });
+      const response = await service.post(TOKEN, VALID_BODY, { 'content-encoding': encoding });
+      expectError(response, { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / });
     },
   );
 
-  it('a body in Content-Encoding identity is read', async () => {
-    expect((await service.post(TOKEN, GOOD, { 'content-encoding': 'identity' })).status).toBe(200);
+  it('reads a body in Content-Encoding identity', async () => {
+    expect((await service.post(TOKEN, VALID_BODY, { 'content-encoding': 'identity' })).status).toBe(200);
   });
 });
 
-describe('protocol §2.4: bodies that end otherwise than they said', () => {
+describe('protocol §2.4: the length of the body', () => {
   const start = (length: number) => `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n\r\n`;
 
-  it('a Content-Length that is too small cuts the body, and gets no token', async () => {
-    const text = await (await RawConnection.open(service.url)).send(start(10) + GOOD).received();
+  it('that is declared too small cuts the body, which gets no token', async () => {
+    const text = await (await RawConnection.open(service.url)).send(start(10) + VALID_BODY).received();
     expect(new Set(text.match(/HTTP\/1\.1 \d+/g))).toEqual(new Set(['HTTP/1.1 400']));
   });
 
-  it('a Content-Length that is too large waits, and the service goes on when the caller goes away', async () => {
-    const connection = (await RawConnection.open(service.url)).send(start(GOOD.length + 1) + GOOD);
+  it('that is declared too large makes only this caller wait, until the caller disconnects', async () => {
+    const connection = (await RawConnection.open(service.url)).send(start(VALID_BODY.length + 1) + VALID_BODY);
     await stillServes();
     connection.abort();
     await connection.received();
@@ -263,22 +263,25 @@ describe('protocol §2.4: bodies that end otherwise than they said', () => {
   });
 
   it.each(['-1', '1e3', '0x10', '10, 11', '99999999999999999999'])(
-    'a Content-Length of %s is no request',
+    'that is declared as %s is an invalid request',
     async (length) => {
-      const answer = await exchange(
+      const response = await exchange(
         service.url,
         `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n\r\n{}`,
       );
-      expectInvalidRequest(answer, /^HTTP: /);
+      expectInvalidRequest(response, /^HTTP: /);
     },
   );
 
   it.each([
     ['a chunk without a size', 'Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n'],
-    ['both ways to tell the length', 'Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n'],
+    [
+      'both Transfer-Encoding and Content-Length',
+      'Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
+    ],
     ['two lengths', 'Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} '],
     ['another transfer coding', 'Transfer-Encoding: gzip\r\n\r\n{}'],
-  ])('%s is no request, and gets one answer', async (_what, rest) => {
+  ])('that is declared with %s is an invalid request with one response', async (_what, rest) => {
     const bytes = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\n${rest}`;
     const text = await (await RawConnection.open(service.url)).send(bytes).received();
     expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
@@ -287,20 +290,20 @@ describe('protocol §2.4: bodies that end otherwise than they said', () => {
     await stillServes();
   });
 
-  it('callers that hang up in the middle leave nothing behind', async () => {
+  it('that is never reached, because callers disconnect, does not stop the service', async () => {
     const connections = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(service.url)));
-    for (const connection of connections) connection.send(start(10_000) + GOOD);
+    for (const connection of connections) connection.send(start(10_000) + VALID_BODY);
     await stillServes();
     for (const connection of connections) connection.abort();
     await stillServes();
   });
 });
 
-describe('protocol §2.3: addresses', () => {
+describe('protocol §2.3: routing', () => {
   const GROUP = `/v2/customer/${ACME}/support/token`;
 
-  it.each([`${TOKEN}/`, `${GROUP}/`])('a trailing slash is the same address: %s', async (path) => {
-    const { status, cookies } = await service.post(path, GOOD);
+  it.each([`${TOKEN}/`, `${GROUP}/`])('ignores a trailing slash: %s', async (path) => {
+    const { status, cookies } = await service.post(path, VALID_BODY);
     expect({ status, cookies: cookies.length }).toEqual({ status: 200, cookies: 2 });
   });
 
@@ -323,24 +326,24 @@ describe('protocol §2.3: addresses', () => {
     '/v2/customer/token#fragment',
     '/v2/customer\\token#',
     '/v2\\customer\\token',
-  ])('%s is no address', async (path) => {
-    const answer = await exchange(service.url, rawRequest(`POST ${path}`, GOOD));
-    expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+  ])('finds no route for %s', async (path) => {
+    const response = await exchange(service.url, rawRequest(`POST ${path}`, VALID_BODY));
+    expectError(response, { status: 404, error: 'not_found', hint: undefined });
   });
 
   it.each([`/v2/customer/${ACME}/%zz/token`, `/v2/customer/${ACME}/%/token`, `/v2/customer/%E0%A4%A/support/token`])(
-    'broken percent-encoding is an invalid request: %s',
+    'rejects broken percent-encoding as an invalid request: %s',
     async (path) => {
-      const answer = await exchange(service.url, rawRequest(`POST ${path}`, GOOD));
-      expectInvalidRequest(answer, /percent-encoding/);
+      const response = await exchange(service.url, rawRequest(`POST ${path}`, VALID_BODY));
+      expectInvalidRequest(response, /percent-encoding/);
     },
   );
 
   it.each(['http://auth.example', 'https://AUTH.example:8443', 'http://user@elsewhere.example'])(
-    'an absolute target is the same address, whatever its authority: %s',
+    'accepts an absolute target with any authority: %s',
     async (authority) => {
-      const answer = await exchange(service.url, rawRequest(`POST ${authority}${TOKEN}?x=1`, GOOD));
-      expect(answer.status).toBe(200);
+      const response = await exchange(service.url, rawRequest(`POST ${authority}${TOKEN}?x=1`, VALID_BODY));
+      expect(response.status).toBe(200);
     },
   );
 
@@ -350,45 +353,45 @@ describe('protocol §2.3: addresses', () => {
     'ftp://auth.example/v2/customer/token',
     'http://auth.example/nowhere',
     'http://auth.example:99999999/',
-  ])('%s is no address', async (target) => {
-    const answer = await exchange(service.url, rawRequest(`OPTIONS ${target}`));
-    expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+  ])('finds no route for %s', async (target) => {
+    const response = await exchange(service.url, rawRequest(`OPTIONS ${target}`));
+    expectError(response, { status: 404, error: 'not_found', hint: undefined });
   });
 
   it.each(['?x=1', '?', '?%zz', '?__proto__[x]=1', '?grant_type=unknown&client_id=rival-site', '?a=1?b=2'])(
-    'a query string is ignored: %s',
-    async (query) => expect((await service.post(TOKEN + query, GOOD)).status).toBe(200),
+    'ignores the query string: %s',
+    async (query) => expect((await service.post(TOKEN + query, VALID_BODY)).status).toBe(200),
   );
 
-  it('a parameter is never taken from the query', async () => {
-    const answer = await service.post(`${TOKEN}?grant_type=cookie`, {});
-    expectInvalidRequest(answer, 'grant_type: required');
+  it('takes no parameter from the query', async () => {
+    const response = await service.post(`${TOKEN}?grant_type=cookie`, {});
+    expectInvalidRequest(response, 'grant_type: required');
   });
 });
 
-describe('protocol §2.6: a bearer is taken from the Authorization header alone', () => {
+describe('protocol §2.6: a bearer token', () => {
   const body = { grant_type: 'probe', client_id: ACME_BACKEND };
   let token: string;
   beforeAll(async () => {
     token = await issueAgentToken(service, { clientId: ACME_BACKEND });
   });
-  const refused = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
+  const expectedError = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
 
-  it('which lets it in', async () => {
+  it('is accepted in the Authorization header', async () => {
     const { status } = await service.post(TOKEN, body, { authorization: `Bearer ${token}` });
     expect(status).toBe(200);
   });
 
-  it('never from the query', async () => {
-    expectError(await service.post(`${TOKEN}?access_token=${encodeURIComponent(token)}`, body), refused);
+  it('is not read from the query', async () => {
+    expectError(await service.post(`${TOKEN}?access_token=${encodeURIComponent(token)}`, body), expectedError);
   });
 
-  it('never from the body', async () => {
-    expectError(await service.post(TOKEN, { ...body, access_token: token, authorization: token }), refused);
+  it('is not read from the body', async () => {
+    expectError(await service.post(TOKEN, { ...body, access_token: token, authorization: token }), expectedError);
   });
 
-  it('never from a cookie', async () => {
-    expectError(await service.post(TOKEN, body, { cookie: `access_token=${token}` }), refused);
+  it('is not read from a cookie', async () => {
+    expectError(await service.post(TOKEN, body, { cookie: `access_token=${token}` }), expectedError);
   });
 
   it.each([
@@ -400,35 +403,35 @@ describe('protocol §2.6: a bearer is taken from the Authorization header alone'
     ['two schemes', (value: string) => `Basic x, Bearer ${value}`],
     ['a quoted token', (value: string) => `Bearer "${value}"`],
     ['no token', () => 'Bearer '],
-  ])('never under %s', async (_what, header) => {
-    const answer = await service.post(TOKEN, body, { authorization: header(token) });
-    expectError(answer, refused);
-    expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+  ])('is not read from an Authorization header with %s', async (_what, header) => {
+    const response = await service.post(TOKEN, body, { authorization: header(token) });
+    expectError(response, expectedError);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
   });
 
-  it('never from one of two Authorization headers', async () => {
+  it('is not read from one of two Authorization headers', async () => {
     const headers = [`Authorization: Bearer ${token}`, `Authorization: Bearer ${token}`];
-    expectError(await exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(body), headers)), refused);
+    expectError(await exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(body), headers)), expectedError);
   });
 });
 
-describe('protocol §2.8 and §2.6: doubled headers', () => {
-  it('two Origins are none of the client', async () => {
+describe('protocol §2.8 and §2.6: a repeated header', () => {
+  it('is rejected if it is Origin', async () => {
     const headers = [`Origin: ${ACME_ORIGIN}`, `Origin: ${ACME_ORIGIN}`];
-    const answer = await exchange(service.url, rawRequest(`POST ${TOKEN}`, GOOD, headers));
-    expectInvalidRequest(answer, /^Origin: /);
+    const response = await exchange(service.url, rawRequest(`POST ${TOKEN}`, VALID_BODY, headers));
+    expectInvalidRequest(response, /^Origin: /);
   });
 
-  it('two request ids are no request id', async () => {
+  it('is ignored if it is X-Request-Id', async () => {
     const headers = ['X-Request-Id: request-one', 'X-Request-Id: request-two'];
-    const answer = await exchange(service.url, rawRequest(`POST ${TOKEN}`, GOOD, headers));
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    const response = await exchange(service.url, rawRequest(`POST ${TOKEN}`, VALID_BODY, headers));
+    expect(response.status).toBe(200);
+    expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it('two Content-Types are as ignored as one', async () => {
+  it('is ignored if it is Content-Type', async () => {
     const headers = ['Content-Type: text/plain', 'Content-Type: multipart/form-data'];
-    expect((await exchange(service.url, rawRequest(`POST ${TOKEN}`, GOOD, headers))).status).toBe(200);
+    expect((await exchange(service.url, rawRequest(`POST ${TOKEN}`, VALID_BODY, headers))).status).toBe(200);
   });
 });
 
@@ -451,21 +454,21 @@ describe('the Host header and the version of HTTP (RFC 9112 §3.2, §2.3)', () =
     ['HTTP/0.9 with a Host', '', ['Host: auth.example']],
     ['HTTP/2.0 in the syntax of HTTP/1.1', ' HTTP/2.0', ['Host: auth.example']],
     ['101 header lines', ' HTTP/1.1', ['Host: auth.example', ...Array.from({ length: 100 }, () => 'X: y')]],
-  ])('a request with %s gets an error response, on both ports', async (what, version, headers) => {
+  ])('are rejected on both ports in a request with %s', async (what, version, headers) => {
     const status = what.includes('101') ? 431 : 400;
     for (const url of [service.url, service.managementUrl]) {
-      const answer = await exchange(url, get(version, ...headers));
-      expectError(answer, { status, error: 'invalid_request', hint: /^HTTP: / });
+      const response = await exchange(url, get(version, ...headers));
+      expectError(response, { status, error: 'invalid_request', hint: /^HTTP: / });
     }
   });
 
   it.each([
-    ['an empty Host: the service is known by AUTH_URL', ' HTTP/1.1', ['Host:']],
+    ['an empty Host, because AUTH_URL names the service', ' HTTP/1.1', ['Host:']],
     ['a Host with a port', ' HTTP/1.1', ['Host: auth.example:8443']],
     ['an IPv6 address', ' HTTP/1.1', ['Host: [::1]:3000']],
     ['HTTP/1.0 without a Host', ' HTTP/1.0', []],
     ['99 header lines', ' HTTP/1.1', ['Host: auth.example', ...Array.from({ length: 97 }, () => 'X: y')]],
-  ])('a request is answered with %s', async (_what, version, headers) => {
+  ])('are accepted in a request with %s', async (_what, version, headers) => {
     expect((await exchange(service.url, get(version, ...headers))).status).toBe(200);
   });
 });

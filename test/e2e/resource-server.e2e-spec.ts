@@ -17,15 +17,15 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** An API that takes tokens of one kind, and knows of the authorization server nothing but its address. */
+/** An API that accepts tokens with one audience, and knows only the URL of the authorization server. */
 class ResourceServer {
   private readonly keys = createRemoteJWKSet(new URL(`${service.url}/.well-known/jwks.json`));
 
   constructor(private readonly audience: string) {}
 
-  /** The caller; rejects when the token is not good here. */
-  async claimsOf(token: string): Promise<JWTPayload> {
-    const jws = token.slice(token.indexOf(':') + 1); // before it stands the region
+  /** Resolves to the claims of the caller; rejects if the token is not valid for this API. */
+  async verify(token: string): Promise<JWTPayload> {
+    const jws = token.slice(token.indexOf(':') + 1); // without the region prefix
     const expected = { issuer: 'https://auth.example', audience: this.audience, typ: 'at+jwt', algorithms: ['ES256'] };
     return (await jwtVerify(jws, this.keys, { ...expected, requiredClaims: ['sub', 'exp', 'jti'] })).payload;
   }
@@ -35,7 +35,7 @@ describe('a resource server that checks tokens offline, by an independent librar
   const customerApi = () => new ResourceServer('customer-api');
   const agentApi = () => new ResourceServer('agent-api');
 
-  it('learns from a customer’s token who calls, whichever grant gave it', async () => {
+  it('learns from a customer token who calls, whichever grant gave it', async () => {
     const byAgent = await service.post(
       TOKEN,
       { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token', entity_id: customer.entity_id },
@@ -43,19 +43,19 @@ describe('a resource server that checks tokens offline, by an independent librar
     );
     const moved = await redeem(service, await transferToken(service, customer.access_token));
     for (const token of [customer.access_token, byAgent.body.access_token, moved.body.access_token]) {
-      const caller = await customerApi().claimsOf(token);
+      const caller = await customerApi().verify(token);
       expect(caller).toMatchObject({ sub: customer.entity_id, client_id: ACME_SITE, organization_id: ACME });
       expect(caller).not.toHaveProperty('scope');
     }
   });
 
-  it('learns from an agent’s token who calls, and what it may', async () => {
-    expect(await agentApi().claimsOf(agentToken)).toMatchObject({ scope: 'customers:own', organization_id: ACME });
+  it('learns from an agent token who calls, and with which scope', async () => {
+    expect(await agentApi().verify(agentToken)).toMatchObject({ scope: 'customers:own', organization_id: ACME });
   });
 
-  it('refuses an agent’s token as a customer’s, and the reverse (protocol §3.1)', async () => {
-    await expect(customerApi().claimsOf(agentToken)).rejects.toMatchObject({ claim: 'aud' });
-    await expect(agentApi().claimsOf(customer.access_token)).rejects.toMatchObject({ claim: 'aud' });
+  it('rejects an agent token as a customer token, and the reverse (protocol §3.1)', async () => {
+    await expect(customerApi().verify(agentToken)).rejects.toMatchObject({ claim: 'aud' });
+    await expect(agentApi().verify(customer.access_token)).rejects.toMatchObject({ claim: 'aud' });
   });
 
   it.each<[string, (segments: string[]) => string[]]>([
@@ -68,24 +68,24 @@ describe('a resource server that checks tokens offline, by an independent librar
     ['another signature', ([header = '', claims = '']) => [header, claims, agentToken.split('.')[2] ?? '']],
     ['no signature', ([header = '', claims = '']) => [header, claims, '']],
     ['no algorithm', ([, claims = '']) => [encoded({ alg: 'none', typ: 'at+jwt' }), claims, '']],
-  ])('refuses a token with %s', async (_, tamper) => {
+  ])('rejects a token with %s', async (_, tamper) => {
     const [region = '', jws = ''] = customer.access_token.split(':');
     const tampered = `${region}:${tamper(jws.split('.')).join('.')}`;
-    for (const api of [customerApi(), agentApi()]) await expect(api.claimsOf(tampered)).rejects.toThrow();
+    for (const api of [customerApi(), agentApi()]) await expect(api.verify(tampered)).rejects.toThrow();
   });
 
-  it('refuses what is no access token: a transfer token, a token still spelt with %3A', async () => {
+  it('rejects a transfer token, and a token with %3A instead of a colon', async () => {
     const code = await transferToken(service, customer.access_token);
     for (const wrong of [code, customer.access_token.replace(':', '%3A'), `${customer.access_token}x`])
-      await expect(customerApi().claimsOf(wrong)).rejects.toThrow();
+      await expect(customerApi().verify(wrong)).rejects.toThrow();
   });
 
-  it('refuses a token of another service with the same name', async () => {
+  it('rejects a token of another service', async () => {
     const keys = createRemoteJWKSet(new URL(`${service.url}/.well-known/jwks.json`));
     const other = await startTestService({ environment: { AUTH_URL: 'https://other.example' } });
     try {
       const { access_token } = (await other.post(TOKEN, cookieBody())).body;
-      await expect(customerApi().claimsOf(access_token)).rejects.toMatchObject({
+      await expect(customerApi().verify(access_token)).rejects.toMatchObject({
         code: 'ERR_JWKS_NO_MATCHING_KEY',
       });
       await expect(jwtVerify(access_token.split(':')[1], keys)).rejects.toThrow();
@@ -96,7 +96,7 @@ describe('a resource server that checks tokens offline, by an independent librar
 });
 
 function edited(claims: string, claim = 'sub'): string {
-  return encoded({ ...JSON.parse(Buffer.from(claims, 'base64url').toString()), [claim]: 'somebody-else' });
+  return encoded({ ...JSON.parse(Buffer.from(claims, 'base64url').toString()), [claim]: 'another-subject' });
 }
 
 function encoded(value: object): string {

@@ -35,7 +35,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
   });
   afterAll(() => database?.remove());
 
-  it('leave revoked tokens revoked for as long as they would have lived', async () => {
+  it('leave revoked tokens revoked for their full original lifetime', async () => {
     const before = await startTestService({ database });
     const customer = await newCustomer(before);
     const other = await newCustomer(before);
@@ -73,13 +73,13 @@ describe('lifetimes that are lowered after tokens were issued', () => {
 
     const after = await startTestService({ database, environment: LOWERED });
     expect((await after.send('DELETE', TOKEN, bearer(ancestor.access_token))).status).toBe(200);
-    after.clock.advance({ seconds: 20_000 }); // the ancestor has expired, the descendant has not
+    after.clock.advance({ seconds: 20_000 }); // The ancestor has expired, and the descendant has not.
     await purge(after);
     expect(await infoStatus(after, descendant.access_token)).toBe(401);
     await after.stop();
   });
 
-  it('are recorded as the longest that were ever configured, whichever process starts last', async () => {
+  it('do not lower the recorded longest lifetime, whichever process starts last', async () => {
     const long = await startTestService({ database, environment: { CUSTOMER_TOKEN_TTL: '86400' } });
     const short = await startTestService({ database, environment: LOWERED });
     const recorded = short.application.get(DataSource).getRepository(RecordedValue);
@@ -95,7 +95,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
   });
 });
 
-describe('tokens and revocations of release 1', () => {
+describe('the upgrade from release 1', () => {
   let service: TestService;
   let agentId: string;
   beforeAll(async () => {
@@ -113,7 +113,7 @@ describe('tokens and revocations of release 1', () => {
   const setGeneration = (generation: number | null) =>
     service.application.get(DataSource).getRepository(Agent).update({ id: agentId }, { generation });
 
-  it('keep a token without a generation valid until the generation is raised', async () => {
+  it('keeps a token without a generation valid until the generation is raised', async () => {
     const token = issue({ sub: agentId, aud: 'agent-api' });
     expect(await asAgent(token)).toBe(200);
     await setGeneration(1);
@@ -122,7 +122,7 @@ describe('tokens and revocations of release 1', () => {
     await setGeneration(null);
   });
 
-  it('keep a transfer token of release 1 redeemable, which ends with the bearer that created it', async () => {
+  it('keeps a transfer token redeemable until the bearer token that created it ends', async () => {
     const customer = await newCustomer(service);
     const { jti, sub, client_id, iat } = claimsOf(customer.access_token);
     const asRelease1 = async () => {
@@ -142,7 +142,7 @@ describe('tokens and revocations of release 1', () => {
     expectInvalidGrant(await redeem(service, unused));
   });
 
-  it('keep a transfer token of release 1 that an agent of a trusted issuer created redeemable', async () => {
+  it('keeps a transfer token redeemable that an agent of a trusted issuer created', async () => {
     const customer = await newCustomer(service);
     await transferToken(service, customer.access_token);
     const code = await transferToken(service, customer.access_token);
@@ -156,7 +156,7 @@ describe('tokens and revocations of release 1', () => {
     expect(await infoStatus(service, token)).toBe(200);
   });
 
-  it('end what an agent granted before release 1 revoked the agent, and what customers were given by it', async () => {
+  it('keeps a revocation of an agent in force for its tokens and the customer tokens that it obtained', async () => {
     const token = issue({ sub: agentId, aud: 'agent-api', gen: 0 });
     const pair = await agentTokenPair(service);
     const { access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(token))).body;
@@ -173,7 +173,7 @@ describe('tokens and revocations of release 1', () => {
     expect(await asAgent(token)).toBe(200);
   });
 
-  it('are written for processes of release 1 until the upgrade is complete, and do not delay new tokens', async () => {
+  it('writes revocations for processes of release 1 until it is complete, without delaying new tokens', async () => {
     const values = service.application.get(DataSource).getRepository(RecordedValue);
     const { entity_id } = await newCustomer(service);
     const password = { password: 'a new password of the agent' };
@@ -188,7 +188,7 @@ describe('tokens and revocations of release 1', () => {
     expect(await revocations().countBy([{ value: id }, { value: entity_id }])).toBe(2);
     const token = issue({ sub: id, aud: 'agent-api', gen: 2 });
     expect(await asAgent(token)).toBe(200);
-    // release 1 changes the row without knowing of the generation
+    // Release 1 changes the row and does not use generations.
     await revocations().update({ value: id }, { issuedBefore: new Date(service.clock.now() + 1_000) });
     expect(await asAgent(token)).toBe(401);
     await values.update({ name: 'complete_release' }, { value: 2 });

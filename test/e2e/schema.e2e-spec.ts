@@ -37,13 +37,13 @@ describe('the schema', () => {
     return upQueries.map(({ query }) => query);
   };
 
-  it('is what the entities say', async () => {
+  it('matches the entities', async () => {
     expect(dataSource.entityMetadatas.length).toBeGreaterThan(5);
     expect(await pendingChanges()).toEqual([]);
     expect(await tablesOf(dataSource)).toEqual(expect.arrayContaining(entityTables()));
   });
 
-  it('compares ids by bytes: two that differ in case are two', async () => {
+  it('compares ids by bytes, so that ids that differ in case are different', async () => {
     const registry = service.application.get(Registry, { strict: false });
     expect([registry.client('Same-Id')?.name, registry.client('same-id')?.name]).toEqual(['Same-Id', 'same-id']);
     const count = async (id: string) => {
@@ -60,7 +60,7 @@ describe('the schema', () => {
     expect(await dataSource.query(sql, [entityTables()])).toEqual([]);
   });
 
-  it('goes down to nothing and up again', async () => {
+  it('can be migrated down completely and up again', async () => {
     const before = await tablesOf(dataSource);
     for (const _step of dataSource.migrations) await dataSource.undoLastMigration();
     expect((await tablesOf(dataSource)).filter((table) => entityTables().includes(table))).toEqual([]);
@@ -71,7 +71,7 @@ describe('the schema', () => {
   });
 });
 
-describe('migrations at once', () => {
+describe('six connections that migrate an empty database at the same time', () => {
   let database: TestDatabase;
   const dataSources: DataSource[] = [];
   beforeEach(async () => {
@@ -84,7 +84,7 @@ describe('migrations at once', () => {
     await database.remove();
   });
 
-  it.each([1, 2, 3])('of six on an empty database one does each, and all wait for it (%i)', async () => {
+  it.each([1, 2, 3])('run each migration once, and all wait for it (%i)', async () => {
     const done = await Promise.all(dataSources.map((dataSource) => migrate(dataSource, new Clock())));
     expect(done.flat().sort()).toEqual(dataSources[0]?.migrations.map(({ name }) => name).sort());
     for (const dataSource of dataSources) expect(await hasPendingMigrations(dataSource)).toBe(false);

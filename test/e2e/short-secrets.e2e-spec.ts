@@ -37,7 +37,7 @@ const file = (text: string, name = `${randomUUID()}.yaml`) => {
 };
 const apply = (content: object) =>
   service.application.get(RegistryFile, { strict: false }).apply(file(stringify(content)), { force: true });
-const faultsOf = async (content: object): Promise<string[]> => {
+const violationsOf = async (content: object): Promise<string[]> => {
   const error = await apply(content).then(
     () => undefined,
     (thrown) => thrown,
@@ -46,19 +46,22 @@ const faultsOf = async (content: object): Promise<string[]> => {
   return error?.faults;
 };
 
-it('a new secret of a client or resource server that is shorter than 32 characters refuses the registry file', async () => {
+it('the registry file cannot set a client or resource server secret of less than 32 characters', async () => {
   file(`${SHORT}\n`, 'short.txt');
-  const [clientFault, serverFault] = [`clients[0].client_secret: ${RULE}`, `resource_servers[0].secret: ${RULE}`];
-  expect(await faultsOf({ clients: [client({ client_secret: SHORT })] })).toEqual([clientFault]);
-  expect(await faultsOf({ clients: [client({ client_secret_file: 'short.txt' })] })).toEqual([clientFault]);
-  expect(await faultsOf({ resource_servers: [server({ secret: SHORT })] })).toEqual([serverFault]);
-  expect(await faultsOf({ resource_servers: [server({ secret_file: 'short.txt' })] })).toEqual([serverFault]);
+  const [clientViolation, serverViolation] = [
+    `clients[0].client_secret: ${RULE}`,
+    `resource_servers[0].secret: ${RULE}`,
+  ];
+  expect(await violationsOf({ clients: [client({ client_secret: SHORT })] })).toEqual([clientViolation]);
+  expect(await violationsOf({ clients: [client({ client_secret_file: 'short.txt' })] })).toEqual([clientViolation]);
+  expect(await violationsOf({ resource_servers: [server({ secret: SHORT })] })).toEqual([serverViolation]);
+  expect(await violationsOf({ resource_servers: [server({ secret_file: 'short.txt' })] })).toEqual([serverViolation]);
   const tooLong = 'x'.repeat(257);
-  expect(await faultsOf({ clients: [client({ client_secret: tooLong })] })).toEqual([clientFault]);
-  expect(await faultsOf({ resource_servers: [server({ secret: tooLong })] })).toEqual([serverFault]);
+  expect(await violationsOf({ clients: [client({ client_secret: tooLong })] })).toEqual([clientViolation]);
+  expect(await violationsOf({ resource_servers: [server({ secret: tooLong })] })).toEqual([serverViolation]);
 });
 
-it('a short secret that release 1 has stored is accepted while it is unchanged, with a warning that names its path', async () => {
+it('a short secret that release 1 stored is accepted with a warning while it is unchanged', async () => {
   const clients = [client({ client_id: 'other', client_secret: LONG }), client({ client_secret: LONG })];
   await apply({ organizations: [{ id: ACME, name: 'Acme' }], clients, resource_servers: [server({ secret: LONG })] });
   const dataSource = service.application.get(DataSource);
@@ -76,9 +79,9 @@ it('a short secret that release 1 has stored is accepted while it is unchanged, 
   expect((await askToken(service, request)).status).toBe(400);
 
   const changed = [clients[0] as object, client({ client_secret: `${SHORT.slice(1)}` })];
-  expect(await faultsOf({ clients: changed })).toEqual([`clients[1].client_secret: ${RULE}`]);
+  expect(await violationsOf({ clients: changed })).toEqual([`clients[1].client_secret: ${RULE}`]);
   const moved = [client({ client_id: 'other', client_secret: SHORT })];
-  expect(await faultsOf({ clients: moved })).toEqual([`clients[0].client_secret: ${RULE}`]);
+  expect(await violationsOf({ clients: moved })).toEqual([`clients[0].client_secret: ${RULE}`]);
   output.lines.length = 0;
   await apply({ clients, resource_servers: [server({ secret: LONG })] });
   expect(output.lines.filter((line) => line.includes('shorter than'))).toEqual([]);

@@ -32,13 +32,13 @@ const filled = (pair: (n: number) => string) =>
     .slice(0, 15_000);
 
 describe('the cookies of the authorization page', () => {
-  it('cost no signature for cookies of other names, however many the request carries', async () => {
+  it('cost no signature check for cookies of other names, however many the request carries', async () => {
     const few = await signaturesFor('other=s%3Ax.y');
     expect(await signaturesFor(filled((n) => `c${n}=s%3A${n}.sig`))).toBe(few);
     expect(await signaturesFor(filled((n) => `form${n}=s%3Aform.${n}.sig`))).toBe(few);
   });
 
-  it('cost one signature for each secret when one name is repeated', async () => {
+  it('cost one signature check for each secret when one name is repeated', async () => {
     const once = await signaturesFor('__Host-agent_session=s%3Ax.y');
     expect(await signaturesFor(filled(() => '__Host-agent_session=s%3Ax.y'))).toBe(once);
     expect(once).toBeLessThanOrEqual(4);

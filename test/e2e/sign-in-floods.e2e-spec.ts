@@ -19,12 +19,12 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** A browser in a network of its own. */
-function newBrowser(address = `10.${++networks >> 8}.${networks & 255}.1`): AgentBrowser {
-  return new AgentBrowser(service, { 'x-forwarded-for': address });
+/** A browser in a network that no other browser uses. */
+function newBrowser(ip = `10.${++networks >> 8}.${networks & 255}.1`): AgentBrowser {
+  return new AgentBrowser(service, { 'x-forwarded-for': ip });
 }
 
-describe('an agent whose password strangers guess from many networks', () => {
+describe('an agent whose password attackers guess from many networks', () => {
   let attackers: AgentBrowser[];
   beforeAll(() => {
     attackers = Array.from({ length: 30 }, (_, n) => newBrowser(`203.0.113.${n}`));
@@ -39,17 +39,17 @@ describe('an agent whose password strangers guess from many networks', () => {
       guesses.push(await guess(n));
       expect((await newBrowser().signIn()).status).toBe(303);
     }
-    expect(guesses, 'the account-wide limit holds the guesses').toContain(429);
+    expect(guesses, 'the account-wide limit rejects guesses').toContain(429);
   });
 
-  it('signs in so also while first attempts from other networks fail', async () => {
+  it('signs in even while first attempts from other networks fail', async () => {
     for (let n = 0; n < 10; n++) {
       expect((await newBrowser().signIn(WRONG)).status).toBe(400);
       expect((await newBrowser().signIn()).status).toBe(303);
     }
   });
 
-  it('waits after a failure of its own network', async () => {
+  it('gets 429 after a failure in its own network', async () => {
     const browser = newBrowser();
     expect((await browser.signIn(WRONG)).status).toBe(400);
     for (let n = 0; n < 3; n++) await (attackers[n] as AgentBrowser).signIn(WRONG);
@@ -66,10 +66,10 @@ describe('an agent whose password strangers guess from many networks', () => {
   });
 
   it('signs in on a device that it has used before', async () => {
-    const address = '198.51.100.1';
-    const device = newBrowser(address);
+    const ip = '198.51.100.1';
+    const device = newBrowser(ip);
     expect((await device.signIn()).status).toBe(303);
-    for (let n = 0; n < 5; n++) await newBrowser(address).signIn(WRONG);
+    for (let n = 0; n < 5; n++) await newBrowser(ip).signIn(WRONG);
     expect((await device.signIn(ACME_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(303);
   });
 });
@@ -108,7 +108,7 @@ describe('the queue of password checks', () => {
     );
   }
 
-  /** Signs in from networks of their own until the queue has no more room. */
+  /** Signs in from different networks until the queue is full. */
   async function fill(): Promise<{ responses: Promise<number>[]; abandon: () => void }> {
     const browser = newBrowser();
     const form = formOf(await browser.open(FOR_TOKEN));
@@ -120,7 +120,7 @@ describe('the queue of password checks', () => {
     return { responses, abandon: () => controller.abort() };
   }
 
-  it('refuses with 503 what is beyond its bound, and is left by clients that disconnect', async () => {
+  it('rejects requests above its bound with 503, and drops clients that disconnect', async () => {
     occupy();
     const before = await outcomes();
     const { responses, abandon } = await fill();
@@ -131,11 +131,11 @@ describe('the queue of password checks', () => {
 
     const browser = newBrowser();
     const page = await browser.open(FOR_TOKEN);
-    const refused = await browser.submit(page, ACME_AGENT);
-    expect(refused.status).toBe(503);
-    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    expect(refused.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(refused.cookies).toEqual([]);
+    const rejected = await browser.submit(page, ACME_AGENT);
+    expect(rejected.status).toBe(503);
+    expect(rejected.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect(rejected.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(rejected.cookies).toEqual([]);
     const json = await browser.submit(page, ACME_AGENT, undefined, { accept: 'application/json' });
     expectError(json, { status: 503, error: 'temporarily_unavailable', hint: undefined });
     expect((await service.send('GET', '/.well-known/jwks.json')).status, 'other routes').toBe(200);
@@ -156,7 +156,7 @@ describe('the queue of password checks', () => {
     });
   });
 
-  it('does not count what it refuses as failures of the agent', async () => {
+  it('does not count the requests that it rejects as failures of the agent', async () => {
     occupy();
     const browser = newBrowser();
     const page = await browser.open(FOR_TOKEN);
@@ -182,7 +182,7 @@ describe('the queue of password checks', () => {
     expect((await newBrowser('198.51.100.77').signIn(RIVAL_AGENT)).status).toBe(429);
   });
 
-  it('holds up no password that the operator sets', async () => {
+  it('does not delay a password that the operator sets', async () => {
     occupy();
     expect(await hashPassword('a pass phrase of the operator')).toMatch(/^\$argon2id\$/);
   });

@@ -18,9 +18,9 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-describe('a password', () => {
+describe('a password of an agent', () => {
   it.each(PASSWORDS)(
-    'of any characters and length is taken as it is, and no other in its place: $password',
+    'may have any characters and length, and must match exactly: $password',
     async ({ email, password }) => {
       const signIn = async (tried: string) =>
         (await new AgentBrowser(service).signIn({ email, password: tried })).status;
@@ -30,7 +30,7 @@ describe('a password', () => {
     },
   );
 
-  it('is typed into a field that hides it, and that a password manager may fill', async () => {
+  it('is entered in a masked field that a password manager may fill', async () => {
     const { text } = await new AgentBrowser(service).open(FOR_TOKEN);
     expect(text).toMatch(/<input id="password" name="password" type="password" autocomplete="current-password"/);
     expect(text).not.toMatch(/autocomplete="off"|onpaste/);

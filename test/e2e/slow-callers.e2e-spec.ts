@@ -8,7 +8,7 @@ import { isDestroyedByService } from '../support/server-sockets.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 
-const SILENT = 1_000;
+const SILENT_CONNECTIONS = 1_000;
 
 let service: TestService;
 beforeAll(async () => {
@@ -16,17 +16,19 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-describe('callers that are slow on purpose', { timeout: 60_000 }, () => {
-  it('hold no connection open by saying nothing, and meanwhile others are served', async () => {
-    const connections = await Promise.all(Array.from({ length: SILENT }, () => RawConnection.open(service.url)));
-    const begun = performance.now();
+describe('slow callers', { timeout: 60_000 }, () => {
+  it('are disconnected when they send nothing, and do not delay other callers', async () => {
+    const connections = await Promise.all(
+      Array.from({ length: SILENT_CONNECTIONS }, () => RawConnection.open(service.url)),
+    );
+    const startMs = performance.now();
     for (let calls = 0; calls < 20; calls++) await newCustomer(service);
-    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(performance.now() - startMs).toBeLessThan(5_000);
     await Promise.all(connections.map((connection) => connection.received()));
-    expect(performance.now() - begun).toBeLessThan(15_000);
+    expect(performance.now() - startMs).toBeLessThan(15_000);
   });
 
-  it('are served when their body takes longer than the database may', async () => {
+  it('get a response even if their body takes longer than a statement may', async () => {
     const body = JSON.stringify(cookieBody());
     const connection = await RawConnection.open(service.url);
     connection.send(
@@ -37,22 +39,22 @@ describe('callers that are slow on purpose', { timeout: 60_000 }, () => {
     expect((await connection.answer()).status).toBe(200);
   });
 
-  it('get 408 for a body that is not there after 20 s, however steadily it comes', async () => {
-    const begun = performance.now();
+  it('get 408 when their body is incomplete after 20 s, even if it arrives steadily', async () => {
+    const startMs = performance.now();
     const customers = await identitiesOf(service).count();
     const body = JSON.stringify(cookieBody());
     const connection = await RawConnection.open(service.url, { allowHalfOpen: true });
     connection.send(`POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${body.length}\r\n\r\n`);
-    let sent = 0;
-    const drip = setInterval(() => connection.send(body[sent++] ?? ''), 1_000);
+    let sentBytes = 0;
+    const drip = setInterval(() => connection.send(body[sentBytes++] ?? ''), 1_000);
     await connection.serviceClosed();
     clearInterval(drip);
-    connection.send(body.slice(sent));
-    const [answer, ...others] = parseResponses(connection.receivedSoFar);
-    expectError(answer as NonNullable<typeof answer>, { status: 408, error: 'invalid_request', hint: /^HTTP: / });
+    connection.send(body.slice(sentBytes));
+    const [response, ...others] = parseResponses(connection.receivedSoFar);
+    expectError(response as NonNullable<typeof response>, { status: 408, error: 'invalid_request', hint: /^HTTP: / });
     expect(others).toEqual([]);
-    expect(sent).toBeGreaterThan(15);
-    expect(performance.now() - begun).toBeLessThan(25_000);
+    expect(sentBytes).toBeGreaterThan(15);
+    expect(performance.now() - startMs).toBeLessThan(25_000);
     await expect.poll(() => isDestroyedByService(connection.localPort), { timeout: 5_000 }).toBe(true);
     expect(await identitiesOf(service).count()).toBe(customers);
   });

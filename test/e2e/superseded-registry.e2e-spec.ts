@@ -21,14 +21,14 @@ const GAUGE = 'cas_registry_file_superseded';
 const OLD_SECRET = 'the-old-secret-of-the-acme-backend';
 const NEW_SECRET = 'the-new-secret-of-the-acme-backend';
 
-/** A registry in which a client has a name and a secret. */
+/** A registry with one client, which has this name and secret. */
 const registry = (name: string, client_secret = OLD_SECRET, more: object = {}) => ({
   organizations: [{ id: ACME, name: 'Acme', public_clients: [] }],
   clients: [{ client_id: 'backend', name, client_type: 'server', organization_id: ACME, client_secret }],
   ...more,
 });
 
-describe('a registry file that a newer one has replaced', SLOW, () => {
+describe('a superseded registry file', SLOW, () => {
   let database: TestDatabase;
   let output: OutputCapture;
   const running: TestService[] = [];
@@ -47,7 +47,7 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
     writeFileSync(path, typeof content === 'string' ? content : stringify(content));
     return path;
   };
-  /** A process that starts with a file of its own. */
+  /** Starts a process with this registry file. */
   const start = async (REGISTRY_FILE: string) => {
     const service = await startTestService({ database, log: output.log, environment: { REGISTRY_FILE } });
     running.push(service);
@@ -71,7 +71,7 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
   const stateOf = async (service: TestService) => [await nameIn(service), await gaugeOf(service)];
   const warnings = () => output.lines.filter((line) => line.includes('superseded'));
 
-  it('is not applied by a process that starts with it: one line, a gauge, and the registry of the database', async () => {
+  it('is not applied at a start: one log line and a gauge report it, and the registry stays unchanged', async () => {
     const [older, newer] = [fileOf(registry('Older')), fileOf(registry('Newer', NEW_SECRET))];
     expect(await restart(older)).toEqual(['Older', 0]);
     expect(await restart(newer)).toEqual(['Newer', 0]);
@@ -90,7 +90,7 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
     expect(await restart(newer)).toEqual(['Newer', 0]);
   });
 
-  it('is not applied either when it would be refused today', async () => {
+  it('does not stop a process from starting if it has become invalid', async () => {
     const secret_file = fileOf(NEW_SECRET, 'api.txt');
     const older = fileOf({ ...registry('Older'), resource_servers: [{ id: 'api', audiences: [], secret_file }] });
     await restart(older);
@@ -100,7 +100,7 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
     expect(await restart(older)).toEqual(['Newer', 1]);
   });
 
-  it('is not applied with other secret files, while the newest text is applied with new ones and not with old ones', async () => {
+  it('is not applied with changed secret files, while the newest file is applied with new secrets only', async () => {
     const withFile = (name: string) => {
       const { clients, ...rest } = registry(name);
       const [client] = clients.map(({ client_secret: _, ...each }) => ({ ...each, client_secret_file: 'secret.txt' }));
@@ -128,7 +128,7 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
     expect([await storedSecret(behind), await gaugeOf(behind)]).toEqual([sha256(NEW_SECRET), 1]);
   });
 
-  it('is applied with a higher revision, and by its content with a lower or the same one', async () => {
+  it('is applied with a higher revision, and is recognised by its content with a lower or the same one', async () => {
     expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Five', 0]);
     expect(await restart(fileOf(registry('Never seen', OLD_SECRET, { revision: 4 })))).toEqual(['Never seen', 0]);
     expect(await restart(fileOf(registry('Five', OLD_SECRET, { revision: 5 })))).toEqual(['Never seen', 1]);
@@ -140,11 +140,11 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
     expect(await restart(fileOf(registry('Seven', OLD_SECRET, { revision: 7 })))).toEqual(['Seven', 0]);
   });
 
-  it.each([-1, 1.5, '2', true, 2_147_483_648, [1]])('is refused with the revision %j', async (revision) => {
+  it.each([-1, 1.5, '2', true, 2_147_483_648, [1]])('is rejected with the revision %j', async (revision) => {
     await expect(start(fileOf(registry('X', OLD_SECRET, { revision })))).rejects.toThrow(/revision: must /);
   });
 
-  it('is applied when an operator changes the file of a running process back, and stays in force after a restart', async () => {
+  it('is applied when an operator restores it in a running process, and stays in force after a restart', async () => {
     const [older, newer] = [stringify(registry('Older')), stringify(registry('Newer'))];
     const path = fileOf(older);
     const service = await start(path);
@@ -171,7 +171,7 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
     expect(output.text).not.toContain('changed, and in force');
   });
 
-  it('loses to the newer one whenever processes start with both at once', async () => {
+  it('loses to the newer file when processes start with both at the same time', async () => {
     let older = fileOf(registry('Older'));
     const one = await start(older);
     const other = await start(older);
@@ -184,10 +184,10 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
           (error) => (error instanceof SupersededRegistryFileError ? 'superseded' : `${error}`),
         );
     const newer = fileOf(registry('Newer'));
-    const sent = one.application.get(Database);
-    const transaction = sent.transaction.bind(sent);
-    // the newer file is applied after the process has found its own in force, and before it has the lock
-    vi.spyOn(sent, 'transaction').mockImplementationOnce(async (work) => {
+    const sqlDatabase = one.application.get(Database);
+    const transaction = sqlDatabase.transaction.bind(sqlDatabase);
+    // The newer file is applied after the process has read that its own file is in force, and before it gets the lock.
+    vi.spyOn(sqlDatabase, 'transaction').mockImplementationOnce(async (work) => {
       expect(await apply(other, newer)).toBe('applied');
       return transaction(work);
     });
@@ -209,7 +209,7 @@ describe('a registry file that a newer one has replaced', SLOW, () => {
     }
   });
 
-  it('is remembered without a hash from which its passwords could be guessed quickly, and 1,000 are remembered', async () => {
+  it('is remembered without a fast hash of its passwords, and at most 1,000 files are remembered', async () => {
     const text = stringify(registry('Older'));
     const service = await start(fileOf(text));
     const rows = service.application.get(DataSource).getRepository(AppliedRegistryFile);
@@ -235,7 +235,7 @@ describe.skipIf(onMariadb)('the command registry apply', SLOW, () => {
   });
   afterAll(() => database?.remove());
 
-  it('exits with 1 for a superseded file and says why, and applies it with --force', async () => {
+  it('exits with 1 and a reason for a superseded file, and applies the file with --force', async () => {
     const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true' };
     const cli = (...parameters: string[]) => runCli(['registry', 'apply', ...parameters], environment);
     const fileOf = (name: string) => {

@@ -33,10 +33,10 @@ beforeEach(async () => {
 afterEach(() => service.clock.reset());
 afterAll(() => service?.stop());
 
-const move = async (token: string, more: object = {}) =>
+const transfer = async (token: string, more: object = {}) =>
   (await redeem(service, await transferToken(service, token, more))).body.access_token as string;
-const end = (token: string) => service.send('DELETE', TOKEN, bearer(token));
-const isGood = async (token: string) => (await infoStatus(service, token)) === 200;
+const revoke = (token: string) => service.send('DELETE', TOKEN, bearer(token));
+const isValid = async (token: string) => (await infoStatus(service, token)) === 200;
 const byAgent = async (token: string, more: object = {}) =>
   (await service.post(TOKEN, agentTokenBody(more), bearer(token))).body;
 
@@ -50,10 +50,10 @@ function revokeAsOperator(token: string) {
   return request(`${service.managementUrl}/oauth2/revoke`, { method: 'POST', headers, body });
 }
 
-/** A chain of so many transfers, the root first. */
+/** The tokens of a chain of transfers, the first token first. */
 async function chain(length: number, first = root.access_token): Promise<string[]> {
   const tokens = [first];
-  for (let link = 0; link < length; link++) tokens.push(await move(tokens.at(-1) as string));
+  for (let link = 0; link < length; link++) tokens.push(await transfer(tokens.at(-1) as string));
   return tokens;
 }
 
@@ -65,25 +65,25 @@ describe('a token that an identity transfer gave', () => {
     expect(claimsOf(tokens[0] as string)).not.toHaveProperty('ancestors');
   });
 
-  it.each([0, 1, 2])('ends at any depth with its ancestor number %i, whose own ancestors live on', async (ended) => {
+  it.each([0, 1, 2])('ends at any depth with its ancestor number %i, whose own ancestors stay valid', async (ended) => {
     const tokens = await chain(4);
-    expect((await end(tokens[ended] as string)).status).toBe(200);
-    expect(await Promise.all(tokens.map(isGood))).toEqual(tokens.map((_, depth) => depth < ended));
+    expect((await revoke(tokens[ended] as string)).status).toBe(200);
+    expect(await Promise.all(tokens.map(isValid))).toEqual(tokens.map((_, depth) => depth < ended));
   });
 
   it('ends when the operator ends its ancestor', async () => {
     const tokens = await chain(2);
     expect((await revokeAsOperator(root.access_token)).status).toBe(200);
-    expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false]);
+    expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false]);
   });
 
   it('ends with its ancestor when the transfer token of the ancestor is replayed', async () => {
     const code = await transferToken(service, root.access_token);
     const first = (await redeem(service, code)).body.access_token;
-    const next = await move(await move(first));
+    const next = await transfer(await transfer(first));
     await ageRedemption(service, code, 3);
     expectInvalidGrant(await redeem(service, code));
-    expect([await isGood(first), await isGood(next), await isGood(root.access_token)]).toEqual([false, false, true]);
+    expect([await isValid(first), await isValid(next), await isValid(root.access_token)]).toEqual([false, false, true]);
   });
 
   it('does not end when its ancestors only expire', async () => {
@@ -91,22 +91,22 @@ describe('a token that an identity transfer gave', () => {
     const code = await transferToken(service, root.access_token);
     const token = (await redeem(service, code)).body.access_token;
     service.clock.advance({ seconds: 1_000 });
-    expect(await isGood(root.access_token)).toBe(false);
-    expect(await isGood(token)).toBe(true);
+    expect(await isValid(root.access_token)).toBe(false);
+    expect(await isValid(token)).toBe(true);
   });
 
-  it('cannot be created with a token that has ended, nor redeemed when it ended meanwhile', async () => {
+  it('cannot be created with an ended token, or redeemed after that token has ended', async () => {
     const [, child] = (await chain(1)) as [string, string];
     const code = await transferToken(service, child);
-    await end(root.access_token);
+    await revoke(root.access_token);
     expectInvalidGrant(await redeem(service, code));
     expect((await service.post(TRANSFER, transferBody(), bearer(child))).status).toBe(401);
   });
 
-  it('is the last one after eight transfers in a chain, whatever token the chain began with', async () => {
+  it('cannot be transferred again after eight transfers in a chain, whatever token began the chain', async () => {
     const agent = await issueAgentToken(service);
     const ofAgent = await byAgent(agent);
-    const moved = await move(agent, { bearer_type: 'agent', customer_id: root.entity_id });
+    const moved = await transfer(agent, { bearer_type: 'agent', customer_id: root.entity_id });
     for (const [first, length] of [
       [root.access_token, 8],
       [ofAgent.access_token, 8],
@@ -114,7 +114,7 @@ describe('a token that an identity transfer gave', () => {
     ] as const) {
       const tokens = await chain(length, first);
       expectInvalidGrant(await service.post(TRANSFER, transferBody(), bearer(tokens.at(-1) as string)));
-      expect(await isGood(tokens.at(-1) as string)).toBe(true);
+      expect(await isValid(tokens.at(-1) as string)).toBe(true);
     }
   });
 });
@@ -127,8 +127,8 @@ describe('a customer token that an agent obtained', () => {
     const token = (await byAgent(refreshed)).access_token;
     const act = { sub, client_id, gen: 0 };
     expect(claimsOf(token)).toMatchObject({ act, ancestors: [jti?.split('.')[0], jti] });
-    expect(claimsOf(await move(token))).toMatchObject({ act });
-    const moved = await move(access_token, { bearer_type: 'agent', customer_id: root.entity_id });
+    expect(claimsOf(await transfer(token))).toMatchObject({ act });
+    const moved = await transfer(access_token, { bearer_type: 'agent', customer_id: root.entity_id });
     expect(claimsOf(moved)).toMatchObject({
       act: { ...act, client_id: claimsOf(access_token).client_id },
       transfers: 1,
@@ -140,19 +140,19 @@ describe('a customer token that an agent obtained', () => {
     const pair = await agentTokenPair(service);
     const next = (await refresh(service, pair.refresh_token)).body;
     const tokens = [(await byAgent(pair.access_token)).access_token, (await byAgent(next.access_token)).access_token];
-    tokens.push(await move(tokens[1] as string));
-    tokens.push(await move(next.access_token, { bearer_type: 'agent', customer_id: root.entity_id }));
+    tokens.push(await transfer(tokens[1] as string));
+    tokens.push(await transfer(next.access_token, { bearer_type: 'agent', customer_id: root.entity_id }));
     expect((await service.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
-    expect(await Promise.all(tokens.map(isGood))).toEqual([false, true, true, true]);
+    expect(await Promise.all(tokens.map(isValid))).toEqual([false, true, true, true]);
     expect((await revokeAsOperator(next.refresh_token)).status).toBe(200);
-    expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false, false]);
-    expect(await isGood(root.access_token)).toBe(true);
+    expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false, false]);
+    expect(await isValid(root.access_token)).toBe(true);
   });
 
   it('does not end with another token of the same agent', async () => {
     const token = (await byAgent(await issueAgentToken(service))).access_token;
     await service.send('DELETE', '/v2/token', bearer(await issueAgentToken(service)));
-    expect(await isGood(token)).toBe(true);
+    expect(await isValid(token)).toBe(true);
   });
 
   it.each([
@@ -162,43 +162,43 @@ describe('a customer token that an agent obtained', () => {
   ])('ends when the agent %s, and so do its descendants', async (_, method, change) => {
     const { id, email } = await newAgent();
     const agent = await issueAgentToken(service, { email });
-    const made = await byAgent(agent);
-    const tokens = [made.access_token, await move(made.access_token)];
-    tokens.push(await move(agent, { bearer_type: 'agent', customer_id: root.entity_id }));
-    expect(await Promise.all(tokens.map(isGood))).toEqual([true, true, true]);
+    const created = await byAgent(agent);
+    const tokens = [created.access_token, await transfer(created.access_token)];
+    tokens.push(await transfer(agent, { bearer_type: 'agent', customer_id: root.entity_id }));
+    expect(await Promise.all(tokens.map(isValid))).toEqual([true, true, true]);
     expect((await asOperator(method, `/admin/agents/${id}`, change)).status).toBe(200);
-    expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false]);
-    expect(await isGood(root.access_token)).toBe(true);
+    expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false]);
+    expect(await isValid(root.access_token)).toBe(true);
   });
 
-  it('is good when it was obtained right after the response to the agent’s new password', async () => {
+  it('is valid if it was obtained right after the agent’s password was changed', async () => {
     await changePassword(service, registry, ACME_AGENT.email);
-    expect(await isGood((await byAgent(await issueAgentToken(service))).access_token)).toBe(true);
+    expect(await isValid((await byAgent(await issueAgentToken(service))).access_token)).toBe(true);
   });
 });
 
 describe('deleting a client', () => {
-  it('ends the tokens of that client, and not their descendants under another client', async () => {
+  it('ends the tokens of that client, but not their descendants under another client', async () => {
     const client_id = 'short-lived';
     const entry = { client_id, name: 'Short', client_type: 'web', organization_id: ACME, redirect_uris: [] };
     expect((await asOperator('POST', '/admin/clients', entry)).status).toBe(201);
-    const own = await move(root.access_token, { client_id: ACME_SITE });
+    const own = await transfer(root.access_token, { client_id: ACME_SITE });
     const code = await transferToken(service, root.access_token, { client_id });
     const token = (await redeem(service, code, { client_id })).body.access_token;
-    const onward = await move(token);
+    const onward = await transfer(token);
     expect((await asOperator('DELETE', `/admin/clients/${client_id}`)).status).toBe(200);
-    expect([await isGood(token), await isGood(onward), await isGood(own)]).toEqual([false, true, true]);
+    expect([await isValid(token), await isValid(onward), await isValid(own)]).toEqual([false, true, true]);
   });
 });
 
 describe('erasing a customer', () => {
-  it('ends its tokens of every chain, and no token of another customer', async () => {
+  it('ends the customer’s tokens in every chain, and no token of another customer', async () => {
     const tokens = await chain(2);
     tokens.push((await byAgent(await issueAgentToken(service), { entity_id: root.entity_id })).access_token);
     const other = await newCustomer(service);
     await asOperator('DELETE', `/admin/identities/${root.entity_id}`);
-    expect(await Promise.all(tokens.map(isGood))).toEqual([false, false, false, false]);
-    expect(await isGood(other.access_token)).toBe(true);
+    expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false, false]);
+    expect(await isValid(other.access_token)).toBe(true);
   });
 });
 

@@ -17,7 +17,7 @@ interface Span {
   status: { code?: number };
 }
 
-/** An OTLP receiver, as an operator's collector is one. */
+/** An OTLP receiver, which takes the part of the operator’s collector. */
 class Receiver {
   readonly spans: Span[] = [];
   text = '';
@@ -52,7 +52,7 @@ class Receiver {
 const attribute = ({ attributes }: Span, name: string) =>
   Object.values(attributes.find(({ key }) => key === name)?.value ?? {})[0];
 
-describe('with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => {
+describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => {
   let receiver: Receiver;
   let service: TestService;
   afterEach(() => receiver.close());
@@ -62,7 +62,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => {
     service = await startTestService({ environment: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, ...environment } });
   }
 
-  it('each request is a span, its statements and a redemption are spans below it', async () => {
+  it('makes each request a span, with its statements and its redemption as spans below it', async () => {
     await start();
     const { access_token } = await newCustomer(service);
     const code = await transferToken(service, access_token);
@@ -84,7 +84,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => {
     expect(new Set(receiver.spans.map(({ traceId }) => traceId)).size).toBe(3);
   });
 
-  it('a trace goes on that the caller has begun, and nothing secret is in it', async () => {
+  it('continues the trace of the caller, and contains no secret', async () => {
     await start();
     const trace = 'ab'.repeat(16);
     const parent = 'cd'.repeat(8);
@@ -103,30 +103,32 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => {
     for (const each of ['MARKED', body.access_token.split(':')[1], secret]) expect(receiver.text).not.toContain(each);
   });
 
-  it('a receiver that is away or hangs costs no request, and the service still stops', async () => {
+  it('fails no request when the receiver is unreachable or hangs, and the service still stops', async () => {
     receiver = await Receiver.start();
     const silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await new Promise((resolve) => silent.once('listening', resolve));
     for (const port of [9, (silent.address() as AddressInfo).port]) {
       const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
-      const away = await startTestService({ environment });
-      const answers = await Promise.all(Array.from({ length: 50 }, () => away.post(TOKEN, cookieBody())));
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-      const begun = performance.now();
-      await away.stop();
-      expect(performance.now() - begun).toBeLessThan(5_000);
+      const untraced = await startTestService({ environment });
+      const responses = await Promise.all(Array.from({ length: 50 }, () => untraced.post(TOKEN, cookieBody())));
+      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+      const startMs = performance.now();
+      await untraced.stop();
+      expect(performance.now() - startMs).toBeLessThan(5_000);
     }
     silent.close();
     silent.closeAllConnections();
   });
 });
 
-it('without OTEL_EXPORTER_OTLP_ENDPOINT neither SDK nor exporter is loaded', { timeout: 30_000 }, async () => {
+it('without OTEL_EXPORTER_OTLP_ENDPOINT the OpenTelemetry SDK and exporter are not loaded', {
+  timeout: 30_000,
+}, async () => {
   const database = await createTestDatabase();
-  const tell =
+  const loaderHook =
     "import module from 'node:module'; module.registerHooks?.({ load(url, context, next) { if (/opentelemetry.(?!api)/.test(url)) process.stderr.write('LOADED '); return next(url, context); } });";
   const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true' };
-  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(tell)}`;
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(loaderHook)}`;
   const receiver = await Receiver.start();
   const off = await startServiceProcess({ ...environment, NODE_OPTIONS });
   const on = await startServiceProcess({ ...environment, NODE_OPTIONS, OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });

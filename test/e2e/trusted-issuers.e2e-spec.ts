@@ -14,8 +14,8 @@ import { TestIssuer, UNUSABLE_RESPONSES } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
-const NOBODY = '01890000-0000-7000-8000-000000000000';
-const YEAR = 31_536_000;
+const UNKNOWN_ID = '01890000-0000-7000-8000-000000000000';
+const YEAR_SECONDS = 31_536_000;
 
 async function serviceTrusting(...issuers: object[]): Promise<TestService> {
   return startTestService({ environment: { TRUSTED_AGENT_ISSUERS: JSON.stringify(issuers) } });
@@ -23,14 +23,14 @@ async function serviceTrusting(...issuers: object[]): Promise<TestService> {
 
 const realNow = Date.now;
 
-/** Moves the time of the whole process so far from the real one; the cache of keys knows no other. */
+/** Moves `Date.now` of the whole process, because the key cache reads nothing else. */
 function moveTime(seconds: number): void {
   vi.spyOn(Date, 'now').mockImplementation(() => realNow() + seconds * 1000);
 }
 
 let service: TestService;
 let idp: TestIssuer;
-/** Speaks for Rival, with other names for the same things. */
+/** The issuer of the organization Rival, with other claim names. */
 let other: TestIssuer;
 beforeAll(async () => {
   idp = await TestIssuer.start();
@@ -65,26 +65,35 @@ const tokenOfOther = (claims: object = {}) => {
 };
 
 describe('an agent token of a trusted issuer', () => {
-  it('makes customers of its organization, and reaches them', async () => {
-    const made = await asAgent(await token());
-    expect(made).toMatchObject({ status: 200, body: { organization_id: ACME, client_id: ACME_SITE } });
-    const again = await asAgent(await token(), { entity_id: made.body.entity_id });
-    expect(again).toMatchObject({ status: 200, body: { entity_id: made.body.entity_id } });
+  it('creates customers of its organization, and reaches them', async () => {
+    const created = await asAgent(await token());
+    expect(created).toMatchObject({ status: 200, body: { organization_id: ACME, client_id: ACME_SITE } });
+    const found = await asAgent(await token(), { entity_id: created.body.entity_id });
+    expect(found).toMatchObject({ status: 200, body: { entity_id: created.body.entity_id } });
   });
 
-  it('is read by the names that its issuer uses', async () => {
-    const answer = await asAgent(await tokenOfOther(), { client_id: PUBLIC_SITE });
-    expect(answer).toMatchObject({ status: 200, body: { organization_id: RIVAL } });
+  it('is read by the claim names that its issuer uses', async () => {
+    const response = await asAgent(await tokenOfOther(), { client_id: PUBLIC_SITE });
+    expect(response).toMatchObject({ status: 200, body: { organization_id: RIVAL } });
     const text = await asAgent(await tokenOfOther({ permissions: 'x customers:own' }), { client_id: PUBLIC_SITE });
     expect(text.status).toBe(200);
   });
 
-  it('may be for several audiences, of which ours is one', async () => {
+  it('may have several audiences, if the expected audience is one of them', async () => {
     expect((await asAgent(await token({ aud: ['https://x.example', TestIssuer.AUDIENCE] }))).status).toBe(200);
   });
 
-  it('speaks for the organizations listed for its issuer, and no others', async () => {
-    for (const organization_id of [RIVAL, NOBODY, '', undefined, [ACME], { id: ACME }, ACME.toUpperCase(), `${ACME} `])
+  it('is valid only for the organizations that are listed for its issuer', async () => {
+    for (const organization_id of [
+      RIVAL,
+      UNKNOWN_ID,
+      '',
+      undefined,
+      [ACME],
+      { id: ACME },
+      ACME.toUpperCase(),
+      `${ACME} `,
+    ])
       expectInvalidToken(await asAgent(await token({ organization_id }), { client_id: PUBLIC_SITE }));
     expectInvalidToken(await asAgent(await tokenOfOther({ org: ACME })));
     expectInvalidRequest(await asAgent(await token(), { organization_id: RIVAL }), /^organization_id: /);
@@ -92,32 +101,32 @@ describe('an agent token of a trusted issuer', () => {
 
   it('does not reach the customers of other organizations', async () => {
     const ofRival = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
-    const made = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
-    expectInvalidRequest(await asAgent(await token(), { entity_id: made.body.entity_id }), 'entity_id: unknown');
+    const created = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
+    expectInvalidRequest(await asAgent(await token(), { entity_id: created.body.entity_id }), 'entity_id: unknown');
   });
 
   it.each([undefined, '', 'agents:read', [], ['agents:read'], { 'customers:own': true }, 7])(
-    'needs the scope: not %j',
+    'is rejected without the scope customers:own: %j',
     async (scope) => {
-      const answer = await asAgent(await token({ scope }));
-      expectError(answer, { status: 403, error: 'insufficient_scope', hint: /customers:own/ });
+      const response = await asAgent(await token({ scope }));
+      expectError(response, { status: 403, error: 'insufficient_scope', hint: /customers:own/ });
     },
   );
 
-  it('never acts as a customer, whatever audience the issuer is trusted for', async () => {
+  it('is never accepted as a customer token, whatever audience its issuer uses', async () => {
     const { entity_id } = (await service.post(TOKEN, cookieBody())).body;
-    for (const foreign of [await token({ sub: entity_id, entity_id }), await tokenOfOther({ sub: entity_id })]) {
-      expectInvalidToken(await service.send('GET', '/v2/customer/info', bearer(foreign)));
+    for (const jwt of [await token({ sub: entity_id, entity_id }), await tokenOfOther({ sub: entity_id })]) {
+      expectInvalidToken(await service.send('GET', '/v2/customer/info', bearer(jwt)));
       const transfer = { bearer_type: 'customer', client_id: ACME_SITE };
-      expectInvalidToken(await service.post('/v2/customer/identity_transfer', transfer, bearer(foreign)));
+      expectInvalidToken(await service.post('/v2/customer/identity_transfer', transfer, bearer(jwt)));
     }
     const transfer = { bearer_type: 'agent', client_id: ACME_SITE, customer_id: entity_id };
-    const answer = await service.post('/v2/customer/identity_transfer', transfer, bearer(await token()));
-    expect(answer.status).toBe(200);
+    const response = await service.post('/v2/customer/identity_transfer', transfer, bearer(await token()));
+    expect(response.status).toBe(200);
   });
 });
 
-describe('a token that claims to be of a trusted issuer', () => {
+describe('a token that claims to be from a trusted issuer', () => {
   it.each<[string, object, object?]>([
     ['another audience', { aud: 'agent-api' }],
     ['no audience', { aud: undefined }],
@@ -128,7 +137,7 @@ describe('a token that claims to be of a trusted issuer', () => {
       { iss: 'https://login.rival.example/', aud: 'customer-api', org: RIVAL },
       { typ: 'JWT' },
     ],
-    ['us as its issuer', { iss: 'https://auth.example', aud: 'agent-api' }],
+    ['the service as its issuer', { iss: 'https://auth.example', aud: 'agent-api' }],
     ['no subject', { sub: undefined }],
     ['a subject that is no text', { sub: 7 }],
     ['no expiry', { exp: undefined }],
@@ -136,20 +145,20 @@ describe('a token that claims to be of a trusted issuer', () => {
     ['another type', {}, { typ: 'JWT' }],
     ['no type', {}, { typ: undefined }],
     ['a type of an id token', {}, { typ: 'id+jwt' }],
-    ['a key that nobody has', {}, { kid: 'nobody' }],
+    ['an unknown key id', {}, { kid: 'unknown' }],
     ['a critical extension', {}, { crit: ['x'], x: 1 }],
-  ])('is refused with %s', async (_, claims, header = {}) => {
+  ])('is rejected with %s', async (_, claims, header = {}) => {
     expectInvalidToken(await asAgent(await token(claims, header)));
   });
 
-  it('is refused with an algorithm that is not listed, though the issuer publishes the key', async () => {
+  it('is rejected with an algorithm that is not listed, even if the issuer publishes the key', async () => {
     const key = await idp.addKey('RS256');
     moveTime(61);
     expectInvalidToken(await asAgent(await token({}, {}, key)));
     idp.keys.pop();
   });
 
-  it('is refused when it is not signed, or with the public key as a secret', async () => {
+  it('is rejected without a signature, or with the public key as an HMAC secret', async () => {
     const good = await token();
     const [, payload = ''] = good.split('.');
     const none = Buffer.from(JSON.stringify({ alg: 'none', typ: 'at+jwt' })).toString('base64url');
@@ -161,13 +170,13 @@ describe('a token that claims to be of a trusted issuer', () => {
     expectInvalidToken(await asAgent(await symmetric.sign(secret)));
   });
 
-  it('is refused damaged, truncated, or under our region', async () => {
+  it('is rejected when it is damaged, truncated, or prefixed with the region', async () => {
     const good = await token();
     for (const damaged of [good.slice(0, -4), `${good}x`, good.replace('.', '%2E'), `dev:${good}`, good.toLowerCase()])
       expectInvalidToken(await asAgent(damaged));
   });
 
-  it('is refused with a key of its own in the header, and nobody fetches it', async () => {
+  it('is rejected with a key or a key URL in its header, and the service does not fetch the URL', async () => {
     let visits = 0;
     const server = createServer((_, response) => void response.end(String(visits++))).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -181,8 +190,8 @@ describe('a token that claims to be of a trusted issuer', () => {
   });
 });
 
-describe('the time of a foreign token', () => {
-  it('ends with its last second, without any tolerance', async () => {
+describe('the lifetime of a trusted issuer’s token', () => {
+  it('ends exactly at exp, without any tolerance', async () => {
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.now());
     const now = service.clock.seconds();
     expect((await asAgent(await token({ exp: now + 1 }))).status).toBe(200);
@@ -190,7 +199,7 @@ describe('the time of a foreign token', () => {
     expectInvalidToken(await asAgent(await token({ exp: now - 1 })));
   });
 
-  it.each(['nbf', 'iat'])('may begin up to 30 s in our future: %s', async (claim) => {
+  it.each(['nbf', 'iat'])('may begin up to 30 s in the future: %s', async (claim) => {
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.now());
     const now = service.clock.seconds();
     expect((await asAgent(await token({ [claim]: now + 30 }))).status).toBe(200);
@@ -199,7 +208,7 @@ describe('the time of a foreign token', () => {
 });
 
 describe('DELETE /v2/token', () => {
-  it('ends a foreign token, and no other', async () => {
+  it('ends a trusted issuer’s token, and no other token', async () => {
     const [one, two] = [await token({ jti: 'one' }), await token({ jti: 'two' })];
     const sameId = await tokenOfOther({ jti: 'one' });
     expect(await service.send('DELETE', '/v2/token', bearer(one))).toMatchObject({ status: 200, body: {} });
@@ -209,17 +218,17 @@ describe('DELETE /v2/token', () => {
     expect((await asAgent(sameId, { client_id: PUBLIC_SITE })).status).toBe(200);
   });
 
-  it('ends one without a jti too, or with a very long one', async () => {
+  it('ends a trusted issuer’s token without a jti, or with a very long one', async () => {
     for (const jti of [undefined, 'x'.repeat(1000)]) {
-      const foreign = await token({ jti });
-      expect((await service.send('DELETE', '/v2/token', bearer(foreign))).status).toBe(200);
-      expectInvalidToken(await asAgent(foreign));
+      const jwt = await token({ jti });
+      expect((await service.send('DELETE', '/v2/token', bearer(jwt))).status).toBe(200);
+      expectInvalidToken(await asAgent(jwt));
     }
     expect((await asAgent(await token({ jti: undefined, sub: 'agent-8' }))).status).toBe(200);
   });
 
-  it('ends one for as long as it would have lived', async () => {
-    const exp = service.clock.seconds() + YEAR;
+  it('ends a trusted issuer’s token for the rest of its lifetime', async () => {
+    const exp = service.clock.seconds() + YEAR_SECONDS;
     const before = await revocations();
     await service.send('DELETE', '/v2/token', bearer(await token({ exp, sub: 'agent-9' })));
     const [entry] = (await revocations()).filter(({ value }) => !before.some((old) => old.value === value));
@@ -228,80 +237,81 @@ describe('DELETE /v2/token', () => {
 });
 
 describe('the keys of a trusted issuer', () => {
-  let mover: TestIssuer;
+  let rotating: TestIssuer;
   let trusting: TestService;
   beforeEach(async () => {
-    mover = await TestIssuer.start();
-    trusting = await serviceTrusting(mover.trust());
+    rotating = await TestIssuer.start();
+    trusting = await serviceTrusting(rotating.trust());
   });
   afterEach(async () => {
     vi.restoreAllMocks();
     await trusting.stop();
-    await mover.goAway();
+    await rotating.goAway();
   });
-  const send = async (foreign: string) => trusting.post(TOKEN, agentTokenBody(), bearer(foreign));
-  const signed = (header: object = {}, key = mover.keys.at(-1)) => mover.sign(trusting.clock.now(), {}, header, key);
+  const send = async (jwt: string) => trusting.post(TOKEN, agentTokenBody(), bearer(jwt));
+  const signed = (header: object = {}, key = rotating.keys.at(-1)) =>
+    rotating.sign(trusting.clock.now(), {}, header, key);
 
-  it('are asked for once, by however many first requests', async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, async () => send(await signed())));
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  it('are fetched once for many first requests at the same time', async () => {
+    const responses = await Promise.all(Array.from({ length: 10 }, async () => send(await signed())));
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
     await send(await signed());
-    expect(mover.requests).toBe(1);
+    expect(rotating.requests).toBe(1);
   });
 
-  it('are asked for again at a key nobody knows yet, but at most once a minute', async () => {
+  it('are fetched again for an unknown key id, but at most once a minute', async () => {
     await send(await signed());
-    for (let n = 0; n < 5; n++) expectInvalidToken(await send(await signed({ kid: `nobody-${n}` })));
-    expect(mover.requests).toBe(1);
+    for (let n = 0; n < 5; n++) expectInvalidToken(await send(await signed({ kid: `unknown-${n}` })));
+    expect(rotating.requests).toBe(1);
     moveTime(61);
-    for (let n = 0; n < 5; n++) expectInvalidToken(await send(await signed({ kid: `nobody-${n}` })));
-    expect(mover.requests).toBe(2);
+    for (let n = 0; n < 5; n++) expectInvalidToken(await send(await signed({ kid: `unknown-${n}` })));
+    expect(rotating.requests).toBe(2);
     expect((await send(await signed())).status).toBe(200);
   });
 
-  it('may be rotated: a new one is found, a withdrawn one no longer believed', async () => {
+  it('may be rotated: a new key is found, and a withdrawn key is no longer accepted', async () => {
     const before = await signed();
     expect((await send(before)).status).toBe(200);
-    await mover.addKey();
+    await rotating.addKey();
     moveTime(61);
     expect((await send(await signed())).status).toBe(200);
     expect((await send(before)).status).toBe(200);
-    mover.keys.shift();
+    rotating.keys.shift();
     moveTime(601);
     expect((await send(await signed())).status).toBe(200);
-    expectInvalidToken(await send(await mover.sign(Date.now(), {}, { kid: 'key-1' })));
+    expectInvalidToken(await send(await rotating.sign(Date.now(), {}, { kid: 'key-1' })));
   });
 
-  it('let tokens in while the issuer is away, as long as they are fresh', async () => {
+  it('stay in use while the issuer is unreachable, until they are stale', async () => {
     await send(await signed());
-    await mover.goAway();
+    await rotating.goAway();
     expect((await send(await signed())).status).toBe(200);
     moveTime(601);
     expectUnavailable(await send(await signed()));
-    await mover.comeBack();
+    await rotating.comeBack();
     moveTime(603);
     expect((await send(await signed())).status).toBe(200);
   });
 
-  it('that cannot be had at first make 503 of these tokens, while ours go on; later they come in', async () => {
-    await mover.goAway();
+  it('cause 503 for its tokens until they can be fetched, while other tokens stay valid', async () => {
+    await rotating.goAway();
     expectUnavailable(await send(await signed()));
-    const ours = bearer(await issueAgentToken(trusting));
-    expect((await trusting.post(TOKEN, agentTokenBody(), ours)).status).toBe(200);
+    const ownToken = bearer(await issueAgentToken(trusting));
+    expect((await trusting.post(TOKEN, agentTokenBody(), ownToken)).status).toBe(200);
     expect((await trusting.post(TOKEN, cookieBody())).status).toBe(200);
-    await mover.comeBack();
+    await rotating.comeBack();
     moveTime(2);
     expect((await send(await signed())).status).toBe(200);
   });
 
-  it.each(UNUSABLE_RESPONSES)('make 503 of these tokens when the issuer answers %s', async (_, broken) => {
-    mover.broken = broken;
+  it.each(UNUSABLE_RESPONSES)('cause 503 for its tokens when the issuer responds with %s', async (_, broken) => {
+    rotating.broken = broken;
     const start = performance.now();
     expectUnavailable(await send(await signed()));
     expect(performance.now() - start).toBeLessThan(5_000);
-    const ours = bearer(await issueAgentToken(trusting));
-    expect((await trusting.post(TOKEN, agentTokenBody(), ours)).status).toBe(200);
-    mover.broken = undefined;
+    const ownToken = bearer(await issueAgentToken(trusting));
+    expect((await trusting.post(TOKEN, agentTokenBody(), ownToken)).status).toBe(200);
+    rotating.broken = undefined;
     moveTime(10);
     expect((await send(await signed())).status).toBe(200);
   });
@@ -324,58 +334,58 @@ describe('a trusted issuer that fails', () => {
   });
 
   const FAIL: typeof failing.broken = (_, response) => void response.writeHead(500).end();
-  const send = async (foreign: string) => trusting.post(TOKEN, agentTokenBody(), bearer(foreign));
-  /** Signed with a key that the issuer does not have, under a key id of its own. */
+  const send = async (jwt: string) => trusting.post(TOKEN, agentTokenBody(), bearer(jwt));
+  /** A token that is signed with a key that the issuer does not have, under a new key id. */
   const forged = async () => {
     const { privateKey } = await generateKeyPair('ES256');
     return failing.sign(now, {}, {}, { kid: crypto.randomUUID(), alg: 'ES256', privateKey, jwk: {} });
   };
   const sendForged = (count: number) => Promise.all(Array.from({ length: count }, async () => send(await forged())));
 
-  it('is asked once a second, however many forged tokens come one after the other or at once', async () => {
+  it('gets one request a second, however many forged tokens arrive in sequence or at once', async () => {
     failing.broken = FAIL;
     for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
-    for (const answer of await sendForged(20)) expectUnavailable(answer);
+    for (const response of await sendForged(20)) expectUnavailable(response);
     expect(failing.requests).toBe(1);
     now += 1_001;
-    for (const answer of await sendForged(20)) expectUnavailable(answer);
+    for (const response of await sendForged(20)) expectUnavailable(response);
     for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
     expect(failing.requests).toBe(2);
     expect((await trusting.post(TOKEN, cookieBody())).status).toBe(200);
   });
 
-  it('is asked once by forged tokens that come while it does not respond', async () => {
+  it('gets one request for all forged tokens that arrive while it does not respond', async () => {
     failing.broken = () => undefined;
-    for (const answer of await sendForged(20)) expectUnavailable(answer);
+    for (const response of await sendForged(20)) expectUnavailable(response);
     expect(failing.requests).toBe(1);
   });
 
-  it('is asked once a second when its keys are known, and tokens with a known key stay valid', async () => {
+  it('gets one request a second when its keys are known, and tokens with a known key stay valid', async () => {
     expect((await send(await failing.sign(now))).status).toBe(200);
     failing.broken = FAIL;
     now += 61_000;
     for (let n = 0; n < 10; n++) expectUnavailable(await send(await forged()));
-    for (const answer of await sendForged(20)) expectUnavailable(answer);
+    for (const response of await sendForged(20)) expectUnavailable(response);
     expect(failing.requests).toBe(2);
     expect((await send(await failing.sign(now))).status).toBe(200);
     failing.broken = undefined;
     now += 1_001;
-    for (const answer of await sendForged(20)) expectInvalidToken(answer);
+    for (const response of await sendForged(20)) expectInvalidToken(response);
     expect(failing.requests).toBe(3);
   });
 });
 
-function asAgent(foreign: string, body: object = {}): Promise<TestResponse> {
-  return service.post(TOKEN, agentTokenBody(body), bearer(foreign));
+function asAgent(jwt: string, body: object = {}): Promise<TestResponse> {
+  return service.post(TOKEN, agentTokenBody(body), bearer(jwt));
 }
 
-function expectInvalidToken(answer: TestResponse): void {
-  expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
+function expectInvalidToken(response: TestResponse): void {
+  expectError(response, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
 }
 
-function expectUnavailable(answer: TestResponse): void {
-  expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+function expectUnavailable(response: TestResponse): void {
+  expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
 function revocations(): Promise<Revocation[]> {
