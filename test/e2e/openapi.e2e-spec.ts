@@ -9,36 +9,36 @@ import { PublicController } from '../../src/platform/http/surfaces.js';
 import { JWT_BEARER } from '../support/assertion-issuer.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 
-class Promised {
+class DocumentedResponse {
   @IsString()
-  promised: string;
+  documented: string;
 }
 
 /** Its responses differ from its OpenAPI description. */
-@PublicController('lying')
-class LyingController {
+@PublicController('mismatch')
+class MismatchController {
   @Get('answer')
-  @ApiRoute({ summary: 'Returns something else', response: Promised })
+  @ApiRoute({ summary: 'Returns something else', response: DocumentedResponse })
   answer(): object {
-    return { promised: 'text', secret: 'and more' };
+    return { documented: 'text', secret: 'and more' };
   }
 
   @Get('status')
-  @ApiRoute({ summary: 'Returns a status that it does not describe', response: Promised })
+  @ApiRoute({ summary: 'Returns a status that it does not describe', response: DocumentedResponse })
   status(): never {
     throw OAuthError.invalidRequest('anything');
   }
 }
 
-@Module({ controllers: [LyingController] })
-class LyingModule {}
+@Module({ controllers: [MismatchController] })
+class MismatchModule {}
 
 let service: TestService;
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it
 let document: any;
 beforeAll(async () => {
   service = await startTestService({
-    modules: [LottoGrantModule, LyingModule],
+    modules: [LottoGrantModule, MismatchModule],
     environment: { ADMIN_TOKEN: 'operator-token-that-nobody-else-knows' },
   });
   ({ body: document } = await request(`${service.managementUrl}/openapi.json`, {}));
@@ -89,8 +89,8 @@ describe('/openapi.json on the management port', () => {
 
 describe('every response in a test', () => {
   it('is checked against the OpenAPI document', async () => {
-    await expect(request(`${service.url}/lying/answer`, {})).rejects.toThrow(/must NOT have additional properties/);
-    await expect(request(`${service.url}/lying/status`, {})).rejects.toThrow(/a status that the OpenAPI document/);
+    await expect(request(`${service.url}/mismatch/answer`, {})).rejects.toThrow(/must NOT have additional properties/);
+    await expect(request(`${service.url}/mismatch/status`, {})).rejects.toThrow(/a status that the OpenAPI document/);
   });
 });
 

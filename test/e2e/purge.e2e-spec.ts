@@ -30,11 +30,11 @@ const GROUP = `/v2/customer/${ACME}/sales/token`;
 const ADMIN_TOKEN = 'admin-token-of-the-tests';
 const EXPIRING = [OneTimeCode, RefreshToken, RefreshFamily, Revocation, UsedAssertion] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
-const ofEach = (rows: number): Purged => ({
+const purgedRows = (rows: number): Purged => ({
   ...{ one_time_code: rows, refresh_token: rows, refresh_family: rows, revocation: rows, used_assertion: rows },
   customer_identity: 0,
 });
-const NOTHING = ofEach(0);
+const NO_ROWS = purgedRows(0);
 
 let service: TestService;
 let dataSource: DataSource;
@@ -62,11 +62,11 @@ describe('the purge of expired rows', () => {
       await insertRows(entity, 3, new Date(now - 1_000));
       await insertRows(entity, 2, new Date(now + 60_000));
     }
-    expect(await purge(service)).toEqual(ofEach(3));
-    expect(await purge(service)).toEqual(NOTHING);
+    expect(await purge(service)).toEqual(purgedRows(3));
+    expect(await purge(service)).toEqual(NO_ROWS);
     for (const entity of EXPIRING) expect(await dataSource.getRepository(entity).count()).toBe(2);
     service.clock.advance({ seconds: 61 });
-    expect(await purge(service)).toEqual(ofEach(2));
+    expect(await purge(service)).toEqual(purgedRows(2));
   });
 
   it('deletes batches of 1,000 rows', async () => {
@@ -76,7 +76,7 @@ describe('the purge of expired rows', () => {
       sizes[table] ??= [];
       sizes[table].push(deleted);
     });
-    expect(await purge(service)).toEqual(ofEach(2_500));
+    expect(await purge(service)).toEqual(purgedRows(2_500));
     for (const table of ['one_time_code', 'refresh_token', 'refresh_family', 'revocation', 'used_assertion'])
       expect(sizes[table]).toEqual([1_000, 1_000, 500]);
   });
@@ -85,10 +85,10 @@ describe('the purge of expired rows', () => {
     const { access_token } = await newCustomer(service);
     const [used, unused] = [await transferToken(service, access_token), await transferToken(service, access_token)];
     expect((await redeem(service, used)).status).toBe(200);
-    expect(await purge(service)).toEqual(NOTHING);
+    expect(await purge(service)).toEqual(NO_ROWS);
     expect((await redeem(service, unused)).status).toBe(200);
     service.clock.advance({ seconds: 3_601 });
-    expect(await purge(service)).toEqual({ ...NOTHING, one_time_code: 2 });
+    expect(await purge(service)).toEqual({ ...NO_ROWS, one_time_code: 2 });
     expect((await redeem(service, used)).status).toBe(400);
   });
 
@@ -111,11 +111,11 @@ describe('the purge of expired rows', () => {
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
     for (const left of [28_000, 60, 5]) {
       service.clock.advance({ seconds: exp - left - service.clock.seconds() });
-      expect(await purge(service)).toEqual(NOTHING);
+      expect(await purge(service)).toEqual(NO_ROWS);
       expect(await infoStatus(service, access_token)).toBe(401);
     }
     service.clock.advance({ seconds: 5 + 120 + 1 });
-    expect(await purge(service)).toEqual({ ...NOTHING, revocation: 1 });
+    expect(await purge(service)).toEqual({ ...NO_ROWS, revocation: 1 });
     expect(await infoStatus(service, access_token)).toBe(401);
   });
 });
@@ -174,10 +174,10 @@ describe('the purge of idle browsers', () => {
     for (let at = 0; at < rows.length; at += 500) await identitiesOf(service).insert(rows.slice(at, at + 500));
     const sizes: number[] = [];
     onStatement(/^\s*DELETE FROM customer_identity/, (deleted) => sizes.push(deleted));
-    expect(await purge(service)).toEqual({ ...NOTHING, customer_identity: 1_500 });
+    expect(await purge(service)).toEqual({ ...NO_ROWS, customer_identity: 1_500 });
     expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000);
     expect(await identitiesOf(service).count()).toBe(1_000);
-    expect(await purge(service)).toEqual(NOTHING);
+    expect(await purge(service)).toEqual(NO_ROWS);
   });
 
   it.each([
@@ -273,7 +273,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
 
   it('is deleted by statements of at most 1,000 rows', async () => {
     const rows = countRows();
-    expect(await purge(service)).toEqual({ ...NOTHING, customer_identity: GROUPS + 1 });
+    expect(await purge(service)).toEqual({ ...NO_ROWS, customer_identity: GROUPS + 1 });
     expect(await storedIds()).toEqual([]);
     expect(Math.max(...rows)).toBe(1_000);
   });
@@ -293,16 +293,16 @@ describe('an idle browser with 5,000 customers in groups', () => {
   });
 
   it('is not recognised after a purge has deleted a part of it, and is deleted by the next purge', async () => {
-    const thief: Lease = { name: 'purge', owner: 'another process' };
+    const newLease: Lease = { name: 'purge', owner: 'another process' };
     hookStatements({
       pattern: /^\s*DELETE FROM customer_identity/,
       after: async () => {
         await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
-        await acquireLease(dataSource, thief, service.clock.now(), 60_000);
+        await acquireLease(dataSource, newLease, service.clock.now(), 60_000);
       },
     });
     expect((await purge(service))?.customer_identity).toBe(1_000);
-    await releaseLease(dataSource, thief);
+    await releaseLease(dataSource, newLease);
     expect(await identitiesOf(service).count()).toBe(GROUPS + 1 - 1_000);
     const left = new Set(await storedIds());
     for (const shown of [browserId, customers.find((id) => left.has(id)) as string]) {
@@ -358,36 +358,36 @@ describe('several processes that purge', () => {
       const done = await Promise.all([purge(service), purge(other)]);
       expect(done.filter((purged) => purged === undefined)).toHaveLength(1);
       expect(done.find((purged) => purged !== undefined)?.one_time_code).toBe(2_500);
-      expect(await purge(other)).toEqual(NOTHING);
-      expect(await purge(service)).toEqual(NOTHING);
+      expect(await purge(other)).toEqual(NO_ROWS);
+      expect(await purge(service)).toEqual(NO_ROWS);
     } finally {
       await other.stop();
     }
   });
 
   it('wait a minute for a process that died during its purge', async () => {
-    const dead: Lease = { name: 'purge', owner: 'a process that has died' };
-    await acquireLease(dataSource, dead, service.clock.now(), 60_000);
+    const abandonedLease: Lease = { name: 'purge', owner: 'a process that has died' };
+    await acquireLease(dataSource, abandonedLease, service.clock.now(), 60_000);
     await insertRows(OneTimeCode, 1, new Date(service.clock.now() - 1_000));
     expect(await purge(service)).toBeUndefined();
     expect(await codesOf(service).count()).toBe(1);
     service.clock.advance({ seconds: 61 });
-    expect(await purge(service)).toEqual({ ...NOTHING, one_time_code: 1 });
+    expect(await purge(service)).toEqual({ ...NO_ROWS, one_time_code: 1 });
   });
 
   it('stop after the current batch when they lose the lease', async () => {
     await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
-    const thief: Lease = { name: 'purge', owner: 'another process' };
+    const newLease: Lease = { name: 'purge', owner: 'another process' };
     hookStatements({
       pattern: /^\s*DELETE FROM one_time_code/,
       after: async () => {
         await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
-        await acquireLease(dataSource, thief, service.clock.now(), 60_000);
+        await acquireLease(dataSource, newLease, service.clock.now(), 60_000);
       },
     });
     expect((await purge(service))?.one_time_code).toBe(1_000);
     expect(await purge(service)).toBeUndefined();
-    await releaseLease(dataSource, thief);
+    await releaseLease(dataSource, newLease);
   });
 
   it('print what they deleted in dist/cli.js purge, and exit with 1 while another process purges', async () => {
@@ -396,7 +396,7 @@ describe('several processes that purge', () => {
     const environment = { ...environmentOf(service.database), LOG_LEVEL: 'error' };
     const first = await runCli(['purge'], environment);
     expect(first).toMatchObject({ code: 0, stderr: '' });
-    const printed = Object.entries({ ...NOTHING, one_time_code: 1_200 }).map(([table, rows]) => `${table}: ${rows}`);
+    const printed = Object.entries({ ...NO_ROWS, one_time_code: 1_200 }).map(([table, rows]) => `${table}: ${rows}`);
     expect(first.stdout.trimEnd().split('\n').sort()).toEqual(printed.sort());
 
     const other: Lease = { name: 'purge', owner: 'another process' };

@@ -239,7 +239,7 @@ describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', SLOW, () =
     const statuses = [];
     for (let n = 0; n < 6; n++) {
       statuses.push((await newCustomer(other as TestService)).status);
-      await sleep(250); // longer than the exchange interval with Redis
+      await sleep(250); // longer than the interval at which a process sends its counts
     }
     expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
     await redis.kill();

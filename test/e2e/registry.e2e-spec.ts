@@ -101,7 +101,7 @@ describe('protocol §8.1: the registry file', () => {
   const pathsOf = async (content: object | string) =>
     (await violationsOf(content)).map((violation) => violation.split(': ')[0]);
 
-  describe('rejects an unknown field with its path', () => {
+  describe('that has an unknown field is rejected with the path of the field', () => {
     it.each<[string, object]>([
       ['surprise', { surprise: MARKER }],
       ['organizations[0].surprise', { organizations: [organization({ surprise: MARKER })] }],
@@ -115,7 +115,7 @@ describe('protocol §8.1: the registry file', () => {
     ])('%s', async (path, document) => expect(await pathsOf(document)).toEqual([path]));
   });
 
-  describe('rejects a wrong type or value with its path', () => {
+  describe('that has a wrong type or value is rejected with the path of the field', () => {
     it.each<[string, object]>([
       ['organizations', { organizations: organization() }],
       ['organizations', { organizations: MARKER }],

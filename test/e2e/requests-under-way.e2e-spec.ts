@@ -147,7 +147,7 @@ describe.each(EVENTS)('when %s', (_, names, causeEvent) => {
       gate.close();
       const response = await pending;
       if (!stopped) break;
-      await expectNothingWorks(cast, response, `stopped after statement ${statement}`);
+      await expectNothingValid(cast, response, `stopped after statement ${statement}`);
     }
     expect(statement, 'the request must send statements, and end').toBeGreaterThan(1);
     expect(statement).toBeLessThan(MAX_STATEMENTS);
@@ -155,7 +155,7 @@ describe.each(EVENTS)('when %s', (_, names, causeEvent) => {
 });
 
 /** Asserts that nothing in the response is or leads to a valid token of this customer or agent. */
-async function expectNothingWorks(cast: Cast, response: TestResponse, where: string): Promise<void> {
+async function expectNothingValid(cast: Cast, response: TestResponse, where: string): Promise<void> {
   const { access_token, identity_transfer_token, refresh_token, entity_id, code } = {
     ...redirected(response).parameters,
     ...response.body,
@@ -163,15 +163,15 @@ async function expectNothingWorks(cast: Cast, response: TestResponse, where: str
   expect(response.status, where).toBeLessThan(500);
   // A browser whose customer was erased may get a new customer.
   if (entity_id !== undefined && entity_id !== cast.customerId) return;
-  if (access_token) expect(await works(access_token), where).toBe(false);
+  if (access_token) expect(await isValid(access_token), where).toBe(false);
   if (refresh_token) expect((await refresh(service, refresh_token)).status, where).toBe(400);
   if (code) expect((await exchangeCode(service, code)).status, where).toBe(400);
   if (!identity_transfer_token) return;
   const redeemed = await redeem(service, identity_transfer_token);
-  if (redeemed.status === 200) expect(await works(redeemed.body.access_token), where).toBe(false);
+  if (redeemed.status === 200) expect(await isValid(redeemed.body.access_token), where).toBe(false);
 }
 
-async function works(token: string): Promise<boolean> {
+async function isValid(token: string): Promise<boolean> {
   const asAgent = await service.post(TOKEN, agentTokenBody(), bearer(token));
   return asAgent.status === 200 || (await infoStatus(service, token)) === 200;
 }

@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const stillServes = async () => expect((await service.post(TOKEN, VALID_BODY)).status).toBe(200);
+const expectServes = async () => expect((await service.post(TOKEN, VALID_BODY)).status).toBe(200);
 
 /** Collects garbage. Node.js exposes the collector only after a flag, which is set here and not for the whole run. */
 function collectGarbage(): void {
@@ -172,7 +172,7 @@ describe('protocol §2.4: the request body', () => {
   it('that is nested 20,000 levels deep is rejected, and the service keeps serving', async () => {
     const { status } = await service.post(TOKEN, '{"a":'.repeat(20_000) + '}'.repeat(20_000));
     expect([400, 413]).toContain(status);
-    await stillServes();
+    await expectServes();
   });
 });
 
@@ -215,7 +215,7 @@ describe('protocol §2.4: the body reader', () => {
         () => 'closed',
       );
       expect([413, 'closed']).toContain(status);
-      await stillServes();
+      await expectServes();
     },
   );
 
@@ -225,9 +225,9 @@ describe('protocol §2.4: the body reader', () => {
     const start = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 1000000\r\n\r\n`;
     const connections = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(service.url)));
     for (const connection of connections) connection.send(start).send(part);
-    await stillServes();
+    await expectServes();
     await Promise.all(connections.map((connection) => connection.sent()));
-    await stillServes();
+    await expectServes();
     collectGarbage();
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(30_000_000);
     for (const connection of connections) connection.abort();
@@ -256,10 +256,10 @@ describe('protocol §2.4: the length of the body', () => {
 
   it('that is declared too large makes only this caller wait, until the caller disconnects', async () => {
     const connection = (await RawConnection.open(service.url)).send(start(VALID_BODY.length + 1) + VALID_BODY);
-    await stillServes();
+    await expectServes();
     connection.abort();
     await connection.received();
-    await stillServes();
+    await expectServes();
   });
 
   it.each(['-1', '1e3', '0x10', '10, 11', '99999999999999999999'])(
@@ -287,15 +287,15 @@ describe('protocol §2.4: the length of the body', () => {
     expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
     expect(text).toMatch(/^HTTP\/1\.1 400 /);
     expect(text).toContain('"oauth_exception":"invalid_request"');
-    await stillServes();
+    await expectServes();
   });
 
   it('that is never reached, because callers disconnect, does not stop the service', async () => {
     const connections = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(service.url)));
     for (const connection of connections) connection.send(start(10_000) + VALID_BODY);
-    await stillServes();
+    await expectServes();
     for (const connection of connections) connection.abort();
-    await stillServes();
+    await expectServes();
   });
 });
 

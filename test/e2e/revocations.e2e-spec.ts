@@ -26,7 +26,12 @@ import {
 } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-revocations-test';
-const LOWERED = { CUSTOMER_TOKEN_TTL: '60', AGENT_TOKEN_TTL: '60', REFRESH_TOKEN_TTL: '60', TRANSFER_TOKEN_TTL: '60' };
+const SHORT_LIFETIMES = {
+  CUSTOMER_TOKEN_TTL: '60',
+  AGENT_TOKEN_TTL: '60',
+  REFRESH_TOKEN_TTL: '60',
+  TRANSFER_TOKEN_TTL: '60',
+};
 
 describe('lifetimes that are lowered after tokens were issued', () => {
   let database: TestDatabase;
@@ -44,7 +49,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     const chain = (await exchangeCode(before, replayed)).body;
     await before.stop();
 
-    const after = await startTestService({ database, environment: { ...LOWERED, ADMIN_TOKEN } });
+    const after = await startTestService({ database, environment: { ...SHORT_LIFETIMES, ADMIN_TOKEN } });
     expect((await after.send('DELETE', TOKEN, bearer(customer.access_token))).status).toBe(200);
     expect((await after.send('DELETE', '/v2/token', bearer(pair.access_token))).status).toBe(200);
     const form = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
@@ -71,7 +76,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     const descendant = (await redeem(before, await transferToken(before, ancestor.access_token))).body;
     await before.stop();
 
-    const after = await startTestService({ database, environment: LOWERED });
+    const after = await startTestService({ database, environment: SHORT_LIFETIMES });
     expect((await after.send('DELETE', TOKEN, bearer(ancestor.access_token))).status).toBe(200);
     after.clock.advance({ seconds: 20_000 }); // The ancestor has expired, and the descendant has not.
     await purge(after);
@@ -81,7 +86,7 @@ describe('lifetimes that are lowered after tokens were issued', () => {
 
   it('do not lower the recorded longest lifetime, whichever process starts last', async () => {
     const long = await startTestService({ database, environment: { CUSTOMER_TOKEN_TTL: '86400' } });
-    const short = await startTestService({ database, environment: LOWERED });
+    const short = await startTestService({ database, environment: SHORT_LIFETIMES });
     const recorded = short.application.get(DataSource).getRepository(RecordedValue);
     expect(await recorded.findOneBy({ name: 'longest_access_token_life' })).toMatchObject({ value: 86_400 });
     await short.stop();

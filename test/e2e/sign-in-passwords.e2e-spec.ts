@@ -22,8 +22,8 @@ describe('a password of an agent', () => {
   it.each(PASSWORDS)(
     'may have any characters and length, and must match exactly: $password',
     async ({ email, password }) => {
-      const signIn = async (tried: string) =>
-        (await new AgentBrowser(service).signIn({ email, password: tried })).status;
+      const signIn = async (candidate: string) =>
+        (await new AgentBrowser(service).signIn({ email, password: candidate })).status;
       expect(await signIn(password)).toBe(303);
       for (const other of [password.slice(0, -1), `${password} `, ` ${password}`])
         expect(await signIn(other)).toBe(400);
