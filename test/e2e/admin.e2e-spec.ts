@@ -51,23 +51,26 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
   const conflict = (answer: TestResponse, hint: RegExp) =>
     expectError(answer, { status: 409, error: 'conflict', hint });
 
-  it.each(['organizations', 'clients', 'agents', 'resource-servers'])('%s are the operator’s alone', async (list) => {
-    for (const [method, path] of [
-      ['GET', ''],
-      ['POST', ''],
-      ['GET', '/x'],
-      ['PATCH', '/x'],
-      ['DELETE', '/x'],
-    ]) {
-      const answer = await manage(service, method as string, `/admin/${list}${path}`, {
-        authorization: 'Bearer wrong',
-      });
-      expectError(answer, { status: 401, error: 'invalid_token', hint: undefined });
-    }
-    expect((await service.send('GET', `/admin/${list}`, OPERATOR)).status).toBe(404);
-  });
+  it.each(['organizations', 'clients', 'agents', 'resource-servers'])(
+    '/admin/%s requires the operator token and is not on the public port',
+    async (list) => {
+      for (const [method, path] of [
+        ['GET', ''],
+        ['POST', ''],
+        ['GET', '/x'],
+        ['PATCH', '/x'],
+        ['DELETE', '/x'],
+      ]) {
+        const answer = await manage(service, method as string, `/admin/${list}${path}`, {
+          authorization: 'Bearer wrong',
+        });
+        expectError(answer, { status: 401, error: 'invalid_token', hint: undefined });
+      }
+      expect((await service.send('GET', `/admin/${list}`, OPERATOR)).status).toBe(404);
+    },
+  );
 
-  it('a field that is null is one that was left out, however deep', async () => {
+  it('treats a null field as a field that was left out, at any depth', async () => {
     const id = randomUUID();
     const license = { chat_between_groups: null };
     const made = await admin('POST', 'organizations', { id, name: 'Null', license, grants: null });
@@ -83,24 +86,27 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     invalid(await admin('POST', 'clients', { ...client, client_id: 'null-site-2', scopes: [null] }), /^scopes/);
   });
 
-  it.each(['constructor', '__proto__', 'prototype'])('%s is no field, however deep', async (name) => {
-    const sent = (inner: string) => `{"client_id":"strange","name":"x","client_type":"web",${inner}}`;
-    for (const value of ['1', '"x"', '{"x":1}']) {
-      const hint = new RegExp(`${name}: unknown field$`);
-      invalid(await admin('POST', 'clients', sent(`"${name}":${value}`)), hint);
-      invalid(await admin('POST', 'clients', sent(`"unknown":{"${name}":${value}}`)), hint);
-      invalid(await admin('POST', 'clients', sent(`"grants":{"${name}":${value}}`)), hint);
-      invalid(await admin('PATCH', `organizations/${organization}`, `{"license":{"${name}":${value}}}`), hint);
-    }
-  });
+  it.each(['constructor', '__proto__', 'prototype'])(
+    'rejects the prototype key %s as a field name, at any depth',
+    async (name) => {
+      const sent = (inner: string) => `{"client_id":"strange","name":"x","client_type":"web",${inner}}`;
+      for (const value of ['1', '"x"', '{"x":1}']) {
+        const hint = new RegExp(`${name}: unknown field$`);
+        invalid(await admin('POST', 'clients', sent(`"${name}":${value}`)), hint);
+        invalid(await admin('POST', 'clients', sent(`"unknown":{"${name}":${value}}`)), hint);
+        invalid(await admin('POST', 'clients', sent(`"grants":{"${name}":${value}}`)), hint);
+        invalid(await admin('PATCH', `organizations/${organization}`, `{"license":{"${name}":${value}}}`), hint);
+      }
+    },
+  );
 
-  it.each(['\0', 'a\0b', 'a\nb', '\x7f'])('a name with control characters is refused', async (name) => {
+  it.each(['\0', 'a\0b', 'a\nb', '\x7f'])('rejects a name with control characters', async (name) => {
     const id = randomUUID();
     invalid(await admin('POST', 'organizations', { id, name }), /^name: must not have control characters$/);
     expect((await admin('GET', `organizations/${id}`)).status).toBe(404);
   });
 
-  it('an application is made, read, listed, changed and deleted in the shape of the registry file', async () => {
+  it('creates, reads, lists, changes and deletes an application in the shape of the registry file', async () => {
     const created = await admin('POST', 'clients', client);
     const entry = {
       ...client,
@@ -131,20 +137,20 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     ]);
   });
 
-  it('a change is in force at once: tokens, CORS, and their end', async () => {
+  it('applies a change at once to tokens and CORS, and a deletion too', async () => {
     const first = await newToken('new-site', { origin: SITE });
     expect(first.status).toBe(200);
     expect(first.headers.get('access-control-allow-origin')).toBe(SITE);
     await admin('PATCH', 'clients/new-site', { redirect_uris: [] });
     expect((await newToken('new-site', { origin: SITE })).status).toBe(400);
-    service.clock.advance({ seconds: 2 }); // a token of the very second of a revocation is ended too
+    service.clock.advance({ seconds: 2 }); // A token of the second in which a revocation happens is revoked too.
     expect((await admin('DELETE', 'clients/new-site')).status).toBe(200);
     expect((await newToken('new-site')).status).toBe(400);
     expect((await service.send('GET', '/v2/customer/info', bearer(first.body.access_token))).status).toBe(401);
     expectError(await admin('GET', 'clients/new-site'), { status: 404, error: 'not_found', hint: undefined });
   });
 
-  it('a list comes in pages, in the order of its keys', async () => {
+  it('returns a list in pages, in the order of its keys', async () => {
     const ids: string[] = [];
     let after = '';
     for (;;) {
@@ -181,13 +187,13 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     ['clients', '[]', /^body: must be a JSON object/],
     ['clients', '{"name":"a","name":"b"}', /^body: a parameter is given more than once/],
     ['clients', `{"__proto__":{"client_id":"x"},"name":"x"}`, /./],
-  ])('%s: %j is refused, by path and rule', async (list, body, hint) => {
+  ])('rejects an entry in %s with a hint about the path and the rule: %j', async (list, body, hint) => {
     const before = (await admin('GET', list)).text;
     invalid(await admin('POST', list, body), hint);
     expect((await admin('GET', list)).text).toBe(before);
   });
 
-  it('what is there already is a conflict, and so is what the registry file owns', async () => {
+  it('responds with a conflict if an entry exists already or belongs to the registry file', async () => {
     await admin('POST', 'clients', client);
     conflict(await admin('POST', 'clients', client), /^client_id: is there already$/);
     for (const [method, path, body] of [
@@ -207,7 +213,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     }
   });
 
-  it('a refusal loses nothing of what other requests do meanwhile', async () => {
+  it('an error response to one request loses no writes of parallel requests', async () => {
     const conflicts = Array.from({ length: 20 }, () => admin('POST', 'clients', client));
     const customers = await Promise.all(Array.from({ length: 20 }, () => service.post(TOKEN, cookieBody())));
     expect(new Set((await Promise.all(conflicts)).map(({ status }) => status))).toEqual(new Set([409]));
@@ -219,19 +225,16 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     ['organizations', { id: randomUUID(), name: 'Nulls' }],
     ['agents', { ...agent, email: 'nulls@new.example' }],
     ['resource-servers', { id: 'nulls', secret: 'a long secret of a resource server', audiences: ['customer-api'] }],
-  ])(
-    'a field of %s that is null is one that is left out, or is refused: it is never a fault of ours',
-    async (list, entry) => {
-      const shown = (await admin('GET', list)).body;
-      const fields = new Set([...Object.keys(entry), ...Object.values<object[]>(shown).flat().flatMap(Object.keys)]);
-      for (const field of [...fields, 'license', 'password', 'secret', 'client_secret']) {
-        const { status } = await admin('POST', list, { ...entry, [field]: null });
-        expect([field, [201, 400, 409].includes(status)]).toEqual([field, true]);
-      }
-    },
-  );
+  ])('a null field of %s is treated as left out or rejected, and never causes a server error', async (list, entry) => {
+    const shown = (await admin('GET', list)).body;
+    const fields = new Set([...Object.keys(entry), ...Object.values<object[]>(shown).flat().flatMap(Object.keys)]);
+    for (const field of [...fields, 'license', 'password', 'secret', 'client_secret']) {
+      const { status } = await admin('POST', list, { ...entry, [field]: null });
+      expect([field, [201, 400, 409].includes(status)]).toEqual([field, true]);
+    }
+  });
 
-  it('a merge patch reaches into what is nested, and takes away by null (RFC 7396)', async () => {
+  it('a merge patch changes nested fields and removes a field by null (RFC 7396)', async () => {
     const id = randomUUID();
     const license = { chat_between_groups: false };
     await admin('POST', 'organizations', { id, name: 'Nested', license });
@@ -240,7 +243,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     expect(without.body.license).toEqual({ chat_between_groups: true });
   });
 
-  it('an agent that is refused late, after its password was hashed, loses nothing of what others do', async () => {
+  it('an agent that is rejected after its password was hashed loses no writes of parallel requests', async () => {
     const faulty = () => admin('POST', 'agents', { ...agent, email: `İ${'x'.repeat(60)}@new.example`, scopes: null });
     const refusals = Array.from({ length: 20 }, faulty);
     const customers = await Promise.all(Array.from({ length: 60 }, () => service.post(TOKEN, cookieBody())));
@@ -248,7 +251,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     for (const { body } of customers) expect((await admin('GET', `identities/${body.entity_id}`)).status).toBe(200);
   });
 
-  it("a client's secret is taken away by null, an agent's password is not; one without a secret gets no new one", async () => {
+  it('null removes the secret of a client, not the password of an agent, and creates no secret', async () => {
     await admin('POST', 'clients', {
       ...client,
       client_id: 'secretive',
@@ -265,7 +268,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     expect(status).toBe(400);
   });
 
-  it('of parallel writes none is lost and none fails for the others', async () => {
+  it('loses none of the parallel writes, and none of them fails because of another', async () => {
     const many = Array.from({ length: 12 }, (_, n) => `parallel-${n}`);
     const made = await Promise.all(many.map((client_id) => admin('POST', 'clients', { ...client, client_id })));
     expect(made.map(({ status }) => status)).toEqual(many.map(() => 201));
@@ -276,7 +279,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     expect((await admin('GET', 'clients/same')).body).toMatchObject(fields);
   });
 
-  it('an agent signs in; a new password, or its end, ends its tokens', async () => {
+  it('an agent can sign in, and a new password or a deletion revokes the tokens of the agent', async () => {
     await admin('POST', 'clients', {
       ...client,
       client_id: 'agent-site',
@@ -318,7 +321,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     expect((await newCustomer(again)).status).toBe(401);
   });
 
-  it('a new secret leaves the old one good for a while, and is shown once', async () => {
+  it('keeps the old secret valid for a while after a new one was created, and shows the new one once', async () => {
     const first = 'the-first-secret-of-the-new-backend';
     const backend = { ...client, client_id: 'new-backend', client_type: 'server', client_secret: first };
     const created = await admin('POST', 'clients', {

@@ -29,7 +29,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NOBODY = '01890000-0000-7000-8000-000000000000';
-/** May use `agent_token` and nothing else. */
+/** May use `agent_token` and no other grant. */
 const IMPORT = 'acme-import';
 
 const registry = testRegistry();
@@ -41,7 +41,7 @@ registry.clients.push({
   grant_types: ['agent_token'],
 });
 
-/** The two doors to the grant: protocol §4.3, and protocol §4.6 with and without slash, which names no `grant_type`. */
+/** The routes of the grant: protocol §4.3, and protocol §4.6 with and without slash, which takes no `grant_type`. */
 const DOORS: [string, object][] = [
   [TOKEN, { grant_type: 'agent_token' }],
   ['/customer/', { grant_type: undefined }],
@@ -69,7 +69,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     await expectNoCustomerCreated(service, () => ask(body), parameter, error, description);
   };
 
-  it('creates a customer when no entity_id is given, and answers with exactly the fields of protocol §4.9', async () => {
+  it('creates a customer if no entity_id is given, and responds with exactly the fields of protocol §4.9', async () => {
     const { status, body, cookies } = await ask();
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -84,7 +84,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     expect(await rowOf(body.entity_id)).toMatchObject({ browserId: null, secretHash: null, organizationId: ACME });
   });
 
-  it('gives a customer token that names the agent who obtained it and the token it ends with', async () => {
+  it('issues a customer token that names the agent and the agent token that it was issued with', async () => {
     const { body } = await ask();
     const { sub, aud, client_id, organization_id, ...more } = claimsOf(body.access_token);
     expect({ sub, aud, client_id, organization_id }).toEqual({
@@ -102,7 +102,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     expect(Object.keys(more).sort()).toEqual(['act', 'ancestors', 'exp', 'gen', 'iat', 'iss', 'jti']);
   });
 
-  it('gives an existing customer a new token, and changes nothing of it', async () => {
+  it('issues a new token for an existing customer and changes nothing about the customer', async () => {
     const first = await ask();
     const { entity_id } = first.body;
     const row = await rowOf(entity_id);
@@ -115,24 +115,24 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     expect(await identitiesOf(service).count()).toBe(before);
   });
 
-  it('creates a new customer at each call without entity_id, in parallel too', async () => {
+  it('creates a new customer for each request without entity_id, also for parallel requests', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => ask()));
     expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(10);
   });
 
-  it('reaches a customer that a browser of the same organization has made', async () => {
+  it('issues a token for a customer that a browser of the same organization created', async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
     expect(await ask({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
     expect((await browser.visit()).body.entity_id).toBe(entity_id);
   });
 
-  it('reaches a customer of a separated group of the same organization', async () => {
+  it('issues a token for a customer of a separate group of the same organization', async () => {
     const { entity_id } = (await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`)).body;
     expect(await ask({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
   });
 
-  it("answers for another organization's customer, byte for byte, what it answers for an unknown one", async () => {
+  it('gives the same response, byte for byte, for an unknown customer and one of another organization', async () => {
     const byBrowser = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
     const byAgent = await service.post(path, agentTokenBody({ ...fixed, client_id: RIVAL_SITE }), bearer(ofRival));
     const named = { ...bearer(ofAcme), 'x-request-id': 'the-very-same' };
@@ -147,7 +147,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     await refused({ entity_id: byAgent.body.entity_id, client_id: PUBLIC_SITE }, 'entity_id');
   });
 
-  it('takes an organization_id that is the agent’s, and no other', async () => {
+  it('accepts the organization_id of the agent and no other', async () => {
     expect(await ask({ organization_id: ACME })).toMatchObject({ status: 200, body: { organization_id: ACME } });
     const rivals = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
     const { entity_id } = rivals.body;
@@ -179,20 +179,20 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     (client_id) => refused({ client_id }, 'client_id'),
   );
 
-  it('issues for any application that the organization may use, not only the bearer’s', async () => {
+  it('issues a token for any application of the organization, not only for the client of the bearer', async () => {
     for (const client_id of [PUBLIC_SITE, ACME_NATIVE, IMPORT])
       expect(await ask({ client_id })).toMatchObject({ status: 200, body: { client_id, organization_id: ACME } });
   });
 
-  it('does not issue for an application of another organization', () =>
+  it('refuses a token for an application of another organization', () =>
     refused({ client_id: RIVAL_SITE }, 'client_id'));
 
-  it('does not issue for an application that may not use the grant', async () => {
+  it('refuses a token for an application that may not use the grant', async () => {
     const text = 'The client is not authorized to request a token using this method';
     await refused({ client_id: ACME_NO_COOKIES }, 'grant_type', 'unauthorized_client', text);
   });
 
-  it('wants a present Origin to be one of that very client’s', async () => {
+  it('accepts an Origin only if it belongs to the client of the request', async () => {
     for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, ''])
       await expectNoCustomerCreated(service, () => ask({}, { ...bearer(ofAcme), origin }), 'Origin');
     const answer = await ask({}, { ...bearer(ofAcme), origin: ACME_ORIGIN });
@@ -200,7 +200,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     expect(answer.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
   });
 
-  it('wants a given redirect_uri to be one of the client’s', async () => {
+  it('accepts a redirect_uri only if it belongs to the client', async () => {
     expect((await ask({ redirect_uri: ACME_PAGE })).status).toBe(200);
     expect((await ask({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/x` })).status).toBe(200);
     const wrong = ['', 0, null, 'https://acme.example/chat', `${ACME_PAGE}x`, 'https://evil.example/', [ACME_PAGE]];
@@ -208,7 +208,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     await refused({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/../x` }, 'redirect_uri');
   });
 
-  it('is not open to a customer token, nor without a bearer', async () => {
+  it('refuses a customer token and a request without a bearer token', async () => {
     const { access_token, entity_id } = (await ask()).body;
     const before = await identitiesOf(service).count();
     for (const headers of [bearer(access_token), {}, bearer('')])
@@ -220,7 +220,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
     expect(await identitiesOf(service).count()).toBe(before);
   });
 
-  it('neither reads nor sets identity cookies', async () => {
+  it('does not read or set identity cookies', async () => {
     const visit = await service.post(TOKEN, cookieBody());
     const { status, body, cookies } = await ask({}, { ...bearer(ofAcme), cookie: cookieHeader(visit) });
     expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
@@ -228,8 +228,8 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
   });
 });
 
-describe('protocol §4.6: the older address', () => {
-  it('is the agent token grant, whatever grant_type the body names', async () => {
+describe('protocol §4.6: the older route', () => {
+  it('runs the agent token grant for any grant_type in the body', async () => {
     for (const grant_type of ['cookie', 'agent_token', 'nonsense', 0]) {
       expect((await service.post('/customer/', agentTokenBody({ grant_type }))).status).toBe(401);
       const answer = await service.post('/customer/', agentTokenBody({ grant_type }), bearer(ofAcme));
@@ -237,7 +237,7 @@ describe('protocol §4.6: the older address', () => {
     }
   });
 
-  it('refreshes the expired token of a customer without creating it again', async () => {
+  it('replaces the expired token of a customer without creating the customer again', async () => {
     const body = { client_id: ACME_SITE, response_type: 'token', redirect_uri: ACME_PAGE };
     const first = await service.post('/customer/', body, bearer(ofAcme));
     service.clock.advance({ seconds: 28_801 });
@@ -250,20 +250,20 @@ describe('protocol §4.6: the older address', () => {
     expect(info).toMatchObject({ status: 200, body: { entity_id } });
   });
 
-  it.each(['GET', 'DELETE', 'PUT'])('does not know %s', async (method) => {
+  it.each(['GET', 'DELETE', 'PUT'])('does not allow the method %s', async (method) => {
     const answer = await service.send(method, '/customer/', bearer(ofAcme));
     expect(answer.status).toBe(405);
     expect(answer.headers.get('allow')).toBe('POST');
   });
 });
 
-it('the agent token grant is none for the address of a group', async () => {
+it('the agent token grant is not available at the route of a group', async () => {
   const send = () => service.post(`/v2/customer/${ACME}/sales/token`, agentTokenBody(), bearer(ofAcme));
   await expectNoCustomerCreated(service, send, 'grant_type');
 });
 
 describe('an agent token', () => {
-  it('of the page makes customers, within the organization of its agent', async () => {
+  it('from the authorization page can create customers in the organization of its agent', async () => {
     const token = await implicitToken(service);
     expect(claimsOf(token)).toMatchObject({ aud: 'agent-api', organization_id: ACME, scope: 'customers:own' });
     const { status, body } = await service.post(TOKEN, agentTokenBody(), bearer(token));
@@ -273,7 +273,7 @@ describe('an agent token', () => {
     expect(other.body.entity_id).not.toBe(body.entity_id);
   });
 
-  it('ends when its agent gets a new password; those of other agents go on', async () => {
+  it('is revoked when its agent gets a new password, and tokens of other agents stay valid', async () => {
     const tokens = [await implicitToken(service), await issueAgentToken(service, { clientId: PUBLIC_SITE })];
     const password = await changePassword(service, registry, ACME_AGENT.email);
     for (const token of tokens)
@@ -287,7 +287,7 @@ describe('an agent token', () => {
     expect((await service.post(TOKEN, agentTokenBody(), bearer(await issueAgentToken(service)))).status).toBe(200);
   });
 
-  it('stays when the registry is applied again without a new password', async () => {
+  it('stays valid when the registry is applied again without a new password', async () => {
     const token = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
     await changePassword(service, registry, 'nobody@acme.example');
     const answer = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(token));

@@ -47,9 +47,9 @@ const NOT_AUTHORIZED = 'The client is not authorized to request a token using th
 const NOBODY = '01890000-0000-7000-8000-000000000000';
 const ENDPOINT = '/v2/token';
 const THIRTY_DAYS = 2_592_000;
-/** Another application of the same organization, with a secret that has to be encoded in Basic credentials. */
+/** Another application of the same organization. Its secret must be encoded in Basic credentials. */
 const OTHER = { client_id: 'acme-other~1', client_secret: 'a+b%c:d e/ü" and more characters of it' };
-/** One with a scope more. */
+/** An application with one more scope. */
 const SCOPED = { client_id: 'acme-scoped', client_secret: BACKEND_SECRET };
 const OTHER_CALLBACK = 'https://other.acme.example/callback';
 const AS_NATIVE = { client_id: ACME_NATIVE, client_secret: undefined, redirect_uri: NATIVE_CALLBACK };
@@ -76,8 +76,8 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
-describe('the exchange of a code', () => {
-  it('answers with a pair of tokens and exactly the fields of protocol §6.8', async () => {
+describe('the exchange of an authorization code', () => {
+  it('responds with a pair of tokens and exactly the fields of protocol §6.8', async () => {
     const answer = await exchangeCode(service, await codeOf(browser));
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({
@@ -113,19 +113,19 @@ describe('the exchange of a code', () => {
       'a form whose type names a charset',
       (fields) => [form({ ...fields, ...AS_BACKEND }), { 'content-type': `${FORM}; charset=UTF-8` }],
     ],
-  ])('takes %s', async (_, request) => {
+  ])('accepts %s', async (_, request) => {
     const code = await codeOf(browser);
     const fields = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK };
     expect((await service.post(ENDPOINT, ...request(fields))).status).toBe(200);
   });
 
-  it('takes a secret with any characters, encoded as RFC 6749 section 2.3.1 says', async () => {
+  it('accepts a secret with any characters, encoded as in RFC 6749 §2.3.1', async () => {
     const code = await codeOf(browser, { client_id: OTHER.client_id, redirect_uri: OTHER_CALLBACK });
     const fields = form({ grant_type: 'authorization_code', code, redirect_uri: OTHER_CALLBACK });
     expect((await service.post(ENDPOINT, fields, basic(FORM, OTHER))).status).toBe(200);
   });
 
-  it('takes a native application without a secret, which proves itself by PKCE', async () => {
+  it('accepts a native application without a secret that proves itself by PKCE', async () => {
     const { verifier, asked } = pkce();
     const code = await codeOf(browser, { ...FOR_NATIVE, ...asked });
     const answer = await exchangeCode(service, code, { ...AS_NATIVE, code_verifier: verifier });
@@ -134,14 +134,14 @@ describe('the exchange of a code', () => {
     expect(again.status).toBe(200);
   });
 
-  it('takes PKCE from a server application too', async () => {
+  it('accepts PKCE from a server application too', async () => {
     const { verifier, asked } = pkce();
     const answer = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
     expect(answer.status).toBe(200);
   });
 });
 
-describe('a client that does not prove who it is', () => {
+describe('a client that is not authenticated', () => {
   const encoded = (text: string | Buffer) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` });
   it.each<[string, Record<string, string>, Record<string, string>]>([
     ['no client at all', {}, {}],
@@ -163,7 +163,7 @@ describe('a client that does not prove who it is', () => {
     ['junk after the base64', {}, { authorization: `${encoded(`${ACME_BACKEND}:${BACKEND_SECRET}`).authorization}!` }],
     ['nothing by Basic', {}, { authorization: 'Basic' }],
     ['a bearer', { ...AS_BACKEND }, { authorization: 'Bearer x' }],
-  ])('is refused, whatever it asks for: %s', async (_, fields, headers) => {
+  ])('is refused for every grant: %s', async (_, fields, headers) => {
     const code = await codeOf(browser);
     for (const grant of [{ grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK }, {}]) {
       const answer = await service.post(ENDPOINT, form({ ...grant, ...fields }), { 'content-type': FORM, ...headers });
@@ -173,13 +173,13 @@ describe('a client that does not prove who it is', () => {
     expect((await exchangeCode(service, code)).status).toBe(200);
   });
 
-  it('is told so when it proves it in two ways, or as two', async () => {
+  it('is refused with a hint if it authenticates in two ways or as two clients', async () => {
     const both = await service.post(ENDPOINT, form({ client_secret: BACKEND_SECRET }), basic(FORM));
     expectInvalidRequest(both, /^client_secret: given twice/);
     expectInvalidRequest(await service.post(ENDPOINT, form({ client_id: ACME_NATIVE }), basic(FORM)), /^client_id: /);
   });
 
-  it('is none that gets its token at the page', async () => {
+  it('is refused if it is a web application, which gets its tokens at the authorization page', async () => {
     const answer = await askToken(service, {
       client_id: ACME_SITE,
       client_secret: undefined,
@@ -190,13 +190,13 @@ describe('a client that does not prove who it is', () => {
   });
 });
 
-describe('what does not belong to a code', () => {
+describe('an exchange that does not match its authorization code', () => {
   it.each<[string, (code: string) => Promise<TestResponse>]>([
     ['another client', (code) => exchangeCode(service, code, { ...OTHER })],
     ['another redirect_uri', (code) => exchangeCode(service, code, { redirect_uri: `${BACKEND_CALLBACK}/` })],
     ['a redirect_uri of another client', (code) => exchangeCode(service, code, { redirect_uri: OTHER_CALLBACK })],
-    ['a verifier nobody asked for', (code) => exchangeCode(service, code, { code_verifier: pkce().verifier })],
-  ])('is refused and burns nothing: %s', async (_, send) => {
+    ['a verifier without a challenge', (code) => exchangeCode(service, code, { code_verifier: pkce().verifier })],
+  ])('is refused and leaves the code valid: %s', async (_, send) => {
     const code = await codeOf(browser);
     const wrong = await send(code);
     expectInvalidGrant(wrong);
@@ -214,7 +214,7 @@ describe('what does not belong to a code', () => {
     ['one of 129 characters, which fits', 'x'.repeat(129), 'x'.repeat(129)],
     ['one with other characters, which fits', 'ä'.repeat(43), 'ä'.repeat(43)],
     ['an empty one', ''],
-  ])('is refused as a verifier, and burns nothing: %s', async (_, shown, asked) => {
+  ])('is refused without consuming the code, for the code_verifier: %s', async (_, shown, asked) => {
     const { verifier, asked: challenge } = pkce(asked);
     const code = await codeOf(browser, challenge);
     const code_verifier = shown === 'the challenge' ? challenge.code_challenge : shown;
@@ -225,13 +225,13 @@ describe('what does not belong to a code', () => {
     expect(right.status).toBe(asked === undefined ? 200 : 400);
   });
 
-  it.each([43, 128])('is no verifier of %i characters that fits', async (length) => {
+  it.each([43, 128])('is not one with a matching code_verifier of %i characters', async (length) => {
     const { verifier, asked } = pkce('-._~x'.repeat(30).slice(0, length));
     const answer = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
     expect(answer.status).toBe(200);
   });
 
-  it('is a parameter that is missing or of another shape', async () => {
+  it('is an invalid request if a parameter is missing or has the wrong type', async () => {
     const code = await codeOf(browser);
     expectInvalidRequest(await exchangeCode(service, code, { redirect_uri: undefined }), /^redirect_uri: /);
     expectInvalidRequest(await askToken(service, { grant_type: 'authorization_code' }), /^code: /);
@@ -245,8 +245,8 @@ describe('what does not belong to a code', () => {
   });
 });
 
-describe('the life of a code', () => {
-  it('ends after five minutes', async () => {
+describe('an authorization code', () => {
+  it('expires after five minutes', async () => {
     const [early, late] = [await codeOf(browser), await codeOf(browser)];
     service.clock.advance({ seconds: 298 });
     expect((await exchangeCode(service, early)).status).toBe(200);
@@ -254,7 +254,7 @@ describe('the life of a code', () => {
     expectInvalidGrant(await exchangeCode(service, late));
   });
 
-  it('does not begin for what never was a code', async () => {
+  it('is not another kind of token, and not the same code in another spelling', async () => {
     const { access_token, refresh_token } = (await exchangeCode(service, await codeOf(browser))).body;
     const code = await codeOf(browser);
     const body = { bearer_type: 'agent', client_id: ACME_BACKEND, customer_id: await newCustomer(access_token) };
@@ -265,7 +265,7 @@ describe('the life of a code', () => {
     expect((await exchangeCode(service, code)).status).toBe(200);
   });
 
-  it('is one exchange: of 30 parallel ones one wins, and its tokens go on working', async () => {
+  it('is redeemed once out of 30 parallel exchanges, and the tokens of that exchange stay valid', async () => {
     for (let round = 0; round < 3; round++) {
       const code = await codeOf(browser);
       const answers = await Promise.all(Array.from({ length: 30 }, () => exchangeCode(service, code)));
@@ -277,7 +277,7 @@ describe('the life of a code', () => {
     }
   });
 
-  it('is over after the exchange: a replay is refused, and ends the tokens that it gave', async () => {
+  it('is refused when it is replayed, and the replay revokes the tokens of the first exchange', async () => {
     const { verifier, asked } = pkce();
     const code = await codeOf(browser, asked);
     const exchange = (more = {}) => exchangeCode(service, code, { code_verifier: verifier, ...more });
@@ -297,7 +297,7 @@ describe('the life of a code', () => {
 });
 
 describe('a refresh', () => {
-  it('may ask for less than was granted, for that once, and never for more', async () => {
+  it('may narrow the scope for one access token and never widens it', async () => {
     const fields = { ...SCOPED, redirect_uri: OTHER_CALLBACK };
     const code = await codeOf(browser, { client_id: SCOPED.client_id, redirect_uri: OTHER_CALLBACK });
     const first = (await exchangeCode(service, code, fields)).body;
@@ -307,12 +307,12 @@ describe('a refresh', () => {
     expect(claimsOf(less.access_token).scope).toBe('agents:read');
     for (const scope of ['agents:read reports:read', 'nothing', ' '])
       expectInvalidRequest(await refresh(service, less.refresh_token, { ...SCOPED, scope }), /^scope: /);
-    // a refusal costs nothing, however late the next attempt comes
+    // An error response does not shorten the replay window of the next attempt.
     const all = await afterSeconds(11, () => refresh(service, less.refresh_token, SCOPED));
     expect(all.body.scope).toBe('customers:own agents:read');
   });
 
-  it('gives no more than the application is registered for by then', async () => {
+  it('grants only the scopes that the application is registered for at the time of the refresh', async () => {
     const code = await codeOf(browser, { client_id: SCOPED.client_id, redirect_uri: OTHER_CALLBACK });
     const first = (await exchangeCode(service, code, { ...SCOPED, redirect_uri: OTHER_CALLBACK })).body;
     await withRegistry(
@@ -327,7 +327,7 @@ describe('a refresh', () => {
   it.each([
     ['scopes', { scopes: ['agents:read'] }],
     ['organization', { organization_id: RIVAL }],
-  ])('ends with the agent’s %s, as the access tokens do', async (_, change) => {
+  ])('is refused after a change of the agent’s %s, which revokes the access tokens too', async (_, change) => {
     const first = (await exchangeCode(service, await codeOf(browser))).body;
     const [agent, ...others] = registry.agents;
     await withRegistry({ ...registry, agents: [{ ...agent, ...change }, ...others] }, async () => {
@@ -336,7 +336,7 @@ describe('a refresh', () => {
     });
   });
 
-  it('gives the next pair for the same agent, organization and scope', async () => {
+  it('issues the next pair for the same agent, organization and scope', async () => {
     const first = (await exchangeCode(service, await codeOf(browser))).body;
     const answer = await refresh(service, first.refresh_token);
     expect(answer.status).toBe(200);
@@ -349,7 +349,7 @@ describe('a refresh', () => {
     expect(await isGood(first.access_token)).toBe(true);
   });
 
-  it('goes on for ever, as long as no pause is longer than 30 days', async () => {
+  it('works without a time limit as long as no pause is longer than 30 days', async () => {
     let token = await firstRefreshToken();
     for (let n = 0; n < 3; n++) {
       service.clock.advance({ seconds: THIRTY_DAYS - 10 });
@@ -360,7 +360,7 @@ describe('a refresh', () => {
   });
 
   it.each([0, 9, 119])(
-    'sent again after %i s replaces the successor, of which only the last lives',
+    'that is repeated after %i s replaces the successor, and only the last successor is valid',
     async (seconds) => {
       const token = await firstRefreshToken();
       const lost = await refresh(service, token);
@@ -375,7 +375,7 @@ describe('a refresh', () => {
     },
   );
 
-  it('is refused with a successor that a retry has replaced, and ends nothing', async () => {
+  it('is refused with a successor that a retry has replaced, and revokes nothing', async () => {
     const token = await firstRefreshToken();
     const replaced = [await refresh(service, token), await refresh(service, token)];
     const last = await refresh(service, token);
@@ -387,7 +387,7 @@ describe('a refresh', () => {
     for (const { body } of [...replaced, last]) expect(await isGood(body.access_token)).toBe(true);
   });
 
-  it('goes on when a retry has marked its successor and the database did not rotate the family', async () => {
+  it('works when a retry marked its token as replaced and the database did not rotate the family', async () => {
     const token = await firstRefreshToken();
     const next = (await refresh(service, token)).body.refresh_token;
     const tokens = service.application.get(DataSource).getRepository(RefreshToken);
@@ -398,7 +398,7 @@ describe('a refresh', () => {
     expectInvalidGrant(await refresh(service, next));
   });
 
-  it('sent again after two minutes ends the family with its access tokens', async () => {
+  it('that is repeated after two minutes revokes the family and its access tokens', async () => {
     const first = (await exchangeCode(service, await codeOf(browser))).body;
     const next = await refresh(service, first.refresh_token);
     await ageRotation(service, first.refresh_token, 121);
@@ -408,7 +408,7 @@ describe('a refresh', () => {
     expect(await isGood(next.body.access_token)).toBe(false);
   });
 
-  it('sent again once the successor was used ends the chain, also within two minutes', async () => {
+  it('that is repeated after its successor was used revokes the family, also within two minutes', async () => {
     const token = await firstRefreshToken();
     const next = await refresh(service, token);
     const third = await refresh(service, next.body.refresh_token);
@@ -418,7 +418,7 @@ describe('a refresh', () => {
     expect(await isGood(third.body.access_token)).toBe(false);
   });
 
-  it('twenty times in parallel leaves one live chain, that of one of the answers', async () => {
+  it('that is sent twenty times in parallel leaves one valid successor, from one of the responses', async () => {
     const token = await firstRefreshToken();
     const answers = await Promise.all(Array.from({ length: 20 }, () => refresh(service, token)));
     const given = answers.filter(({ status }) => status === 200).map(({ body }) => body);
@@ -432,7 +432,7 @@ describe('a refresh', () => {
     expect(await isGood(next.body.access_token)).toBe(true);
   });
 
-  it('by another client is refused, and ends nothing', async () => {
+  it('by another client is refused and revokes nothing', async () => {
     const token = await firstRefreshToken();
     expectInvalidGrant(await refresh(service, token, { ...OTHER }));
     expectInvalidGrant(await refresh(service, token, { client_id: ACME_NATIVE, client_secret: undefined }));
@@ -443,14 +443,14 @@ describe('a refresh', () => {
     expect((await refresh(service, next.body.refresh_token)).status).toBe(200);
   });
 
-  it('with what never was a refresh token is refused', async () => {
+  it('with a text that never was a refresh token is refused', async () => {
     const { access_token, refresh_token } = (await exchangeCode(service, await codeOf(browser))).body;
     const others = [access_token, await codeOf(browser), 'x', refresh_token.replace('dev:', ''), `${refresh_token} `];
     for (const other of others) expectInvalidGrant(await refresh(service, other));
     expect((await refresh(service, refresh_token)).status).toBe(200);
   });
 
-  it('ends with the agent’s password, as the access tokens do', async () => {
+  it('is refused after the agent’s password changed, which revokes the access tokens too', async () => {
     const first = (await exchangeCode(service, await codeOf(browser))).body;
     const next = (await refresh(service, first.refresh_token)).body;
     const unused = await codeOf(browser);
@@ -465,7 +465,7 @@ describe('a refresh', () => {
 });
 
 describe('DELETE /v2/token', () => {
-  it('ends the bearer alone, and neither its refresh family nor another access token of it', async () => {
+  it('revokes only the bearer token, not its refresh family or another access token of the family', async () => {
     const first = (await exchangeCode(service, await codeOf(browser))).body;
     const next = (await refresh(service, first.refresh_token)).body;
     const bystander = (await exchangeCode(service, await codeOf(browser))).body;
@@ -479,39 +479,39 @@ describe('DELETE /v2/token', () => {
     expect((await refresh(service, bystander.refresh_token)).status).toBe(200);
   });
 
-  it('ends nothing for the client’s credentials', async () => {
+  it('revokes nothing for client credentials', async () => {
     const answer = await service.send('DELETE', ENDPOINT, basic());
     expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
   });
 });
 
 describe('POST /v2/token', () => {
-  it.each([undefined, ''])('wants a grant_type, and not %j', async (grant_type) => {
+  it.each([undefined, ''])('requires a grant_type and refuses %j', async (grant_type) => {
     expectInvalidRequest(await service.post(ENDPOINT, { ...AS_BACKEND, grant_type }), 'grant_type: required');
   });
 
   it.each(['password', 'client_credentials', 'cookie', 'agent_token', 'constructor', '__proto__', 'Refresh_token'])(
-    'does not know the grant_type %s',
+    'refuses the grant_type %s as unsupported',
     async (grant_type) => {
       const answer = await askToken(service, { grant_type });
       expectError(answer, { status: 400, error: 'unsupported_grant_type', hint: /^grant_type: / });
     },
   );
 
-  it('says what is wrong with a body that is neither a form nor JSON', async () => {
+  it('responds with the reason if a body is neither a form nor JSON', async () => {
     const answer = await service.post(ENDPOINT, 'grant_type=refresh_token', basic());
     const hint = 'body: not JSON';
     expectError(answer, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint });
   });
 
-  it('knows no other method than POST and DELETE', async () => {
+  it('allows no other methods than POST and DELETE', async () => {
     const answer = await service.send('GET', ENDPOINT, basic());
     expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
     expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
   });
 });
 
-it('no page of another origin reads what the page, sign-in or /v2/token answers (no CORS)', async () => {
+it('no other origin can read a response of the authorization page, sign-in or /v2/token (no CORS)', async () => {
   const origin = { origin: ACME_ORIGIN };
   const preflight = { ...origin, 'access-control-request-method': 'POST' };
   const paths = [`/?${queryOf({ client_id: ACME_SITE })}`, '/sign-in', '/consent', '/sign-out', ENDPOINT];
@@ -524,7 +524,7 @@ it('no page of another origin reads what the page, sign-in or /v2/token answers 
       expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });
 
-it('the times to live can be set', async () => {
+it('the lifetimes of agent tokens can be configured', async () => {
   const environment = { AGENT_TOKEN_TTL: '61', AUTHORIZATION_CODE_TTL: '20', REFRESH_TOKEN_TTL: '30' };
   const other = await startTestService({ environment });
   try {
@@ -556,7 +556,7 @@ function expectInvalidGrant(answer: TestResponse): void {
   expectError(answer, { status: 400, error: 'invalid_grant', description: NOT_AUTHORIZED, hint: undefined });
 }
 
-/** Whether a bearer gets in as an agent; it gets an answer about an unknown customer then. */
+/** True if the bearer token is valid for an agent: the request then fails only because the customer is unknown. */
 async function isGood(token: string): Promise<boolean> {
   const { status } = await service.post(TOKEN, agentTokenBody({ entity_id: NOBODY }), bearer(token));
   expect([400, 401]).toContain(status);
@@ -575,7 +575,7 @@ function withScopes(clients: object[], clientId: string, scopes: string[]): obje
   return clients.map((client) => ((client as typeof OTHER).client_id === clientId ? { ...client, scopes } : client));
 }
 
-/** Applies a registry for a while. */
+/** Applies a changed registry while `act` runs. */
 async function withRegistry(changed: RegistryDocument, act: () => Promise<void>): Promise<void> {
   const apply = (document: RegistryDocument) =>
     service.application

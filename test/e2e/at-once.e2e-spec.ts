@@ -20,8 +20,8 @@ afterAll(() => service?.stop());
 const browsers = () => Array.from({ length: AT_ONCE }, () => new TestBrowser(service));
 const visit = (all: TestBrowser[]) => Promise.all(all.map((browser) => browser.visit()));
 
-describe('of requests that come at once', () => {
-  it('each new customer is one of its own, who is there when its answer is', async () => {
+describe('parallel requests', () => {
+  it('create one customer each, which exists as soon as its response is sent', async () => {
     const all = browsers();
     const answers = await visit(all);
     expect(answers.map(({ status }) => status)).toEqual(Array(AT_ONCE).fill(200));
@@ -31,17 +31,17 @@ describe('of requests that come at once', () => {
     expect(again.map(({ body }) => body.entity_id)).toEqual(ids);
   });
 
-  it('each gets what is its own, also where some are refused', async () => {
+  it('get their own customers, also when some of the requests have invalid cookies', async () => {
     const all = browsers();
     const ids = (await visit(all)).map(({ body }) => body.entity_id);
     const [thief, owner] = all as [TestBrowser, TestBrowser];
-    thief.cookie = `${thief.cookie?.split('; ')[0]}; ${owner.cookie?.split('; ')[1]}`; // another's secret
+    thief.cookie = `${thief.cookie?.split('; ')[0]}; ${owner.cookie?.split('; ')[1]}`; // Another customer’s secret.
     const answers = await visit(all);
     expect(answers.slice(1).map(({ body }) => body.entity_id)).toEqual(ids.slice(1));
     expect(ids).not.toContain(answers[0]?.body.entity_id);
   });
 
-  it('each bearer is asked for by itself: of two, the one that has ended is refused', async () => {
+  it('are authenticated one by one: revoked bearer tokens are refused and valid ones accepted', async () => {
     const tokens = (await visit(browsers())).map(({ body }) => body.access_token as string);
     const isEnded = (_token: string, index: number) => index % 2 === 1;
     await Promise.all(
@@ -53,7 +53,7 @@ describe('of requests that come at once', () => {
     expect(answers.map(({ status }) => status)).toEqual(tokens.map((token, n) => (isEnded(token, n) ? 401 : 200)));
   });
 
-  it.runIf(onMariadb)('the database is sent fewer statements than there are requests', async () => {
+  it.runIf(onMariadb)('cause fewer database round trips than there are requests', async () => {
     const all = browsers();
     await visit(all);
     const { pool } = service.application.get(DataSource).driver as unknown as { pool: Pool };
@@ -63,7 +63,7 @@ describe('of requests that come at once', () => {
     sent.mockRestore();
   });
 
-  it('one whose row cannot be inserted is refused alone', async () => {
+  it('fail one by one: a row that cannot be inserted fails alone', async () => {
     const database = service.application.get(Database);
     const columns = ['kind', 'value', 'issued_before', 'expires_at'] as const;
     const statement = insertStatement({ into: Revocation, columns, batch: true });

@@ -13,7 +13,7 @@ import { ageRedemption, ageRotation, newCustomer, redeem, transferToken } from '
 const ADMIN_TOKEN = 'operator-token-of-the-audit-test';
 const SLOW = { timeout: 30_000 };
 
-describe('the audit', SLOW, () => {
+describe('the audit log', SLOW, () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService({ environment: { ADMIN_TOKEN } });
@@ -31,7 +31,7 @@ describe('the audit', SLOW, () => {
   };
   const customer = (id: string) => ({ kind: 'customer', id });
 
-  it('tells of a new customer and of its token, with the request they came of', async () => {
+  it('records a new customer and its token, with the request id', async () => {
     const answer = await service.post(TOKEN, cookieBody());
     const about = {
       outcome: 'success',
@@ -52,7 +52,7 @@ describe('the audit', SLOW, () => {
     ]);
   });
 
-  it('tells of no new customer when one returns, and of one alone when its first calls race', async () => {
+  it('records no new customer when a customer returns, and one when the first requests run in parallel', async () => {
     const first = await service.post(TOKEN, cookieBody());
     const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
     service.audit.length = 0;
@@ -68,41 +68,44 @@ describe('the audit', SLOW, () => {
     ['no Authorization header', undefined, 'no Authorization header'],
     ['a wrong token', 'Bearer MARKED-token-of-nobody', 'not an ADMIN_TOKEN'],
     ['a token in Basic credentials', `Basic ${ADMIN_TOKEN}`, 'not an ADMIN_TOKEN'],
-  ])('records a failed authentication of the operator with %s, without what was sent', async (_what, sent, reason) => {
-    const paths = ['/admin/clients', '/admin/identities/x', '/admin/clients/x/secret'];
-    for (const path of paths) {
+  ])(
+    'records a failed authentication of the operator with %s, without the credentials',
+    async (_what, sent, reason) => {
+      const paths = ['/admin/clients', '/admin/identities/x', '/admin/clients/x/secret'];
+      for (const path of paths) {
+        service.audit.length = 0;
+        const answer = await manage(
+          service,
+          path.endsWith('secret') ? 'POST' : 'GET',
+          path,
+          sent ? { authorization: sent } : {},
+        );
+        expect(answer.status).toBe(401);
+        expect(service.audit).toEqual([
+          {
+            event: 'admin.authentication_failed',
+            outcome: 'failure',
+            actor: { kind: 'operator' },
+            reason,
+            details: { address: expect.stringMatching(/127\.0\.0\.1$/) },
+            requestId: answer.headers.get('x-request-id'),
+          },
+        ]);
+      }
       service.audit.length = 0;
-      const answer = await manage(
-        service,
-        path.endsWith('secret') ? 'POST' : 'GET',
-        path,
-        sent ? { authorization: sent } : {},
-      );
-      expect(answer.status).toBe(401);
-      expect(service.audit).toEqual([
-        {
-          event: 'admin.authentication_failed',
-          outcome: 'failure',
-          actor: { kind: 'operator' },
-          reason,
-          details: { address: expect.stringMatching(/127\.0\.0\.1$/) },
-          requestId: answer.headers.get('x-request-id'),
-        },
-      ]);
-    }
-    service.audit.length = 0;
-    await manage(service, 'GET', '/admin/clients', bearer(ADMIN_TOKEN));
-    expect(service.audit).toEqual([]);
-  });
+      await manage(service, 'GET', '/admin/clients', bearer(ADMIN_TOKEN));
+      expect(service.audit).toEqual([]);
+    },
+  );
 
-  it('tells nothing of what is refused', async () => {
+  it('records nothing for a request that is refused', async () => {
     await service.post(TOKEN, cookieBody({ client_id: 'nobody' }));
     await service.post(TOKEN, '{');
     await service.send('GET', '/v2/customer/info', bearer('dev:x.y.z'));
     expect(service.audit).toEqual([]);
   });
 
-  it('tells of a transfer: issued, redeemed, replayed', async () => {
+  it('records that a transfer token was issued, redeemed and replayed', async () => {
     const { entity_id, access_token } = await newCustomer(service);
     const code = await transferToken(service, access_token);
     const redeemed = await redeem(service, code);
@@ -115,7 +118,7 @@ describe('the audit', SLOW, () => {
     expect(only('transfer_token.replayed')).toMatchObject({ outcome: 'failure', ...about, details: { jti } });
   });
 
-  it('tells of an agent: signed in, consent, code, tokens, refresh, its reuse, signed out', async () => {
+  it('records an agent’s sign-in, consent, code, tokens, refresh, refresh token reuse and sign-out', async () => {
     const browser = new AgentBrowser(service);
     const code = await codeOf(browser);
     const pair = await exchangeCode(service, code);
@@ -134,7 +137,7 @@ describe('the audit', SLOW, () => {
     expect(only('consent.given')).toMatchObject({ actor: agent, clientId: PUBLIC_SITE });
   });
 
-  it('tells of a sign-in that failed, with the address, and of an unknown email nothing that names anybody', async () => {
+  it('records a failed sign-in with the IP address, and without an email if it is unknown', async () => {
     const browser = new AgentBrowser(service);
     await browser.signIn({ ...ACME_AGENT, password: 'wrong' });
     expect(only('sign_in.failed')).toMatchObject({
@@ -148,7 +151,7 @@ describe('the audit', SLOW, () => {
     expect(only('sign_in.failed').subject).toBeUndefined();
   });
 
-  it.each(['customer', 'agent', 'client', 'operator'])('tells who has ended a token: %s', async (kind) => {
+  it.each(['customer', 'agent', 'client', 'operator'])('records who revoked a token: %s', async (kind) => {
     const { access_token, entity_id } = await newCustomer(service);
     const agentToken = await implicitToken(service);
     const pair = await exchangeCode(service, await codeOf(new AgentBrowser(service)));
@@ -166,7 +169,7 @@ describe('the audit', SLOW, () => {
     });
   });
 
-  it('tells of a customer who was erased', async () => {
+  it('records that a customer was erased', async () => {
     const { entity_id } = await newCustomer(service);
     const path = `/admin/identities/${entity_id}`;
     await manage(service, 'DELETE', path, { authorization: `Bearer ${ADMIN_TOKEN}` });
@@ -177,7 +180,7 @@ describe('the audit', SLOW, () => {
     });
   });
 
-  it('never holds an email, a token or a code', async () => {
+  it('never contains an email, a token or a code', async () => {
     const pair = await exchangeCode(service, await codeOf(new AgentBrowser(service)));
     const text = JSON.stringify(service.audit);
     expect(text).toContain(pair.body.account_id);
@@ -187,7 +190,7 @@ describe('the audit', SLOW, () => {
 });
 
 describe('an audit sink that throws', () => {
-  it('harms neither the answer nor the other sinks', () => {
+  it('does not change the response or the events of the other sinks', () => {
     const told: AuditEntry[] = [];
     const broken = {
       write() {

@@ -35,7 +35,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 
 const ISS = 'https://auth.example';
 const EIGHT_HOURS = 28_800;
-/** An agent and an application that have some scopes in common, and some not; and names that are markup. */
+/** An agent and an application that share some scopes only. Their names contain markup. */
 const MARKUP = '<script>alert("1")</script>';
 const MARKUP_SCOPE = "<img/src=x/onerror='x'>";
 const SECOND_AGENT = { email: 'second@acme.example', password: 'the second pass phrase' };
@@ -86,12 +86,12 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
-/** A browser at an address of its own, so that no test spends another's attempts. */
+/** A browser with an IP address of its own, so that tests do not share a limit of sign-in attempts. */
 function newBrowser(address = `198.51.100.${++addresses}`): AgentBrowser {
   return new AgentBrowser(service, { 'x-forwarded-for': address });
 }
 
-describe('a request whose client or redirect URI is not certain', () => {
+describe('a request with an invalid client or redirect URI', () => {
   const variants: [string, string | string[] | undefined][] = [
     ['no redirect_uri', undefined],
     ['an empty one', ''],
@@ -134,12 +134,12 @@ describe('a request whose client or redirect URI is not certain', () => {
     ["another client's", 'https://rival.example/'],
   ];
 
-  it.each(variants)('gets an error page, and never a redirect: %s', async (_, redirect_uri) => {
+  it.each(variants)('gets an error page and never a redirect: %s', async (_, redirect_uri) => {
     expectErrorPage(await signedIn.open({ ...FOR_TOKEN, redirect_uri, state: 's' }), 'redirect_uri: ');
     expectErrorPage(await newBrowser().open({ ...FOR_TOKEN, redirect_uri, response_type: 'code' }), 'redirect_uri: ');
   });
 
-  it('gets it also where the client admits paths below for the cookie grant', async () => {
+  it('gets an error page for a path below the redirect URI, also if the cookie grant allows paths below', async () => {
     const prefix = { ...FOR_TOKEN, client_id: ACME_PREFIX };
     expectErrorPage(await signedIn.open({ ...prefix, redirect_uri: 'https://acme.example/app/x' }), 'redirect_uri: ');
     expect((await signedIn.open({ ...prefix, redirect_uri: 'https://acme.example/app' })).status).toBe(302);
@@ -155,23 +155,23 @@ describe('a request whose client or redirect URI is not certain', () => {
     ['a second one', [ACME_SITE, RIVAL_SITE]],
     ['a name that objects have', '__proto__'],
     ["another client's", RIVAL_SITE],
-  ])('gets an error page: %s for client_id', async (_, client_id) => {
+  ])('gets an error page for an invalid client_id: %s', async (_, client_id) => {
     expectErrorPage(await signedIn.open({ ...FOR_TOKEN, client_id }), /(client_id|redirect_uri): /);
   });
 
-  it('gets an error page without any query at all', async () => {
+  it('gets an error page if it has no query at all', async () => {
     expectErrorPage(await signedIn.send('GET', '/'), 'client_id: ');
     expectErrorPage(await signedIn.open(''), 'client_id: ');
   });
 
-  it('gets the one error shape when it wants JSON', async () => {
+  it('gets the common error shape if it accepts JSON', async () => {
     const accept = { accept: 'application/json' };
     expectInvalidRequest(await signedIn.open({ ...FOR_TOKEN, client_id: 'nobody' }, accept), 'client_id: unknown');
     const wrong = { ...FOR_TOKEN, redirect_uri: 'https://evil.example/' };
     expectInvalidRequest(await signedIn.open(wrong, accept), /^redirect_uri: .* trailing slash$/);
   });
 
-  it('gets it too where the address comes back with a form', async () => {
+  it('gets an error page if the invalid redirect URI comes in a form', async () => {
     const doctored = queryOf({ ...FOR_TOKEN, redirect_uri: 'https://evil.example/' });
     const browser = newBrowser();
     const page = await browser.open(FOR_TOKEN);
@@ -182,7 +182,7 @@ describe('a request whose client or redirect URI is not certain', () => {
   });
 });
 
-describe('any other fault of a request', () => {
+describe('any other invalid request', () => {
   const { asked } = pkce();
   const native = { ...FOR_NATIVE, ...asked };
   const long = 'x'.repeat(1001);
@@ -224,40 +224,43 @@ describe('any other fault of a request', () => {
     ['a state that is too long', { ...FOR_CODE, state: long }, '?', 'state: must be at most'],
     ['a state with a line break', { ...FOR_CODE, state: 'a\r\nX-Evil: 1' }, '?', 'state: must be at most'],
     ['a state beyond ASCII', { ...FOR_CODE, state: 'ä' }, '?', 'state: must be at most'],
-  ])('goes back to the application, before anybody signs in: %s', async (_, parameters, mode, hint) => {
-    const query: Query = { state: 's +&#?=%', ...parameters };
-    for (const browser of [newBrowser(), signedIn]) {
-      const answer = await browser.open(query);
-      expect(answer).toMatchObject({ status: 302, text: '', cookies: [] });
-      expect(redirected(answer)).toEqual({
-        target: query.redirect_uri,
-        mode,
-        parameters: {
-          error: 'invalid_request',
-          error_description: MALFORMED,
-          error_hint: expect.stringMatching(new RegExp(`^${hint}`)),
-          state: [query.state].flat()[0],
-          iss: ISS,
-        },
-      });
-    }
-  });
+  ])(
+    'is redirected to the application with an error before the agent signs in: %s',
+    async (_, parameters, mode, hint) => {
+      const query: Query = { state: 's +&#?=%', ...parameters };
+      for (const browser of [newBrowser(), signedIn]) {
+        const answer = await browser.open(query);
+        expect(answer).toMatchObject({ status: 302, text: '', cookies: [] });
+        expect(redirected(answer)).toEqual({
+          target: query.redirect_uri,
+          mode,
+          parameters: {
+            error: 'invalid_request',
+            error_description: MALFORMED,
+            error_hint: expect.stringMatching(new RegExp(`^${hint}`)),
+            state: [query.state].flat()[0],
+            iss: ISS,
+          },
+        });
+      }
+    },
+  );
 
-  it('is not a parameter without a value, which counts as left out (RFC 6749 section 3.1)', async () => {
+  it('is not a request with an empty parameter, which counts as left out (RFC 6749 §3.1)', async () => {
     const answer = await signedIn.open({ ...FOR_TOKEN, state: '', scope: '', prompt: '', flow: '' });
     const { parameters } = redirected(answer);
     expect(parameters).toMatchObject({ scope: 'customers:own' });
     expect(parameters).not.toHaveProperty('state');
   });
 
-  it('is not a parameter that nobody knows', async () => {
+  it('is not a request with an unknown parameter', async () => {
     const answer = await signedIn.open({ ...FOR_TOKEN, nonce: ['a', 'b'], claims: '{}', __proto__: 'x' });
     expect(redirected(answer).parameters).toHaveProperty('access_token');
   });
 });
 
-describe('the answer to a web application', () => {
-  it('stands in the fragment, percent-encoded, in the order of protocol §6.3', async () => {
+describe('the response to a web application', () => {
+  it('is in the fragment, percent-encoded, in the order of protocol §6.3', async () => {
     const answer = await newBrowser().authorize({ ...FOR_TOKEN, state: 'a b&c' });
     expect(answer.status).toBe(302);
     expect(answer.headers.get('location')).toMatch(
@@ -267,23 +270,23 @@ describe('the answer to a web application', () => {
     expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
   });
 
-  it('carries a token of the agent, for the application and the agent’s organization', async () => {
+  it('contains a token of the agent for the application and the agent’s organization', async () => {
     const { parameters } = redirected(await signedIn.open(FOR_TOKEN));
     const claims = { aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME, scope: 'customers:own' };
     expect(claimsOf(parameters.access_token as string)).toMatchObject(claims);
   });
 
-  it('gives the state back character for character', async () => {
+  it('returns the state character for character', async () => {
     for (const state of ['a?b=c&d#e', '%2F%', '"<>\'`', '+', ' a  b ', 'https://evil.example/?x=y'])
       expect(redirected(await signedIn.open({ ...FOR_TOKEN, state })).parameters.state).toBe(state);
   });
 
-  it('reads a query with a question mark in it to its end', async () => {
+  it('returns a state from a query that contains a question mark', async () => {
     const answer = await signedIn.open(`${queryOf(FOR_CODE)}&state=a?b&${queryOf(pkce().asked)}&prompt=nonsense`);
     expect(redirected(answer).parameters).toMatchObject({ state: 'a?b', error: 'invalid_request' });
   });
 
-  it('is written in ASCII where the registered address is not', async () => {
+  it('is written in ASCII if the registered redirect URI is not', async () => {
     const answer = await signedIn.open({
       ...FOR_TOKEN,
       client_id: 'beyond-ascii',
@@ -293,8 +296,8 @@ describe('the answer to a web application', () => {
   });
 });
 
-describe('the answer to a server or native application', () => {
-  it('is a code in the query, with state and iss and nothing else', async () => {
+describe('the response to a server or native application', () => {
+  it('has only a code, the state and iss in the query', async () => {
     const answer = await signedIn.open({ ...FOR_CODE, state: 's' });
     expect(redirected(answer)).toEqual({
       target: BACKEND_CALLBACK,
@@ -304,20 +307,20 @@ describe('the answer to a server or native application', () => {
     expect(redirected(await signedIn.open(FOR_CODE)).parameters).toEqual({ code: expect.anything(), iss: ISS });
   });
 
-  it('goes to a private-use scheme where that is registered', async () => {
+  it('goes to a private-use scheme if the application registered it', async () => {
     const page = await signedIn.open({ ...FOR_NATIVE, ...pkce().asked });
     const { target, parameters } = redirected(await signedIn.submit(page, { decision: 'allow' }));
     expect(target).toBe(NATIVE_CALLBACK);
     expect(parameters).toHaveProperty('code');
   });
 
-  it('joins the query that the registered address has', async () => {
+  it('is added to the query of the registered redirect URI', async () => {
     const redirect_uri = 'https://acme.example/cb?tenant=1';
     const answer = await signedIn.open({ ...FOR_CODE, client_id: 'with-query', redirect_uri });
     expect(answer.headers.get('location')).toMatch(/^https:\/\/acme\.example\/cb\?tenant=1&code=dev%3A[\w-]{43}&iss=/);
   });
 
-  it('is void as a code once the agent has a new password', async () => {
+  it('contains a code that is invalid after the agent got a new password', async () => {
     const code = redirected(await signedIn.open(FOR_CODE)).parameters.code as string;
     await withNewPassword(ACME_AGENT, async () => {
       expect((await exchangeCode(service, code)).body).toMatchObject({ error: 'invalid_grant' });
@@ -325,8 +328,8 @@ describe('the answer to a server or native application', () => {
   });
 });
 
-describe('prompt', () => {
-  it('none shows no page: login_required, consent_required, or the answer', async () => {
+describe('the prompt parameter', () => {
+  it('with the value none shows no page: the response is login_required, consent_required or a token', async () => {
     const ask = async (browser: AgentBrowser, parameters: Query) =>
       redirected(await browser.open({ ...parameters, prompt: 'none' })).parameters;
     expect(await ask(newBrowser(), FOR_TOKEN)).toMatchObject({ error: 'login_required', iss: ISS });
@@ -335,7 +338,7 @@ describe('prompt', () => {
     expect(await ask(signedIn, FOR_TOKEN)).toHaveProperty('access_token');
   });
 
-  it('login asks to sign in again, once', async () => {
+  it('with the value login asks the agent to sign in again, once', async () => {
     const browser = newBrowser();
     await browser.signIn();
     const page = await browser.open({ ...FOR_TOKEN, prompt: 'login' });
@@ -345,7 +348,7 @@ describe('prompt', () => {
     expect(redirected(next).parameters).toHaveProperty('access_token');
   });
 
-  it('login lets another agent take over', async () => {
+  it('with the value login lets another agent sign in instead', async () => {
     const browser = newBrowser();
     const before = await browser.authorize();
     const after = await browser.authorize({ ...FOR_TOKEN, prompt: 'login' }, SECOND_AGENT);
@@ -353,7 +356,7 @@ describe('prompt', () => {
     expect(subject(after)).not.toBe(subject(before));
   });
 
-  it('consent asks for consent also where none is needed', async () => {
+  it('with the value consent asks for consent also if it is not required', async () => {
     const page = await signedIn.open({ ...FOR_TOKEN, prompt: 'consent' });
     expect(titleOf(page)).toBe('Allow access');
     expect(page.text, 'an application of its own').not.toContain('for every organization');
@@ -364,13 +367,13 @@ describe('prompt', () => {
   });
 });
 
-describe('whom an application may ask', () => {
-  it('is, for a private one, the agents of its own organization, without a question', async () => {
+describe('the consent of an agent', () => {
+  it('is not asked for by a private application of the agent’s organization', async () => {
     const answer = await newBrowser().authorize(FOR_CODE);
     expect(redirected(answer).parameters).toHaveProperty('code');
   });
 
-  it('is no agent of another organization', async () => {
+  it('cannot be given to a private application of another organization', async () => {
     const answer = await newBrowser().authorize({ ...FOR_TOKEN, state: 's' }, RIVAL_AGENT);
     const refusal = { error: 'access_denied', error_description: expect.any(String), state: 's', iss: ISS };
     expect(redirected(answer).parameters).toMatchObject(refusal);
@@ -379,7 +382,7 @@ describe('whom an application may ask', () => {
     expect(redirected(page).parameters).toMatchObject({ error: 'access_denied' });
   });
 
-  it('is every agent for a public one, each of which is asked once', async () => {
+  it('is asked for once by a public application, for every agent', async () => {
     const browser = newBrowser();
     const page = await browser.authorize(FOR_PUBLIC, SECOND_AGENT);
     expect(page.status).toBe(200);
@@ -395,7 +398,7 @@ describe('whom an application may ask', () => {
     expect(titleOf(await newBrowser().authorize(FOR_PUBLIC, RIVAL_AGENT))).toBe('Allow access');
   });
 
-  it('is asked again by a public one that wants more, and not for what it has', async () => {
+  it('is asked for again if a public application requests a new scope, and not for scopes with consent', async () => {
     const ask = (scope: string) => signedIn.open({ ...FOR_PUBLIC_SCOPED, scope });
     const allow = async (scope: string) => signedIn.submit(await ask(scope), { decision: 'allow' });
     expect(redirected(await allow('agents:read')).parameters).toMatchObject({ scope: 'agents:read' });
@@ -405,7 +408,7 @@ describe('whom an application may ask', () => {
       expect(redirected(await ask(scope)).parameters).toMatchObject({ scope });
   });
 
-  it('has said yes to what it was shown, and is asked again for anything more', async () => {
+  it('counts for the scopes that the page showed, and is asked for again for any other', async () => {
     const browser = newBrowser();
     const scoped = { ...FOR_PUBLIC_SCOPED, prompt: 'consent' };
     const page = await browser.authorize({ ...scoped, scope: 'customers:own' });
@@ -417,7 +420,7 @@ describe('whom an application may ask', () => {
     expect(redirected(answer).parameters).toMatchObject({ scope: 'customers:own agents:read' });
   });
 
-  it('may say no, and is asked again the next time', async () => {
+  it('may be denied, and is asked for again the next time', async () => {
     const page = await signedIn.open({ ...FOR_PUBLIC, state: 's' });
     const answer = await signedIn.submit(page, { decision: 'deny' });
     expect(answer.status).toBe(303);
@@ -425,13 +428,13 @@ describe('whom an application may ask', () => {
     expect(titleOf(await signedIn.open(FOR_PUBLIC))).toBe('Allow access');
   });
 
-  it.each(['', 'ALLOW', 'yes'])('has said nothing with the decision %j', async (decision) => {
+  it.each(['', 'ALLOW', 'yes'])('is neither given nor denied by the decision %j', async (decision) => {
     const page = await signedIn.open(FOR_PUBLIC);
     expectErrorPage(await signedIn.submit(page, { decision }), 'decision: ');
     expect(titleOf(await signedIn.open(FOR_PUBLIC))).toBe('Allow access');
   });
 
-  it('is asked to sign in when the session has ended before the answer', async () => {
+  it('needs a new sign-in if the session has ended before the decision', async () => {
     const browser = newBrowser();
     const page = await browser.authorize(FOR_PUBLIC);
     browser.cookies.delete('__Host-agent_session');
@@ -455,7 +458,7 @@ describe('the granted scope', () => {
   });
 
   it.each(['reports:read', 'other', 'nothing', 'CUSTOMERS:OWN', 'customers', ' ', MARKUP])(
-    'is nothing, and the answer invalid_scope, for %j',
+    'is empty for %j, and the response is invalid_scope',
     async (scope) => {
       const { parameters } = redirected(await signedIn.open({ ...FOR_SCOPED, scope, state: 's' }));
       expect(parameters).toMatchObject({ error: 'invalid_scope', state: 's', iss: ISS });
@@ -463,7 +466,7 @@ describe('the granted scope', () => {
     },
   );
 
-  it('is nothing for an agent that has none', async () => {
+  it('is empty for an agent without scopes', async () => {
     const answer = await newBrowser().authorize(FOR_CODE, POWERLESS_AGENT);
     expect(redirected(answer).parameters).toMatchObject({ error: 'invalid_scope' });
   });
@@ -472,7 +475,7 @@ describe('the granted scope', () => {
 describe('flow=button', () => {
   const forOpener = { ...FOR_TOKEN, flow: 'button', state: 's"</script>' };
 
-  it('gives the answer to the opener, under the origin of the redirect URI and no other', async () => {
+  it('sends the response to the opener, for the origin of the redirect URI only', async () => {
     const page = await signedIn.open(forOpener);
     expect(page.status).toBe(200);
     expect(page.headers.get('location')).toBeNull();
@@ -484,7 +487,7 @@ describe('flow=button', () => {
     });
   });
 
-  it('gives a code, and errors, the same way', async () => {
+  it('sends a code and errors in the same way', async () => {
     const code = await signedIn.open({ ...FOR_CODE, flow: 'button' });
     expect(openerData(code)).toMatchObject({ origin: 'https://backend.acme.example', message: { iss: ISS } });
     expect(openerData(code).message).toHaveProperty('code');
@@ -500,7 +503,7 @@ describe('flow=button', () => {
     });
   });
 
-  it('lets the page run one script, by its hash, and keeps the way to the opener on every page of it', async () => {
+  it('allows the page one script, by its hash, and keeps the opener reference on every page of the flow', async () => {
     const browser = newBrowser();
     const pages = [await browser.open(forOpener), await browser.signIn({ ...ACME_AGENT, password: 'x' }, forOpener)];
     await browser.signIn(ACME_AGENT, forOpener);
@@ -512,8 +515,8 @@ describe('flow=button', () => {
   });
 });
 
-describe('signing in', () => {
-  it('leads back to the request', async () => {
+describe('the sign-in', () => {
+  it('continues with the authorization request', async () => {
     const browser = newBrowser();
     const answer = await browser.signIn(ACME_AGENT, { ...FOR_TOKEN, state: 'a b', scope: 'customers:own' });
     expect(answer.status).toBe(303);
@@ -522,7 +525,7 @@ describe('signing in', () => {
     expect(Object.fromEntries(new URLSearchParams(location.slice(2)))).toMatchObject({ ...FOR_TOKEN, state: 'a b' });
   });
 
-  it.each(['AGENT@Acme.Example', ' agent@acme.example '])('takes the email %j as it is meant', async (email) => {
+  it.each(['AGENT@Acme.Example', ' agent@acme.example '])('normalizes the email %j', async (email) => {
     expect((await newBrowser().signIn({ ...ACME_AGENT, email })).status).toBe(303);
   });
 
@@ -537,7 +540,7 @@ describe('signing in', () => {
     },
   );
 
-  it('answers an unknown email byte for byte what it answers a wrong password', async () => {
+  it('gives the same response, byte for byte, for an unknown email and for a wrong password', async () => {
     const unknown = { email: ACME_AGENT.email.replace('agent', 'nobdy'), password: 'wrong' };
     const wrong = { ...ACME_AGENT, password: 'wrong' };
     const tries = async (agent: typeof wrong) => {
@@ -556,13 +559,13 @@ describe('signing in', () => {
   });
 });
 
-describe('the number of attempts', () => {
+describe('the limit of sign-in attempts', () => {
   const wrong = { ...ACME_AGENT, password: 'wrong' };
   const failing = async (browser: AgentBrowser, times: number, agent = wrong) => {
     for (let n = 0; n < times; n++) expect((await browser.signIn(agent)).status).toBe(400);
   };
 
-  it('is limited for an account at an address, and the delay doubles up to a quarter of an hour', async () => {
+  it('applies per account and IP address, and the delay doubles up to a quarter of an hour', async () => {
     const browser = newBrowser();
     await failing(browser, 5);
     const waits: number[] = [];
@@ -580,7 +583,7 @@ describe('the number of attempts', () => {
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
   });
 
-  it('says how long to wait, in words, and in a header', async () => {
+  it('is shown with the time to wait in words and in a header', async () => {
     const browser = newBrowser();
     await failing(browser, 5);
     const page = await browser.signIn();
@@ -588,7 +591,7 @@ describe('the number of attempts', () => {
     expect(page.headers.get('retry-after')).toBe('1');
   });
 
-  it('begins anew with the right password', async () => {
+  it('is reset by the right password', async () => {
     const browser = newBrowser();
     await failing(browser, 4);
     expect((await browser.signIn()).status).toBe(303);
@@ -597,7 +600,7 @@ describe('the number of attempts', () => {
     expect((await browser.signIn()).status).toBe(429);
   });
 
-  it('is not the number of another address, nor of another account', async () => {
+  it('does not apply to another IP address or another account', async () => {
     const browser = newBrowser();
     await failing(browser, 5);
     expect((await browser.signIn()).status).toBe(429);
@@ -605,7 +608,7 @@ describe('the number of attempts', () => {
     expect((await browser.signIn(SECOND_AGENT)).status).toBe(303);
   });
 
-  it('is not spent by strangers for a device on which the agent has signed in before', async () => {
+  it('is not reached by strangers for a device on which the agent has signed in before', async () => {
     const address = '203.0.113.7';
     const device = newBrowser(address);
     await device.signIn(SECOND_AGENT);
@@ -618,7 +621,7 @@ describe('the number of attempts', () => {
     expect((await otherDevice.signIn(SECOND_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(429);
   });
 
-  it('is limited on a known device too', async () => {
+  it('applies on a known device too', async () => {
     const device = newBrowser();
     await device.signIn();
     const tries: number[] = [];
@@ -626,7 +629,7 @@ describe('the number of attempts', () => {
     expect(tries).toEqual([...Array(10).fill(400), 429, 429]);
   });
 
-  it('counts attempts that are made at the same moment', async () => {
+  it('counts parallel attempts', async () => {
     const browser = newBrowser();
     const page = await browser.open(FOR_TOKEN);
     const guesses = Array.from({ length: 20 }, (_, n) => browser.submit(page, { ...wrong, password: `guess ${n}` }));
@@ -635,7 +638,7 @@ describe('the number of attempts', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(15);
   });
 
-  it('is not evaded by another spelling of the email or the address', async () => {
+  it('cannot be evaded by another spelling of the email or the IP address', async () => {
     const spellings = ['agent@acme.example ', 'AGENT@acme.example', ' agent@acme.example', 'agent@acme.example   '];
     const addresses = [
       '::ffff:203.0.113.8',
@@ -650,8 +653,8 @@ describe('the number of attempts', () => {
   });
 });
 
-describe('the session', () => {
-  it('is a cookie of this host alone, of 8 h, that scripts and other sites’ forms do not have', async () => {
+describe('the agent session', () => {
+  it('is a host-only cookie for 8 h that scripts and forms of other sites cannot use', async () => {
     const { cookies } = await newBrowser().signIn();
     const [session = '', ...attributes] = attributesOf(
       cookies.find((line) => line.startsWith('__Host-agent_session=')),
@@ -665,7 +668,7 @@ describe('the session', () => {
       expect(attributesOf(line)).toEqual(expect.arrayContaining(['HttpOnly', 'SameSite=Lax']));
   });
 
-  it('has a plain name and is not Secure where AUTH_URL has no TLS, which browsers would not accept', async () => {
+  it('has a plain name and is not Secure if AUTH_URL has no TLS, because browsers would not accept it', async () => {
     const other = await startTestService({ environment: { AUTH_URL: 'http://localhost:3000' } });
     try {
       const browser = new AgentBrowser(other);
@@ -688,7 +691,7 @@ describe('the session', () => {
     await signedIn.signIn();
   });
 
-  it('ends when the agent signs out, also for whoever has a copy of the cookie', async () => {
+  it('ends when the agent signs out, also for a copy of the cookie', async () => {
     const browser = newBrowser();
     const page = await browser.authorize(FOR_PUBLIC);
     const copy = new Map(browser.cookies);
@@ -704,7 +707,7 @@ describe('the session', () => {
     expect(await isSignedIn(browser)).toBe(true);
   });
 
-  it('ends with the agent’s password, in every browser', async () => {
+  it('ends in every browser when the agent’s password changes', async () => {
     const browsers = [newBrowser(), newBrowser()];
     for (const browser of browsers) await browser.signIn(SECOND_AGENT);
     await withNewPassword(SECOND_AGENT, async (password) => {
@@ -717,7 +720,7 @@ describe('the session', () => {
     });
   });
 
-  it('ends also when only the database says that the password is another', async () => {
+  it('ends also if only the database has the changed password', async () => {
     const browser = newBrowser();
     await browser.signIn(SECOND_AGENT);
     const agents = service.application.get(DataSource).getRepository(Agent);
@@ -753,14 +756,14 @@ describe('the session', () => {
     ['another agent', (cookies) => decoded(cookies).replace(/(?<=session\.).../, altered)],
     ['the value of the form’s cookie', (cookies) => cookies.get('__Host-form')],
     ['the value of the device’s cookie', (cookies) => cookies.get('__Host-agent_device')],
-  ])('is nobody’s with %s in its cookie', async (_, forged) => {
+  ])('is not valid with %s in its cookie', async (_, forged) => {
     const browser = newBrowser();
     await browser.signIn();
     browser.cookies.set('__Host-agent_session', encodeURIComponent(decodeURIComponent(forged(browser.cookies) ?? '')));
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  it('is not read from a cookie that a neighbouring subdomain could have planted', async () => {
+  it('is not read from a cookie that a neighbouring subdomain could have set', async () => {
     const browser = newBrowser();
     await browser.signIn();
     browser.cookies.set('agent_session', browser.cookies.get('__Host-agent_session') as string);
@@ -768,7 +771,7 @@ describe('the session', () => {
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  it('is a new one at each sign-in, so that a planted one never becomes the victim’s (fixation)', async () => {
+  it('is a new one at each sign-in, so that an attacker cannot fix it in advance (session fixation)', async () => {
     const attacker = newBrowser();
     await attacker.signIn();
     const victim = newBrowser();
@@ -783,7 +786,7 @@ describe('the session', () => {
     expect(await subject(victim)).not.toBe(await subject(attacker));
   });
 
-  it('ends with the next sign-in of its browser, also for whoever has a copy of the cookie', async () => {
+  it('ends with the next sign-in in the same browser, also for a copy of the cookie', async () => {
     const browser = newBrowser();
     await browser.signIn();
     const copy = newBrowser();
@@ -805,7 +808,7 @@ describe.each([
     const page = action === '/sign-in' ? await browser.open(parameters) : await browser.authorize(parameters);
     return [browser, page];
   };
-  /** Whatever the form would have done has not happened. */
+  /** Checks that the action of the form was not carried out. */
   const expectNothingDone = async (browser: AgentBrowser, answer: TestResponse, hint: string | RegExp) => {
     expectErrorPage(answer, hint);
     expect(await isSignedIn(browser)).toBe(action !== '/sign-in');
@@ -851,14 +854,14 @@ describe.each([
     await expectNothingDone(browser, await browser.submit(page, fields, action, { origin }), 'Origin: ');
   });
 
-  it('is refused with a field given twice', async () => {
+  it('is refused if a field is given twice', async () => {
     const [browser, page] = await ready();
     const once = new URLSearchParams({ ...formOf(page, action).hidden, ...fields }).toString();
     for (const name of ['csrf', 'request', ...Object.keys(fields)])
       await expectNothingDone(browser, await browser.post(action, `${name}=x&${once}&${name}=x`), 'body: ');
   });
 
-  it('is refused as JSON, and when it is too large', async () => {
+  it('is refused as JSON and if it is too large', async () => {
     const [browser, page] = await ready();
     const { hidden } = formOf(page, action);
     const json = JSON.stringify({ ...hidden, ...fields });
@@ -874,13 +877,13 @@ describe.each([
     }
   });
 
-  it('works once everything is right', async () => {
+  it('is accepted if every field is valid', async () => {
     const [browser, page] = await ready();
     const answer = await browser.submit(page, fields, action);
     expect(answer.status).toBe(action === '/sign-out' ? 200 : 303);
   });
 
-  it('knows POST alone', async () => {
+  it('allows only POST', async () => {
     for (const method of ['GET', 'PUT', 'DELETE']) {
       const answer = await service.send(method, action);
       expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
@@ -911,7 +914,7 @@ describe('every page', () => {
     ];
   };
 
-  it('may do nothing but what it is for, be framed by nobody, and be kept nowhere', async () => {
+  it('is limited to its purpose by its headers: it cannot be framed or stored', async () => {
     for (const [name, page, target] of await pages()) {
       expect({ name, ...headersOf(page) }).toMatchObject({
         name,
@@ -926,7 +929,7 @@ describe('every page', () => {
     }
   });
 
-  it('has no script, no inline style, and nothing of another origin', async () => {
+  it('has no script, no inline style and no resource of another origin', async () => {
     for (const [, { text }] of await pages()) {
       expect(text).not.toMatch(/<script|\sstyle=|\son\w+=|javascript:/i);
       expect([...text.matchAll(/(?:src|href|action)="([^"]*)"/g)].map(([, target]) => target)).toEqual(
@@ -936,7 +939,7 @@ describe('every page', () => {
     }
   });
 
-  it('writes what comes from outside as text', async () => {
+  it('escapes text from outside', async () => {
     const browser = newBrowser();
     const attack = `"'><script>alert(1)</script>`;
     const query = { ...FOR_PUBLIC_SCOPED, state: attack, scope: MARKUP_SCOPE };
@@ -952,7 +955,7 @@ describe('every page', () => {
     expect(redirected(await browser.submit(consent, { decision: 'deny' })).parameters.state).toBe(attack);
   });
 
-  it('is a page also when something of ours is broken or away, and does not say what', async () => {
+  it('is an HTML page also for an internal error or an outage, and does not show the cause', async () => {
     const agents = service.application.get(Agents);
     const failures: [Error, number][] = [
       [new Error('a secret cause'), 500],
@@ -977,7 +980,7 @@ describe('every page', () => {
     expect(JSON.stringify(headersOf(page))).not.toContain('my-secret-guess');
   });
 
-  it('shares a stylesheet, which may be kept', async () => {
+  it('uses a stylesheet that caches may store', async () => {
     const { status, headers, text } = await service.send('GET', '/page.css');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('text/css; charset=utf-8');
@@ -987,13 +990,13 @@ describe('every page', () => {
   });
 });
 
-it('the authorization address knows GET alone', async () => {
+it('the authorization endpoint allows only GET', async () => {
   const answer = await service.post('/', {}, { 'content-type': FORM });
   expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
   expect(answer.headers.get('allow')).toBe('GET');
 });
 
-it('SESSION_SECRET may be rotated: the first signs, the others are still believed', async () => {
+it('SESSION_SECRET can be rotated: the first secret signs, and the others still verify', async () => {
   const [old, next] = ['o'.repeat(32), 'n'.repeat(32)];
   const cookieOf = async (environment: Record<string, string>, cookies?: Map<string, string>) => {
     const other = await startTestService({ environment, database: service.database, registry });
@@ -1051,12 +1054,12 @@ function headersOf({ headers }: TestResponse): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => !['date', 'x-request-id', 'set-cookie'].includes(name)));
 }
 
-/** A page without what differs from one request to the next. */
+/** The text of a page without the parts that differ between requests. */
 function bare(page: TestResponse, email: string): string {
   return page.text.replaceAll(email, '').replaceAll(formOf(page).hidden.csrf as string, '');
 }
 
-/** With another character, third from the end. */
+/** Changes the third character from the end. */
 function altered(text: string): string {
   return text.slice(0, -3) + (text.at(-3) === 'a' ? 'b' : 'a') + text.slice(-2);
 }
@@ -1065,7 +1068,7 @@ function decoded(cookies: Map<string, string>): string {
   return decodeURIComponent(cookies.get('__Host-agent_session') as string);
 }
 
-/** Gives an agent a new password for a while. */
+/** Gives an agent a new password while `act` runs. */
 async function withNewPassword(agent: typeof ACME_AGENT, act: (password: string) => Promise<void>): Promise<void> {
   const password = await changePassword(service, registry, agent.email);
   try {

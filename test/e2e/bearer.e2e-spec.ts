@@ -28,18 +28,18 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 describe('protocol §3.1: the two kinds of token', () => {
-  it('lets an agent token create a customer, and a customer token ask about itself', async () => {
+  it('allow an agent to create a customer, and a customer to read its own token information', async () => {
     expect(await asAgent(agentToken)).toMatchObject({ status: 200 });
     expect(await asCustomer(customerToken)).toMatchObject({ status: 200, body: { access_token: customerToken } });
   });
 
-  it('are not accepted in the place of each other', async () => {
+  it('are not accepted in place of each other', async () => {
     expectInvalidToken(await asAgent(customerToken));
     expectInvalidToken(await asCustomer(agentToken));
     expectInvalidToken(await service.send('DELETE', '/v2/token', bearer(customerToken)));
   });
 
-  it('are looked at by the service that is asked, also beside another one in the same process', async () => {
+  it('are verified by the service that gets the request, also if another one runs in the same process', async () => {
     const other = await startTestService();
     try {
       expect(await asAgent(agentToken)).toMatchObject({ status: 200 });
@@ -52,14 +52,14 @@ describe('protocol §3.1: the two kinds of token', () => {
 
   it.each([
     ['a scope does not make a customer an agent', { aud: 'customer-api' }],
-    ['a list of audiences is no audience of ours', { aud: ['agent-api'] }],
+    ['a list of audiences is not an accepted audience', { aud: ['agent-api'] }],
     ['the audience of another service', { aud: 'admin-api' }],
-  ])('are told apart by the audience alone: %s', async (_, claims) => {
+  ])('differ by the audience alone: %s', async (_, claims) => {
     expectInvalidToken(await asAgent(issue(claims)));
   });
 
   it.each(['agent-api', 'admin-api', ['customer-api'], undefined])(
-    'are told apart by the audience alone: no customer is who names one without it, but %j',
+    'differ by the audience alone: a token for a customer’s subject is invalid with the audience %j',
     async (aud) => {
       const { sub } = claimsOf(customerToken);
       expect((await asCustomer(issue({ sub, scope: undefined, aud: 'customer-api' }))).status).toBe(200);
@@ -68,8 +68,8 @@ describe('protocol §3.1: the two kinds of token', () => {
   );
 });
 
-describe('protocol §2.6: a token is sent as a bearer', () => {
-  it.each(['Bearer', 'bearer', 'BEARER'])('whose scheme may be written %s (RFC 9110 section 11.1)', async (scheme) => {
+describe('protocol §2.6: a bearer token', () => {
+  it.each(['Bearer', 'bearer', 'BEARER'])('may be sent with the scheme %s (RFC 9110 §11.1)', async (scheme) => {
     const answer = await service.post(TOKEN, agentTokenBody(), { authorization: `${scheme} ${agentToken}` });
     expect(answer.status).toBe(200);
   });
@@ -87,7 +87,7 @@ describe('protocol §2.6: a token is sent as a bearer', () => {
     expectInvalidToken(await service.post(TOKEN, agentTokenBody(), headers()));
   });
 
-  it('is refused with two Authorization headers, good ones too', async () => {
+  it('is refused if the request has two Authorization headers, even valid ones', async () => {
     const header = `Authorization: Bearer ${agentToken}`;
     const send = (headers: string[]) =>
       exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(agentTokenBody()), headers));
@@ -97,22 +97,22 @@ describe('protocol §2.6: a token is sent as a bearer', () => {
     expectInvalidToken(await send(['Authorization: Basic eDp5', header]));
   });
 
-  it('is not taken from the body or the query', async () => {
+  it('is not read from the body or the query', async () => {
     expectInvalidToken(await service.post(TOKEN, agentTokenBody({ access_token: agentToken })));
     expectInvalidToken(await service.post(`${TOKEN}?access_token=${agentToken}`, agentTokenBody()));
     expectInvalidToken(await service.send('GET', `${INFO}?access_token=${customerToken}`));
   });
 
-  it('is not disturbed by an access_token in the body or the query, which means nothing', async () => {
+  it('is valid although the body or the query contains an access_token, which is ignored', async () => {
     const body = agentTokenBody({ access_token: 'damaged' });
     const answer = await service.post(`${TOKEN}?access_token=damaged`, body, bearer(agentToken));
     expect(answer.status).toBe(200);
   });
 });
 
-describe('protocol §4.3: an agent token without the scope', () => {
+describe('protocol §4.3: an agent token without the required scope', () => {
   it.each([undefined, '', 'agents:read', 'customers:own:all', 'CUSTOMERS:OWN'])(
-    'gets 403 and is told the scope: %j',
+    'gets 403 with the name of the scope: %j',
     async (scope) => {
       const before = await identitiesOf(service).count();
       const answer = await asAgent(issue({ scope }));
@@ -122,7 +122,7 @@ describe('protocol §4.3: an agent token without the scope', () => {
     },
   );
 
-  it('gets in with the scope among others', async () => {
+  it('is accepted if it has the scope among others', async () => {
     expect((await asAgent(issue({ scope: 'agents:read customers:own' }))).status).toBe(200);
   });
 });
@@ -130,7 +130,7 @@ describe('protocol §4.3: an agent token without the scope', () => {
 describe('protocol §2.6: a Personal Access Token', () => {
   const basic = () => ({ authorization: `Basic ${Buffer.from(`agent:${agentToken}`).toString('base64')}` });
 
-  it('is never let in as Basic, whatever else the request carries', async () => {
+  it('is never accepted as Basic credentials, whatever else the request contains', async () => {
     const cookie = `__svc_cid=x; __svc_cst=y; access_token=${agentToken}`;
     const body = agentTokenBody({ access_token: agentToken, bearer_type: 'agent' });
     expectInvalidToken(await service.post(TOKEN, body, basic()));
@@ -140,13 +140,16 @@ describe('protocol §2.6: a Personal Access Token', () => {
     expectInvalidToken(await service.send('DELETE', '/v2/token', basic()));
   });
 
-  it.each(['dev:3f2c9a', 'pat_0123456789abcdef0123456789abcdef'])('is never let in as a bearer: %s', async (token) => {
-    expectInvalidToken(await asAgent(token));
-  });
+  it.each(['dev:3f2c9a', 'pat_0123456789abcdef0123456789abcdef'])(
+    'is never accepted as a bearer token: %s',
+    async (token) => {
+      expectInvalidToken(await asAgent(token));
+    },
+  );
 });
 
-describe('protocol §2.6: a damaged token', () => {
-  it('with %3A in it is refused until it is replaced by a colon', async () => {
+describe('protocol §2.6: an invalid token', () => {
+  it('with %3A in it is refused until the client replaces it by a colon', async () => {
     const written = agentToken.replace(':', '%3A');
     expectInvalidToken(await asAgent(written));
     expectInvalidToken(await asAgent(written.replace('%3A', '%3a')));
@@ -189,18 +192,18 @@ describe('protocol §2.6: a damaged token', () => {
     ['without an issuer', {}, { iss: undefined }],
     ['without an expiry', {}, { exp: undefined }],
     ['whose expiry is a text', {}, { exp: '9999999999x' }],
-  ])('is refused though our key has signed it: %s', async (_, header, claims) => {
+  ])('is refused although its signature is valid: %s', async (_, header, claims) => {
     expect((await asAgent(forge({}, {}))).status).toBe(200);
     expectInvalidToken(await asAgent(forge(header, claims)));
   });
 
-  it('is refused when another key has signed it', async () => {
+  it('is refused if another key signed it', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     expectInvalidToken(await asAgent(forge({}, {}, privateKey)));
   });
 });
 
-describe('the time of a token', () => {
+describe('the lifetime of a token', () => {
   it('ends with its last second, without any tolerance', async () => {
     const token = issue();
     const expires = claimsOf(token).exp as number;
@@ -208,7 +211,7 @@ describe('the time of a token', () => {
     await at(expires, async () => expectInvalidToken(await asAgent(token)));
   });
 
-  it('may begin up to 30 s in our future, since the clock that issued it may be ahead', async () => {
+  it('may begin up to 30 s in the future, because the clock of the issuing process may be ahead', async () => {
     const token = issue();
     const issued = claimsOf(token).iat as number;
     await at(issued - 30, async () => expect((await asAgent(token)).status).toBe(200));
@@ -221,7 +224,7 @@ describe('a revoked token', () => {
     ['its jti', 'jti', 'jti'],
     ['its refresh family', 'family', 'jti'],
     ['its client', 'client', 'client_id'],
-  ] as const)('is refused at once when %s is on the denylist', async (_, kind, claim) => {
+  ] as const)('is refused at once if %s is on the denylist', async (_, kind, claim) => {
     const token = issue({ client_id: `client of ${kind}` });
     expect((await asAgent(token)).status).toBe(200);
     await revoke(kind, claimsOf(token)[claim]);
@@ -229,7 +232,7 @@ describe('a revoked token', () => {
     expect((await asAgent(agentToken)).status).toBe(200);
   });
 
-  it('is refused when release 1 has revoked its agent, whose later tokens are accepted', async () => {
+  it('is refused if release 1 revoked its agent, and later tokens of the agent are accepted', async () => {
     const sub = claimsOf(await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE }))
       .sub as string;
     const before = issue({ sub });
@@ -240,11 +243,11 @@ describe('a revoked token', () => {
     expect((await asAgent(issue({ sub }))).status).toBe(200);
   });
 
-  it('is refused when its agent does not exist any more', async () => {
+  it('is refused if its agent no longer exists', async () => {
     expectInvalidToken(await asAgent(issue({ sub: randomUUID() })));
   });
 
-  it('is what DELETE /v2/token makes of an agent token, at once and for all of its uses', async () => {
+  it('is an agent token after DELETE /v2/token, at once and for all of its uses', async () => {
     const token = await issueAgentToken(service);
     const answer = await service.send('DELETE', '/v2/token', bearer(token));
     expect(answer).toMatchObject({ status: 200, body: {} });
@@ -271,14 +274,14 @@ function agentId(): string {
   return claimsOf(agentToken).sub as string;
 }
 
-/** A token of ours with whatever claims; one that is `undefined` is left out. */
+/** A signed token with any claims. A claim that is `undefined` is left out. */
 function issue(more: Record<string, unknown> = {}): string {
   const claims = { sub: agentId(), aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME };
   const all = { scope: 'customers:own', ...claims, ...more };
   return service.application.get(AccessTokens).issue(all as unknown as IssuableClaims, TTL);
 }
 
-/** The same by hand, so that the header can be wrong too. */
+/** Builds the token by hand, so that the header can be invalid too. */
 function forge(header: object, claims: object, key?: KeyObject): string {
   const { privateKey, publicJwk } = service.application.get(SigningKeys).current();
   const head = { typ: 'at+jwt', alg: 'ES256', kid: publicJwk.kid, ...header };
@@ -291,7 +294,7 @@ function segment(value: object | string): string {
   return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 }
 
-/** The token with one of its segments written anew, under the old signature. */
+/** Rewrites one segment of the token and keeps the signature. */
 function rewritten(token: string, index: 0 | 1, write: (text: string) => string): string {
   const segments = token.slice('dev:'.length).split('.');
   segments[index] = segment(write(Buffer.from(segments[index] as string, 'base64url').toString()));
@@ -311,13 +314,13 @@ function unsigned(token: string, alg: string): string {
   return rewrite.slice(0, rewrite.lastIndexOf('.') + 1);
 }
 
-/** Other last characters for the very same bytes: base64url has bits to spare at the end of 64 bytes. */
+/** Changes the last characters without changing the bytes: base64url has unused bits after 64 bytes. */
 function respeltSignature(token: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return token.slice(0, -1) + alphabet[alphabet.indexOf(token.slice(-1)) + 1];
 }
 
-/** Does something at a moment, in seconds since 1970. */
+/** Runs `act` at a moment in seconds since 1970. */
 async function at(seconds: number, act: () => Promise<void>): Promise<void> {
   vi.spyOn(service.clock, 'now').mockReturnValue(seconds * 1000);
   try {

@@ -9,7 +9,7 @@ import { ACME, ACME_AGENT, ACME_BACKEND, ACME_NATIVE, BACKEND_SECRET, RIVAL_AGEN
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
-/** The tests' service has no TLS; nothing else of the library is turned off. */
+/** The service under test has no TLS. All other checks of the library stay enabled. */
 const insecure = { [oauth.allowInsecureRequests]: true };
 const backend: oauth.Client = { client_id: ACME_BACKEND };
 const native: oauth.Client = { client_id: ACME_NATIVE };
@@ -33,13 +33,13 @@ afterAll(async () => {
 });
 
 interface Authorized {
-  /** Where the browser was sent in the end. */
+  /** The URL that the browser was redirected to at the end. */
   callback: URL;
   state: string;
   verifier: string;
 }
 
-/** Sends an agent to the page that the metadata names, as the library's manual does. */
+/** Opens the authorization endpoint of the metadata, as the manual of the library describes. */
 async function authorize(client: oauth.Client, redirectUri: string, agent = ACME_AGENT, more: Query = {}) {
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
@@ -72,8 +72,8 @@ async function refresh(client: oauth.Client, proof: oauth.ClientAuth, token = ''
   return oauth.processRefreshTokenResponse(server, client, response);
 }
 
-describe('an OAuth client library that knows nothing but our metadata', () => {
-  it('finds there all that it needs', () => {
+describe('an OAuth client library that is configured from the metadata alone', () => {
+  it('finds every endpoint and method that it needs', () => {
     expect(server).toMatchObject({
       issuer: service.url,
       authorization_endpoint: `${service.url}/`,
@@ -87,21 +87,24 @@ describe('an OAuth client library that knows nothing but our metadata', () => {
     ['a server application, by client_secret_basic', backend, byBasic, BACKEND_CALLBACK],
     ['a server application, by client_secret_post', backend, oauth.ClientSecretPost(BACKEND_SECRET), BACKEND_CALLBACK],
     ['a native application, without a secret', native, oauth.None(), NATIVE_CALLBACK],
-  ])('gets tokens by the code flow with PKCE, refreshes and uses them: %s', async (_, client, proof, redirectUri) => {
-    const authorized = await authorize(client, redirectUri);
-    expect(authorized.callback.searchParams.get('iss')).toBe(service.url);
-    const first = await exchange(client, proof, redirectUri, authorized);
-    expect(first).toMatchObject({ token_type: 'bearer', expires_in: 28_800, organization_id: ACME });
-    const next = await refresh(client, proof, first.refresh_token);
-    expect(next.access_token).not.toBe(first.access_token);
-    const url = new URL(service.url + TOKEN);
-    const body = JSON.stringify(agentTokenBody({ client_id: client.client_id }));
-    const headers = new Headers({ 'content-type': 'application/json' });
-    const answer = await oauth.protectedResourceRequest(next.access_token, 'POST', url, headers, body, insecure);
-    expect(await answer.json()).toMatchObject({ organization_id: ACME, client_id: client.client_id });
-  });
+  ])(
+    'gets tokens by the code flow with PKCE, and refreshes and uses them: %s',
+    async (_, client, proof, redirectUri) => {
+      const authorized = await authorize(client, redirectUri);
+      expect(authorized.callback.searchParams.get('iss')).toBe(service.url);
+      const first = await exchange(client, proof, redirectUri, authorized);
+      expect(first).toMatchObject({ token_type: 'bearer', expires_in: 28_800, organization_id: ACME });
+      const next = await refresh(client, proof, first.refresh_token);
+      expect(next.access_token).not.toBe(first.access_token);
+      const url = new URL(service.url + TOKEN);
+      const body = JSON.stringify(agentTokenBody({ client_id: client.client_id }));
+      const headers = new Headers({ 'content-type': 'application/json' });
+      const answer = await oauth.protectedResourceRequest(next.access_token, 'POST', url, headers, body, insecure);
+      expect(await answer.json()).toMatchObject({ organization_id: ACME, client_id: client.client_id });
+    },
+  );
 
-  it('gets a customer token for an assertion (RFC 7523), and understands that it was used before', async () => {
+  it('gets a customer token for an assertion (RFC 7523), and recognizes the error for a used assertion', async () => {
     const client = { client_id: SIGN_IN };
     const customers = { ...server, token_endpoint: service.url + TOKEN };
     const assertion = await acme.assert(service.clock.now(), { aud: server.issuer });
@@ -118,7 +121,7 @@ describe('an OAuth client library that knows nothing but our metadata', () => {
     await expect(ask()).rejects.toEqual(expect.objectContaining({ error: 'invalid_grant', status: 400 }));
   });
 
-  it('understands an answer of the page that is an error', async () => {
+  it('recognizes an error response of the authorization page', async () => {
     const { callback, state } = await authorize(backend, BACKEND_CALLBACK, RIVAL_AGENT);
     const validate = () => oauth.validateAuthResponse(server, backend, callback, state);
     expect(validate).toThrow(
@@ -126,13 +129,13 @@ describe('an OAuth client library that knows nothing but our metadata', () => {
     );
   });
 
-  it('refuses an answer that another issuer has slipped in (RFC 9207)', async () => {
+  it('rejects a response from another issuer (RFC 9207)', async () => {
     const { callback, state } = await authorize(backend, BACKEND_CALLBACK);
     callback.searchParams.set('iss', 'https://evil.example');
     expect(() => oauth.validateAuthResponse(server, backend, callback, state)).toThrow(/iss/);
   });
 
-  it('understands that a code was used before, and a refresh token that has ended', async () => {
+  it('recognizes the errors for a used code and for a revoked refresh token', async () => {
     const authorized = await authorize(backend, BACKEND_CALLBACK);
     const first = await exchange(backend, byBasic, BACKEND_CALLBACK, authorized);
     const refusal = expect.objectContaining({ error: 'invalid_grant', status: 400 });
@@ -142,12 +145,12 @@ describe('an OAuth client library that knows nothing but our metadata', () => {
     await expect(refresh(backend, byBasic, first.refresh_token)).rejects.toEqual(refusal);
   });
 
-  it('understands the challenge to a client with a wrong secret', async () => {
+  it('recognizes the challenge to a client with a wrong secret', async () => {
     const refusal = expect.objectContaining({ status: 401, cause: [expect.objectContaining({ scheme: 'basic' })] });
     await expect(refresh(backend, oauth.ClientSecretBasic('wrong'), 'x')).rejects.toEqual(refusal);
   });
 
-  it('understands the challenge to a bearer that is damaged', async () => {
+  it('recognizes the challenge to an invalid bearer token', async () => {
     const headers = new Headers();
     const url = new URL(service.url + TOKEN);
     const body = JSON.stringify(agentTokenBody());

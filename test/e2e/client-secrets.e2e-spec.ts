@@ -33,7 +33,7 @@ const admin = (method: string, path: string, body?: object): Promise<TestRespons
   manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
 const renew = (body: object = {}) => admin('POST', `clients/${clientId}/secret`, body);
 const newSecret = async (body: object = {}): Promise<string> => (await renew(body)).body.client_secret;
-/** Which of the secrets authenticate the client. */
+/** The secrets that authenticate the client. */
 const valid = (...secrets: string[]) =>
   Promise.all(
     secrets.map(async (client_secret) => {
@@ -46,7 +46,7 @@ const clientRows = () => service.application.get(DataSource).getRepository(Clien
 const row = () => clientRows().findOneByOrFail({ clientId });
 
 describe('a new client secret', () => {
-  it('does not end the secret in use when the response is lost and the request repeated', async () => {
+  it('does not end the secret in use when the response is lost and the request is repeated', async () => {
     const lost = await newSecret();
     service.clock.advance({ seconds: 60 });
     const received = await newSecret();
@@ -55,7 +55,7 @@ describe('a new client secret', () => {
     expect(await valid(first, received)).toEqual([true, true]);
   });
 
-  it('does not prolong an older secret, which may have leaked', async () => {
+  it('does not extend the validity of an older secret, which may have leaked', async () => {
     const second = await newSecret({ old_valid_for: 600 });
     service.clock.advance({ seconds: 599 });
     const third = await newSecret({ old_valid_for: DAY_SECONDS });
@@ -75,13 +75,13 @@ describe('a new client secret', () => {
     expect(await valid(first, second, third)).toEqual([true, false, true]);
   });
 
-  it('ends the replaced secret at once when old_valid_for is 0, and no other', async () => {
+  it('ends only the replaced secret at once if old_valid_for is 0', async () => {
     const second = await newSecret();
     const third = await newSecret({ old_valid_for: 0 });
     expect(await valid(first, second, third)).toEqual([true, false, true]);
   });
 
-  it('is a conflict while five replaced secrets are still valid, and ends none of them', async () => {
+  it('is refused with a conflict while five replaced secrets are valid, and ends none of them', async () => {
     const secrets = [first];
     for (let n = 0; n < 5; n++) secrets.push(await newSecret({ old_valid_for: 600 + n }));
     const end = (await row()).previousSecrets?.[0]?.expires_at;
@@ -97,15 +97,15 @@ describe('a new client secret', () => {
     expect((await row()).previousSecrets).toHaveLength(5);
   });
 
-  it('loses no secret when several are asked for at once', async () => {
+  it('is not lost when several are requested in parallel', async () => {
     const secrets = await Promise.all(Array.from({ length: 4 }, () => newSecret()));
     expect(await valid(first, ...secrets)).toEqual([true, true, true, true, true]);
   });
 
   it.each([
     ['a secret that the operator sets', { client_secret: 'a secret that the operator has chosen' }],
-    ['null, which takes the secret away', { client_secret: null }],
-  ])('ends with all replaced ones by %s', async (_what, patch) => {
+    ['null, which removes the secret', { client_secret: null }],
+  ])('and all replaced secrets end because of %s', async (_what, patch) => {
     const second = await newSecret();
     const third = await newSecret();
     expect((await admin('PATCH', `clients/${clientId}`, patch)).status).toBe(200);
@@ -115,7 +115,7 @@ describe('a new client secret', () => {
 });
 
 describe('a client secret during a roll-out from release 1', () => {
-  /** What a process of release 1 writes, and this process reads. */
+  /** Writes the columns as a process of release 1 does, and reads them with this process. */
   const oldProcessWrites = async (columns: object) => {
     await clientRows().update({ clientId }, columns);
     await service.application.get(DataSource).query('UPDATE registry_revision SET revision = revision + 1');
@@ -123,7 +123,7 @@ describe('a client secret during a roll-out from release 1', () => {
   };
   const inOneDay = () => new Date(service.clock.now() + DAY_SECONDS * 1000);
 
-  it('is replaced by a process of release 1: the one secret of its columns is valid until the end there', async () => {
+  it('is valid until its end after a process of release 1 replaced it', async () => {
     const secretHash = sha256('of release 1');
     const previous = { previousSecretHash: sha256(first), previousSecretExpiresAt: inOneDay() };
     await oldProcessWrites({ secretHash, ...previous });
@@ -136,7 +136,7 @@ describe('a client secret during a roll-out from release 1', () => {
     expect(await valid(first, next)).toEqual([false, true]);
   });
 
-  it('that a process of release 1 replaced counts, although this process has replaced one before', async () => {
+  it('that a process of release 1 replaced is valid, although this process replaced one before', async () => {
     const second = await newSecret({ old_valid_for: 60 });
     service.clock.advance({ seconds: 60 });
     const previous = { previousSecretHash: sha256(second), previousSecretExpiresAt: inOneDay() };
@@ -144,7 +144,7 @@ describe('a client secret during a roll-out from release 1', () => {
     expect(await valid(first, second, 'of release 1')).toEqual([false, true, true]);
   });
 
-  it('stays valid at a process of release 1, which reads one replaced secret, when the request is repeated', async () => {
+  it('stays valid at a process of release 1, which reads one replaced secret, after a second request', async () => {
     await newSecret({ old_valid_for: 60 });
     await newSecret({ old_valid_for: 600 });
     const { previousSecretHash, previousSecretExpiresAt } = await row();
@@ -152,13 +152,13 @@ describe('a client secret during a roll-out from release 1', () => {
     expect(previousSecretExpiresAt?.toISOString()).toBe((await row()).previousSecrets?.[0]?.expires_at);
   });
 
-  it('that a process of release 1 changed has ended the replaced ones', async () => {
+  it('that a process of release 1 changed has ended the replaced secrets', async () => {
     const second = await newSecret();
     await oldProcessWrites({ secretHash: sha256('changed by release 1'), previousSecretHash: null });
     expect(await valid(first, second, 'changed by release 1')).toEqual([false, false, true]);
   });
 
-  it('that a process of release 1 replaced again is not prolonged by it here', async () => {
+  it('that a process of release 1 replaced again keeps its end when this process replaces one', async () => {
     await newSecret({ old_valid_for: 60 });
     await oldProcessWrites({ secretHash: sha256('of release 1'), previousSecretExpiresAt: inOneDay() });
     service.clock.advance({ seconds: 60 });

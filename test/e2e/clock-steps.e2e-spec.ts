@@ -15,8 +15,8 @@ beforeAll(async () => {
 afterEach(() => service.clock.reset());
 afterAll(() => service?.stop());
 
-describe('a clock that is set back, and on again', () => {
-  it('redeems no code a second time, whenever it then is', async () => {
+describe('a clock that is set back and forward again', () => {
+  it('does not let a code be redeemed twice at any later time', async () => {
     const code = await transferToken(service, customerToken);
     expect((await redeem(service, code)).status).toBe(200);
     for (const seconds of [-1, -HOUR, 2 * HOUR, -HOUR, -24 * HOUR]) {
@@ -25,7 +25,7 @@ describe('a clock that is set back, and on again', () => {
     }
   });
 
-  it('makes of an expired code no code that gives two tokens', async () => {
+  it('does not let an expired code give two tokens', async () => {
     const code = await transferToken(service, customerToken);
     service.clock.advance({ seconds: HOUR });
     expectInvalidGrant(await redeem(service, code));
@@ -34,7 +34,7 @@ describe('a clock that is set back, and on again', () => {
     expectInvalidGrant(await redeem(service, code));
   });
 
-  it('makes no second live chain of refreshes, and reuse still ends the one there is', async () => {
+  it('does not let a refresh family get a second valid successor, and reuse still revokes the family', async () => {
     const first = (await agentTokenPair(service)).refresh_token;
     const next = (await refresh(service, first)).body.refresh_token;
     service.clock.advance({ seconds: -HOUR });

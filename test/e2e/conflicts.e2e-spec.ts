@@ -14,20 +14,20 @@ import { manage } from '../support/management-api.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
-/** Seconds for which a table is out of reach. */
+/** Seconds for which a table is locked. */
 const AWAY = 30;
 
-/** A statement that keeps the database busy. */
+/** A statement that occupies a connection of the database. */
 const sleepFor = (seconds: number) => selectStatement<[], { slept: number }>(`SELECT SLEEP(${seconds}) AS slept`);
 
-/** Holds up the process for longer than a statement may take, where timers come before what was received meanwhile. */
+/** Blocks the event loop past the statement timeout. Timers then run before responses that arrived meanwhile. */
 async function standStill(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
   const end = performance.now() + 1_500;
   while (performance.now() < end);
 }
 
-describe.runIf(onMariadb)('a database that does not do at once what it is asked', () => {
+describe.runIf(onMariadb)('a database that cannot run a statement at once', () => {
   let database: TestDatabase;
   let service: TestService;
   let somebodyElse: mysql.Connection;
@@ -37,7 +37,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     service = await startTestService({ database, environment: { DB_POOL_SIZE: '4' } });
     customerToken = (await newCustomer(service)).access_token;
     somebodyElse = await mysql.createConnection({ uri: database.url.replace(/^mariadb:/, 'mysql:') });
-    // of an engine without transactions: what is counted is not rolled back with the statement that counts it
+    // An engine without transactions: a rollback of the counted statement does not roll back the counter.
     await somebodyElse.query('CREATE TABLE refusals (still INT NOT NULL, done INT NOT NULL) ENGINE = MyISAM');
     await somebodyElse.query('INSERT INTO refusals VALUES (0, 0)');
   });
@@ -51,7 +51,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     await database?.remove();
   });
 
-  /** Makes the server answer the next redemptions with an error by which it says that it has rolled them back. */
+  /** Makes the database fail the next redemptions with an error that reports a rollback. */
   async function refuseRedemptions(errno: number, times: number): Promise<void> {
     await somebodyElse.query('UPDATE refusals SET still = ?, done = 0', [times]);
     await somebodyElse.query(`
@@ -73,7 +73,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     ['a lock wait', 1205],
     ['a certification conflict', 1180],
   ])('%s', (_, errno) => {
-    it('while a code is redeemed is tried again, and the code gives one token', async () => {
+    it('is retried during the redemption of a code, and the code gives one token', async () => {
       const code = await transferToken(service, customerToken);
       await refuseRedemptions(errno, 2);
       const { status, body } = await redeem(service, code);
@@ -82,7 +82,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
       expectInvalidGrant(await redeem(service, code));
     });
 
-    it('that does not end is 503, and the code has given nothing', async () => {
+    it('that persists causes a 503, and the code stays valid', async () => {
       const code = await transferToken(service, customerToken);
       await refuseRedemptions(errno, 1_000);
       const answer = await redeem(service, code);
@@ -92,14 +92,14 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     });
   });
 
-  it('an answer that has come while the service itself stood still for longer is read, and nobody is refused', async () => {
+  it('does not fail a statement whose result arrived while the event loop was blocked', async () => {
     const answer = service.application.get(Database).select(sleepFor(0.1), []);
     await sleep(50);
     await standStill();
     expect(await answer).toEqual([{ slept: 0 }]);
   });
 
-  it('a statement that has waited for its turn until nobody waits for it is not begun', async () => {
+  it('does not get a queued statement whose caller has given up waiting', async () => {
     const narrow = await startTestService({ database, environment: { DB_POOL_SIZE: '2' } });
     const statements = narrow.application.get(Database);
     const first = statements.select(sleepFor(0.1), []);
@@ -116,7 +116,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     expect(rows[0]?.still).not.toBe(77);
   });
 
-  it('a statement has what is left of its request, so that no request waits longer than 3 s for several', async () => {
+  it('gets only the remaining time of a request per statement, so that no request waits longer than 3 s', async () => {
     const statements = service.application.get(Database);
     const since = (milliseconds: number) =>
       new Promise<unknown[]>((resolve, reject) => {
@@ -137,7 +137,7 @@ describe.runIf(onMariadb)('a database that does not do at once what it is asked'
     sent.mockRestore();
   });
 
-  it(`a table that is locked for ${AWAY} s is 503 within 3 s, a bounded readiness, and then as before`, {
+  it(`with a table locked for ${AWAY} s causes 503 within 3 s, keeps readiness responsive, and recovers`, {
     timeout: 90_000,
   }, async () => {
     await somebodyElse.query('LOCK TABLES customer_identity WRITE');

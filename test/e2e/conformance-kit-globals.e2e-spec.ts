@@ -9,7 +9,7 @@ const { grant, modules } = grantThat(sound);
 
 const CONSOLE_METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
 
-/** What the kit replaces while it runs, and whether it belongs to the object itself. */
+/** The globals that the kit replaces while it runs, and whether each is an own property of its object. */
 const globals = () => [
   globalThis.fetch,
   ...[process.stdout, process.stderr].flatMap((stream) => [stream.write, Object.hasOwn(stream, 'write')]),
@@ -17,13 +17,13 @@ const globals = () => [
 ];
 const before = globals();
 
-/** Compares by identity: `toEqual` would take two functions for equal that are not the same. */
+/** Compares by identity, because `toEqual` treats two different functions as equal. */
 function expectUntouched(): void {
   const now = globals();
   for (const [index, each] of before.entries()) expect(now[index]).toBe(each);
 }
 
-describe('the conformance kit leaves fetch, console and the standard streams as they were', () => {
+describe('the conformance kit leaves fetch, console and the standard streams unchanged', () => {
   beforeEach(expectUntouched);
   afterEach(expectUntouched);
 
@@ -44,7 +44,7 @@ describe('the conformance kit leaves fetch, console and the standard streams as 
     await expect(GrantTestContext.open(grant, { modules, valid, environment })).rejects.toThrow('LOG_LEVEL');
   });
 
-  it('when two services run at the same time, whichever is stopped first', async () => {
+  it('when two services run at the same time, whichever stops first', async () => {
     const [first, second] = [await startTestService(), await startTestService()];
     const context = await GrantTestContext.open(grant, { modules, valid });
     await first.stop();
@@ -53,7 +53,7 @@ describe('the conformance kit leaves fetch, console and the standard streams as 
     await second.stop();
   });
 
-  it('when other code has replaced fetch meanwhile: its replacement stays', async () => {
+  it('when other code replaced fetch meanwhile: the kit keeps that replacement', async () => {
     const service = await startTestService();
     const wrapped = globalThis.fetch;
     const theirs: typeof fetch = (...parameters) => wrapped(...parameters);
@@ -67,5 +67,5 @@ describe('the conformance kit leaves fetch, console and the standard streams as 
 describeGrant(grant, { modules, valid });
 
 describe('after describeGrant', () => {
-  it('fetch, console and the standard streams are as they were', expectUntouched);
+  it('fetch, console and the standard streams are unchanged', expectUntouched);
 });

@@ -7,11 +7,11 @@ import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
 import { CARELESS } from '../support/broken-grants/careless-grants.js';
 import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
 
-/** Milliseconds that the kit waits for an answer here. */
+/** Time limit of the kit for a response in these tests. */
 const PATIENCE = 2_000;
 const valid = () => ({ ticket: '123456' });
 
-/** Changes what the kit sends, and what it is answered. */
+/** Changes the requests and the responses of the kit. */
 function lying({ request, answer }: Lie, fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (input, init = {}) => {
     const url = new URL(String(input));
@@ -32,7 +32,7 @@ function lying({ request, answer }: Lie, fetch: typeof globalThis.fetch): typeof
   };
 }
 
-/** What the kit says of a broken grant: the failure of the one rule with a title. */
+/** Returns the failure of the rule with the given title, for a broken grant. */
 async function verdictOn({ grant, rule, lie, damage, after, what: _what, failure: _failure, ...more }: BrokenCase) {
   const kit = { valid, ...more };
   const rules = applicableRules(grantMetadataOf(grant), kit).filter(({ title }) => title === rule);
@@ -53,9 +53,9 @@ async function verdictOn({ grant, rule, lie, damage, after, what: _what, failure
   }
 }
 
-describe('the conformance kit finds a grant that', { timeout: 60_000 }, () => {
+describe('the conformance kit detects a grant that', { timeout: 60_000 }, () => {
   const cases = [...CARELESS, ...BROKEN_SERVICES];
-  beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined)); // one of them writes there
+  beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined)); // One grant writes there.
   afterEach(() => vi.restoreAllMocks());
 
   it.each(cases)('$what', async (broken) => {
@@ -77,12 +77,12 @@ describe('the conformance kit finds a grant that', { timeout: 60_000 }, () => {
 });
 
 describe('the conformance kit', () => {
-  it('wants a class with the decorator', () => {
+  it('requires a class with the decorator', () => {
     class NoGrant {}
     expect(() => grantMetadataOf(NoGrant)).toThrow('NoGrant: no grant; decorate the class with @GrantType');
   });
 
-  it('wants its module', async () => {
+  it('requires the module of the grant', async () => {
     await expect(GrantTestContext.open(grantThat(sound).grant, { valid })).rejects.toThrow(
       'TicketGrant: no module provides it; name its module in `modules`, or in src/app.module.ts',
     );

@@ -7,7 +7,7 @@ import { RawConnection } from '../support/raw-http.js';
 import { request } from '../support/test-service.js';
 
 const OTHERS = 4_000;
-/** Garbage is collected as early as in the image, which starts node with V8's own options. */
+/** Garbage is collected as early as in the container image, which sets these V8 options. */
 const NODE_OPTIONS = '--max-semi-space-size=8 --max-old-space-size=128';
 const KIB_16 = 16 * 1024;
 const START = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\n`;
@@ -29,7 +29,7 @@ describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a proc
     await database.remove();
   });
 
-  /** The resident set, in bytes. */
+  /** The resident set size, in bytes. */
   const memory = () =>
     1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.process.pid}/status`, 'utf8'))?.[1]);
   const open = async (bytes: string) => {
@@ -45,7 +45,7 @@ describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a proc
       `${START}Content-Length: ${KIB_16}\r\n${LINES}\r\n${' '.repeat(KIB_16 - 1)}`,
     ],
   ])(
-    `is bounded while ${OTHERS} connections have sent %s, and others are served`,
+    `is bounded while ${OTHERS} connections have sent %s, and other clients are served`,
     async (_what, maxGrowthBytes, bytes) => {
       const before = memory();
       for (let opened = 0; opened < OTHERS; opened++) await open(bytes);
@@ -56,7 +56,7 @@ describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a proc
     },
   );
 
-  it('is bounded while bodies come in chunks of one byte', async () => {
+  it('is bounded while bodies arrive in chunks of one byte', async () => {
     const before = memory();
     const bytes = `${START}Transfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(KIB_16 - 1)}`;
     for (let opened = 0; opened < 60; opened++) await open(bytes);

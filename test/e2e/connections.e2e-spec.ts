@@ -9,7 +9,7 @@ import { parseResponses, RawConnection } from '../support/raw-http.js';
 import { isDestroyedByService } from '../support/server-sockets.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 
-/** Short enough for a test, in the proportions of production. */
+/** The proportions of production, short enough for a test. */
 const LIMITS = {
   maxConnections: 40,
   headersTimeoutMs: 800,
@@ -19,7 +19,7 @@ const LIMITS = {
   lingerMs: 400,
   checkIntervalMs: 50,
 };
-/** The longest that a connection may need beyond its timeout on a busy machine; node adds 1 s to the keep-alive. */
+/** The time that a connection may need beyond its timeout on a busy machine. Node adds 1 s to the keep-alive. */
 const ALLOWANCE_MS = 4_000;
 const HALF_OPEN = { allowHalfOpen: true };
 
@@ -59,7 +59,7 @@ afterAll(() => service?.stop());
 const customers = () => identitiesOf(service).count();
 const statuses = (text: string) => parseResponses(text).map(({ status }) => status);
 
-/** Fails unless the service destroys the connection within so many milliseconds, although the client keeps it open. */
+/** Fails unless the service destroys the connection in time, although the client keeps it open. */
 async function expectDestroyed({ localPort }: RawConnection, withinMs: number): Promise<void> {
   const timeout = withinMs + ALLOWANCE_MS;
   await expect.poll(() => isDestroyedByService(localPort), { timeout, interval: 20 }).toBe(true);
@@ -101,7 +101,7 @@ describe.each(['public', 'management'] as const)('a client that never closes its
     expect(statuses(connection.receivedSoFar)).toEqual([404]);
   });
 
-  it('loses an idle connection, also when it sends line ends all the time', async () => {
+  it('loses an idle connection, also if it sends line ends all the time', async () => {
     const connection = (await open()).send(NOWHERE);
     await expect.poll(() => statuses(connection.receivedSoFar)).toEqual([404]);
     const lineEnds = setInterval(() => connection.send('\r\n'), 50);
@@ -137,13 +137,13 @@ describe('a client that closes its side first', () => {
     expect(statuses(await connection.received())).toEqual(expected);
   });
 
-  it('after a request loses its connection', async () => {
+  it('loses its connection if it has sent a complete request', async () => {
     const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(REQUEST).end();
     await expectDestroyed(connection, LIMITS.lingerMs);
   });
 });
 
-describe('a client that still sends when its error response comes', () => {
+describe('a client that still sends when it gets its error response', () => {
   it.each([
     [400, 'no HTTP', 'garbage\r\n\r\n'],
     [400, 'two Hosts', head(500_000, 'Host: auth.example\r\n')],
@@ -161,8 +161,8 @@ describe('a client that still sends when its error response comes', () => {
   });
 });
 
-describe('a client that does not read', () => {
-  it('loses its connection when its responses have waited for the reading timeout', async () => {
+describe('a client that does not read its responses', () => {
+  it('loses its connection after the reading timeout', async () => {
     const connection = (await RawConnection.open(service.managementUrl, HALF_OPEN)).stopReading();
     const requests = setInterval(() => connection.send('GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'), 5);
     await sleep(500);
@@ -171,7 +171,7 @@ describe('a client that does not read', () => {
   }, 30_000);
 });
 
-describe('nothing is carried out after an error response that ends the connection:', () => {
+describe('an error response that ends the connection', () => {
   it.each([
     ['with Content-Length', head(BODY.length) + BODY.slice(0, 40), BODY.slice(40)],
     [
@@ -180,7 +180,7 @@ describe('nothing is carried out after an error response that ends the connectio
       `${(BODY.length - 8).toString(16)}\r\n${BODY.slice(8)}\r\n0\r\n\r\n`,
     ],
     ['in a header', 'POST ', `${REQUEST.slice(5)}`],
-  ])('not a request %s whose rest comes after its 408', async (_how, first, rest) => {
+  ])('prevents the handling of a request %s whose rest comes after the 408', async (_how, first, rest) => {
     const before = await customers();
     const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(first);
     await connection.serviceClosed();
@@ -204,17 +204,20 @@ describe('nothing is carried out after an error response that ends the connectio
     [431, 'a header of 101 lines', head(BODY.length, 'X: x\r\n'.repeat(99)) + BODY],
     [413, 'a body of 17 KB', head(17_000) + BODY.padEnd(17_000)],
     [413, 'a body of 2 MB', head(2_000_000) + BODY.padEnd(2_000_000)],
-  ])('not a request behind the %i for %s, in the same packets or later', async (status, _what, bytes) => {
-    const before = await customers();
-    const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(bytes + REQUEST + REQUEST);
-    await connection.serviceClosed();
-    connection.send(REQUEST);
-    await expectDestroyed(connection, LIMITS.lingerMs);
-    expect(statuses(connection.receivedSoFar)).toEqual([status]);
-    expect(await customers()).toBe(before);
-  });
+  ])(
+    'with status %i for %s prevents the handling of later requests, in the same packets or later',
+    async (status, _what, bytes) => {
+      const before = await customers();
+      const connection = (await RawConnection.open(service.url, HALF_OPEN)).send(bytes + REQUEST + REQUEST);
+      await connection.serviceClosed();
+      connection.send(REQUEST);
+      await expectDestroyed(connection, LIMITS.lingerMs);
+      expect(statuses(connection.receivedSoFar)).toEqual([status]);
+      expect(await customers()).toBe(before);
+    },
+  );
 
-  it('not the rest of a request that was answered before its body was there, which gets no second response', async () => {
+  it('to an incomplete request prevents a second response for the rest of its body', async () => {
     const connection = await RawConnection.open(service.url, HALF_OPEN);
     connection.send(`POST /nowhere HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 100\r\n\r\nhalf`);
     await connection.serviceClosed();
@@ -222,7 +225,7 @@ describe('nothing is carried out after an error response that ends the connectio
     await expectDestroyed(connection, LIMITS.lingerMs);
   });
 
-  it('a request that is broken after its handler has begun gets the one response of its handler', async () => {
+  it('is not sent if a request becomes invalid after its handler has begun, which sends the response', async () => {
     const { access_token } = (await service.post(TOKEN, cookieBody())).body;
     const connection = await RawConnection.open(service.url);
     const bearer = `Authorization: Bearer ${access_token}`;
@@ -234,7 +237,7 @@ describe('nothing is carried out after an error response that ends the connectio
 });
 
 describe('pipelined requests', () => {
-  it('are handled one after another, and answered in their order', async () => {
+  it('are handled one after another, and their responses are in the same order', async () => {
     const before = await customers();
     const connection = await RawConnection.open(service.url);
     const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
@@ -247,7 +250,7 @@ describe('pipelined requests', () => {
     connection.abort();
   });
 
-  it('that arrived completely get their responses before the error response to a broken one behind them', async () => {
+  it('that arrived completely get their responses before the error response to a later invalid request', async () => {
     const before = await customers();
     const connection = await RawConnection.open(service.url);
     connection.send(`${REQUEST + REQUEST}garbage\r\n\r\n${REQUEST}`);
@@ -255,7 +258,7 @@ describe('pipelined requests', () => {
     expect((await customers()) - before).toBe(2);
   });
 
-  it('that are too many end the connection', async () => {
+  it('end the connection if there are too many', async () => {
     const connection = await RawConnection.open(service.url);
     const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
     connection.send(slow + NOWHERE.repeat(100));
@@ -265,7 +268,7 @@ describe('pipelined requests', () => {
   });
 });
 
-describe('when a port has as many connections as it may have', () => {
+describe('when a port has its maximum number of connections', () => {
   const OTHERS = 3 * LIMITS.maxConnections;
   let connections: RawConnection[] = [];
   const openMany = async (url: string, bytes: string) => {
@@ -284,7 +287,7 @@ describe('when a port has as many connections as it may have', () => {
     ['refused and still open', 'garbage\r\n\r\n'],
     ['idle', NOWHERE],
     ['idle and in the middle of a header', `${NOWHERE}GET /`],
-  ])('other clients are served while all of them are %s', async (_state, bytes) => {
+  ])('other clients are served while all connections are %s', async (_state, bytes) => {
     await openMany(service.url, bytes);
     await openMany(service.managementUrl, bytes);
     const begun = performance.now();
@@ -296,7 +299,7 @@ describe('when a port has as many connections as it may have', () => {
     connection.abort();
   });
 
-  it('a connection that is in use is kept, and one whose request is being handled', async () => {
+  it('a connection that was used is kept, and so is one whose request is being handled', async () => {
     const used = (await RawConnection.open(service.url)).send(NOWHERE);
     const handled = await RawConnection.open(service.url);
     handled.send('POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n');
@@ -310,7 +313,7 @@ describe('when a port has as many connections as it may have', () => {
     handled.abort();
   });
 
-  it('a connection that is in use outlives idle ones that are younger', async () => {
+  it('a connection that was used is kept longer than younger connections without a request', async () => {
     const used = await RawConnection.open(service.url);
     for (let round = 1; round <= 6; round++) {
       used.send(NOWHERE);
@@ -322,7 +325,7 @@ describe('when a port has as many connections as it may have', () => {
     used.abort();
   });
 
-  it('a new connection is closed while every other one has a request that is being handled', async () => {
+  it('a new connection is closed if every other connection has a request that is being handled', async () => {
     const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
     for (let opened = 0; opened < LIMITS.maxConnections; opened++)
       connections.push((await RawConnection.open(service.url)).send(slow));

@@ -66,7 +66,7 @@ describe('a native application without a secret', () => {
       'of every organization, at a private-use scheme',
       { client_id: PUBLIC_NATIVE, redirect_uri: 'example.public:/cb' },
     ],
-  ])('needs the consent of the agent at each request: %s', async (_, more) => {
+  ])('needs the consent of the agent for each request: %s', async (_, more) => {
     const browser = await signedIn();
     const query = forNative(more);
     for (let n = 0; n < 3; n++) expect(redirected(await allow(browser, query)).parameters).toHaveProperty('code');
@@ -76,7 +76,7 @@ describe('a native application without a secret', () => {
     expect(await rows().countBy({ clientId: String(query.client_id) }), 'nothing is remembered').toBe(0);
   });
 
-  it('gets no code if the agent denies it', async () => {
+  it('gets no code if the agent denies the consent', async () => {
     const browser = await signedIn();
     const page = await browser.open(forNative({}));
     const { parameters } = redirected(await browser.submit(page, { decision: 'deny' }));
@@ -84,7 +84,7 @@ describe('a native application without a secret', () => {
     expect(parameters).not.toHaveProperty('code');
   });
 
-  it('leaves an audit event for each consent', async () => {
+  it('causes an audit event for each consent', async () => {
     const browser = await signedIn();
     const before = service.audit.length;
     await allow(browser, forNative({}));
@@ -92,7 +92,7 @@ describe('a native application without a secret', () => {
     expect(events).toEqual([expect.objectContaining({ clientId: ACME_NATIVE, details: { scope: 'customers:own' } })]);
   });
 
-  it('is asked about like any other application at an https address, which no other program can claim', async () => {
+  it('needs no repeated consent at an https redirect URI, which no other program can claim', async () => {
     const browser = await signedIn();
     const own = await browser.open(forNative({ redirect_uri: CLAIMED_HTTPS }));
     expect(redirected(own).parameters).toHaveProperty('code');
@@ -103,14 +103,14 @@ describe('a native application without a secret', () => {
     expect(isQuestion(await browser.open(atScheme)), 'the consent at the https address does not count').toBe(true);
   });
 
-  it('is not meant where the native application has a secret', async () => {
+  it('needs no repeated consent if it has a secret', async () => {
     const query = forNative({ client_id: NATIVE_WITH_SECRET, redirect_uri: 'example.secret:/cb' });
     expect(redirected(await (await signedIn()).open(query)).parameters).toHaveProperty('code');
   });
 });
 
 describe('the consent of an agent to a public application', () => {
-  /** Applies the registry with other values of the agent, and moves the clock beyond the second of the change. */
+  /** Applies the registry with other values of the agent, and moves the clock past the second of the change. */
   async function changeAgent(values: Record<string, unknown>): Promise<void> {
     Object.assign(acmeAgent, values);
     const path = writeRegistry(join(service.database.folder, 'changed-agent.yaml'), registry);
@@ -131,7 +131,7 @@ describe('the consent of an agent to a public application', () => {
     expect(await isAsked(await signedIn()), 'after the move back').toBe(true);
   });
 
-  it('does not count again when the agent moves to another organization and back', async () => {
+  it('stays ended when the agent moves to another organization and back', async () => {
     await allow(await signedIn(), FOR_PUBLIC);
     await changeAgent({ organization_id: RIVAL });
     await changeAgent({ organization_id: ACME });
@@ -149,7 +149,7 @@ describe('the consent of an agent to a public application', () => {
     expect(await isAsked(await signedIn()), 'with the old password again').toBe(true);
   });
 
-  it('does not end when only the scopes of the agent change', async () => {
+  it('stays valid when only the scopes of the agent change', async () => {
     await allow(await signedIn(), FOR_PUBLIC);
     await changeAgent({ scopes: ['customers:own', 'agents:read'] });
     expect(await isAsked(await signedIn())).toBe(false);
@@ -159,7 +159,7 @@ describe('the consent of an agent to a public application', () => {
     ['release 1 has written it', { organizationId: null, passwordFingerprint: null }],
     ['it was given in another organization', { organizationId: RIVAL }],
     ['it was given with another password', { passwordFingerprint: 'f'.repeat(16) }],
-  ])('does not count if the database says that %s, and is asked for once more', async (_, columns) => {
+  ])('is not valid if the database says that %s, and is asked for once more', async (_, columns) => {
     const browser = await signedIn();
     const row = { clientId: PUBLIC_SITE };
     if (await isAsked(browser)) await allow(browser, FOR_PUBLIC);
@@ -169,7 +169,7 @@ describe('the consent of an agent to a public application', () => {
     expect(await isAsked(browser)).toBe(false);
   });
 
-  it('is given once by ten forms at the same time, each of which gets its response', async () => {
+  it('is stored once for ten parallel forms, each of which gets its response', async () => {
     const browser = await signedIn();
     await rows().delete({ clientId: PUBLIC_SITE });
     const page = await browser.open(FOR_PUBLIC);

@@ -24,7 +24,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 const NOBODY = '01890000-0000-7000-8000-000000000000';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 
-/** An address where a browser has an identity of its own. */
+/** An organization or group in which a browser has an identity of its own. */
 interface Place {
   organization: string;
   group?: string;
@@ -52,7 +52,7 @@ afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
 describe('protocol §4.2: cookie grant with an identity per group', () => {
-  it('answers as protocol §4.1 does, fields, cookies and all', async () => {
+  it('gives the same response fields and cookies as protocol §4.1', async () => {
     const plain = await service.post(TOKEN, cookieBody());
     const { status, body, cookies } = await service.post(groupPath(ACME, 'g1'), cookieBody());
     expect(status).toBe(200);
@@ -61,14 +61,14 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     expect(cookies.map(shape)).toEqual(plain.cookies.map(shape));
   });
 
-  it('is the same address with and without a slash at its end', async () => {
+  it('has the same route with and without a slash at the end', async () => {
     const first = await service.post(`${groupPath(ACME, 'g1')}/`, cookieBody());
     expect(first.status).toBe(200);
     const second = await service.post(groupPath(ACME, 'g1'), cookieBody(), { cookie: cookieHeader(first) });
     expect(second.body.entity_id).toBe(first.body.entity_id);
   });
 
-  it('keeps the identities of groups apart from each other and from the one without group', async () => {
+  it('keeps the identities of groups apart from each other and from the identity without a group', async () => {
     const first = await visit(A);
     const ids = [first, ...(await visitAll([G1, G2, { ...G1, group: 'G1' }], cookieHeader(first)))].map(entityOf);
     expect(new Set(ids).size).toBe(4);
@@ -83,7 +83,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     ['1', '01'],
     ['null', 'NULL'],
     ['x'.repeat(63), 'x'.repeat(64)],
-  ])('takes group ids to the character: %s is not %s', async (one, other) => {
+  ])('compares group ids exactly: %s is not %s', async (one, other) => {
     const first = await visit({ ...G1, group: one });
     const [again, second] = await visitAll(
       [
@@ -96,7 +96,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     expect(second && entityOf(second)).not.toBe(entityOf(first));
   });
 
-  it('takes organization_id from the body, which may leave it out or repeat it', async () => {
+  it('accepts an organization_id in the body that is missing or equal to that of the path', async () => {
     const [without, repeated] = [{ organization_id: undefined }, { organization_id: ACME }];
     const first = await service.post(groupPath(ACME, 'g1'), cookieBody(without));
     expect(first.body.organization_id).toBe(ACME);
@@ -116,20 +116,23 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     [false],
     [[ACME]],
     [{ id: ACME }],
-  ])('but not contradict the address: %j', async (organization_id) => {
+  ])('refuses an organization_id in the body that differs from the path: %j', async (organization_id) => {
     const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
     await expectRefused(() => service.post(groupPath(ACME, 'g1'), body), 'organization_id');
   });
 
-  it.each([SHARED_SITE, PUBLIC_SITE])('is an unauthorized_client where groups may chat: %s', async (client_id) => {
-    const body = cookieBody({ client_id, organization_id: undefined });
-    const send = () => service.post(groupPath(SHARED, 'g1'), body);
-    await expectRefused(send, 'group_id', 'unauthorized_client', NOT_AUTHORIZED);
-    expect((await visit({ organization: SHARED })).status).toBe(200);
-  });
+  it.each([SHARED_SITE, PUBLIC_SITE])(
+    'refuses an application without identities per group as unauthorized_client: %s',
+    async (client_id) => {
+      const body = cookieBody({ client_id, organization_id: undefined });
+      const send = () => service.post(groupPath(SHARED, 'g1'), body);
+      await expectRefused(send, 'group_id', 'unauthorized_client', NOT_AUTHORIZED);
+      expect((await visit({ organization: SHARED })).status).toBe(200);
+    },
+  );
 
   it.each(['a', 'Z', '0', '-', '_', 'a-b_C9', 'x'.repeat(64), 'constructor', '__proto__', '%41'])(
-    'takes as group_id 1 to 64 letters, digits, _ or -: %s',
+    'accepts a group_id of 1 to 64 letters, digits, _ or -: %s',
     async (group) => {
       const answer = await service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody());
       expect(answer.status).toBe(200);
@@ -138,7 +141,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     },
   );
 
-  it.each([65, 4_000])('and refuses %i of them', async (length) => {
+  it.each([65, 4_000])('refuses a group_id of %i characters', async (length) => {
     await expectRefused(() => service.post(groupPath(ACME, 'x'.repeat(length)), cookieBody()), 'group_id');
   });
 
@@ -160,21 +163,24 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     'a+b',
     'a,b',
     'a;b=c',
-  ])('and refuses any other character: %s', async (group) => {
+  ])('refuses a group_id with any other character: %s', async (group) => {
     await expectRefused(() => service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody()), 'group_id');
   });
 
-  it.each(['.', '..', '%2e%2e'])('and dots, which no HTTP client would leave in the address: %s', async (group) => {
-    const text = rawRequest(`POST /v2/customer/${ACME}/${group}/token`, JSON.stringify(cookieBody()));
-    await expectRefused(() => exchange(service.url, text), 'group_id');
-  });
+  it.each(['.', '..', '%2e%2e'])(
+    'does not find a route for a group_id of dots, which HTTP clients remove from the path: %s',
+    async (group) => {
+      const text = rawRequest(`POST /v2/customer/${ACME}/${group}/token`, JSON.stringify(cookieBody()));
+      await expectRefused(() => exchange(service.url, text), 'group_id');
+    },
+  );
 
-  it('is no address without a group', async () => {
+  it('does not find a route without a group_id', async () => {
     expect((await service.post(`/v2/customer/${ACME}//token`, cookieBody())).status).toBe(404);
   });
 
   it.each([NOBODY, ACME.toUpperCase(), 'acme', '0', '%20', '__proto__'])(
-    'refuses an unknown organization in the address: %s',
+    'refuses an unknown organization in the path: %s',
     async (organization) => {
       const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: undefined });
       await expectRefused(() => service.post(groupPath(organization, 'g1'), body), 'organization_id');
@@ -202,7 +208,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
 
 describe('protocol §5.3: a browser has one cookie pair for all organizations and groups', () => {
   it.each([[[A, B, G1, G2]], [[G2, B, A, G1]], [[B, G1, G2, A]], [[G1, G2, A, B]]])(
-    'which finds in each place the identity it has there, whatever the order (%#)',
+    'and finds the identity of each organization and group with it, in any order (%#)',
     async (places) => {
       let cookie: string | undefined;
       const tour = async () => {
@@ -221,7 +227,7 @@ describe('protocol §5.3: a browser has one cookie pair for all organizations an
     },
   );
 
-  it('and, showing the cookies of any earlier answer, is itself and nobody else', async () => {
+  it('and stays the same browser with the cookies of any earlier response', async () => {
     const step = fc.record({ place: fc.nat(PLACES.length - 1), shown: fc.nat(), days: fc.constantFrom(0, 0, 1) });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 15 }), async (steps) => {
@@ -246,7 +252,7 @@ describe('protocol §5.3: a browser has one cookie pair for all organizations an
     );
   });
 
-  it.each(PLACES)('but not with the secret of another: $organization $group', async (place) => {
+  it.each(PLACES)('and cannot use it with the secret of another browser: $organization $group', async (place) => {
     const [victim, own] = [await visit(place), await visit(place)];
     const cookie = `__svc_cid=${entityOf(victim)}; __svc_cst=${secretOf(own)}`;
     for (const elsewhere of [place, G2]) {
@@ -256,7 +262,7 @@ describe('protocol §5.3: a browser has one cookie pair for all organizations an
     }
   });
 
-  it('of which the database holds one row a place, and the secret once', async () => {
+  it('for which the database has one row per identity, and the hash of the secret once', async () => {
     const first = await visit(G1);
     const others = await visitAll([A, B], cookieHeader(first));
     const rows = await identitiesOf(service).findBy({ browserId: entityOf(first) });
@@ -265,7 +271,7 @@ describe('protocol §5.3: a browser has one cookie pair for all organizations an
     expect(JSON.stringify(rows)).not.toContain(secretOf(first));
   });
 
-  it('from whatever page and application it comes', async () => {
+  it('for any page and application', async () => {
     const first = await visit(A);
     const body = cookieBody({ client_id: PUBLIC_SITE });
     const answer = await service.post(TOKEN, body, { cookie: cookieHeader(first), origin: PUBLIC_ORIGIN });
@@ -273,8 +279,8 @@ describe('protocol §5.3: a browser has one cookie pair for all organizations an
   });
 });
 
-describe('protocol §5.3: first calls in parallel', () => {
-  // the embedded database answers at once: so that there, too, all calls have looked before one writes
+describe('protocol §5.3: parallel first requests', () => {
+  // SQLite responds at once. The delay lets all requests read before the first one writes.
   beforeEach(() => {
     const client = clientOf(service);
     const select = client.select.bind(client);
@@ -285,7 +291,7 @@ describe('protocol §5.3: first calls in parallel', () => {
     });
   });
 
-  it('to one group make one identity', async () => {
+  it('for one group create one identity', async () => {
     const first = await visit(A);
     const group: Place = { organization: ACME, group: 'rush' };
     const answers = await visitAll(Array<Place>(20).fill(group), cookieHeader(first));
@@ -295,7 +301,7 @@ describe('protocol §5.3: first calls in parallel', () => {
     expect(await identitiesOf(service).countBy({ browserId: entityOf(first), groupId: 'rush' })).toBe(1);
   });
 
-  it('to many groups make one identity each', async () => {
+  it('for many groups create one identity each', async () => {
     const first = await visit(A);
     const groups = Array.from({ length: 20 }, (_, index): Place => ({ organization: ACME, group: `many${index % 5}` }));
     const answers = await visitAll(groups, cookieHeader(first));
@@ -304,19 +310,19 @@ describe('protocol §5.3: first calls in parallel', () => {
     expect(await identitiesOf(service).countBy({ browserId: entityOf(first) })).toBe(6);
   });
 
-  it('without cookies never fail, and make a customer each', async () => {
+  it('without cookies never fail and create a customer each', async () => {
     const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => visit(PLACES[index % 5] as Place)));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     expect(new Set(answers.map(entityOf)).size).toBe(40);
   });
 });
 
-describe('protocol §5.5: what a call costs the database', () => {
+describe('protocol §5.5: the database statements of a request', () => {
   it.each([
     ['protocol §4.1', A],
     ['protocol §4.2', G1],
   ])(
-    'a new customer one INSERT; a returning one one SELECT, and an UPDATE on its first call of a day (%s)',
+    'are an INSERT for a new customer, a SELECT for a returning one, and an UPDATE once a day (%s)',
     async (_, place) => {
       const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 23, 59, 59));
       const first = await visit(place);
@@ -333,7 +339,7 @@ describe('protocol §5.5: what a call costs the database', () => {
     },
   );
 
-  it('the day is the browser’s: what one place has noted, another does not note again', async () => {
+  it('update the day of a browser once for all of its organizations and groups', async () => {
     const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2));
     const cookie = cookieHeader(await visit(A));
     await visit(G1, cookie);
@@ -344,7 +350,7 @@ describe('protocol §5.5: what a call costs the database', () => {
     expect(rows.map(({ lastSeenDay }) => lastSeenDay !== null).sort()).toEqual([false, true]);
   });
 
-  it('the first call to a further place makes its identity by one INSERT', async () => {
+  it('are one INSERT for the first request to a further organization or group', async () => {
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2));
     const cookie = cookieHeader(await visit(A));
     expect(await statementsOf(service, () => visit(G1, cookie))).toEqual(['SELECT', 'INSERT', 'SELECT']);
@@ -357,7 +363,7 @@ describe('protocol §5.5: what a call costs the database', () => {
       `__svc_cid=${NOBODY}; __svc_cst=${'0'.repeat(64)}`,
       ['SELECT', 'INSERT'],
     ],
-  ])('%s', async (_, cookie, expected) => {
+  ])('are these for invalid cookies: %s', async (_, cookie, expected) => {
     expect(await statementsOf(service, () => visit(A, cookie))).toEqual(expected);
   });
 
@@ -367,13 +373,13 @@ describe('protocol §5.5: what a call costs the database', () => {
     ['an unknown application', { client_id: 'nobody' }, {}],
     ['an unknown organization', { organization_id: NOBODY }, {}],
     ['an unknown grant', { grant_type: 'nothing' }, {}],
-  ])('a request refused for %s: nothing', async (_, body, headers) => {
+  ])('are none if a request is refused for %s', async (_, body, headers) => {
     expect(await statementsOf(service, () => service.post(TOKEN, cookieBody(body), headers))).toEqual([]);
   });
 });
 
 describe('an identity', () => {
-  it('is still there after the service was restarted', async () => {
+  it('exists after a restart of the service', async () => {
     const database = await createTestDatabase();
     try {
       const before = await startTestService({ database });
@@ -389,7 +395,7 @@ describe('an identity', () => {
     }
   });
 
-  it('is the same for all services on one database, the first time too', async () => {
+  it('is the same for all services on one database, also for parallel first requests', async () => {
     const other = await startTestService({ database: service.database });
     try {
       const first = await visit(A);

@@ -28,7 +28,7 @@ const NOT_AUTHORIZED = 'The client is not authorized to request a token using th
 const TWO_YEARS = 63_072_000;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const SECRET = /^[0-9a-f]{64}$/;
-/** At the second 2097-01-02T03:04:05Z, sorted. */
+/** The attributes at 2097-01-02T03:04:05Z, sorted. */
 const ATTRIBUTES_OF_2_4 = [
   'Domain=auth.example',
   'Expires=Fri, 02 Jan 2099 03:04:05 GMT',
@@ -50,7 +50,7 @@ afterEach(() => vi.restoreAllMocks());
 describeGrant(CookieGrant, { valid: () => ({ response_type: 'token' }) });
 
 describe('protocol §4.1: cookie grant, new or existing customer', () => {
-  it('creates a customer for a request without identity cookies and answers with the fields of protocol §4.9', async () => {
+  it('creates a customer for a request without cookies and responds with the fields of protocol §4.9', async () => {
     const { status, body } = await service.post(TOKEN, cookieBody());
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -72,7 +72,7 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     expect(second.body.access_token).not.toBe(first.body.access_token);
   });
 
-  it('overwrites nothing of a returning customer, whichever application it comes back with', async () => {
+  it('changes nothing about a returning customer, for any application', async () => {
     const noon = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 12));
     const browser = new TestBrowser(service);
     const { body } = await browser.visit();
@@ -86,7 +86,7 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     expect(await identitiesOf(service).count()).toBe(rows);
   });
 
-  it('notes only the day of a customer who comes back on another', async () => {
+  it('updates only the day of a customer who returns on another day', async () => {
     const noon = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 12));
     const browser = new TestBrowser(service);
     const { body } = await browser.visit();
@@ -102,7 +102,7 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     expect(JSON.stringify(row)).not.toContain(secretOf(answer));
   });
 
-  it('lets expires_in be set by CUSTOMER_TOKEN_TTL', async () => {
+  it('takes expires_in from CUSTOMER_TOKEN_TTL', async () => {
     await withService({ CUSTOMER_TOKEN_TTL: '61' }, async (other) => {
       const { body } = await other.post(TOKEN, cookieBody());
       const [, payload = ''] = body.access_token.split('.');
@@ -112,7 +112,7 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     });
   });
 
-  it('makes parallel first calls without cookies customers of their own, and fails none', async () => {
+  it('creates one customer for each parallel request without cookies, and no request fails', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => service.post(TOKEN, cookieBody())));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(20);
@@ -120,8 +120,8 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
   });
 });
 
-describe('protocol §5.2: identity cookies', () => {
-  it('are two, which hold the id of the customer and its secret', async () => {
+describe('protocol §5.2: the identity cookies', () => {
+  it('are two, with the id of the customer and its secret', async () => {
     const { cookies, body } = await service.post(TOKEN, cookieBody());
     expect(cookies.map((line) => line.split('=')[0])).toEqual(['__svc_cid', '__svc_cst']);
     expect(cookieValue(cookies[0])).toBe(body.entity_id);
@@ -143,7 +143,7 @@ describe('protocol §5.2: identity cookies', () => {
     });
   });
 
-  it('live two years from each call on, with the values of the first', async () => {
+  it('are valid for two years from each request on, and keep the values of the first', async () => {
     const browser = new TestBrowser(service);
     const first = await browser.visit();
     const clock = vi.spyOn(service.clock, 'now');
@@ -159,7 +159,7 @@ describe('protocol §5.2: identity cookies', () => {
     }
   });
 
-  it('are named by COOKIE_PREFIX, and others are not read', async () => {
+  it('are named by COOKIE_PREFIX, and cookies with another prefix are ignored', async () => {
     await withService({ COOKIE_PREFIX: 'acme_' }, async (other) => {
       const browser = new TestBrowser(other);
       const first = await browser.visit();
@@ -174,7 +174,7 @@ describe('protocol §5.2: identity cookies', () => {
     ['the host of AUTH_URL, without its port', { AUTH_URL: 'https://login.acme.example:8443' }, ['login.acme.example']],
     ['COOKIE_DOMAIN', { COOKIE_DOMAIN: 'acme.example' }, ['acme.example']],
     ['no Domain for COOKIE_DOMAIN=host-only', { COOKIE_DOMAIN: 'host-only' }, []],
-  ])('are for %s', async (_, environment, domains) => {
+  ])('are set for %s', async (_, environment, domains) => {
     await withService(environment, async (other) => {
       const { cookies } = await other.post(TOKEN, cookieBody());
       const found = cookies.map((line) => attributesOf(line).filter((attribute) => attribute.startsWith('Domain')));
@@ -183,7 +183,7 @@ describe('protocol §5.2: identity cookies', () => {
   });
 });
 
-describe('protocol §5.4: a customer is recognised', () => {
+describe('protocol §5.4: a customer is recognized', () => {
   let customer: TestResponse;
   beforeAll(async () => {
     customer = await service.post(TOKEN, cookieBody());
@@ -215,7 +215,7 @@ describe('protocol §5.4: a customer is recognised', () => {
   });
 });
 
-describe('protocol §5.4: whoever is not recognised is a new customer, not an error and nobody else:', () => {
+describe('protocol §5.4: a request without a valid cookie pair creates a new customer:', () => {
   let victim: TestResponse;
   let own: TestResponse;
   beforeAll(async () => {
@@ -275,7 +275,7 @@ describe('protocol §5.4: whoever is not recognised is a new customer, not an er
     expect(await identitiesOf(service).count()).toBe(rows + 1);
   });
 
-  it('any bytes that HTTP admits', async () => {
+  it('any bytes that HTTP allows', async () => {
     const parts = ['__svc_cid=', '__svc_cst=', victim.body.entity_id, secretOf(own), '; ', ', ', '"', '=', ' ', 'j:{'];
     const byte = fc.integer({ min: 0x20, max: 0xff }).filter((code) => code !== 0x7f);
     const junk = fc.array(byte).map((codes) => String.fromCharCode(...codes));
@@ -290,14 +290,14 @@ describe('protocol §5.4: whoever is not recognised is a new customer, not an er
     );
   });
 
-  it('the hash that the database holds, as a secret', async () => {
+  it('the hash in the database as the secret', async () => {
     const row = await rowOf(victim.body.entity_id);
     const cookie = pairWith(victim.body.entity_id, row?.secretHash as string);
     const answer = await service.post(TOKEN, cookieBody(), { cookie });
     expect(answer.body.entity_id).not.toBe(victim.body.entity_id);
   });
 
-  it('and what others tried with them, the pairs of both still work', async () => {
+  it('and the pairs of both customers still work afterwards', async () => {
     for (const { body, cookies } of [victim, own]) {
       const answer = await service.post(TOKEN, cookieBody(), {
         cookie: cookies.map((line) => pairOf(line)).join('; '),
@@ -307,8 +307,8 @@ describe('protocol §5.4: whoever is not recognised is a new customer, not an er
   });
 });
 
-describe('protocol §8.4: redirect_uri, when it is given, is one of the client’s', () => {
-  it('character for character', async () => {
+describe('protocol §8.4: a redirect_uri in the request', () => {
+  it('is accepted if it equals one of the client’s, character for character', async () => {
     const answer = await service.post(TOKEN, cookieBody({ redirect_uri: ACME_PAGE }));
     expect(answer.status).toBe(200);
   });
@@ -366,14 +366,14 @@ describe('protocol §8.4: redirect_uri, when it is given, is one of the client�
     '*',
     'https://*',
     '',
-  ])('and not %j, with a right Origin or without any', async (redirect_uri) => {
+  ])('is refused if it is %j, with a valid Origin or without any', async (redirect_uri) => {
     for (const headers of [{}, { origin: ACME_ORIGIN }]) {
       await expectRefused(() => service.post(TOKEN, cookieBody({ redirect_uri }), headers), 'redirect_uri');
     }
   });
 
   it.each(['', '/', '/x', '/x/y.html', '/x%20y/', '/a..b'])(
-    'or below it for a client that is registered with prefix: https://acme.example/app%s',
+    'is accepted below the one of a client that is registered with prefix: https://acme.example/app%s',
     async (rest) => {
       const body = cookieBody({ client_id: ACME_PREFIX, redirect_uri: `https://acme.example/app${rest}` });
       expect((await service.post(TOKEN, body)).status).toBe(200);
@@ -412,23 +412,23 @@ describe('protocol §8.4: redirect_uri, when it is given, is one of the client�
     'https://acme.example@evil.example/app/x',
     'https://evil.example/app/x',
     'https://acme.example.evil.example/app/x',
-  ])('and for such a client not %s', async (redirect_uri) => {
+  ])('is refused for a client that is registered with prefix if it is %s', async (redirect_uri) => {
     const body = cookieBody({ client_id: ACME_PREFIX, redirect_uri });
     await expectRefused(() => service.post(TOKEN, body), 'redirect_uri');
   });
 });
 
-describe('protocol §2.8: a present Origin is always one of that very client’s', () => {
+describe('protocol §2.8: the Origin of a request', () => {
   it.each([
-    ['alone', {}],
-    ['beside a redirect_uri', { redirect_uri: ACME_PAGE }],
-  ])('and then a customer is made, %s', async (_, more) => {
+    ['without a redirect_uri', {}],
+    ['with a redirect_uri', { redirect_uri: ACME_PAGE }],
+  ])('is accepted if it belongs to the client, %s', async (_, more) => {
     const answer = await service.post(TOKEN, cookieBody(more), { origin: ACME_ORIGIN });
     expect(answer.status).toBe(200);
     expect(answer.cookies).toHaveLength(2);
   });
 
-  it('be it one of its origins beside its redirect URIs', async () => {
+  it('is accepted if it is only in the client’s list of origins', async () => {
     const answer = await service.post(TOKEN, cookieBody({ client_id: ACME_NATIVE }), {
       origin: 'capacitor://localhost',
     });
@@ -464,44 +464,44 @@ describe('protocol §2.8: a present Origin is always one of that very client’s
     'https://backend.acme.example',
     RIVAL_ORIGIN,
     PUBLIC_ORIGIN,
-  ])('else nothing is made, whether redirect_uri is given or not: %j', async (origin) => {
+  ])('is refused if it is %j, with or without a redirect_uri, and no customer is created', async (origin) => {
     for (const more of [{}, { redirect_uri: ACME_PAGE }]) {
       await expectRefused(() => service.post(TOKEN, cookieBody(more), { origin }), 'Origin');
     }
   });
 
-  it('so another tenant’s page never gets a customer with its own client_id either', async () => {
+  it('is refused for another tenant’s page, also with that tenant’s own client_id', async () => {
     const answer = () =>
       service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }), { origin: ACME_ORIGIN });
     await expectRefused(answer, 'Origin');
   });
 
-  it('and a recognised customer is refused from elsewhere like a new one', async () => {
+  it('is refused for a returning customer as for a new one', async () => {
     const browser = new TestBrowser(service);
     await browser.visit();
     await expectRefused(() => browser.visit({}, TOKEN, { origin: RIVAL_ORIGIN }), 'Origin');
   });
 
   it.each([
-    ['a private-use redirect URI alone', 'phone'],
+    ['only a private-use redirect URI', 'phone'],
     ['no redirect URI', 'bare'],
-  ])('for a client with %s, none at all', async (_, client_id) => {
+  ])('is refused for a client with %s', async (_, client_id) => {
     for (const origin of ['null', ACME_ORIGIN]) {
       await expectRefused(() => service.post(TOKEN, cookieBody({ client_id }), { origin }), 'Origin');
     }
     expect((await service.post(TOKEN, cookieBody({ client_id }))).status).toBe(200);
   });
 
-  it('and two of them are none', async () => {
+  it('is refused if it is given twice', async () => {
     const headers = [ACME_ORIGIN, ACME_ORIGIN].map((origin) => `Origin: ${origin}`);
     const text = rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), headers);
     await expectRefused(() => exchange(service.url, text), 'Origin');
   });
 });
 
-describe('protocol §4.10: every application may ask that has the grant and is usable in the organization', () => {
+describe('protocol §4.10: the cookie grant can be used by', () => {
   it.each([ACME_SITE, ACME_NATIVE, ACME_BACKEND])(
-    '%s, without redirect_uri and Origin, with response_type token',
+    'the application %s without redirect_uri and Origin, with response_type token',
     async (client_id) => {
       expect((await service.post(TOKEN, cookieBody({ client_id }))).status).toBe(200);
     },
@@ -512,25 +512,25 @@ describe('protocol §4.10: every application may ask that has the grant and is u
     expect((await service.post(TOKEN, body)).status).toBe(200);
   });
 
-  it.each([ACME, RIVAL, SHARED])('a public application, in organization %s', async (organization_id) => {
+  it.each([ACME, RIVAL, SHARED])('a public application in the organization %s', async (organization_id) => {
     const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
     const answer = await service.post(TOKEN, body, { origin: PUBLIC_ORIGIN });
     expect([answer.status, answer.body.organization_id]).toEqual([200, organization_id]);
   });
 
-  it('a private application in its own organization alone', async () => {
+  it('a private application only in its own organization', async () => {
     const other = { client_id: RIVAL_SITE };
     await expectRefused(() => service.post(TOKEN, cookieBody(other)), 'client_id');
     await expectRefused(() => service.post(TOKEN, cookieBody({ organization_id: RIVAL })), 'client_id');
     await expectRefused(() => service.post(TOKEN, cookieBody({ organization_id: SHARED })), 'client_id');
   });
 
-  it('one whose grant_types name the cookie grant', async () => {
+  it('an application whose grant_types include the cookie grant', async () => {
     expect((await service.post(TOKEN, cookieBody({ client_id: 'cookies-only' }))).status).toBe(200);
   });
 
   it.each([ACME_NO_COOKIES, 'agents-only', 'nothing-at-all'])(
-    'and one whose grant_types leave it out is an unauthorized_client: %s',
+    'no application whose grant_types do not include it, which gets unauthorized_client: %s',
     async (client_id) => {
       const send = () => service.post(TOKEN, cookieBody({ client_id }));
       await expectRefused(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
@@ -551,7 +551,7 @@ describe('protocol §4.10: every application may ask that has the grant and is u
     ['organization_id', `${ACME}\n`],
     ['organization_id', `{${ACME}}`],
     ['organization_id', '__proto__'],
-  ])('an unknown %s is a malformed request: %j', async (name, value) => {
+  ])('only known applications and organizations: an unknown %s is a malformed request: %j', async (name, value) => {
     await expectRefused(() => service.post(TOKEN, cookieBody({ [name]: value })), name);
   });
 });
@@ -567,7 +567,7 @@ describe('the parameters of protocol §4.1', () => {
     wrong.map(([what, value]) => [name, what, value] as const),
   );
 
-  it.each(faults)('%s may not be %s', async (name, _, value) => {
+  it.each(faults)('are refused if %s is %s', async (name, _, value) => {
     const body: Record<string, unknown> = { ...cookieBody({ redirect_uri: ACME_PAGE }) };
     body[name] = JSON.parse(JSON.stringify(value).replace('RIGHT', String(body[name])));
     const { body: error } = await expectRefused(() => service.post(TOKEN, body), name);
@@ -575,7 +575,7 @@ describe('the parameters of protocol §4.1', () => {
   });
 
   it.each(['code', 'Token', 'token ', 'code token', 'id_token', 'none'])(
-    'response_type is token, for every client type, and not %j',
+    'are refused if response_type is %j instead of token, for every client type',
     async (response_type) => {
       for (const client_id of [ACME_SITE, ACME_BACKEND, ACME_NATIVE]) {
         await expectRefused(() => service.post(TOKEN, cookieBody({ client_id, response_type })), 'response_type');
@@ -584,14 +584,14 @@ describe('the parameters of protocol §4.1', () => {
   );
 
   it.each(['Cookie', 'cookie ', 'COOKIE', 'cookies', 'password', '__proto__', 'constructor'])(
-    'grant_type %j is an unsupported_grant_type',
+    'are refused with unsupported_grant_type if grant_type is %j',
     async (grant_type) => {
       const send = () => service.post(TOKEN, cookieBody({ grant_type }));
       await expectRefused(send, 'grant_type', 'unsupported_grant_type');
     },
   );
 
-  it('beyond those of the protocol are ignored', async () => {
+  it('are the only ones that are read: unknown parameters are ignored', async () => {
     const more = { entity_id: NOBODY, group_id: 'x', state: huge, ['__proto__']: { polluted: true }, nested: [{}] };
     const { status, body } = await service.post(TOKEN, cookieBody(more));
     expect(status).toBe(200);
@@ -599,19 +599,19 @@ describe('the parameters of protocol §4.1', () => {
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
-  it('are not taken from the address', async () => {
+  it('are not read from the query', async () => {
     const query = new URLSearchParams(cookieBody() as Record<string, string>);
     await expectRefused(() => service.post(`${TOKEN}?${query}`, {}), 'grant_type');
   });
 
-  it('need no Authorization header, and one that is there counts for nothing', async () => {
+  it('need no Authorization header, and an existing one is ignored', async () => {
     for (const authorization of ['Bearer x', 'Basic eDp5', 'x']) {
       expect((await service.post(TOKEN, cookieBody(), { authorization })).status).toBe(200);
     }
   });
 });
 
-/** The registry of all tests, and some clients of this file's. */
+/** The registry of all tests with some clients for this file. */
 function registryOfThisFile() {
   const registry = testRegistry();
   const client = { name: 'Acme', client_type: 'web', organization_id: ACME };

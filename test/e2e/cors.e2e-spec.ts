@@ -45,14 +45,14 @@ describe('protocol §2.9: CORS', () => {
     ...(credentials && { 'access-control-allow-credentials': 'true' }),
   });
 
-  it.each(WITH_COOKIES)('the client reads its answer, with credentials, at %s', async (path) => {
+  it.each(WITH_COOKIES)('allows the origin of the client to read the response with credentials at %s', async (path) => {
     const answer = await service.post(path, cookieBody(), { origin: ACME_ORIGIN });
     expect(answer.status).toBe(200);
     expect(corsOf(answer)).toEqual(readable(ACME_ORIGIN, true));
     expect(answer.headers.get('vary')).toBe('Origin');
   });
 
-  it.each(KNOWN)('an origin of some client reads refusals, as exactly itself: %s', async (origin) => {
+  it.each(KNOWN)('allows a registered origin to read error responses, as exactly that origin: %s', async (origin) => {
     for (const [path, credentials] of [
       [TOKEN, true],
       [GROUP, true],
@@ -72,20 +72,20 @@ describe('protocol §2.9: CORS', () => {
     [405, (headers) => service.send('PUT', TOKEN, headers)],
     [413, (headers) => service.post(TOKEN, 'x'.repeat(20_000), headers)],
     [415, (headers) => service.post(TOKEN, '{}', { ...headers, 'content-encoding': 'gzip' })],
-  ])('an error %i of any layer is readable', async (status, send) => {
+  ])('allows a registered origin to read an error %i of any layer', async (status, send) => {
     const answer = await send({ origin: ACME_ORIGIN });
     expect(answer.status).toBe(status);
     expect(answer.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
     expect(answer.headers.get('vary')).toBe('Origin');
   });
 
-  it('the origin of another client reads why it is refused, and gets no token', async () => {
+  it('allows the origin of another client to read the error response, and gives it no token', async () => {
     const answer = await service.post(TOKEN, cookieBody(), { origin: RIVAL_ORIGIN });
     expectInvalidRequest(answer, /^Origin: /);
     expect(corsOf(answer)).toEqual(readable(RIVAL_ORIGIN, true));
   });
 
-  it.each(UNKNOWN)('any other origin reads nothing: %s', async (origin) => {
+  it.each(UNKNOWN)('allows no other origin to read anything: %s', async (origin) => {
     for (const answer of [
       await service.post(TOKEN, cookieBody(), { origin }),
       await service.post(TOKEN, 'no JSON', { origin }),
@@ -99,7 +99,7 @@ describe('protocol §2.9: CORS', () => {
     }
   });
 
-  it('a request without Origin gets none of it, but may not be cached for one that has', async () => {
+  it('adds no allowed origin to a response without Origin, but prevents caching for requests with one', async () => {
     const answer = await service.post(TOKEN, cookieBody());
     expect(answer.status).toBe(200);
     expect(corsOf(answer)).toEqual({});
@@ -109,7 +109,7 @@ describe('protocol §2.9: CORS', () => {
   it.each([
     ...WITH_COOKIES.map((path) => [path, true] as const),
     ...WITHOUT_COOKIES.map((path) => [path, false] as const),
-  ])('a preflight at %s allows the methods and headers; credentials: %s', async (path, credentials) => {
+  ])('allows the methods and headers in a preflight at %s; credentials: %s', async (path, credentials) => {
     for (const method of ['POST', 'GET', 'DELETE']) {
       const answer = await preflight(path, ACME_ORIGIN, method);
       expect(answer.status).toBe(204);
@@ -123,7 +123,7 @@ describe('protocol §2.9: CORS', () => {
   });
 
   it.each(['/.well-known/jwks.json', '/.well-known/oauth-authorization-server'])(
-    'anybody reads %s, without credentials',
+    'allows every origin to read %s, without credentials',
     async (path) => {
       for (const method of ['GET', 'HEAD']) {
         const answer = await service.send(method, path, { origin: 'https://anybody.example' });
@@ -134,7 +134,7 @@ describe('protocol §2.9: CORS', () => {
   );
 
   it.each(['/', '/sign-in', '/consent', '/sign-out', '/v2/token', '/nowhere'])(
-    'a page and what is no customer address allow no origin: %s',
+    'allows no origin at a page or at another route: %s',
     async (path) => {
       for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE']) {
         expect(corsOf(await service.send(method, path, { origin: ACME_ORIGIN }))).toEqual({});
@@ -142,7 +142,7 @@ describe('protocol §2.9: CORS', () => {
     },
   );
 
-  it.each(['/health/live', '/health/ready'])('the management port allows no origin: %s', async (path) => {
+  it.each(['/health/live', '/health/ready'])('allows no origin on the management port: %s', async (path) => {
     const answer = await request(service.managementUrl + path, { headers: { origin: ACME_ORIGIN } });
     expect(answer.status).toBe(200);
     expect(corsOf(answer)).toEqual({});

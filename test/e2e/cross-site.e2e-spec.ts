@@ -12,7 +12,7 @@ afterAll(() => service?.stop());
 
 describe('a request that another site makes a browser send, with its cookies (CSRF)', () => {
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/json'])(
-    'makes and changes nothing as %s, and the other site reads nothing that is the customer’s',
+    'changes nothing as %s, and the other site cannot read the customer’s data',
     async (type) => {
       const browser = new TestBrowser(service);
       const { entity_id } = (await browser.visit()).body;

@@ -24,7 +24,7 @@ import {
 import { ACME, ACME_AGENT, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
-/** A grant for groups too, under the name that RFC 6749 section 4.5 wants of an extension's grant. */
+/** A grant for groups too. Its name is a URI, which RFC 6749 §4.5 requires for an extension grant. */
 @GrantType('urn:example:lotto:club', { body: LottoBody, groups: true, responds: ['organization_id', 'club', 'of'] })
 class ClubGrant implements Grant<LottoBody> {
   async grant({ body, organization, groupId }: GrantRequest<LottoBody>): Promise<GrantResult> {
@@ -33,7 +33,7 @@ class ClubGrant implements Grant<LottoBody> {
   }
 }
 
-/** A grant for agents: the customer is the one an agent says. */
+/** A grant for agents: the agent names the customer. */
 @GrantType('lotto_office', {
   body: GrantBody,
   agentScope: 'lotto:draw',
@@ -65,13 +65,13 @@ describeGrant(LottoGrant, {
   singleUse: true,
 });
 
-/** Made before the service's own. */
+/** Created before the tables of the service itself. */
 class LottoOffices1795000000000 implements MigrationInterface {
   async up(): Promise<void> {}
   async down(): Promise<void> {}
 }
 
-describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
+describe('a grant of another team (docs/adding-a-grant.md)', () => {
   let service: TestService;
   const modules = [LottoGrantModule, OtherGrantsModule];
   const theirs = [LottoTickets1795300000000, LottoOffices1795000000000];
@@ -85,7 +85,7 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
   const ask = (body: object, headers: Record<string, string> = {}): Promise<TestResponse> =>
     service.post(TOKEN, body, headers);
 
-  it('answers with the fields of every answer, those it declares, and no others', async () => {
+  it('responds with the common fields, the fields that it declares, and no others', async () => {
     const { status, body } = await ask(lottoBody());
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -98,13 +98,13 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
     });
   });
 
-  it('may use what the service has for customers: whoever won keeps its identity', async () => {
+  it('can use the service’s customers: a customer who won keeps its identity', async () => {
     const first = await ask(lottoBody());
     const second = await ask(lottoBody(), { cookie: cookieHeader(first) });
     expect(second.body.entity_id).toBe(first.body.entity_id);
   });
 
-  it('cannot give a field of every answer another value, nor one it has not declared', async () => {
+  it('cannot change a common response field or add an undeclared field', async () => {
     const { body } = await ask(lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect(body).toMatchObject({ expires_in: 28_800, club: '' });
     expect(body).not.toHaveProperty('undeclared');
@@ -118,7 +118,7 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
     expectInvalidRequest(await ask(lottoBody({ organization_id: undefined })), 'organization_id: required');
   });
 
-  it('is given the organization that was asked for, as the registry has it', async () => {
+  it('gets the requested organization as it is in the registry', async () => {
     const { body } = await ask(lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect(body).toMatchObject({ of: 'Acme', organization_id: ACME });
     const agent = {
@@ -133,11 +133,11 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
     expect(answer.body).toMatchObject({ drawn_for: 'Acme', organization_id: ACME });
   });
 
-  it('refuses in words of the service, and gives nothing with them', async () => {
+  it('responds with an error of the service, and with no other fields', async () => {
     expectError(await ask(lottoBody({ ticket: '654321' })), { status: 400, error: 'invalid_grant', hint: undefined });
   });
 
-  it('may keep what happens once in a table of its own: each ticket wins once, and of twenty at once one wins', async () => {
+  it('can record used tickets in its own table: of twenty parallel requests with a ticket one wins', async () => {
     for (let round = 0; round < 10; round++) {
       const body = lottoBody();
       const answers = await Promise.all(Array.from({ length: 20 }, () => ask(body)));
@@ -146,13 +146,13 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
     }
   });
 
-  it('brings the schema of its tables: it is what its entities say, on each database', async () => {
+  it('brings the schema of its tables, which matches its entities on each database', async () => {
     const dataSource = service.application.get(DataSource);
     expect(dataSource.entityMetadatas.map(({ tableName }) => tableName)).toContain('lotto_ticket');
     expect((await dataSource.driver.createSchemaBuilder().log()).upQueries).toEqual([]);
   });
 
-  it("has its migrations run after the service's, in the order of their times", async () => {
+  it('has its migrations run after those of the service, in the order of their timestamps', async () => {
     const rows: { name: string }[] = await service.application
       .get(DataSource)
       .query('SELECT name FROM migrations ORDER BY id');
@@ -160,18 +160,18 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
     expect(rows.map(({ name }) => name)).toEqual(expected);
   });
 
-  it('has settings of its own in the registry', async () => {
+  it('has its own settings in the registry', async () => {
     const answer = await ask(lottoBody({ client_id: NO_DRAW }));
     expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: this client has no draw' });
   });
 
-  it('is only for clients that may use it', async () => {
+  it('can only be used by clients that may use it', async () => {
     const answer = await ask(lottoBody({ client_id: ONLY_COOKIES }));
     expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
     expect((await ask(lottoBody({ client_id: ONLY_LOTTO }))).status).toBe(200);
   });
 
-  it('that declares `optIn` is only for clients that list it', async () => {
+  it('that declares `optIn` can only be used by clients that list it', async () => {
     for (const client_id of [ACME_SITE, ONLY_COOKIES, ONLY_LOTTO]) {
       const answer = await ask(lottoBody({ grant_type: 'lotto_syndicate', client_id }));
       expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
@@ -179,7 +179,7 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
     expect((await ask(lottoBody({ grant_type: 'lotto_syndicate', client_id: 'syndicate' }))).status).toBe(200);
   });
 
-  it('is at the address of a group if it declares `groups`', async () => {
+  it('is available at the route of a group if it declares `groups`', async () => {
     const address = `/v2/customer/${ACME}/sales/token`;
     const { status, body } = await service.post(address, lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect({ status, ...body }).toMatchObject({ status: 200, club: 'sales', organization_id: ACME });
@@ -192,7 +192,7 @@ describe('a grant that another team adds (docs/adding-a-grant.md)', () => {
       return { authorization: `Bearer ${service.application.get(AccessTokens).issue(claims, 60)}` };
     };
 
-    it('is given the agent, and stays in its organization', async () => {
+    it('gets the agent and is limited to the organization of the agent', async () => {
       const bearer = await bearerFor('agent-api', 'customers:own lotto:draw');
       const answer = await ask(body, bearer);
       expect(answer.body).toMatchObject({

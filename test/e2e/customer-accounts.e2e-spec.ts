@@ -62,7 +62,7 @@ registry.resource_servers.push(
 );
 
 let service: TestService;
-/** Another process on the same database, without an operator. */
+/** Another process on the same database, without an ADMIN_TOKEN. */
 let pod: ServiceProcess;
 let customer: { entity_id: string; access_token: string };
 let agentToken: string;
@@ -99,7 +99,7 @@ function expectInvalidClient(answer: TestResponse): void {
 }
 
 describe('GET /v2/customer/info', () => {
-  it('tells a customer exactly the fields of protocol §4.11, whichever grant gave the token', async () => {
+  it('returns exactly the fields of protocol §4.11 for a customer token of any grant', async () => {
     const byAgent = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(agentToken));
     const moved = await redeem(service, await transferToken(service, customer.access_token));
     for (const [token, client_id, entity_id] of [
@@ -120,7 +120,7 @@ describe('GET /v2/customer/info', () => {
     }
   });
 
-  it('tells the whole seconds that are left, to the end', async () => {
+  it('returns the whole seconds until the token expires', async () => {
     for (const [move, left] of [
       [0, TTL],
       [1_000, TTL - 1_000],
@@ -136,14 +136,14 @@ describe('GET /v2/customer/info', () => {
     expectInvalidToken(await info(customer.access_token));
   });
 
-  it('is 401 for an agent token, a transfer token, a damaged or no token', async () => {
+  it('responds with 401 to an agent token, a transfer token, an invalid token and no token', async () => {
     const code = await transferToken(service, customer.access_token);
     const damaged = [customer.access_token.slice(0, -1), customer.access_token.replace(':', '%3A'), 'dev:x', ''];
     for (const wrong of [agentToken, code, ...damaged]) expectInvalidToken(await info(wrong));
     expectInvalidToken(await service.send('GET', INFO));
   });
 
-  it('wants a present Origin to be one of the token’s own client', async () => {
+  it('accepts an Origin only if it belongs to the client of the token', async () => {
     for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, '']) {
       expectInvalidRequest(await info(customer.access_token, { origin }), /^Origin: /);
     }
@@ -155,7 +155,7 @@ describe('GET /v2/customer/info', () => {
     expect(headers.get('access-control-allow-credentials')).toBeNull();
   });
 
-  it.each(['POST', 'PUT', 'DELETE'])('does not know %s', async (method) => {
+  it.each(['POST', 'PUT', 'DELETE'])('does not allow the method %s', async (method) => {
     const answer = await service.send(method, INFO, bearer(customer.access_token));
     expect(answer.status).toBe(405);
     expect(answer.headers.get('allow')).toBe('GET');
@@ -163,7 +163,7 @@ describe('GET /v2/customer/info', () => {
 });
 
 describe('DELETE /v2/customer/token', () => {
-  it('ends the bearer at once, for every use, and no other token of the customer', async () => {
+  it('revokes the bearer token at once, for every use, and no other token of the customer', async () => {
     const byAgent = agentTokenBody({ entity_id: customer.entity_id });
     const other = (await service.post(TOKEN, byAgent, bearer(agentToken))).body.access_token;
     const { status, text, cookies } = await end(customer.access_token);
@@ -175,7 +175,7 @@ describe('DELETE /v2/customer/token', () => {
     expect((await info(other)).status).toBe(200);
   });
 
-  it('is honoured at once in another process, in both directions', async () => {
+  it('takes effect at once in another process, in both directions', async () => {
     const other = await newCustomer(service);
     for (const token of [customer.access_token, other.access_token]) expect((await podInfo(token)).status).toBe(200);
     await end(customer.access_token);
@@ -185,7 +185,7 @@ describe('DELETE /v2/customer/token', () => {
     expectInvalidToken(await info(other.access_token));
   });
 
-  it('leaves the browser its identity', async () => {
+  it('does not change the identity of the browser', async () => {
     const browser = new TestBrowser(service);
     const { access_token, entity_id } = (await browser.visit()).body;
     await end(access_token);
@@ -194,14 +194,14 @@ describe('DELETE /v2/customer/token', () => {
     expect(await infoStatus(service, again.access_token)).toBe(200);
   });
 
-  it('keeps no token in the database', async () => {
+  it('stores no token in the database', async () => {
     await end(customer.access_token);
     const all = await everythingIn(service);
     expect(all).toContain(claimsOf(customer.access_token).jti);
     expect(all).not.toContain(customer.access_token.split('.')[2]);
   });
 
-  it('is 401 for an agent token and without a token, 400 from a foreign Origin, and ends nothing then', async () => {
+  it('revokes nothing for an agent token or without a token (401), or from a foreign Origin (400)', async () => {
     expectInvalidToken(await end(agentToken));
     expectInvalidToken(await service.send('DELETE', TOKEN));
     expectInvalidRequest(await end(customer.access_token, { origin: 'https://evil.example' }), /^Origin: /);
@@ -209,7 +209,7 @@ describe('DELETE /v2/customer/token', () => {
     expect((await info(customer.access_token)).status).toBe(200);
   });
 
-  it.each(['GET', 'PUT', 'PATCH'])('shares its address with POST alone, and not with %s', async (method) => {
+  it.each(['GET', 'PUT', 'PATCH'])('shares its path only with POST: the method %s is not allowed', async (method) => {
     const answer = await service.send(method, TOKEN, bearer(customer.access_token));
     expect(answer.status).toBe(405);
     expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
@@ -230,7 +230,7 @@ describe('POST /oauth2/introspect', () => {
     expect(ofAgent.body).toMatchObject({ aud: 'agent-api', scope: 'customers:own' });
   });
 
-  it('shows each resource server the tokens of its audiences, and the operator all', async () => {
+  it('shows each resource server the tokens of its audiences, and the operator all tokens', async () => {
     const of = (id: string) => basic(id, SERVER_SECRET);
     for (const [as, sees] of [
       [CHAT_API, ['customer']],
@@ -252,7 +252,7 @@ describe('POST /oauth2/introspect', () => {
     }
   });
 
-  it('says of whatever is no valid access token that it is inactive, and nothing more', async () => {
+  it('responds that any other text than a valid access token is inactive, without details', async () => {
     const { access_token, refresh_token } = await agentTokenPair(service);
     const code = await transferToken(service, customer.access_token);
     const [region, jws = ''] = customer.access_token.split(':');
@@ -271,7 +271,7 @@ describe('POST /oauth2/introspect', () => {
     for (const token of wrong) expectInactive(await introspect(token));
   });
 
-  it('says so of a token that has ended: revoked, expired, of an erased customer', async () => {
+  it('responds that a revoked or expired token, or a token of an erased customer, is inactive', async () => {
     const { access_token } = await newCustomer(service);
     await end(access_token);
     expectInactive(await introspect(access_token));
@@ -297,12 +297,12 @@ describe('POST /oauth2/introspect', () => {
     ['a wrong operator’s', bearer('wrong-admin-token')],
     ['both of the operator’s at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
     ['the operator’s as Basic', basic('admin', ADMIN_TOKEN)],
-  ])('is 401 with credentials that are %s', async (_, headers) => {
+  ])('responds with 401 to %s as credentials', async (_, headers) => {
     expectInvalidClient(await introspect(customer.access_token, headers));
     expectInvalidClient(await manage(service, 'POST', INTROSPECT, headers, 'no JSON'));
   });
 
-  it('is 401 with a token for credentials', async () => {
+  it('responds with 401 to a token as credentials', async () => {
     expectInvalidClient(await introspect(customer.access_token, bearer(customer.access_token)));
   });
 });
@@ -313,7 +313,7 @@ describe('POST /oauth2/revoke', () => {
   const expectRevoked = (answer: TestResponse) =>
     expect({ status: answer.status, text: answer.text }).toEqual({ status: 200, text: '{}' });
 
-  it('ends a client’s own access tokens, of customers and agents', async () => {
+  it('revokes a client’s own access tokens, of customers and agents', async () => {
     const token = await customerOfBackend();
     expectRevoked(await revoke(token));
     expect(await infoStatus(service, token)).toBe(401);
@@ -324,7 +324,7 @@ describe('POST /oauth2/revoke', () => {
     expectRevoked(await revoke(token));
   });
 
-  it('ends with the refresh token of an agent its whole family', async () => {
+  it('revokes the whole family of an agent’s refresh token', async () => {
     const first = await agentTokenPair(service);
     const second = (await refresh(service, first.refresh_token)).body;
     expectRevoked(await revoke(second.refresh_token));
@@ -333,7 +333,7 @@ describe('POST /oauth2/revoke', () => {
       expectInvalidToken(await service.post(TOKEN, agentTokenBody(), bearer(access_token)));
   });
 
-  it('ends with the access token of an agent neither its refresh family nor another access token of it', async () => {
+  it('revokes an agent’s access token, but not its refresh family or other access tokens of the family', async () => {
     const first = await agentTokenPair(service);
     const second = (await refresh(service, first.refresh_token)).body;
     expectRevoked(await revoke(first.access_token));
@@ -342,7 +342,7 @@ describe('POST /oauth2/revoke', () => {
     expect((await refresh(service, second.refresh_token)).status).toBe(200);
   });
 
-  it('leaves what is another client’s, and says the same', async () => {
+  it('revokes no token of another client, and gives the same response', async () => {
     const pair = await agentTokenPair(service);
     const token = await customerOfBackend();
     const other = basic(ACME_NO_COOKIES, BACKEND_SECRET);
@@ -354,7 +354,7 @@ describe('POST /oauth2/revoke', () => {
     expect((await refresh(service, pair.refresh_token)).status).toBe(200);
   });
 
-  it('says the same of what is no token, or none any more', async () => {
+  it('gives the same response to a text that is no valid token', async () => {
     const code = await transferToken(service, customer.access_token, { client_id: ACME_BACKEND });
     for (const token of ['x', code, NOBODY, `${await customerOfBackend()}x`]) expectRevoked(await revoke(token));
     expect((await redeem(service, code, { client_id: ACME_BACKEND })).status).toBe(200);
@@ -363,7 +363,7 @@ describe('POST /oauth2/revoke', () => {
     expectRevoked(await revoke(token));
   });
 
-  it('ends for the operator whatever it is shown', async () => {
+  it('revokes any token for the operator', async () => {
     const pair = await agentTokenPair(service);
     for (const token of [customer.access_token, pair.refresh_token]) expectRevoked(await revoke(token, OPERATOR));
     expect(await infoStatus(service, customer.access_token)).toBe(401);
@@ -380,14 +380,14 @@ describe('POST /oauth2/revoke', () => {
     ['a resource server’s', CHAT_API],
     ['garbage', { authorization: 'Basic !!!' }],
     ['a wrong operator’s', bearer('wrong-admin-token')],
-  ])('is 401 with credentials that are %s, and ends nothing', async (_, headers) => {
+  ])('responds with 401 to %s as credentials, and revokes nothing', async (_, headers) => {
     const token = await customerOfBackend();
     expectInvalidClient(await revoke(token, headers));
     expectInvalidClient(await manage(service, 'POST', REVOKE, headers, { token, client_id: ACME_BACKEND }));
     expect(await infoStatus(service, token)).toBe(200);
   });
 
-  it('does not take the secret from the body', async () => {
+  it('does not read the secret from the body', async () => {
     const token = await customerOfBackend();
     const body = { token, client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
     expectInvalidClient(await manage(service, 'POST', REVOKE, {}, body));
@@ -399,7 +399,7 @@ describe.each([
   [INTROSPECT, CHAT_API],
   [REVOKE, BACKEND],
 ])('%s', (path, as) => {
-  it('reads a form and JSON, and ignores what it does not know', async () => {
+  it('accepts a form and JSON, and ignores unknown parameters', async () => {
     const form = new URLSearchParams({ token: customer.access_token, token_type_hint: 'refresh_token' }).toString();
     for (const [body, type] of [
       [form, FORM],
@@ -413,19 +413,19 @@ describe.each([
   });
 
   it.each([{}, { token: null }, { token: 0 }, { token: ['x'] }, { token: {} }, { token: 'x'.repeat(8_193) }])(
-    'is 400 without a token that is a text of up to 8192 characters',
+    'responds with 400 unless the token is a string of up to 8192 characters',
     async (body) => {
       expectInvalidRequest(await manage(service, 'POST', path, as, body), /^token: /);
     },
   );
 
-  it('is 400 for a token given twice', async () => {
+  it('responds with 400 to a token given twice', async () => {
     expect((await manage(service, 'POST', path, as, '{"token":"x","token":"y"}')).status).toBe(400);
     const answer = await manage(service, 'POST', path, { ...as, 'content-type': FORM }, 'token=x&token=y');
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
   });
 
-  it('is not on the public port, and knows POST alone', async () => {
+  it('is not on the public port, and allows only POST', async () => {
     expect((await service.post(path, { token: 'x' }, as)).status).toBe(404);
     const answer = await manage(service, 'GET', path, as);
     expect({ status: answer.status, allow: answer.headers.get('allow') }).toEqual({ status: 405, allow: 'POST' });
@@ -459,7 +459,7 @@ describe('/admin/identities/:entity_id', () => {
     ['both tokens at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
     ['the token as Basic', basic('admin', ADMIN_TOKEN)],
     ['the secret of a resource server', CHAT_API],
-  ])('is 401 with %s', async (_, headers) => {
+  ])('responds with 401 to %s', async (_, headers) => {
     expectInvalidToken(await lookUp(customer.entity_id, headers));
     expectInvalidToken(await erase(customer.entity_id, headers));
     expectInvalidToken(await erase(NOBODY, headers));
@@ -467,12 +467,12 @@ describe('/admin/identities/:entity_id', () => {
     expect((await info(customer.access_token)).status).toBe(200);
   });
 
-  it('takes each of several ADMIN_TOKENs', async () => {
+  it('accepts each of several ADMIN_TOKENs', async () => {
     for (const token of [OLD_ADMIN_TOKEN, ADMIN_TOKEN])
       expect((await lookUp(customer.entity_id, bearer(token))).status).toBe(200);
   });
 
-  it('does not exist where no ADMIN_TOKEN is set, whatever is shown', async () => {
+  it('does not exist for any credentials if ADMIN_TOKEN is not set', async () => {
     for (const headers of [OPERATOR, {}, bearer(''), bearer('undefined')])
       for (const method of ['GET', 'DELETE']) {
         const answer = await manage(pod, method, `/admin/identities/${customer.entity_id}`, headers);
@@ -485,14 +485,17 @@ describe('/admin/identities/:entity_id', () => {
     expect((await service.send('DELETE', `/admin/identities/${customer.entity_id}`, OPERATOR)).status).toBe(404);
   });
 
-  it.each([NOBODY, 'x', '%00', NOBODY.toUpperCase(), `${NOBODY}%20`, '__proto__'])('is 404 for %s', async (id) => {
-    for (const answer of [await lookUp(id), await erase(id)])
-      expectError(answer, { status: 404, error: 'not_found', hint: undefined });
-  });
+  it.each([NOBODY, 'x', '%00', NOBODY.toUpperCase(), `${NOBODY}%20`, '__proto__'])(
+    'responds with 404 to %s',
+    async (id) => {
+      for (const answer of [await lookUp(id), await erase(id)])
+        expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+    },
+  );
 });
 
-describe('erasing a customer', () => {
-  it('ends its tokens at once, whoever gave them and in every process, and makes its id unknown', async () => {
+describe('the erasure of a customer', () => {
+  it('revokes its tokens at once, of every grant and in every process, and makes its id unknown', async () => {
     const moved = (await redeem(service, await transferToken(service, customer.access_token))).body;
     const { entity_id } = customer;
     const byAgent = (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken))).body;
@@ -510,7 +513,7 @@ describe('erasing a customer', () => {
     for (const answer of [await lookUp(entity_id), await erase(entity_id)]) expect(answer.status).toBe(404);
   });
 
-  it('leaves nothing of it but its id and its browser', async () => {
+  it('deletes everything but its id and its browser', async () => {
     const browser = new TestBrowser(service);
     const first = (await browser.visit()).body.entity_id;
     const inGroup = (await browser.visit({}, `/v2/customer/${ACME}/sales/token`)).body.entity_id;
@@ -530,7 +533,7 @@ describe('erasing a customer', () => {
   const NAMES = Object.keys(PLACES) as Place[];
 
   it.each(NAMES)(
-    'which is the browser’s %s identity: the others go on, and the same browser gets a new one in that place',
+    'deletes the browser’s %s identity: the others stay, and the browser gets a new one in its place',
     async (erased) => {
       const browser = new TestBrowser(service);
       const visitAll = async () => {
@@ -539,7 +542,7 @@ describe('erasing a customer', () => {
         return answers;
       };
       const before = await visitAll();
-      await browser.visit(...PLACES[erased]); // so that the cookies name the one to be erased
+      await browser.visit(...PLACES[erased]); // So that the cookies contain the id of the customer to be erased.
       expect((await erase(before[erased].body.entity_id)).status).toBe(200);
       const after = await visitAll();
       const again = await visitAll();
@@ -556,7 +559,7 @@ describe('erasing a customer', () => {
     },
   );
 
-  it('while it comes back: what it is given for the old id has ended, and the new one works', async () => {
+  it('during parallel requests of the browser revokes the old tokens, and the new ones work', async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
     const visits = Array.from({ length: 12 }, () => browser.visit());
@@ -571,7 +574,7 @@ describe('erasing a customer', () => {
     expect(ids).not.toContain(entity_id);
   });
 
-  it('also one that an agent made', async () => {
+  it('works for a customer that an agent created', async () => {
     const { entity_id, access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).body;
     expect((await erase(entity_id)).status).toBe(200);
     expect(await infoStatus(service, access_token)).toBe(401);
@@ -580,7 +583,7 @@ describe('erasing a customer', () => {
 });
 
 describe('GET /.well-known/oauth-authorization-server', () => {
-  it('says what a client library needs (RFC 8414), and offers S256 alone', async () => {
+  it('returns the metadata that a client library needs (RFC 8414), and offers only S256', async () => {
     const { status, body, headers } = await service.send('GET', '/.well-known/oauth-authorization-server');
     expect(status).toBe(200);
     expect(body).toMatchObject({
@@ -598,15 +601,15 @@ describe('GET /.well-known/oauth-authorization-server', () => {
     expect(Number(seconds)).toBeLessThan(3_600);
   });
 
-  it('knows GET alone, and is not on the management port', async () => {
+  it('allows only GET, and is not on the management port', async () => {
     const answer = await service.post('/.well-known/oauth-authorization-server', {});
     expect({ status: answer.status, allow: answer.headers.get('allow') }).toEqual({ status: 405, allow: 'GET' });
     expect((await manage(service, 'GET', '/.well-known/oauth-authorization-server')).status).toBe(404);
   });
 });
 
-// last: whichever service was started last in a process checks the bearers of all
-describe.runIf(onMariadb)('while the database is away', () => {
+// This block is last: the last service that starts in a process verifies the bearer tokens of all.
+describe.runIf(onMariadb)('while the database is unreachable', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
   let cutOff: TestService;
@@ -626,7 +629,7 @@ describe.runIf(onMariadb)('while the database is away', () => {
   });
 
   it.each<['cut' | 'freeze']>([['cut'], ['freeze']])(
-    'nothing is revoked, erased, valid or invalid, but 503: %s',
+    'every revocation, erasure and validation responds with 503: %s',
     async (away) => {
       const { sub } = claimsOf(token) as { sub: string };
       await proxy[away]();
@@ -650,14 +653,14 @@ describe.runIf(onMariadb)('while the database is away', () => {
     },
   );
 
-  it('while wrong credentials are 401 all the same', async () => {
+  it('wrong credentials still get 401', async () => {
     await proxy.cut();
     const answer = await manage(cutOff, 'POST', REVOKE, basic(ACME_BACKEND, 'wrong'), { token });
     await proxy.restore();
     expectInvalidClient(answer);
   });
 
-  it('and a revocation works again when it is back', async () => {
+  it('no state is lost: revocation works when the database is reachable again', async () => {
     await expect.poll(() => infoStatus(cutOff, token), { timeout: 10_000 }).toBe(200);
     expect((await manage(cutOff, 'POST', REVOKE, BACKEND, { token })).status).toBe(200);
     expect(await infoStatus(cutOff, token)).toBe(401);

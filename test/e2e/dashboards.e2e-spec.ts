@@ -16,7 +16,7 @@ import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 const DEPLOY = join(import.meta.dirname, '../../deploy');
 const read = (path: string) => readFileSync(join(DEPLOY, path), 'utf8');
 
-/** Every query of the dashboard and of the alerts, by its title. */
+/** Every query of the dashboard and of the alerts, with its title. */
 function queries(): [title: string, query: string][] {
   const { panels } = JSON.parse(read('grafana/customer-authorization-service.json'));
   const rules = parseAllDocuments(read('kubernetes/overlays/production/monitoring.yaml'))
@@ -31,13 +31,13 @@ function queries(): [title: string, query: string][] {
   ];
 }
 
-/** A metric as a query selects it, and which samples of it. */
+/** The metric that a query selects, and the filter on its labels. */
 interface Selected {
   metric: string;
   matches: (labels: Map<string, string>) => boolean;
 }
 
-/** What a query selects, and the labels that it groups by. */
+/** The metrics that a query selects, and the labels that it groups by. */
 function usesOf(query: string): { selected: Selected[]; grouped: string[] } {
   const selected: Selected[] = [];
   const grouped: string[] = [];
@@ -61,7 +61,7 @@ function selectedBy(selector: string): Selected {
   return { metric, matches: (labels) => rules.every((rule) => rule(labels)) };
 }
 
-/** Fails, as the alerts want to see it. */
+/** Fails with a 500, for the alerts on server errors. */
 @PublicController('failing')
 class FailingController {
   @Get()
@@ -75,7 +75,7 @@ class FailingModule {}
 
 describe('the dashboard and the alerts', () => {
   let service: TestService;
-  /** The labels of each sample, by metric, of a service that has done a little of everything. */
+  /** The labels of each sample, by metric, after one request of each kind. */
   const samples = new Map<string, Map<string, string>[]>();
 
   beforeAll(async () => {
@@ -104,7 +104,7 @@ describe('the dashboard and the alerts', () => {
   });
   afterAll(() => service.stop());
 
-  it.each(queries())('%s asks in PromQL for what the service really has: %s', (_title, query) => {
+  it.each(queries())('%s is valid PromQL for metrics and labels that the service exports: %s', (_title, query) => {
     const { selected, grouped } = usesOf(query);
     expect(selected.length).toBeGreaterThan(0);
     for (const { metric, matches } of selected) {

@@ -12,7 +12,7 @@ import { type Ended, PORTS, runCli, TestProcess } from '../support/processes.js'
 
 type Mariadb = Awaited<ReturnType<typeof startMariadb>>;
 
-/** Starting a database server and processes takes seconds of a core, and other tests want the core too. */
+/** Starting a database server and processes takes seconds of CPU time, which other tests use too. */
 const SLOW = { timeout: 90_000 };
 const LOCALHOST: SubjectAltNameEntry = { type: 2, value: 'localhost' };
 const IP: SubjectAltNameEntry = { type: 7, ip: '127.0.0.1' };
@@ -25,7 +25,7 @@ const [KEY, CERTIFICATE, SELF_ISSUED] = ['key.pem', 'certificate.pem', 'ca.pem']
   string,
 ];
 
-/** A certificate for these names, which is its own authority, on the server's disk and as `ssl_ca`. */
+/** Writes a self-signed certificate for these names to the server’s files and as `ssl_ca`. */
 async function writeCertificate(...altNames: SubjectAltNameEntry[]): Promise<void> {
   const extensions = [{ name: 'subjectAltName' as const, altNames }];
   const { private: key, cert } = await generate([{ name: 'commonName', value: 'database' }], {
@@ -41,7 +41,7 @@ function startWithTls(...extra: string[]): Promise<Mariadb> {
   return startMariadb({ extra: [`--ssl-key=${KEY}`, `--ssl-cert=${CERTIFICATE}`, ...extra] });
 }
 
-/** What `migrate --check` says: `up to date` or `migrations are pending` once it is connected. */
+/** Runs `migrate --check`, which prints `up to date` or `migrations are pending` once it is connected. */
 function check(server: Mariadb, host: string, query: string, more: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return runCli(['migrate', '--check'], environmentFor(server, host, query, more));
 }
@@ -84,13 +84,13 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
     expect(await check(server, 'localhost', `ssl_ca=${SELF_ISSUED}`)).toMatchObject(CONNECTED);
   });
 
-  it('refuses a server whose certificate has another name, and says which names it has', async () => {
+  it('refuses a server whose certificate has another name, and logs the names in the certificate', async () => {
     await serveCertificate(OTHER);
     const ended = await check(server, 'localhost', `ssl_ca=${SELF_ISSUED}`);
     expectRefused(ended, /does not match certificate's altnames: Host: localhost.*DNS:db\.example/);
   });
 
-  it('keeps a process from serving while the certificate has another name, and logs why', async () => {
+  it('prevents a process from becoming ready while the certificate has another name, and logs the cause', async () => {
     await serveCertificate(OTHER);
     const environment = { ...PORTS, ...environmentFor(server, 'localhost', `ssl_ca=${SELF_ISSUED}`) };
     const service = TestProcess.start('main.js', [], environment);
@@ -114,7 +114,7 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
     expectRefused(ended, /does not match certificate's altnames: IP: 127\.0\.0\.1/);
   });
 
-  it('with ssl=true alone trusts the authorities of Node and of NODE_EXTRA_CA_CERTS, and no others', async () => {
+  it('trusts with ssl=true alone the authorities of Node and of NODE_EXTRA_CA_CERTS, and no others', async () => {
     await serveCertificate(LOCALHOST);
     expectRefused(await check(server, 'localhost', 'ssl=true'), /self-signed certificate/);
     const trusting = { NODE_EXTRA_CA_CERTS: SELF_ISSUED };
@@ -123,9 +123,9 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
     expectRefused(await check(server, 'localhost', 'ssl=true', trusting), /does not match certificate's altnames/);
   });
 
-  it('refuses a server that speaks TLS 1.1 at most, also where Node is told to allow that', async () => {
+  it('refuses a server that supports at most TLS 1.1, also if Node is configured to allow it', async () => {
     await serveCertificate(LOCALHOST);
-    const weak = 'DEFAULT@SECLEVEL=0'; // without which neither OpenSSL speaks TLS 1.1
+    const weak = 'DEFAULT@SECLEVEL=0'; // OpenSSL supports TLS 1.1 only at this security level.
     const old = await startWithTls('--tls-version=TLSv1.1', `--ssl-cipher=${weak}`);
     const allowing = { NODE_OPTIONS: `--tls-min-v1.1 --tls-cipher-list=${weak}` };
     try {
@@ -135,7 +135,7 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
     }
   });
 
-  it('refuses a server without TLS, where DATABASE_URL asks for TLS', async () => {
+  it('refuses a server without TLS if DATABASE_URL requires TLS', async () => {
     const plain = await startMariadb({ extra: ['--skip-ssl'] });
     try {
       expectRefused(await check(plain, 'localhost', 'ssl=true'), /does not support secure connection/);

@@ -20,7 +20,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-it('a token of a deleted client has ended, also one that another process gave before it knew', async () => {
+it('a token of a deleted client is refused, also from a process that did not know of the deletion', async () => {
   const client = { client_id: 'short-lived', name: 'Short-lived', client_type: 'web', organization_id: ACME };
   expect((await manage(service, 'POST', '/admin/clients', OPERATOR, client)).status).toBe(201);
   const ask = async () => {

@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Sends a body in which one parameter has another value; `undefined` leaves the parameter out. */
+/** Sends a body in which one parameter has another value. `undefined` leaves the parameter out. */
 type Send = (changed: Record<string, unknown>) => Promise<TestResponse>;
 
 const cookie: Send = (changed) => service.post(TOKEN, cookieBody(changed));
@@ -77,7 +77,7 @@ describe('a JSON body', () => {
     ['the cookie grant', cookie, ['grant_type', 'client_id', 'response_type', 'organization_id']],
     ['the cookie grant of a group', group, ['grant_type', 'client_id', 'response_type']],
     ['the agent token grant', agentGrant, ['grant_type', 'client_id', 'response_type']],
-    ['its older address', olderAddress, ['client_id', 'response_type']],
+    ['its older route', olderAddress, ['client_id', 'response_type']],
     ['the identity token grant', exchange, ['grant_type', 'client_id', 'code']],
     ['the transfer', transfer, ['bearer_type', 'client_id']],
     ['the code exchange of agents', agentCode, ['grant_type', 'code', 'redirect_uri']],
@@ -88,7 +88,7 @@ describe('a JSON body', () => {
   const optional: [string, Send, string[]][] = [
     ['the cookie grant', cookie, ['redirect_uri']],
     ['the agent token grant', agentGrant, ['entity_id', 'organization_id', 'redirect_uri']],
-    ['its older address', olderAddress, ['entity_id', 'organization_id', 'redirect_uri']],
+    ['its older route', olderAddress, ['entity_id', 'organization_id', 'redirect_uri']],
     ['the identity token grant', exchange, ['code_verifier']],
     ['the transfer', transfer, ['customer_id', 'code_challenge', 'code_challenge_method']],
     ['the code exchange of agents', agentCode, ['code_verifier', 'client_id', 'client_secret']],
@@ -97,24 +97,27 @@ describe('a JSON body', () => {
   const each = (rows: typeof required) =>
     rows.flatMap(([route, send, names]) => names.map((name) => [name, route, send] as const));
 
-  it.each(each(required))('in which the required %s is missing or empty is refused by %s', async (name, _, send) => {
+  it.each(each(required))('with a missing or empty required %s is refused by %s', async (name, _, send) => {
     for (const value of [undefined, '']) expectInvalidRequest(await send({ [name]: value }), `${name}: required`);
   });
 
-  it.each(each(optional))('in which the optional %s is empty is refused by %s', async (name, _, send) => {
+  it.each(each(optional))('with an empty optional %s is refused by %s', async (name, _, send) => {
     expectInvalidRequest(await send({ [name]: '' }), `${name}: must not be empty`);
   });
 
-  it.each(each([...required, ...optional]))('in which %s is no string is refused by %s', async (name, _, send) => {
-    for (const value of [7, true, null, ['text'], { text: 1 }])
-      expectInvalidRequest(await send({ [name]: value }), `${name}: must be a string`);
-  });
+  it.each(each([...required, ...optional]))(
+    'with a %s that is not a string is refused by %s',
+    async (name, _, send) => {
+      for (const value of [7, true, null, ['text'], { text: 1 }])
+        expectInvalidRequest(await send({ [name]: value }), `${name}: must be a string`);
+    },
+  );
 
-  it('may not have an empty organization_id beside the one of a group’s address', async () => {
+  it('with an empty organization_id is refused by the route of a group', async () => {
     expectInvalidRequest(await group({ organization_id: '' }), "organization_id: must be the address's");
   });
 
-  it('with a number as a string, or empty, is refused by the route of a new secret', async () => {
+  it('with a string or nothing instead of a number is refused by the route of a new client secret', async () => {
     expectInvalidRequest(await newSecret({ old_valid_for: '' }), 'old_valid_for: must not be empty');
     for (const value of ['7', null, [7], true])
       expectInvalidRequest(await newSecret({ old_valid_for: value }), 'old_valid_for: must be an integer');
@@ -122,16 +125,16 @@ describe('a JSON body', () => {
   });
 });
 
-describe('an empty parameter of a form is one that is left out', () => {
+describe('an empty parameter of a form counts as left out', () => {
   const form = (fields: Record<string, string>, path = AGENT_TOKENS) =>
     service.post(path, new URLSearchParams(fields).toString(), AS_FORM);
 
-  it.each(['grant_type', 'code', 'redirect_uri'])('at /v2/token: the required %s', async (name) => {
+  it.each(['grant_type', 'code', 'redirect_uri'])('at /v2/token, for the required %s', async (name) => {
     const fields = { ...AS_BACKEND, grant_type: 'authorization_code', code: 'x', redirect_uri: 'x' };
     expectInvalidRequest(await form({ ...fields, [name]: '' }), `${name}: required`);
   });
 
-  it('at /v2/token: code_verifier, client_secret and scope', async () => {
+  it('at /v2/token, for code_verifier, client_secret and scope', async () => {
     const browser = new AgentBrowser(service);
     const code = await codeOf(browser);
     const pair = await exchangeCode(service, code, { code_verifier: '' });
@@ -145,7 +148,7 @@ describe('an empty parameter of a form is one that is left out', () => {
     expect(native.status).toBe(200);
   });
 
-  it('at /v2/token: a verifier of a code that has a challenge, and the secret of a client that has one', async () => {
+  it('at /v2/token, for the verifier of a challenge and for the secret of a client that has one', async () => {
     const browser = new AgentBrowser(service);
     const { verifier, asked } = pkce();
     const code = await codeOf(browser, { ...FOR_NATIVE, ...asked });
@@ -159,12 +162,12 @@ describe('an empty parameter of a form is one that is left out', () => {
   it.each([
     ['/oauth2/introspect', CHAT_API],
     ['/oauth2/revoke', BACKEND],
-  ])('at %s: the token', async (path, caller) => {
+  ])('at %s, for the token', async (path, caller) => {
     for (const body of ['token=', 'token', '', 'token_type_hint=access_token&token='])
       expectInvalidRequest(await manage(service, 'POST', path, { ...caller, ...AS_FORM }, body), 'token: required');
   });
 
-  it('at the sign-in page: an empty email or password is a wrong sign-in', async () => {
+  it('at the sign-in page, where an empty email or password is a failed sign-in', async () => {
     const outcomes: string[] = [];
     for (const fields of [{ password: '' }, { password: 'wrong' }]) {
       const browser = new AgentBrowser(service);
@@ -177,7 +180,7 @@ describe('an empty parameter of a form is one that is left out', () => {
     expect((await browser.submit(page, { email: '', password: '' })).status).toBe(Number(outcomes[1]?.slice(0, 3)));
   });
 
-  it('at the consent page: an empty decision is none', async () => {
+  it('at the consent page, where an empty decision is no decision', async () => {
     const browser = new AgentBrowser(service);
     await browser.signIn(ACME_AGENT, FOR_PUBLIC);
     const { action, hidden } = formOf(await browser.open(FOR_PUBLIC), '/consent');
@@ -188,13 +191,13 @@ describe('an empty parameter of a form is one that is left out', () => {
     }
   });
 
-  it('but may not come twice', async () => {
+  it('but is refused if it is given twice', async () => {
     const answer = await service.post(AGENT_TOKENS, 'grant_type=refresh_token&grant_type=', AS_FORM);
     expectInvalidRequest(answer, 'body: a parameter is given more than once');
   });
 });
 
-describe('an empty parameter of a query is one that is left out', () => {
+describe('an empty parameter of a query counts as left out', () => {
   const list = (query: string) => manage(service, 'GET', `/admin/clients${query}`, OPERATOR);
 
   it('at the lists of the operator', async () => {
@@ -206,7 +209,7 @@ describe('an empty parameter of a query is one that is left out', () => {
     }
   });
 
-  it('but may not come twice', async () => {
+  it('but is refused if it is given twice', async () => {
     for (const query of ['?limit=1&limit=2', '?limit=&limit=2', '?after=a&after=b'])
       expectInvalidRequest(await list(query), 'query: a parameter is given more than once');
   });

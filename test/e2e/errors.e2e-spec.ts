@@ -14,7 +14,7 @@ import { request, startTestService, type TestResponse, type TestService } from '
 const SECRET = 'MARKED-secret-of-the-cause';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 
-/** Fails in every way that nobody foresaw. */
+/** Throws the kinds of unexpected error. */
 @PublicController('failing')
 class FailingController {
   @Get('error')
@@ -63,7 +63,7 @@ class FailingController {
 @Module({ controllers: [FailingController] })
 class FailingModule {}
 
-describe('protocol §2.10 and §2.11: answers and errors', () => {
+describe('protocol §2.10 and §2.11: responses and errors', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService({ modules: [FailingModule] });
@@ -73,7 +73,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
   const token = (more: object) => service.post(TOKEN, cookieBody(more));
   const raw = (bytes: string) => exchange(service.url, bytes);
 
-  describe('every error has the one shape, in both vocabularies, with the request id of its header', () => {
+  describe('every error has the common shape, in both vocabularies, with the request id of its header, for', () => {
     it.each<[string, () => Promise<TestResponse>, Parameters<typeof expectError>[1]]>([
       [
         'a missing parameter',
@@ -177,7 +177,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
       ],
     ])('%s', async (_what, send, expected) => expectError(await send(), expected));
 
-    it('also on the management port', async () => {
+    it('an error on the management port', async () => {
       const nowhere = await request(`${service.managementUrl}/nowhere`, {});
       expectError(nowhere, { status: 404, error: 'not_found', hint: undefined });
       const method = await request(`${service.managementUrl}/health/live`, { method: 'DELETE' });
@@ -190,12 +190,12 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
     });
   });
 
-  it('a request that expects what we do not know is answered all the same', async () => {
+  it('a request with an unknown Expect header gets a normal response', async () => {
     const answer = await raw(rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), ['Expect: the-unexpected']));
     expect(answer.status).toBe(200);
   });
 
-  it('an error of the caller is never answered with a hint of more than the parameter and the rule', async () => {
+  it('a hint about an invalid request contains only the parameter and the rule, and not the value', async () => {
     const marked = { client_id: SECRET, organization_id: SECRET, redirect_uri: SECRET, response_type: SECRET };
     for (const [parameter, value] of Object.entries(marked)) {
       const { status, text } = await token({ [parameter]: value });
@@ -206,7 +206,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
   });
 
   it.each(['error', 'text', 'nothing', 'rejection', 'framework', 'forbidden', 'circular'])(
-    'what nobody foresaw (%s) answers server_error, and no word of its cause',
+    'an unexpected error (%s) causes server_error without any word about its cause',
     async (how) => {
       const answer = await service.send('GET', `/failing/${how}`);
       expectError(answer, { status: 500, error: 'server_error', hint: undefined });
@@ -227,7 +227,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
     ['/sign-in', ['POST']],
     ['/consent', ['POST']],
     ['/sign-out', ['POST']],
-  ])('%s answers any method but its own with 405 and Allow: %j', async (path, allowed) => {
+  ])('%s responds to any other method with 405 and Allow: %j', async (path, allowed) => {
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'POST', 'PROPFIND'].filter(
       (each) => !allowed.includes(each),
     )) {
@@ -237,7 +237,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
     }
   });
 
-  it('CONNECT is refused in the same shape, its connection is closed, and nobody who resets it ends the process', async () => {
+  it('CONNECT gets a common error and is closed, and a reset by the client does not end the process', async () => {
     const connect = 'CONNECT auth.example:443 HTTP/1.1\r\nHost: auth.example\r\n\r\n';
     for (const url of [service.url, service.managementUrl]) {
       expectInvalidRequest(await exchange(url, connect), /^HTTP: /);
@@ -247,7 +247,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
     expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
   });
 
-  it('HEAD is answered like GET, without the body', async () => {
+  it('HEAD gets the response of GET without the body', async () => {
     const { status, text, headers } = await service.send('HEAD', '/.well-known/jwks.json');
     expect({ status, text }).toEqual({ status: 200, text: '' });
     expect(Number(headers.get('content-length'))).toBeGreaterThan(100);
@@ -262,7 +262,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
     ['a preflight', () => service.send('OPTIONS', TOKEN, { origin: ACME_ORIGIN })],
     ['a health check', () => request(`${service.managementUrl}/health/live`, {})],
     ['a broken request', () => raw('garbage\r\n\r\n')],
-  ])('%s is not stored, not sniffed, has an id, and tells nothing of the server', async (_what, send) => {
+  ])('%s is not cached, not sniffed, has a request id, and says nothing about the server', async (_what, send) => {
     const { headers } = await send();
     expect(Object.fromEntries(headers)).toMatchObject({
       'cache-control': 'no-store',
@@ -272,7 +272,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
     for (const name of ['x-powered-by', 'server', 'etag', 'last-modified']) expect(headers.get(name)).toBeNull();
   });
 
-  it('the keys may be stored for minutes, and are not sniffed either', async () => {
+  it('the keys may be cached for minutes, and are not sniffed', async () => {
     const { headers } = await service.send('GET', '/.well-known/jwks.json');
     expect(headers.get('cache-control')).toMatch(/max-age=\d{3}$/);
     expect(headers.get('x-content-type-options')).toBe('nosniff');
@@ -280,7 +280,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
   });
 
   it.each(['12345678', 'a.b-c_D9', '4bf92f3577b34da6a3ce929d0e0e4736', 'x'.repeat(64)])(
-    'a well-formed X-Request-Id is taken over: %s',
+    'a well-formed X-Request-Id is used as the request id: %s',
     async (id) => {
       for (const body of [{}, { client_id: 'nobody' }]) {
         const answer = await service.post(TOKEN, cookieBody(body), { 'x-request-id': id });
@@ -311,13 +311,13 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
     expect(new Set(answers.map(({ body }) => body.request_id)).size).toBe(20);
   });
 
-  it('a refusal sets no cookie, however late it comes', async () => {
+  it('an error response sets no cookie, also if the handler set one before it failed', async () => {
     const answer = await service.post('/failing/late', {});
     expectError(answer, { status: 500, error: 'server_error', hint: undefined });
     expect(answer.cookies).toEqual([]);
   });
 
-  it('a refusal sets no cookie and takes none away, whoever is refused', async () => {
+  it('an error response neither sets nor removes a cookie of a returning customer', async () => {
     const browser = new TestBrowser(service);
     await browser.visit();
     const bodies = [{ grant_type: 'x' }, { client_id: 'x' }, { redirect_uri: 'x' }, { organization_id: 'x' }];
@@ -326,7 +326,7 @@ describe('protocol §2.10 and §2.11: answers and errors', () => {
   });
 });
 
-describe.runIf(onMariadb)('protocol §2.12: the database is away', () => {
+describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
   let service: TestService;
@@ -372,17 +372,17 @@ describe.runIf(onMariadb)('protocol §2.12: the database is away', () => {
     ['gone', () => proxy.cut(), () => proxy.restore()],
     ['frozen', () => proxy.freeze(), () => proxy.failOver()],
   ])(
-    '%s: temporarily_unavailable within 3 s, not ready, alive, the registry stays; then all recovers',
+    '(%s) causes temporarily_unavailable within 3 s, keeps the process alive and the registry loaded, and ends',
     async (_how, take, giveBack) => {
       await everythingServes();
-      await Promise.all(Array.from({ length: 10 }, () => newCustomer())); // by every connection of the pool
+      await Promise.all(Array.from({ length: 10 }, () => newCustomer())); // Each connection of the pool has been used.
       await take();
       const answers = await Promise.all(Array.from({ length: 20 }, () => expectUnavailable(newCustomer)));
       for (const { headers } of answers) expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
       await expectUnavailable(() => health('ready'));
       expect((await health('live')).status).toBe(200);
 
-      await sleep(2_500); // the registry has tried to renew itself
+      await sleep(2_500); // The time includes an attempt to reload the registry.
       expectInvalidRequest(await newCustomer({ client_id: 'nobody' }), /^client_id: unknown/);
       expectInvalidRequest(await newCustomer({ redirect_uri: 'https://acme.example/' }), /^redirect_uri: /);
       expect((await service.send('GET', '/.well-known/jwks.json')).body.keys).toHaveLength(1);
@@ -393,7 +393,7 @@ describe.runIf(onMariadb)('protocol §2.12: the database is away', () => {
     },
   );
 
-  it('meanwhile, headers that do not come within 10 s are given up with 408', async () => {
+  it('does not prevent a 408 for a header that is not complete within 10 s', async () => {
     const { answer, waited } = await slow;
     expectError(answer, { status: 408, error: 'invalid_request', hint: /^HTTP: / });
     expect(waited).toBeLessThan(13_000);

@@ -11,7 +11,7 @@ import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType }
 import { registryWithDraw } from '../support/lotto-registry.js';
 import { startTestService } from '../support/test-service.js';
 
-/** What validates nothing is no body class. */
+/** A class that validates nothing and therefore is no body class. */
 class LottoTicket {
   ticket: string;
 }
@@ -29,7 +29,7 @@ class ShortLottoGrant extends SecondLottoGrant {}
 
 const REFUSED_AT_START: [rule: string, grant: Type, message: string][] = [
   [
-    'whose name another has',
+    'whose name another grant has',
     SecondLottoGrant,
     'LottoGrant and SecondLottoGrant: two grants have the name "lotto"; rename one, or provide it only once',
   ],
@@ -39,7 +39,7 @@ const REFUSED_AT_START: [rule: string, grant: Type, message: string][] = [
     'LoudLottoGrant: the grant type "Lotto!" must be a short word in snake_case, or a URI; rename it',
   ],
   [
-    'that answers with a field whose meaning is fixed',
+    'that responds with a reserved field',
     ShortLottoGrant,
     'ShortLottoGrant: may not respond with "expires_in", which has a meaning of its own; rename it',
   ],
@@ -61,14 +61,14 @@ describe('the service does not start', () => {
     await expect(startWith([LottoGrantModule, FaultyModule])).rejects.toThrow(message);
   });
 
-  it('with settings in the registry that the class of the grant refuses', async () => {
+  it('with settings in the registry that the settings class of the grant rejects', async () => {
     const registry = registryWithDraw();
     registry.clients[0] = { ...registry.clients[0], grants: { lotto: { winning_ending: 'any', price: 'a car' } } };
     const fault = 'clients[0].grants.lotto.winning_ending: must be one to five digits';
     await expect(startWith([LottoGrantModule], registry)).rejects.toThrow(fault);
   });
 
-  it('with a registry that names a grant whose module is not there', async () => {
+  it('with a registry that names a grant whose module is missing', async () => {
     await expect(startWith([])).rejects.toThrow(
       'clients[0].grants.lotto: not a grant of this service; take it out, or import the module of the grant',
     );
@@ -94,21 +94,21 @@ describe('the service does not start with an extension', () => {
     }
   }
 
-  it('whose migration has the name of one of the service', async () => {
+  it('whose migration has the name of one of the service’s migrations', async () => {
     class House1795100000000 extends EmptyMigration {}
     expect(await refused({ migrations: [House1795100000000] })).toBe(
       'two migrations have the name House1795100000000; rename yours: what has run is known by it',
     );
   });
 
-  it('whose migration has no time in its name', async () => {
+  it('whose migration has no timestamp in its name', async () => {
     class Tickets extends EmptyMigration {}
     expect(await refused({ migrations: [Tickets] })).toBe(
       'the name of the migration Tickets must end in the time of its making: milliseconds, 13 digits, as in Tickets1795300000000',
     );
   });
 
-  it('whose entity has a table of the service', async () => {
+  it('whose entity has the table name of one of the service’s tables', async () => {
     @Entity('agent')
     class LottoAgent {
       @PrimaryColumn('varchar', { length: 36 })
@@ -122,7 +122,7 @@ describe('the service does not start with an extension', () => {
   });
 });
 
-/** `npm run check` fails as soon as one of these compiles. */
+/** `npm run check` fails if one of these compiles. */
 function whatDoesNotCompile(): Type[] {
   // @ts-expect-error a body class extends GrantBody
   @GrantType('no_body', { body: LottoTicket })
@@ -171,6 +171,6 @@ function whatDoesNotCompile(): Type[] {
   return [NoBody, OtherBody, NoMethod, NoScope, NoAgent, NoOrganization, NoOption];
 }
 
-it('the compiler refuses grants that do not fit what they declare', () => {
+it('the compiler rejects grants that do not match their declaration', () => {
   expect(whatDoesNotCompile()).toHaveLength(7);
 });

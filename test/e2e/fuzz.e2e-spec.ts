@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { fuzz } from '../fuzz/fuzz.js';
 
-/** Other tests run beside this one, on the same cores. */
+/** Other tests run in parallel on the same cores. */
 const PATIENCE = 15_000;
 
-describe('protocol §2.4 and §2.11: whatever is sent', { timeout: 120_000 }, () => {
-  it('5,000 requests that are right or damaged are answered by the protocol, by one process, in flat memory', async () => {
+describe('protocol §2.4 and §2.11: random requests', { timeout: 120_000 }, () => {
+  it('5,000 valid and damaged requests get responses of the protocol from one process, in flat memory', async () => {
     const { statuses, succeeded } = await fuzz({ requests: 5_000, seed: 20_260_101, patience: PATIENCE, slow: false });
     expect(Object.keys(statuses).filter((status) => Number(status) >= 500)).toEqual([]);
     expect(succeeded).toEqual(

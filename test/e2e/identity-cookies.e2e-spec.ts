@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
-/** The customer of the visitor, and the customer of an attacker who plants cookies in the visitor's browser. */
+/** The customer of the visitor, and the customer of an attacker who sets cookies in the visitor's browser. */
 let own: TestResponse;
 let planted: TestResponse;
 beforeEach(async () => {
@@ -40,7 +40,7 @@ describe('an identity cookie inside the value of another cookie', () => {
     ['as whole Set-Cookie lines', () => `theme=dark, ${planted.cookies.join(', ')}`],
   ];
 
-  it.each(hidden)('is not found: %s', async (_, hide) => {
+  it.each(hidden)('is ignored: %s', async (_, hide) => {
     for (const headers of [FROM_PAGE, {}]) {
       const answer = await visit(hide(cookieHeader(planted)), headers);
       expect(answer.status).toBe(200);
@@ -49,13 +49,13 @@ describe('an identity cookie inside the value of another cookie', () => {
     }
   });
 
-  it.each(hidden)('costs the visitor nothing: %s', async (_, hide) => {
+  it.each(hidden)('does not make the visitor lose the own identity: %s', async (_, hide) => {
     const value = hide(cookieHeader(planted));
     for (const headers of [FROM_PAGE, {}]) expectOwn(await visit(`${value}; ${cookieHeader(own)}`, headers));
     expectOwn(await visit(`${cookieHeader(own)}; ${value}`, FROM_PAGE));
   });
 
-  it('is not found after the visitor’s own cookies in a request of a page, joined by commas', async () => {
+  it('is ignored after the visitor’s own cookies in a request of a page, joined by commas', async () => {
     expectOwn(await visit(`${cookieHeader(own)}; theme=dark, ${planted.cookies.join(', ')}`, FROM_PAGE));
     const answer = await visit([...own.cookies, ...planted.cookies].join(', '), FROM_PAGE);
     expect([own.body.entity_id, planted.body.entity_id]).not.toContain(answer.body.entity_id);
@@ -81,7 +81,7 @@ describe('a request with several identity cookies', () => {
     expect(await identitiesOf(service).count()).toBe(rows);
   });
 
-  it('keeps the visitor’s identity if the own id and the own secret stand apart among others', async () => {
+  it('keeps the visitor’s identity if other cookies are between the visitor’s id and secret', async () => {
     const [id = '', secret = ''] = cookieHeader(own).split('; ');
     expectOwn(await visit([junkPair(), secret, junkPair(), id, junkPair()].join('; '), FROM_PAGE));
     expectOwn(await visit([secret, junkPair(), junkPair(), id].join('; '), FROM_PAGE));
@@ -92,7 +92,7 @@ describe('a request with several identity cookies', () => {
     expectOwn(await visit([...malformed('x'), cookieHeader(own), ...malformed('y')].join('; '), FROM_PAGE));
   });
 
-  it('never recognises a customer by an id and a secret of different browsers', async () => {
+  it('never recognizes a customer by an id and a secret of different browsers', async () => {
     const third = await visit();
     const ids = [planted, third].map(({ body }) => `__svc_cid=${body.entity_id}`);
     const answer = await visit([...ids, `__svc_cst=${secretOf(own)}`, junkSecret()].join('; '));
@@ -101,8 +101,8 @@ describe('a request with several identity cookies', () => {
     expect(known.map(secretOf)).not.toContain(secretOf(answer));
   });
 
-  it('is of the browser that was made last if several pairs are valid, whatever their order', async () => {
-    const later = planted; // made after the own one
+  it('is of the browser that was created last if several pairs are valid, in any order', async () => {
+    const later = planted; // Created after `own`.
     const [first, last] = [cookieHeader(own), cookieHeader(later)];
     for (const cookie of [`${first}; ${last}`, `${last}; ${first}`, `${last}; ${junkPair()}; ${first}`]) {
       const answer = await visit(cookie, FROM_PAGE);
@@ -112,14 +112,14 @@ describe('a request with several identity cookies', () => {
     expectOwn(await visit(first));
   });
 
-  it('takes the age of the browser, not of the id that its cookie has', async () => {
+  it('compares the creation time of the browsers, not of the ids in the cookies', async () => {
     const group = await service.post(`/v2/customer/${ACME}/late/token`, cookieBody(), { cookie: cookieHeader(own) });
     expect(group.body.entity_id > planted.body.entity_id).toBe(true);
     const answer = await visit(`${cookieHeader(group)}; ${cookieHeader(planted)}`);
     expect(answer.body.entity_id).toBe(planted.body.entity_id);
   });
 
-  it('makes the identity of a further organization for the browser that was made last alone', async () => {
+  it('creates the identity in a further organization only for the browser that was created last', async () => {
     const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: RIVAL });
     const headers = { origin: PUBLIC_ORIGIN, cookie: `${cookieHeader(planted)}; ${cookieHeader(own)}` };
     const answer = await service.post(TOKEN, body, headers);
@@ -128,7 +128,7 @@ describe('a request with several identity cookies', () => {
     expect(secretOf(answer)).toBe(secretOf(planted));
   });
 
-  it('goes on working for the other customers of a pair whose customer was erased', async () => {
+  it('keeps the other customers of a browser one of whose customers was erased', async () => {
     const group = `/v2/customer/${ACME}/kept/token`;
     const kept = await service.post(group, cookieBody(), { cookie: cookieHeader(own) });
     await manage(service, 'DELETE', `/admin/identities/${own.body.entity_id}`, { authorization: `Bearer ${OPERATOR}` });
@@ -144,7 +144,7 @@ describe('a request with several identity cookies', () => {
 });
 
 describe('the statements of a request with identity cookies', () => {
-  it('are one SELECT for a returning customer with one pair, also if it is sent twice', async () => {
+  it('are one SELECT for a returning customer with one pair, also if the pair is sent twice', async () => {
     const pair = cookieHeader(own);
     const [one, ...more] = await statementTextsOf(service, () => visit(pair));
     expect(more).toEqual([]);
@@ -153,7 +153,7 @@ describe('the statements of a request with identity cookies', () => {
     expect(await statementTextsOf(service, () => visit(`${pair}; ${junkSecret()}`))).toEqual([one]);
   });
 
-  it.each([1, 2, 3, 4, 50])('are one SELECT of one text with %i other pairs', async (count) => {
+  it.each([1, 2, 3, 4, 50])('are one SELECT with the same text with %i other pairs', async (count) => {
     const junk = times(count, junkPair).join('; ');
     for (const cookie of [`${junk}; ${cookieHeader(own)}`, `${cookieHeader(own)}; ${junk}`]) {
       const texts = await statementTextsOf(service, async () => expectOwn(await visit(cookie)));
@@ -165,7 +165,7 @@ describe('the statements of a request with identity cookies', () => {
     expect(await statementsOf(service, () => visit(times(50, junkPair).join('; ')))).toEqual(['SELECT', 'INSERT']);
   });
 
-  it('note the day once, of the browser that counts', async () => {
+  it('update the day once, and only of the browser that is recognized', async () => {
     const both = `${cookieHeader(planted)}; ${cookieHeader(own)}`;
     const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.now() + DAY * 1000);
     expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT', 'UPDATE']);
@@ -178,7 +178,7 @@ describe('the statements of a request with identity cookies', () => {
 });
 
 describe('a change of COOKIE_PARTITIONED', () => {
-  it('keeps the customers whose browsers send the cookies of before beside the new ones', async () => {
+  it('keeps the customers of browsers that send old cookies together with new ones', async () => {
     const { database } = service;
     const before = await startTestService({
       registry: testRegistry(),
@@ -212,7 +212,7 @@ function expectOwn(answer: TestResponse): void {
   expect(answer.cookies.map(cookieValue)).toEqual(own.cookies.map(cookieValue));
 }
 
-/** A well-formed pair of no browser. */
+/** A well-formed pair that belongs to no browser. */
 function junkPair(): string {
   return `${junkId()}; ${junkSecret()}`;
 }

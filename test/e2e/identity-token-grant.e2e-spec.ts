@@ -53,7 +53,7 @@ const transferByAgent = async (token: string) =>
   transferToken(service, token, { bearer_type: 'agent', customer_id: customer.entity_id });
 const exchange = (code: unknown, more: object = {}, headers: Record<string, string> = {}) =>
   redeem(service, code, more, headers);
-/** Insists that a refusal has burned nothing: the code still works, once. */
+/** Checks that an error response has not consumed the code: it still works, once. */
 const expectNotBurned = async (code: string, more: object = {}) => {
   expect(await exchange(code, more)).toMatchObject({ status: 200, body: { entity_id: customer.entity_id } });
 };
@@ -69,7 +69,7 @@ describeGrant(IdentityTokenGrant, {
 });
 
 describe('protocol §4.5: the exchange of a transfer token', () => {
-  it('answers with exactly the fields of protocol §4.9, for the customer it was made for, and sets no cookie', async () => {
+  it('responds with exactly the fields of protocol §4.9 for the same customer, and sets no cookie', async () => {
     const before = await identitiesOf(service).find({ where: { entityId: customer.entity_id } });
     const { status, body, cookies } = await exchange(await transfer());
     expect(status).toBe(200);
@@ -84,7 +84,7 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     expect(await identitiesOf(service).find({ where: { entityId: customer.entity_id } })).toEqual(before);
   });
 
-  it('gives a customer token of the customer’s organization, also when an agent made the transfer token', async () => {
+  it('issues a token of the customer’s organization, also if an agent created the transfer token', async () => {
     for (const code of [await transfer(), await transferByAgent(await issueAgentToken(service))]) {
       const { access_token } = (await exchange(code)).body;
       const { sub, aud, client_id, organization_id, ...more } = claimsOf(access_token);
@@ -100,7 +100,7 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     }
   });
 
-  it('leaves the customer’s other tokens as they are', async () => {
+  it('does not change the customer’s other tokens', async () => {
     const other = (await exchange(await transfer())).body.access_token;
     await exchange(await transfer());
     expect(await infoStatus(service, customer.access_token)).toBe(200);
@@ -114,7 +114,7 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     expect(await infoStatus(service, second.body.access_token)).toBe(200);
   });
 
-  it('is for the very client that the transfer named, private or public', async () => {
+  it('requires the client that the transfer named, private or public', async () => {
     for (const client_id of [ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE]) {
       const code = await transfer({ client_id });
       expect(await exchange(code, { client_id })).toMatchObject({ status: 200, body: { client_id } });
@@ -127,12 +127,12 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     ['Basic', { authorization: 'Basic eDp5' }],
     ['garbage', { authorization: 'x' }],
     ['identity cookies that nobody has', { cookie: '__svc_cid=x; __svc_cst=y' }],
-  ])('needs no Authorization header and no cookies, and reads none: %s', async (_, headers) => {
+  ])('needs no Authorization header and no cookies, and ignores them: %s', async (_, headers) => {
     const { status, cookies } = await exchange(await transfer(), {}, headers);
     expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
   });
 
-  it('is not swayed by the cookies or the token of another customer', async () => {
+  it('ignores the cookies and the token of another customer', async () => {
     const other = await service.post(TOKEN, cookieBody());
     const headers = { cookie: cookieHeader(other), ...bearer(other.body.access_token) };
     const answer = await exchange(await transfer(), { entity_id: other.body.entity_id }, headers);
@@ -146,18 +146,18 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     ]),
     ...[undefined, null, 0, true, ['x'], {}, 'x'.repeat(1_025)].map((value) => [{ code: value }, /^code: /]),
     ...[null, 0, true, ['x'], {}].map((value) => [{ code_verifier: value }, /^code_verifier: /]),
-  ] as [object, RegExp][])('is refused for %j, and burns nothing', async (more, hint) => {
+  ] as [object, RegExp][])('is refused for %j without consuming the transfer token', async (more, hint) => {
     const code = await transfer();
     expectInvalidRequest(await exchange(code, more), hint);
     await expectNotBurned(code);
   });
 
   it.each(['x', 'dev:', 'dev:x', `dev:${'A'.repeat(43)}`, '__proto__', "' OR 1=1 --", 'ä', '\u0000', '😀'])(
-    'is refused for a code that nobody was given: %j',
+    'is refused for a code that was never issued: %j',
     async (code) => expectInvalidGrant(await exchange(code)),
   );
 
-  it('is refused for a code in another spelling, and burns nothing', async () => {
+  it('is refused for a code in another spelling, without consuming the transfer token', async () => {
     const code = await transfer();
     const spellings = [code.replace(':', '%3A'), code.slice(4), ` ${code}`, `${code} `, `${code}=`, code.slice(0, -1)];
     for (const spelling of [...spellings, code.replace('dev', 'DEV'), code.replace('dev', 'eu')])
@@ -166,8 +166,8 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
   });
 });
 
-describe('protocol §3.6: only the right one redeems a code, and whoever else tries burns nothing', () => {
-  it('another client is refused', async () => {
+describe('protocol §3.6: the redemption of a transfer token', () => {
+  it('by another client is refused without consuming the transfer token', async () => {
     const code = await transfer();
     for (const client_id of [PUBLIC_SITE, ACME_NATIVE, ACME_BACKEND])
       expectInvalidGrant(await exchange(code, { client_id }));
@@ -182,7 +182,7 @@ describe('protocol §3.6: only the right one redeems a code, and whoever else tr
     ['in another case', { code_verifier: verifier.toLowerCase() + verifier.toUpperCase() }],
     ['a character short', { code_verifier: verifier.slice(1) }],
     ['a character long', { code_verifier: `${verifier}A` }],
-  ])('the verifier of a challenge is %s', async (_, wrong) => {
+  ])('is refused without consuming the transfer token if the verifier of the challenge is %s', async (_, wrong) => {
     const code = await transfer(asked);
     expectInvalidGrant(await exchange(code, wrong));
     await expectNotBurned(code, { code_verifier: verifier });
@@ -194,24 +194,33 @@ describe('protocol §3.6: only the right one redeems a code, and whoever else tr
     ['a character that is reserved', `${'v'.repeat(43)}+`],
     ['a character outside of ASCII', `${'v'.repeat(43)}ä`],
     ['a line feed at its end', `${'v'.repeat(43)}\n`],
-  ])('the verifier has the challenge’s hash, and %s', async (_, code_verifier) => {
-    const code = await transfer({ code_challenge: pkce(code_verifier).asked.code_challenge });
-    expectInvalidGrant(await exchange(code, { code_verifier }));
-    expect((await codesOf(service).findOneByOrFail({ subject: customer.entity_id })).consumedAt).toBeNull();
-  });
+  ])(
+    'is refused although the verifier has the hash of the challenge, if the verifier has %s',
+    async (_, code_verifier) => {
+      const code = await transfer({ code_challenge: pkce(code_verifier).asked.code_challenge });
+      expectInvalidGrant(await exchange(code, { code_verifier }));
+      expect((await codesOf(service).findOneByOrFail({ subject: customer.entity_id })).consumedAt).toBeNull();
+    },
+  );
 
-  it.each(['v'.repeat(43), 'v'.repeat(128), `${'A-z.0_9~'.repeat(6)}`])('the verifier may be %s', async (verifier) => {
-    await expectNotBurned(await transfer(pkce(verifier).asked), { code_verifier: verifier });
-  });
+  it.each(['v'.repeat(43), 'v'.repeat(128), `${'A-z.0_9~'.repeat(6)}`])(
+    'succeeds with the verifier %s',
+    async (verifier) => {
+      await expectNotBurned(await transfer(pkce(verifier).asked), { code_verifier: verifier });
+    },
+  );
 
-  it.each([pkce().verifier, 'x'])('a verifier that nobody asked for is refused: %j', async (code_verifier) => {
-    const code = await transfer();
-    expectInvalidGrant(await exchange(code, { code_verifier }));
-    await expectNotBurned(code);
-  });
+  it.each([pkce().verifier, 'x'])(
+    'is refused with a verifier if the transfer token has no challenge: %j',
+    async (code_verifier) => {
+      const code = await transfer();
+      expectInvalidGrant(await exchange(code, { code_verifier }));
+      await expectNotBurned(code);
+    },
+  );
 
   it.each([{}, asked])(
-    'an empty code_verifier is an invalid request, and does not use the code up (%#)',
+    'with an empty code_verifier is an invalid request and does not consume the transfer token (%#)',
     async (challenge) => {
       const code = await transfer(challenge);
       expectInvalidRequest(await exchange(code, { code_verifier: '' }), 'code_verifier: must not be empty');
@@ -219,14 +228,14 @@ describe('protocol §3.6: only the right one redeems a code, and whoever else tr
     },
   );
 
-  it('many wrong verifiers do not lock the right one out', async () => {
+  it('succeeds with the right verifier after many wrong ones', async () => {
     const code = await transfer(asked);
     const wrong = Array.from({ length: 30 }, () => exchange(code, { code_verifier: pkce().verifier }));
     for (const answer of await Promise.all(wrong)) expectInvalidGrant(answer);
     await expectNotBurned(code, { code_verifier: verifier });
   });
 
-  it('an authorization code, a refresh token, an access token are no transfer tokens, and stay what they are', async () => {
+  it('is refused for an authorization code, a refresh token or an access token, which all stay valid', async () => {
     const pair = await agentTokenPair(service);
     const code = await authorizationCode(service);
     for (const wrong of [code, pair.refresh_token, pair.access_token, customer.access_token])
@@ -235,7 +244,7 @@ describe('protocol §3.6: only the right one redeems a code, and whoever else tr
     expect((await refresh(service, pair.refresh_token)).status).toBe(200);
   });
 
-  it('a transfer token is no authorization code, no refresh token and no bearer', async () => {
+  it('is its only use: it is no authorization code, no refresh token and no bearer token', async () => {
     const code = await transfer({ client_id: ACME_BACKEND });
     expectInvalidGrant(await exchangeCode(service, code));
     expectInvalidGrant(await refresh(service, code));
@@ -247,14 +256,14 @@ describe('protocol §3.6: only the right one redeems a code, and whoever else tr
   });
 });
 
-/** Redeems a code again in a way that is a replay: long after the redemption. */
+/** Redeems a code again so late after the redemption that it counts as a replay. */
 async function replay(code: string, more: object = {}): Promise<void> {
   await ageRedemption(service, code, 3);
   expectInvalidGrant(await exchange(code, more));
 }
 
-describe('a transfer token is redeemed once', () => {
-  it('ends the token that the first redemption gave, and no other, when the transfer token is replayed', async () => {
+describe('a redeemed transfer token', () => {
+  it('revokes the token of the first redemption, and no other, when it is replayed', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
     expect(await infoStatus(service, access_token)).toBe(200);
@@ -265,7 +274,7 @@ describe('a transfer token is redeemed once', () => {
     expect((await exchange(await transfer())).status).toBe(200);
   });
 
-  it('ends nothing when the same network uses the transfer token again within 2 s', async () => {
+  it('revokes nothing if the same network uses it again within 2 s', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
     await ageRedemption(service, code, 1);
@@ -276,7 +285,7 @@ describe('a transfer token is redeemed once', () => {
     expect(await infoStatus(service, access_token)).toBe(401);
   });
 
-  it('ends nothing within 2 s when a process of release 1, which stores no network, redeemed it', async () => {
+  it('revokes nothing within 2 s if a process of release 1, which stores no network, redeemed it', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
     await codesOf(service).update({ hash: sha256(code) }, { consumedNetwork: null });
@@ -284,7 +293,7 @@ describe('a transfer token is redeemed once', () => {
     expect(await infoStatus(service, access_token)).toBe(200);
   });
 
-  it('ends the token when the replay presents the right verifier', async () => {
+  it('revokes the token if the replay presents the right verifier', async () => {
     const { verifier, asked } = pkce();
     const code = await transfer(asked);
     const { access_token } = (await exchange(code, { code_verifier: verifier })).body;
@@ -292,7 +301,7 @@ describe('a transfer token is redeemed once', () => {
     expect(await infoStatus(service, access_token)).toBe(401);
   });
 
-  it('ends nothing when a used transfer token comes without what fits it', async () => {
+  it('revokes nothing if the replay comes without the matching parameters', async () => {
     const { verifier, asked } = pkce();
     const code = await transfer(asked);
     const { access_token } = (await exchange(code, { code_verifier: verifier })).body;
@@ -302,7 +311,7 @@ describe('a transfer token is redeemed once', () => {
     expect(await infoStatus(service, access_token)).toBe(200);
   });
 
-  it('ends the token when the replay reaches another process', async () => {
+  it('revokes the token if the replay reaches another process', async () => {
     const pod = await startPod(service);
     try {
       const code = await transfer();
@@ -317,7 +326,7 @@ describe('a transfer token is redeemed once', () => {
     }
   });
 
-  it('ends the token when the replay comes after the transfer token would have expired', async () => {
+  it('revokes the token if the replay comes after the transfer token would have expired', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
     service.clock.advance({ seconds: 3_601 });
@@ -325,7 +334,7 @@ describe('a transfer token is redeemed once', () => {
     expect(await infoStatus(service, access_token)).toBe(401);
   });
 
-  it('ends the transfer tokens that were created with the token of the first redemption', async () => {
+  it('revokes the transfer tokens that were created with the token of the first redemption', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
     const onward = await transferToken(service, access_token);
@@ -334,8 +343,8 @@ describe('a transfer token is redeemed once', () => {
   });
 });
 
-describe('a code is good for 3600 seconds by default', () => {
-  it('a second before its end it can be exchanged, from its end on it cannot', async () => {
+describe('a transfer token is valid for 3600 seconds by default', () => {
+  it('and can be exchanged one second before its end, but not at its end', async () => {
     const [early, late, later] = [await transfer(), await transfer(), await transfer()];
     service.clock.advance({ seconds: 3_598 });
     expect((await exchange(early)).status).toBe(200);
@@ -346,16 +355,16 @@ describe('a code is good for 3600 seconds by default', () => {
   });
 });
 
-describe('a code is void', () => {
+describe('a transfer token is invalid', () => {
   const CASES: [string, () => Promise<string>, (code: string) => Promise<unknown>][] = [
     ['its customer was erased', () => transfer(), () => erase(customer.entity_id)],
     [
-      'the customer was erased whom an agent hands on',
+      'an agent created it and its customer was erased',
       async () => transferByAgent(await issueAgentToken(service)),
       () => erase(customer.entity_id),
     ],
     [
-      'the customer’s token was ended that it was made with',
+      'the customer token with which it was created was revoked',
       () => transfer(),
       () => service.send('DELETE', TOKEN, bearer(customer.access_token)),
     ],
@@ -369,23 +378,26 @@ describe('a code is void', () => {
   });
 
   it.each<[string, (pair: { access_token: string; refresh_token: string }) => Promise<TestResponse>]>([
-    ['the agent’s token was ended', (pair) => service.send('DELETE', '/v2/token', bearer(pair.access_token))],
     [
-      'the refresh family of the agent’s token was ended by the operator',
+      'the agent token with which it was created was revoked',
+      (pair) => service.send('DELETE', '/v2/token', bearer(pair.access_token)),
+    ],
+    [
+      'the operator revoked the refresh family of the agent token with which it was created',
       async ({ refresh_token }) => {
         const body = new URLSearchParams({ token: refresh_token }).toString();
         const headers = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
         return request(`${service.managementUrl}/oauth2/revoke`, { method: 'POST', headers, body });
       },
     ],
-  ])('when %s that it was made with', async (_, end) => {
+  ])('when %s', async (_, end) => {
     const pair = await agentTokenPair(service);
     const code = await transferByAgent(pair.access_token);
     expect((await end(pair)).status).toBe(200);
     expectInvalidGrant(await exchange(code));
   });
 
-  it('when the chain of the agent’s token was ended by reuse', async () => {
+  it('when the refresh family of the agent’s token was revoked by reuse', async () => {
     const pair = await agentTokenPair(service);
     const code = await transferByAgent(pair.access_token);
     const next = (await refresh(service, pair.refresh_token)).body;
@@ -394,7 +406,7 @@ describe('a code is void', () => {
     expectInvalidGrant(await exchange(code));
   });
 
-  it('but not when another token of the same customer was ended, or the agent’s was refreshed', async () => {
+  it('but not when another token of the customer was revoked, or the agent’s was refreshed', async () => {
     const { access_token } = (await exchange(await transfer())).body;
     const code = await transfer();
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
@@ -405,7 +417,7 @@ describe('a code is void', () => {
     await expectNotBurned(byAgent);
   });
 
-  it('but not when the token it was made with has only expired', async () => {
+  it('but not when the token with which it was created has only expired', async () => {
     const later = await newCustomer(service);
     service.clock.advance({ seconds: 28_800 - 60 });
     const code = await transferToken(service, later.access_token);
@@ -414,7 +426,7 @@ describe('a code is void', () => {
     expect(await exchange(code)).toMatchObject({ status: 200, body: { entity_id: later.entity_id } });
   });
 
-  it('for as long as it lives, also after the denylist has forgotten the token that ended with its time', async () => {
+  it('for its whole lifetime, also after the denylist entry of the revoked token was purged', async () => {
     const later = await newCustomer(service);
     service.clock.advance({ seconds: 28_800 - 60 });
     const code = await transferToken(service, later.access_token);
@@ -424,7 +436,7 @@ describe('a code is void', () => {
     expectInvalidGrant(await exchange(code));
   });
 
-  it('when the agent that made it has a new password', async () => {
+  it('when the agent that created it has a new password', async () => {
     const code = await transferByAgent(await issueAgentToken(service));
     await changePassword(service, registry, ACME_AGENT.email);
     expectInvalidGrant(await exchange(code));

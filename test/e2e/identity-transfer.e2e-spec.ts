@@ -56,7 +56,7 @@ const asAgent = (body: object = {}, headers: Record<string, string> = {}) =>
   });
 const KINDS = { customer: asCustomer, agent: asAgent };
 
-/** Insists that a request is refused with a hint that names the parameter, and that nothing is stored. */
+/** Checks that a request is refused with a hint about the parameter, and that nothing is stored. */
 async function expectRefused(send: () => Promise<TestResponse>, hint: RegExp): Promise<void> {
   const before = await codesOf(service).count();
   expectInvalidRequest(await send(), hint);
@@ -64,23 +64,23 @@ async function expectRefused(send: () => Promise<TestResponse>, hint: RegExp): P
 }
 
 describe.each(['customer', 'agent'] as const)(
-  'protocol §4.4: a transfer token, for the bearer of a token of kind %s',
+  'protocol §4.4: a transfer token for the bearer of a %s token',
   (kind) => {
     const ask = (body: object = {}, headers: Record<string, string> = {}) => KINDS[kind](body, headers);
 
-    it('is answered with exactly the fields of protocol §4.4', async () => {
+    it('comes in a response with exactly the fields of protocol §4.4', async () => {
       const { status, body, cookies } = await ask();
       expect(status).toBe(200);
       expect(body).toEqual({ identity_transfer_token: expect.stringMatching(/^dev:[\w-]{43}$/), expires_in: 3_600 });
       expect(cookies).toEqual([]);
     });
 
-    it('is another one at each call', async () => {
+    it('is a new one for each request', async () => {
       const answers = await Promise.all([ask(), ask(), ask()]);
       expect(new Set(answers.map(({ body }) => body.identity_transfer_token)).size).toBe(3);
     });
 
-    it('is for the customer, its organization and the named client, and stored only as its SHA-256', async () => {
+    it('is for the customer, its organization and the named client, and is stored only as its SHA-256', async () => {
       const before = new Set((await codesOf(service).find()).map(({ hash }) => hash));
       const { body } = await ask({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
       const token: string = body.identity_transfer_token;
@@ -137,18 +137,18 @@ describe.each(['customer', 'agent'] as const)(
       await expectRefused(() => ask(body), hint);
     });
 
-    it('takes a challenge with the method S256 or without a method, which means S256 here', async () => {
+    it('accepts a challenge with the method S256 or without a method, which means S256 here', async () => {
       for (const method of [{ code_challenge_method: 'S256' }, {}])
         expect(await ask({ code_challenge: CHALLENGE, ...method })).toMatchObject({ status: 200 });
     });
 
-    it('is for any client that the organization may use, not only the bearer’s', async () => {
+    it('can be for any client that the organization may use, not only for the client of the bearer token', async () => {
       for (const client_id of [ACME_SITE, ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE])
         expect((await ask({ client_id })).status).toBe(200);
       await expectRefused(() => ask({ client_id: RIVAL_SITE }), /^client_id: not usable in this organization$/);
     });
 
-    it('wants a present Origin to be one of that very client’s', async () => {
+    it('accepts an Origin only if it belongs to the client of the request', async () => {
       for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, '']) {
         await expectRefused(() => ask({}, { origin }), /^Origin: /);
       }
@@ -159,14 +159,14 @@ describe.each(['customer', 'agent'] as const)(
       expect(headers.get('access-control-allow-credentials')).toBeNull();
     });
 
-    it('ignores fields that it does not know, cookies, and the Content-Type', async () => {
+    it('is created although the request has unknown fields, cookies and any Content-Type', async () => {
       const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
       const body = { grant_type: 'cookie', organization_id: RIVAL, entity_id: NOBODY, scope: 0, toString: 1 };
       const { status, cookies } = await ask(body, { cookie, 'content-type': 'text/plain' });
       expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
     });
 
-    it('is refused with 401 for a bearer_type that is not the token’s kind', async () => {
+    it('is refused with 401 for a bearer_type that is not the kind of the token', async () => {
       const before = await codesOf(service).count();
       const bearer_type = kind === 'agent' ? 'customer' : 'agent';
       for (const body of [{}, { customer_id: customer.entity_id }, { client_id: 'nobody' }])
@@ -177,10 +177,10 @@ describe.each(['customer', 'agent'] as const)(
 );
 
 describe('protocol §4.4: authorized with an agent token', () => {
-  it('needs the customer_id', () =>
+  it('requires the customer_id', () =>
     expectRefused(() => asAgent({ customer_id: undefined }), /^customer_id: required$/));
 
-  it('reaches the customers of browsers, groups and backends of the own organization', async () => {
+  it('reaches the customers of browsers, groups and backends of the agent’s organization', async () => {
     const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
     const ofBackend = await service.post(
       TOKEN,
@@ -191,7 +191,7 @@ describe('protocol §4.4: authorized with an agent token', () => {
       expect((await asAgent({ customer_id: body.entity_id })).status).toBe(200);
   });
 
-  it("answers for another organization's customer what it answers for an unknown one", async () => {
+  it('gives the same response for a customer of another organization and for an unknown one', async () => {
     const rivals = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
     const before = await codesOf(service).count();
     const name = (customer_id: string) => (headers: object) => asAgent({ customer_id }, headers as never);
@@ -204,14 +204,14 @@ describe('protocol §4.4: authorized with an agent token', () => {
     expect(await codesOf(service).count()).toBe(before);
   });
 
-  it('does not reach this organization’s customers as the agent of another', async () => {
+  it('does not reach customers of an organization for an agent of another', async () => {
     const token = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
     const body = transferBody({ bearer_type: 'agent', customer_id: customer.entity_id, client_id: RIVAL_SITE });
     expectInvalidRequest(await service.post(TRANSFER, body, bearer(token)), 'customer_id: unknown');
   });
 
   it.each(['', 'agents:read', 'customers:own:all', 'CUSTOMERS:OWN'])(
-    'gets 403 without the scope customers:own: %j',
+    'responds with 403 without the scope customers:own: %j',
     async (scope) => {
       const before = await codesOf(service).count();
       const answer = await asAgent(
@@ -226,7 +226,7 @@ describe('protocol §4.4: authorized with an agent token', () => {
 });
 
 describe('protocol §4.4: authorized with a customer token', () => {
-  it('may name the customer itself, and nobody else', async () => {
+  it('accepts only the customer itself as customer_id', async () => {
     expect((await asCustomer({ customer_id: customer.entity_id })).status).toBe(200);
     const other = await newCustomer(service);
     const rivals = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
@@ -236,16 +236,16 @@ describe('protocol §4.4: authorized with a customer token', () => {
   });
 });
 
-describe('protocol §4.4: without a valid bearer', () => {
+describe('protocol §4.4: the check of the bearer token', () => {
   const BODIES = ['', 'no JSON', '[]', '{}', '{"client_id":1,"client_id":2}', JSON.stringify(transferBody())];
 
-  it.each(BODIES)('is 401, whatever the body: %j', async (body) => {
+  it.each(BODIES)('responds with 401 to any body if the token is missing: %j', async (body) => {
     const basic = Buffer.from('agent:secret').toString('base64');
     for (const authorization of [undefined, '', 'Bearer', 'Bearer ', 'Bearer dev:x', `Basic ${basic}`])
       expectInvalidToken(await service.post(TRANSFER, body, authorization === undefined ? {} : { authorization }));
   });
 
-  it('is 401 for a token that is damaged, spelt with %3A, revoked or expired', async () => {
+  it('responds with 401 to a token that is damaged, contains %3A, is revoked or expired', async () => {
     const token = customer.access_token;
     for (const wrong of [token.slice(0, -1), token.slice('dev:'.length), token.replace(':', '%3A')])
       expectInvalidToken(await service.post(TRANSFER, transferBody(), bearer(wrong)));
@@ -257,7 +257,7 @@ describe('protocol §4.4: without a valid bearer', () => {
     expectInvalidToken(await asAgent());
   });
 
-  it('is 401 for a transfer token', async () => {
+  it('responds with 401 to a transfer token', async () => {
     const code = await transferToken(service, customer.access_token);
     for (const bearer_type of ['customer', 'agent'])
       expectInvalidToken(await service.post(TRANSFER, transferBody({ bearer_type }), bearer(code)));
@@ -266,25 +266,25 @@ describe('protocol §4.4: without a valid bearer', () => {
   it.each([
     ['{"bearer_type":"customer",', INVALID_MESSAGE],
     ['bearer_type=customer&client_id=acme-site', INVALID_MESSAGE],
-  ])('while a valid one is told that %s is no JSON', async (body, description) => {
+  ])('is followed by the check of the body: %s is reported as no JSON', async (body, description) => {
     const answer = await service.post(TRANSFER, body, bearer(customer.access_token));
     expectError(answer, { status: 400, error: 'invalid_request', description, hint: 'body: not JSON' });
   });
 
-  it('and a valid one is refused for a parameter given twice', async () => {
+  it('is followed by the check of the body: a parameter given twice is refused', async () => {
     const body = '{"bearer_type":"customer","client_id":"acme-site","client\\u005fid":"public-site"}';
     expectInvalidRequest(await service.post(TRANSFER, body, bearer(customer.access_token)), /./);
   });
 });
 
-it.each(['GET', 'PUT', 'DELETE'])('the address of protocol §4.4 does not know %s', async (method) => {
+it.each(['GET', 'PUT', 'DELETE'])('the route of protocol §4.4 does not allow the method %s', async (method) => {
   const answer = await service.send(method, TRANSFER, bearer(customer.access_token));
   expect(answer.status).toBe(405);
   expect(answer.headers.get('allow')).toBe('POST');
 });
 
 describe('TRANSFER_TOKEN_TTL', () => {
-  it('is how long transfer tokens are valid, and what their answer says', async () => {
+  it('is the lifetime of transfer tokens and the one in the response', async () => {
     const environment = { TRANSFER_TOKEN_TTL: '90' };
     const other = await startTestService({ environment });
     try {
