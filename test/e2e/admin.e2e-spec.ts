@@ -46,10 +46,10 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
 
   const newToken = (client_id: string, headers: Record<string, string> = {}) =>
     service.post(TOKEN, cookieBody({ client_id, organization_id: organization, redirect_uri: undefined }), headers);
-  const invalid = (answer: TestResponse, hint: RegExp) =>
-    expectError(answer, { status: 400, error: 'invalid_request', hint });
-  const conflict = (answer: TestResponse, hint: RegExp) =>
-    expectError(answer, { status: 409, error: 'conflict', hint });
+  const invalid = (response: TestResponse, hint: RegExp) =>
+    expectError(response, { status: 400, error: 'invalid_request', hint });
+  const conflict = (response: TestResponse, hint: RegExp) =>
+    expectError(response, { status: 409, error: 'conflict', hint });
 
   it.each(['organizations', 'clients', 'agents', 'resource-servers'])(
     '/admin/%s requires the operator token and is not on the public port',
@@ -61,10 +61,10 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
         ['PATCH', '/x'],
         ['DELETE', '/x'],
       ]) {
-        const answer = await manage(service, method as string, `/admin/${list}${path}`, {
+        const response = await manage(service, method as string, `/admin/${list}${path}`, {
           authorization: 'Bearer wrong',
         });
-        expectError(answer, { status: 401, error: 'invalid_token', hint: undefined });
+        expectError(response, { status: 401, error: 'invalid_token', hint: undefined });
       }
       expect((await service.send('GET', `/admin/${list}`, OPERATOR)).status).toBe(404);
     },
@@ -73,28 +73,31 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
   it('treats a null field as a field that was left out, at any depth', async () => {
     const id = randomUUID();
     const license = { chat_between_groups: null };
-    const made = await admin('POST', 'organizations', { id, name: 'Null', license, grants: null });
-    expect({ status: made.status, license: made.body.license }).toEqual({
+    const created = await admin('POST', 'organizations', { id, name: 'Null', license, grants: null });
+    expect({ status: created.status, license: created.body.license }).toEqual({
       status: 201,
       license: { chat_between_groups: true },
     });
     const empty = { redirect_uris: null, redirect_uri_match: null, origins: null, scopes: null, client_secret: null };
-    const answer = await admin('POST', 'clients', { ...client, ...empty, client_id: 'null-site' });
-    expect({ status: answer.status, match: answer.body.redirect_uri_match }).toEqual({ status: 201, match: 'exact' });
+    const response = await admin('POST', 'clients', { ...client, ...empty, client_id: 'null-site' });
+    expect({ status: response.status, match: response.body.redirect_uri_match }).toEqual({
+      status: 201,
+      match: 'exact',
+    });
     const changed = await admin('PATCH', `organizations/${id}`, { license });
-    expect({ status: changed.status, body: changed.body }).toEqual({ status: 200, body: made.body });
+    expect({ status: changed.status, body: changed.body }).toEqual({ status: 200, body: created.body });
     invalid(await admin('POST', 'clients', { ...client, client_id: 'null-site-2', scopes: [null] }), /^scopes/);
   });
 
   it.each(['constructor', '__proto__', 'prototype'])(
     'rejects the prototype key %s as a field name, at any depth',
     async (name) => {
-      const sent = (inner: string) => `{"client_id":"strange","name":"x","client_type":"web",${inner}}`;
+      const bodyWith = (inner: string) => `{"client_id":"strange","name":"x","client_type":"web",${inner}}`;
       for (const value of ['1', '"x"', '{"x":1}']) {
         const hint = new RegExp(`${name}: unknown field$`);
-        invalid(await admin('POST', 'clients', sent(`"${name}":${value}`)), hint);
-        invalid(await admin('POST', 'clients', sent(`"unknown":{"${name}":${value}}`)), hint);
-        invalid(await admin('POST', 'clients', sent(`"grants":{"${name}":${value}}`)), hint);
+        invalid(await admin('POST', 'clients', bodyWith(`"${name}":${value}`)), hint);
+        invalid(await admin('POST', 'clients', bodyWith(`"unknown":{"${name}":${value}}`)), hint);
+        invalid(await admin('POST', 'clients', bodyWith(`"grants":{"${name}":${value}}`)), hint);
         invalid(await admin('PATCH', `organizations/${organization}`, `{"license":{"${name}":${value}}}`), hint);
       }
     },
@@ -208,8 +211,8 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     conflict(await admin('DELETE', `organizations/${organization}`), /still of this organization/);
     invalid(await admin('PATCH', 'clients/new-site', { client_id: 'other' }), /^client_id: cannot be changed/);
     for (const method of ['GET', 'PATCH', 'DELETE']) {
-      const answer = await admin(method, 'clients/new-site%20', method === 'PATCH' ? {} : undefined);
-      expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+      const response = await admin(method, 'clients/new-site%20', method === 'PATCH' ? {} : undefined);
+      expectError(response, { status: 404, error: 'not_found', hint: undefined });
     }
   });
 
@@ -226,8 +229,8 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     ['agents', { ...agent, email: 'nulls@new.example' }],
     ['resource-servers', { id: 'nulls', secret: 'a long secret of a resource server', audiences: ['customer-api'] }],
   ])('a null field of %s is treated as left out or rejected, and never causes a server error', async (list, entry) => {
-    const shown = (await admin('GET', list)).body;
-    const fields = new Set([...Object.keys(entry), ...Object.values<object[]>(shown).flat().flatMap(Object.keys)]);
+    const listed = (await admin('GET', list)).body;
+    const fields = new Set([...Object.keys(entry), ...Object.values<object[]>(listed).flat().flatMap(Object.keys)]);
     for (const field of [...fields, 'license', 'password', 'secret', 'client_secret']) {
       const { status } = await admin('POST', list, { ...entry, [field]: null });
       expect([field, [201, 400, 409].includes(status)]).toEqual([field, true]);
@@ -244,10 +247,11 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
   });
 
   it('an agent that is rejected after its password was hashed loses no writes of parallel requests', async () => {
-    const faulty = () => admin('POST', 'agents', { ...agent, email: `İ${'x'.repeat(60)}@new.example`, scopes: null });
-    const refusals = Array.from({ length: 20 }, faulty);
+    const createInvalid = () =>
+      admin('POST', 'agents', { ...agent, email: `İ${'x'.repeat(60)}@new.example`, scopes: null });
+    const errorResponses = Array.from({ length: 20 }, createInvalid);
     const customers = await Promise.all(Array.from({ length: 60 }, () => service.post(TOKEN, cookieBody())));
-    for (const { status } of await Promise.all(refusals)) expect(status).toBeLessThan(500);
+    for (const { status } of await Promise.all(errorResponses)) expect(status).toBeLessThan(500);
     for (const { body } of customers) expect((await admin('GET', `identities/${body.entity_id}`)).status).toBe(200);
   });
 
@@ -263,15 +267,15 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
       error: 'invalid_request',
       hint: 'client_id: a client without a secret',
     });
-    const made = await admin('POST', 'agents', { ...agent, email: 'lasting@new.example' });
-    const { status } = await admin('PATCH', `agents/${made.body.id}`, { password: null });
+    const created = await admin('POST', 'agents', { ...agent, email: 'lasting@new.example' });
+    const { status } = await admin('PATCH', `agents/${created.body.id}`, { password: null });
     expect(status).toBe(400);
   });
 
   it('loses none of the parallel writes, and none of them fails because of another', async () => {
     const many = Array.from({ length: 12 }, (_, n) => `parallel-${n}`);
-    const made = await Promise.all(many.map((client_id) => admin('POST', 'clients', { ...client, client_id })));
-    expect(made.map(({ status }) => status)).toEqual(many.map(() => 201));
+    const created = await Promise.all(many.map((client_id) => admin('POST', 'clients', { ...client, client_id })));
+    expect(created.map(({ status }) => status)).toEqual(many.map(() => 201));
     const same = await Promise.all(many.map(() => admin('POST', 'clients', { ...client, client_id: 'same' })));
     expect(same.map(({ status }) => status).sort()).toEqual([201, ...many.slice(1).map(() => 409)]);
     const fields = { name: 'Renamed', origins: ['https://a.example'], scopes: ['customers:own'] };
@@ -331,14 +335,14 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
       scopes: agent.scopes,
     });
     expect(created.text).not.toContain(first);
-    const ask = (client_secret: string) =>
+    const refreshWith = (client_secret: string) =>
       askToken(service, {
         client_id: 'new-backend',
         client_secret,
         grant_type: 'refresh_token',
         refresh_token: 'unknown',
       });
-    expect((await ask(first)).status).toBe(400);
+    expect((await refreshWith(first)).status).toBe(400);
     const { body } = await admin('POST', 'clients/new-backend/secret', { old_valid_for: 600 });
     expect(body).toEqual({
       client_id: 'new-backend',
@@ -346,15 +350,18 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
       old_valid_for: 600,
     });
     expect((await admin('GET', 'clients/new-backend')).text).not.toContain(body.client_secret);
-    expect([(await ask(first)).status, (await ask(body.client_secret)).status, (await ask('wrong')).status]).toEqual([
-      400, 400, 401,
-    ]);
+    expect([
+      (await refreshWith(first)).status,
+      (await refreshWith(body.client_secret)).status,
+      (await refreshWith('wrong')).status,
+    ]).toEqual([400, 400, 401]);
     service.clock.advance({ seconds: 600 });
-    expect([(await ask(first)).status, (await ask(body.client_secret)).status]).toEqual([401, 400]);
+    expect([(await refreshWith(first)).status, (await refreshWith(body.client_secret)).status]).toEqual([401, 400]);
     const at_once = await admin('POST', 'clients/new-backend/secret', { old_valid_for: 0 });
-    expect([(await ask(body.client_secret)).status, (await ask(at_once.body.client_secret)).status]).toEqual([
-      401, 400,
-    ]);
+    expect([
+      (await refreshWith(body.client_secret)).status,
+      (await refreshWith(at_once.body.client_secret)).status,
+    ]).toEqual([401, 400]);
     invalid(await admin('POST', 'clients/new-backend/secret', { old_valid_for: -1 }), /^old_valid_for: /);
     expectError(await admin('POST', 'clients/nobody/secret'), { status: 404, error: 'not_found', hint: undefined });
     service.clock.reset();

@@ -42,7 +42,7 @@ registry.clients.push({
 });
 
 /** The routes of the grant: protocol §4.3, and protocol §4.6 with and without slash, which takes no `grant_type`. */
-const DOORS: [string, object][] = [
+const ROUTES: [string, object][] = [
   [TOKEN, { grant_type: 'agent_token' }],
   ['/customer/', { grant_type: undefined }],
   ['/customer', { grant_type: undefined }],
@@ -62,15 +62,15 @@ afterAll(() => service?.stop());
 
 describeGrant(AgentTokenGrant, { valid: () => ({ response_type: 'token' }) });
 
-describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
-  const ask = (body: object = {}, headers: Record<string, string> = bearer(ofAcme)) =>
+describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
+  const requestToken = (body: object = {}, headers: Record<string, string> = bearer(ofAcme)) =>
     service.post(path, agentTokenBody({ ...fixed, ...body }), headers);
-  const refused = async (body: object, parameter: string, error?: string, description?: string) => {
-    await expectNoCustomerCreated(service, () => ask(body), parameter, error, description);
+  const expectRejected = async (body: object, parameter: string, error?: string, description?: string) => {
+    await expectNoCustomerCreated(service, () => requestToken(body), parameter, error, description);
   };
 
   it('creates a customer if no entity_id is given, and responds with exactly the fields of protocol §4.9', async () => {
-    const { status, body, cookies } = await ask();
+    const { status, body, cookies } = await requestToken();
     expect(status).toBe(200);
     expect(body).toEqual({
       access_token: expect.stringMatching(/^dev:[\w-]+\.[\w-]+\.[\w-]+$/),
@@ -85,7 +85,7 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
   });
 
   it('issues a customer token that names the agent and the agent token that it was issued with', async () => {
-    const { body } = await ask();
+    const { body } = await requestToken();
     const { sub, aud, client_id, organization_id, ...more } = claimsOf(body.access_token);
     expect({ sub, aud, client_id, organization_id }).toEqual({
       sub: body.entity_id,
@@ -103,12 +103,12 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
   });
 
   it('issues a new token for an existing customer and changes nothing about the customer', async () => {
-    const first = await ask();
+    const first = await requestToken();
     const { entity_id } = first.body;
     const row = await rowOf(entity_id);
     const before = await identitiesOf(service).count();
     service.clock.advance({ seconds: 90_000 });
-    const again = await ask({ entity_id }, bearer(await issueAgentToken(service)));
+    const again = await requestToken({ entity_id }, bearer(await issueAgentToken(service)));
     expect(again).toMatchObject({ status: 200, body: { entity_id, client_id: ACME_SITE, organization_id: ACME } });
     expect(again.body.access_token).not.toBe(first.body.access_token);
     expect(await rowOf(entity_id)).toEqual(row);
@@ -116,39 +116,44 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
   });
 
   it('creates a new customer for each request without entity_id, also for parallel requests', async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, () => ask()));
-    expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(10);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => requestToken()));
+    expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(10);
   });
 
   it('issues a token for a customer that a browser of the same organization created', async () => {
     const browser = new TestBrowser(service);
     const { entity_id } = (await browser.visit()).body;
-    expect(await ask({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
+    expect(await requestToken({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
     expect((await browser.visit()).body.entity_id).toBe(entity_id);
   });
 
   it('issues a token for a customer of a separate group of the same organization', async () => {
     const { entity_id } = (await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`)).body;
-    expect(await ask({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
+    expect(await requestToken({ entity_id })).toMatchObject({ status: 200, body: { entity_id } });
   });
 
   it('gives the same response, byte for byte, for an unknown customer and one of another organization', async () => {
     const byBrowser = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
     const byAgent = await service.post(path, agentTokenBody({ ...fixed, client_id: RIVAL_SITE }), bearer(ofRival));
-    const named = { ...bearer(ofAcme), 'x-request-id': 'the-very-same' };
+    const withRequestId = { ...bearer(ofAcme), 'x-request-id': 'the-very-same' };
     const [unknown, ...others] = await Promise.all(
-      [NOBODY, byBrowser.body.entity_id, byAgent.body.entity_id].map((entity_id) => ask({ entity_id }, named)),
+      [NOBODY, byBrowser.body.entity_id, byAgent.body.entity_id].map((entity_id) =>
+        requestToken({ entity_id }, withRequestId),
+      ),
     );
     for (const other of others) {
       expect(other.text).toBe(unknown?.text);
       expect(headersOf(other)).toEqual(headersOf(unknown as TestResponse));
     }
     expectError(others[0] as TestResponse, { status: 400, error: 'invalid_request', hint: 'entity_id: unknown' });
-    await refused({ entity_id: byAgent.body.entity_id, client_id: PUBLIC_SITE }, 'entity_id');
+    await expectRejected({ entity_id: byAgent.body.entity_id, client_id: PUBLIC_SITE }, 'entity_id');
   });
 
   it('accepts the organization_id of the agent and no other', async () => {
-    expect(await ask({ organization_id: ACME })).toMatchObject({ status: 200, body: { organization_id: ACME } });
+    expect(await requestToken({ organization_id: ACME })).toMatchObject({
+      status: 200,
+      body: { organization_id: ACME },
+    });
     const rivals = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
     const { entity_id } = rivals.body;
     for (const more of [
@@ -157,72 +162,75 @@ describe.each(DOORS)('the agent token grant at %s', (path, fixed) => {
       { client_id: RIVAL_SITE },
       { client_id: RIVAL_SITE, entity_id },
     ])
-      await refused({ organization_id: RIVAL, ...more }, 'organization_id');
-    await refused({ organization_id: NOBODY }, 'organization_id');
+      await expectRejected({ organization_id: RIVAL, ...more }, 'organization_id');
+    await expectRejected({ organization_id: NOBODY }, 'organization_id');
   });
 
   it.each([0, '', null, [ACME], `${ACME} `, ACME.toUpperCase()])('refuses %j as organization_id', (organization_id) =>
-    refused({ organization_id }, 'organization_id'),
+    expectRejected({ organization_id }, 'organization_id'),
   );
 
   it.each([0, '', null, true, [NOBODY], { $ne: '' }, 'x', `${NOBODY} `, NOBODY.toUpperCase(), `{${NOBODY}}`])(
     'refuses %j as entity_id',
-    (entity_id) => refused({ entity_id }, 'entity_id'),
+    (entity_id) => expectRejected({ entity_id }, 'entity_id'),
   );
 
   it.each([undefined, null, '', 'code', 'Token', 'token ', ['token']])('refuses %j as response_type', (response_type) =>
-    refused({ response_type }, 'response_type'),
+    expectRejected({ response_type }, 'response_type'),
   );
 
   it.each([undefined, '', 0, 'nobody', 'ACME-SITE', 'acme-site ', '__proto__', ['acme-site']])(
     'refuses %j as client_id',
-    (client_id) => refused({ client_id }, 'client_id'),
+    (client_id) => expectRejected({ client_id }, 'client_id'),
   );
 
   it('issues a token for any application of the organization, not only for the client of the bearer', async () => {
     for (const client_id of [PUBLIC_SITE, ACME_NATIVE, IMPORT])
-      expect(await ask({ client_id })).toMatchObject({ status: 200, body: { client_id, organization_id: ACME } });
+      expect(await requestToken({ client_id })).toMatchObject({
+        status: 200,
+        body: { client_id, organization_id: ACME },
+      });
   });
 
   it('refuses a token for an application of another organization', () =>
-    refused({ client_id: RIVAL_SITE }, 'client_id'));
+    expectRejected({ client_id: RIVAL_SITE }, 'client_id'));
 
   it('refuses a token for an application that may not use the grant', async () => {
     const text = 'The client is not authorized to request a token using this method';
-    await refused({ client_id: ACME_NO_COOKIES }, 'grant_type', 'unauthorized_client', text);
+    await expectRejected({ client_id: ACME_NO_COOKIES }, 'grant_type', 'unauthorized_client', text);
   });
 
   it('accepts an Origin only if it belongs to the client of the request', async () => {
     for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, ''])
-      await expectNoCustomerCreated(service, () => ask({}, { ...bearer(ofAcme), origin }), 'Origin');
-    const answer = await ask({}, { ...bearer(ofAcme), origin: ACME_ORIGIN });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+      await expectNoCustomerCreated(service, () => requestToken({}, { ...bearer(ofAcme), origin }), 'Origin');
+    const response = await requestToken({}, { ...bearer(ofAcme), origin: ACME_ORIGIN });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
   });
 
   it('accepts a redirect_uri only if it belongs to the client', async () => {
-    expect((await ask({ redirect_uri: ACME_PAGE })).status).toBe(200);
-    expect((await ask({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/x` })).status).toBe(200);
+    expect((await requestToken({ redirect_uri: ACME_PAGE })).status).toBe(200);
+    expect((await requestToken({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/x` })).status).toBe(200);
     const wrong = ['', 0, null, 'https://acme.example/chat', `${ACME_PAGE}x`, 'https://evil.example/', [ACME_PAGE]];
-    for (const redirect_uri of wrong) await refused({ redirect_uri }, 'redirect_uri');
-    await refused({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/../x` }, 'redirect_uri');
+    for (const redirect_uri of wrong) await expectRejected({ redirect_uri }, 'redirect_uri');
+    await expectRejected({ client_id: ACME_PREFIX, redirect_uri: `${ACME_ORIGIN}/app/../x` }, 'redirect_uri');
   });
 
   it('refuses a customer token and a request without a bearer token', async () => {
-    const { access_token, entity_id } = (await ask()).body;
+    const { access_token, entity_id } = (await requestToken()).body;
     const before = await identitiesOf(service).count();
     for (const headers of [bearer(access_token), {}, bearer('')])
       for (const body of [{}, { entity_id }, { organization_id: ACME }]) {
-        const answer = await ask(body, headers);
+        const response = await requestToken(body, headers);
         const expected = { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined };
-        expectError(answer, expected);
+        expectError(response, expected);
       }
     expect(await identitiesOf(service).count()).toBe(before);
   });
 
   it('does not read or set identity cookies', async () => {
     const visit = await service.post(TOKEN, cookieBody());
-    const { status, body, cookies } = await ask({}, { ...bearer(ofAcme), cookie: cookieHeader(visit) });
+    const { status, body, cookies } = await requestToken({}, { ...bearer(ofAcme), cookie: cookieHeader(visit) });
     expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
     expect(body.entity_id).not.toBe(visit.body.entity_id);
   });
@@ -232,8 +240,8 @@ describe('protocol §4.6: the older route', () => {
   it('runs the agent token grant for any grant_type in the body', async () => {
     for (const grant_type of ['cookie', 'agent_token', 'nonsense', 0]) {
       expect((await service.post('/customer/', agentTokenBody({ grant_type }))).status).toBe(401);
-      const answer = await service.post('/customer/', agentTokenBody({ grant_type }), bearer(ofAcme));
-      expect(answer).toMatchObject({ status: 200, cookies: [] });
+      const response = await service.post('/customer/', agentTokenBody({ grant_type }), bearer(ofAcme));
+      expect(response).toMatchObject({ status: 200, cookies: [] });
     }
   });
 
@@ -251,9 +259,9 @@ describe('protocol §4.6: the older route', () => {
   });
 
   it.each(['GET', 'DELETE', 'PUT'])('does not allow the method %s', async (method) => {
-    const answer = await service.send(method, '/customer/', bearer(ofAcme));
-    expect(answer.status).toBe(405);
-    expect(answer.headers.get('allow')).toBe('POST');
+    const response = await service.send(method, '/customer/', bearer(ofAcme));
+    expect(response.status).toBe(405);
+    expect(response.headers.get('allow')).toBe('POST');
   });
 });
 
@@ -277,10 +285,10 @@ describe('an agent token', () => {
     const tokens = [await implicitToken(service), await issueAgentToken(service, { clientId: PUBLIC_SITE })];
     const password = await changePassword(service, registry, ACME_AGENT.email);
     for (const token of tokens)
-      for (const [path, fixed] of DOORS)
+      for (const [path, fixed] of ROUTES)
         expect((await service.post(path, agentTokenBody(fixed), bearer(token))).status).toBe(401);
-    const answer = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
-    expect(answer.status).toBe(200);
+    const response = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(ofRival));
+    expect(response.status).toBe(200);
     service.clock.advance({ seconds: 1 });
     const page = await new AgentBrowser(service).signIn({ ...ACME_AGENT, password });
     expect(page.status).toBe(303);
@@ -290,8 +298,8 @@ describe('an agent token', () => {
   it('stays valid when the registry is applied again without a new password', async () => {
     const token = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
     await changePassword(service, registry, 'nobody@acme.example');
-    const answer = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(token));
-    expect(answer.status).toBe(200);
+    const response = await service.post(TOKEN, agentTokenBody({ client_id: RIVAL_SITE }), bearer(token));
+    expect(response.status).toBe(200);
   });
 });
 

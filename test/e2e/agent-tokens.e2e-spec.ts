@@ -46,7 +46,7 @@ import { ageRedemption, ageRotation } from '../support/transfers.js';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 const NOBODY = '01890000-0000-7000-8000-000000000000';
 const ENDPOINT = '/v2/token';
-const THIRTY_DAYS = 2_592_000;
+const THIRTY_DAYS_SECONDS = 2_592_000;
 /** Another application of the same organization. Its secret must be encoded in Basic credentials. */
 const OTHER = { client_id: 'acme-other~1', client_secret: 'a+b%c:d e/ü" and more characters of it' };
 /** An application with one more scope. */
@@ -78,23 +78,23 @@ afterEach(() => vi.restoreAllMocks());
 
 describe('the exchange of an authorization code', () => {
   it('responds with a pair of tokens and exactly the fields of protocol §6.8', async () => {
-    const answer = await exchangeCode(service, await codeOf(browser));
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({
+    const response = await exchangeCode(service, await codeOf(browser));
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({
       access_token: expect.stringMatching(/^dev:[\w-]+\.[\w-]+\.[\w-]+$/),
       token_type: 'Bearer',
       expires_in: 28_800,
       scope: 'customers:own',
       refresh_token: expect.stringMatching(/^dev:[\w-]{43}$/),
-      account_id: claimsOf(answer.body.access_token).sub,
+      account_id: claimsOf(response.body.access_token).sub,
       organization_id: ACME,
     });
-    expect(claimsOf(answer.body.access_token)).toMatchObject({
+    expect(claimsOf(response.body.access_token)).toMatchObject({
       ...{ aud: 'agent-api', client_id: ACME_BACKEND, organization_id: ACME, scope: 'customers:own' },
     });
-    expect(answer.headers.get('cache-control')).toBe('no-store');
-    expect(answer.cookies).toEqual([]);
-    expect(await isGood(answer.body.access_token)).toBe(true);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.cookies).toEqual([]);
+    expect(await isValid(response.body.access_token)).toBe(true);
   });
 
   it.each<[string, (fields: Record<string, string>) => [string, Record<string, string>]]>([
@@ -128,16 +128,16 @@ describe('the exchange of an authorization code', () => {
   it('accepts a native application without a secret that proves itself by PKCE', async () => {
     const { verifier, asked } = pkce();
     const code = await codeOf(browser, { ...FOR_NATIVE, ...asked });
-    const answer = await exchangeCode(service, code, { ...AS_NATIVE, code_verifier: verifier });
-    expect(answer).toMatchObject({ status: 200, body: { organization_id: ACME } });
-    const again = await refresh(service, answer.body.refresh_token, AS_NATIVE);
+    const response = await exchangeCode(service, code, { ...AS_NATIVE, code_verifier: verifier });
+    expect(response).toMatchObject({ status: 200, body: { organization_id: ACME } });
+    const again = await refresh(service, response.body.refresh_token, AS_NATIVE);
     expect(again.status).toBe(200);
   });
 
   it('accepts PKCE from a server application too', async () => {
     const { verifier, asked } = pkce();
-    const answer = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
-    expect(answer.status).toBe(200);
+    const response = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
+    expect(response.status).toBe(200);
   });
 });
 
@@ -166,9 +166,12 @@ describe('a client that is not authenticated', () => {
   ])('is refused for every grant: %s', async (_, fields, headers) => {
     const code = await codeOf(browser);
     for (const grant of [{ grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK }, {}]) {
-      const answer = await service.post(ENDPOINT, form({ ...grant, ...fields }), { 'content-type': FORM, ...headers });
-      expectError(answer, { status: 401, error: 'invalid_client', hint: undefined });
-      expect(answer.headers.get('www-authenticate')).toMatch(/^Basic realm="[^"]+"$/);
+      const response = await service.post(ENDPOINT, form({ ...grant, ...fields }), {
+        'content-type': FORM,
+        ...headers,
+      });
+      expectError(response, { status: 401, error: 'invalid_client', hint: undefined });
+      expect(response.headers.get('www-authenticate')).toMatch(/^Basic realm="[^"]+"$/);
     }
     expect((await exchangeCode(service, code)).status).toBe(200);
   });
@@ -180,13 +183,13 @@ describe('a client that is not authenticated', () => {
   });
 
   it('is refused if it is a web application, which gets its tokens at the authorization page', async () => {
-    const answer = await askToken(service, {
+    const response = await askToken(service, {
       client_id: ACME_SITE,
       client_secret: undefined,
       grant_type: 'refresh_token',
     });
     const expected = { status: 400, error: 'unauthorized_client', description: NOT_AUTHORIZED, hint: /^client_id: / };
-    expectError(answer, expected);
+    expectError(response, expected);
   });
 });
 
@@ -203,7 +206,7 @@ describe('an exchange that does not match its authorization code', () => {
     const right = await exchangeCode(service, code);
     expect(right.status).toBe(200);
     expectInvalidGrant(await send(code));
-    expect(await isGood(right.body.access_token), 'nothing is revoked either').toBe(true);
+    expect(await isValid(right.body.access_token), 'nothing is revoked either').toBe(true);
   });
 
   it.each<[string, string | undefined, string?]>([
@@ -214,10 +217,10 @@ describe('an exchange that does not match its authorization code', () => {
     ['one of 129 characters, which fits', 'x'.repeat(129), 'x'.repeat(129)],
     ['one with other characters, which fits', 'ä'.repeat(43), 'ä'.repeat(43)],
     ['an empty one', ''],
-  ])('is refused without consuming the code, for the code_verifier: %s', async (_, shown, asked) => {
+  ])('is refused without consuming the code, for the code_verifier: %s', async (_, presented, asked) => {
     const { verifier, asked: challenge } = pkce(asked);
     const code = await codeOf(browser, challenge);
-    const code_verifier = shown === 'the challenge' ? challenge.code_challenge : shown;
+    const code_verifier = presented === 'the challenge' ? challenge.code_challenge : presented;
     const fields = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...AS_BACKEND };
     const body = { ...fields, ...(code_verifier !== undefined && { code_verifier }) };
     for (let n = 0; n < 3; n++) expectInvalidGrant(await service.post(ENDPOINT, form(body), { 'content-type': FORM }));
@@ -227,8 +230,8 @@ describe('an exchange that does not match its authorization code', () => {
 
   it.each([43, 128])('is not one with a matching code_verifier of %i characters', async (length) => {
     const { verifier, asked } = pkce('-._~x'.repeat(30).slice(0, length));
-    const answer = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
-    expect(answer.status).toBe(200);
+    const response = await exchangeCode(service, await codeOf(browser, asked), { code_verifier: verifier });
+    expect(response.status).toBe(200);
   });
 
   it('is an invalid request if a parameter is missing or has the wrong type', async () => {
@@ -247,11 +250,11 @@ describe('an exchange that does not match its authorization code', () => {
 
 describe('an authorization code', () => {
   it('expires after five minutes', async () => {
-    const [early, late] = [await codeOf(browser), await codeOf(browser)];
+    const [early, later] = [await codeOf(browser), await codeOf(browser)];
     service.clock.advance({ seconds: 298 });
     expect((await exchangeCode(service, early)).status).toBe(200);
     service.clock.advance({ seconds: 3 });
-    expectInvalidGrant(await exchangeCode(service, late));
+    expectInvalidGrant(await exchangeCode(service, later));
   });
 
   it('is not another kind of token, and not the same code in another spelling', async () => {
@@ -268,11 +271,11 @@ describe('an authorization code', () => {
   it('is redeemed once out of 30 parallel exchanges, and the tokens of that exchange stay valid', async () => {
     for (let round = 0; round < 3; round++) {
       const code = await codeOf(browser);
-      const answers = await Promise.all(Array.from({ length: 30 }, () => exchangeCode(service, code)));
-      const [winner, ...more] = answers.filter(({ status }) => status === 200);
+      const responses = await Promise.all(Array.from({ length: 30 }, () => exchangeCode(service, code)));
+      const [winner, ...more] = responses.filter(({ status }) => status === 200);
       expect(more).toEqual([]);
-      for (const loser of answers.filter((answer) => answer !== winner)) expectInvalidGrant(loser);
-      expect(await isGood(winner?.body.access_token)).toBe(true);
+      for (const loser of responses.filter((response) => response !== winner)) expectInvalidGrant(loser);
+      expect(await isValid(winner?.body.access_token)).toBe(true);
       expect((await refresh(service, winner?.body.refresh_token)).status).toBe(200);
     }
   });
@@ -283,16 +286,16 @@ describe('an authorization code', () => {
     const exchange = (more = {}) => exchangeCode(service, code, { code_verifier: verifier, ...more });
     const first = await exchange();
     const refreshed = await refresh(service, first.body.refresh_token);
-    const bystander = (await exchangeCode(service, await codeOf(browser))).body;
+    const unrelated = (await exchangeCode(service, await codeOf(browser))).body;
     for (const wrong of [{ ...OTHER }, { code_verifier: pkce().verifier }]) expectInvalidGrant(await exchange(wrong));
-    expect(await isGood(first.body.access_token)).toBe(true);
+    expect(await isValid(first.body.access_token)).toBe(true);
     await ageRedemption(service, code, 3);
     expectInvalidGrant(await exchange());
-    expect(await isGood(first.body.access_token)).toBe(false);
-    expect(await isGood(refreshed.body.access_token)).toBe(false);
+    expect(await isValid(first.body.access_token)).toBe(false);
+    expect(await isValid(refreshed.body.access_token)).toBe(false);
     expectInvalidGrant(await refresh(service, refreshed.body.refresh_token));
-    expect(await isGood(bystander.access_token)).toBe(true);
-    expect((await refresh(service, bystander.refresh_token)).status).toBe(200);
+    expect(await isValid(unrelated.access_token)).toBe(true);
+    expect((await refresh(service, unrelated.refresh_token)).status).toBe(200);
   });
 });
 
@@ -332,30 +335,30 @@ describe('a refresh', () => {
     const [agent, ...others] = registry.agents;
     await withRegistry({ ...registry, agents: [{ ...agent, ...change }, ...others] }, async () => {
       expectInvalidGrant(await refresh(service, first.refresh_token));
-      expect(await isGood(first.access_token)).toBe(false);
+      expect(await isValid(first.access_token)).toBe(false);
     });
   });
 
   it('issues the next pair for the same agent, organization and scope', async () => {
     const first = (await exchangeCode(service, await codeOf(browser))).body;
-    const answer = await refresh(service, first.refresh_token);
-    expect(answer.status).toBe(200);
-    expect(Object.keys(answer.body)).toEqual(Object.keys(first));
-    const { access_token, refresh_token, ...same } = answer.body;
+    const response = await refresh(service, first.refresh_token);
+    expect(response.status).toBe(200);
+    expect(Object.keys(response.body)).toEqual(Object.keys(first));
+    const { access_token, refresh_token, ...same } = response.body;
     expect(first).toMatchObject(same);
     expect(access_token).not.toBe(first.access_token);
     expect(refresh_token).not.toBe(first.refresh_token);
-    expect(await isGood(access_token)).toBe(true);
-    expect(await isGood(first.access_token)).toBe(true);
+    expect(await isValid(access_token)).toBe(true);
+    expect(await isValid(first.access_token)).toBe(true);
   });
 
   it('works without a time limit as long as no pause is longer than 30 days', async () => {
     let token = await firstRefreshToken();
     for (let n = 0; n < 3; n++) {
-      service.clock.advance({ seconds: THIRTY_DAYS - 10 });
+      service.clock.advance({ seconds: THIRTY_DAYS_SECONDS - 10 });
       token = (await refresh(service, token)).body.refresh_token;
     }
-    service.clock.advance({ seconds: THIRTY_DAYS + 1 });
+    service.clock.advance({ seconds: THIRTY_DAYS_SECONDS + 1 });
     expectInvalidGrant(await refresh(service, token));
   });
 
@@ -384,7 +387,7 @@ describe('a refresh', () => {
     expect(next.status).toBe(200);
     for (const { body } of replaced) expectInvalidGrant(await refresh(service, body.refresh_token));
     expect((await refresh(service, next.body.refresh_token)).status).toBe(200);
-    for (const { body } of [...replaced, last]) expect(await isGood(body.access_token)).toBe(true);
+    for (const { body } of [...replaced, last]) expect(await isValid(body.access_token)).toBe(true);
   });
 
   it('works when a retry marked its token as replaced and the database did not rotate the family', async () => {
@@ -404,8 +407,8 @@ describe('a refresh', () => {
     await ageRotation(service, first.refresh_token, 121);
     expectInvalidGrant(await refresh(service, first.refresh_token));
     expectInvalidGrant(await refresh(service, next.body.refresh_token));
-    expect(await isGood(first.access_token)).toBe(false);
-    expect(await isGood(next.body.access_token)).toBe(false);
+    expect(await isValid(first.access_token)).toBe(false);
+    expect(await isValid(next.body.access_token)).toBe(false);
   });
 
   it('that is repeated after its successor was used revokes the family, also within two minutes', async () => {
@@ -415,21 +418,21 @@ describe('a refresh', () => {
     expect(third.status).toBe(200);
     expectInvalidGrant(await refresh(service, token));
     expectInvalidGrant(await refresh(service, third.body.refresh_token));
-    expect(await isGood(third.body.access_token)).toBe(false);
+    expect(await isValid(third.body.access_token)).toBe(false);
   });
 
   it('that is sent twenty times in parallel leaves one valid successor, from one of the responses', async () => {
     const token = await firstRefreshToken();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => refresh(service, token)));
-    const given = answers.filter(({ status }) => status === 200).map(({ body }) => body);
-    expect(given.length).toBeGreaterThan(0);
-    const family = await familyOf(given[0].access_token);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => refresh(service, token)));
+    const granted = responses.filter(({ status }) => status === 200).map(({ body }) => body);
+    expect(granted.length).toBeGreaterThan(0);
+    const family = await familyOf(granted[0].access_token);
     expect(family).toMatchObject({ endedAt: null });
-    const [live, ...more] = given.filter(({ refresh_token }) => sha256(refresh_token) === family?.currentHash);
+    const [current, ...more] = granted.filter(({ refresh_token }) => sha256(refresh_token) === family?.currentHash);
     expect(more).toEqual([]);
-    const next = await refresh(service, live.refresh_token);
+    const next = await refresh(service, current.refresh_token);
     expect(next.status).toBe(200);
-    expect(await isGood(next.body.access_token)).toBe(true);
+    expect(await isValid(next.body.access_token)).toBe(true);
   });
 
   it('by another client is refused and revokes nothing', async () => {
@@ -456,7 +459,7 @@ describe('a refresh', () => {
     const unused = await codeOf(browser);
     await changePassword(service, registry, ACME_AGENT.email);
     expectInvalidGrant(await refresh(service, next.refresh_token));
-    for (const { access_token } of [first, next]) expect(await isGood(access_token)).toBe(false);
+    for (const { access_token } of [first, next]) expect(await isValid(access_token)).toBe(false);
     expectInvalidGrant(await exchangeCode(service, unused));
     await changePassword(service, registry, 'nobody');
     const after = (await exchangeCode(service, await codeOf(new AgentBrowser(service)))).body;
@@ -468,20 +471,25 @@ describe('DELETE /v2/token', () => {
   it('revokes only the bearer token, not its refresh family or another access token of the family', async () => {
     const first = (await exchangeCode(service, await codeOf(browser))).body;
     const next = (await refresh(service, first.refresh_token)).body;
-    const bystander = (await exchangeCode(service, await codeOf(browser))).body;
-    const answer = await service.send('DELETE', ENDPOINT, bearer(next.access_token));
-    expect(answer).toMatchObject({ status: 200, body: {} });
-    expect([await isGood(first.access_token), await isGood(next.access_token)]).toEqual([true, false]);
+    const unrelated = (await exchangeCode(service, await codeOf(browser))).body;
+    const response = await service.send('DELETE', ENDPOINT, bearer(next.access_token));
+    expect(response).toMatchObject({ status: 200, body: {} });
+    expect([await isValid(first.access_token), await isValid(next.access_token)]).toEqual([true, false]);
     expect((await service.send('DELETE', ENDPOINT, bearer(first.access_token))).status).toBe(200);
     const again = await refresh(service, next.refresh_token);
-    expect(await isGood(again.body.access_token)).toBe(true);
-    expect(await isGood(bystander.access_token)).toBe(true);
-    expect((await refresh(service, bystander.refresh_token)).status).toBe(200);
+    expect(await isValid(again.body.access_token)).toBe(true);
+    expect(await isValid(unrelated.access_token)).toBe(true);
+    expect((await refresh(service, unrelated.refresh_token)).status).toBe(200);
   });
 
   it('revokes nothing for client credentials', async () => {
-    const answer = await service.send('DELETE', ENDPOINT, basic());
-    expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
+    const response = await service.send('DELETE', ENDPOINT, basic());
+    expectError(response, {
+      status: 401,
+      error: 'invalid_token',
+      description: 'Invalid access token',
+      hint: undefined,
+    });
   });
 });
 
@@ -493,21 +501,21 @@ describe('POST /v2/token', () => {
   it.each(['password', 'client_credentials', 'cookie', 'agent_token', 'constructor', '__proto__', 'Refresh_token'])(
     'refuses the grant_type %s as unsupported',
     async (grant_type) => {
-      const answer = await askToken(service, { grant_type });
-      expectError(answer, { status: 400, error: 'unsupported_grant_type', hint: /^grant_type: / });
+      const response = await askToken(service, { grant_type });
+      expectError(response, { status: 400, error: 'unsupported_grant_type', hint: /^grant_type: / });
     },
   );
 
   it('responds with the reason if a body is neither a form nor JSON', async () => {
-    const answer = await service.post(ENDPOINT, 'grant_type=refresh_token', basic());
+    const response = await service.post(ENDPOINT, 'grant_type=refresh_token', basic());
     const hint = 'body: not JSON';
-    expectError(answer, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint });
+    expectError(response, { status: 400, error: 'invalid_request', description: INVALID_MESSAGE, hint });
   });
 
   it('allows no other methods than POST and DELETE', async () => {
-    const answer = await service.send('GET', ENDPOINT, basic());
-    expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
-    expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
+    const response = await service.send('GET', ENDPOINT, basic());
+    expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
+    expect(response.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
   });
 });
 
@@ -516,12 +524,12 @@ it('no other origin can read a response of the authorization page, sign-in or /v
   const preflight = { ...origin, 'access-control-request-method': 'POST' };
   const paths = [`/?${queryOf({ client_id: ACME_SITE })}`, '/sign-in', '/consent', '/sign-out', ENDPOINT];
   for (const path of paths)
-    for (const answer of [
+    for (const response of [
       await service.send('OPTIONS', path, preflight),
       await service.send('GET', path, origin),
       await service.post(path, '', { ...origin, 'content-type': FORM }),
     ])
-      expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
+      expect([...response.headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });
 
 it('the lifetimes of agent tokens can be configured', async () => {
@@ -529,12 +537,12 @@ it('the lifetimes of agent tokens can be configured', async () => {
   const other = await startTestService({ environment });
   try {
     const visitor = new AgentBrowser(other);
-    const [code, late] = [await codeOf(visitor), await codeOf(visitor)];
+    const [code, later] = [await codeOf(visitor), await codeOf(visitor)];
     const { body } = await exchangeCode(other, code);
     const { iat, exp } = claimsOf(body.access_token) as { iat: number; exp: number };
     expect([body.expires_in, exp - iat]).toEqual([61, 61]);
     other.clock.advance({ seconds: 21 });
-    expectInvalidGrant(await exchangeCode(other, late));
+    expectInvalidGrant(await exchangeCode(other, later));
     other.clock.advance({ seconds: 10 });
     expectInvalidGrant(await refresh(other, body.refresh_token));
   } finally {
@@ -552,12 +560,12 @@ function basic(type?: string, client = AS_BACKEND): Record<string, string> {
   return { authorization, ...(type !== undefined && { 'content-type': type }) };
 }
 
-function expectInvalidGrant(answer: TestResponse): void {
-  expectError(answer, { status: 400, error: 'invalid_grant', description: NOT_AUTHORIZED, hint: undefined });
+function expectInvalidGrant(response: TestResponse): void {
+  expectError(response, { status: 400, error: 'invalid_grant', description: NOT_AUTHORIZED, hint: undefined });
 }
 
 /** True if the bearer token is valid for an agent: the request then fails only because the customer is unknown. */
-async function isGood(token: string): Promise<boolean> {
+async function isValid(token: string): Promise<boolean> {
   const { status } = await service.post(TOKEN, agentTokenBody({ entity_id: NOBODY }), bearer(token));
   expect([400, 401]).toContain(status);
   return status === 400;

@@ -9,7 +9,7 @@ import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { INFO } from '../support/transfers.js';
 
-const AT_ONCE = 40;
+const PARALLEL_REQUESTS = 40;
 
 let service: TestService;
 beforeAll(async () => {
@@ -17,16 +17,16 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const browsers = () => Array.from({ length: AT_ONCE }, () => new TestBrowser(service));
+const browsers = () => Array.from({ length: PARALLEL_REQUESTS }, () => new TestBrowser(service));
 const visit = (all: TestBrowser[]) => Promise.all(all.map((browser) => browser.visit()));
 
 describe('parallel requests', () => {
   it('create one customer each, which exists as soon as its response is sent', async () => {
     const all = browsers();
-    const answers = await visit(all);
-    expect(answers.map(({ status }) => status)).toEqual(Array(AT_ONCE).fill(200));
-    const ids = answers.map(({ body }) => body.entity_id);
-    expect(new Set(ids).size).toBe(AT_ONCE);
+    const responses = await visit(all);
+    expect(responses.map(({ status }) => status)).toEqual(Array(PARALLEL_REQUESTS).fill(200));
+    const ids = responses.map(({ body }) => body.entity_id);
+    expect(new Set(ids).size).toBe(PARALLEL_REQUESTS);
     const again = await visit(all);
     expect(again.map(({ body }) => body.entity_id)).toEqual(ids);
   });
@@ -36,9 +36,9 @@ describe('parallel requests', () => {
     const ids = (await visit(all)).map(({ body }) => body.entity_id);
     const [thief, owner] = all as [TestBrowser, TestBrowser];
     thief.cookie = `${thief.cookie?.split('; ')[0]}; ${owner.cookie?.split('; ')[1]}`; // Another customer’s secret.
-    const answers = await visit(all);
-    expect(answers.slice(1).map(({ body }) => body.entity_id)).toEqual(ids.slice(1));
-    expect(ids).not.toContain(answers[0]?.body.entity_id);
+    const responses = await visit(all);
+    expect(responses.slice(1).map(({ body }) => body.entity_id)).toEqual(ids.slice(1));
+    expect(ids).not.toContain(responses[0]?.body.entity_id);
   });
 
   it('are authenticated one by one: revoked bearer tokens are refused and valid ones accepted', async () => {
@@ -47,20 +47,20 @@ describe('parallel requests', () => {
     await Promise.all(
       tokens.filter(isEnded).map((token) => service.send('DELETE', TOKEN, { authorization: `Bearer ${token}` })),
     );
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       tokens.map((token) => service.send('GET', INFO, { authorization: `Bearer ${token}` })),
     );
-    expect(answers.map(({ status }) => status)).toEqual(tokens.map((token, n) => (isEnded(token, n) ? 401 : 200)));
+    expect(responses.map(({ status }) => status)).toEqual(tokens.map((token, n) => (isEnded(token, n) ? 401 : 200)));
   });
 
   it.runIf(onMariadb)('cause fewer database round trips than there are requests', async () => {
     const all = browsers();
     await visit(all);
     const { pool } = service.application.get(DataSource).driver as unknown as { pool: Pool };
-    const sent = vi.spyOn(pool, 'getConnection');
+    const getConnection = vi.spyOn(pool, 'getConnection');
     for (let round = 0; round < 5; round++) await visit(all);
-    expect(sent.mock.calls.length).toBeLessThan(5 * AT_ONCE * 0.75);
-    sent.mockRestore();
+    expect(getConnection.mock.calls.length).toBeLessThan(5 * PARALLEL_REQUESTS * 0.75);
+    getConnection.mockRestore();
   });
 
   it('fail one by one: a row that cannot be inserted fails alone', async () => {
@@ -68,8 +68,8 @@ describe('parallel requests', () => {
     const columns = ['kind', 'value', 'issued_before', 'expires_at'] as const;
     const statement = insertStatement({ into: Revocation, columns, batch: true });
     const insert = (id: string | null) => database.insert(statement, ['jti', id as string, new Date(), new Date()]);
-    const ended = await Promise.allSettled([insert('one'), insert(null), insert('three')]);
-    expect(ended.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    const settled = await Promise.allSettled([insert('one'), insert(null), insert('three')]);
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     const select = selectStatement<[], unknown>("SELECT value FROM revocation WHERE value IN ('one', 'three')");
     const rows = await database.select(select, []);
     expect(rows).toHaveLength(2);

@@ -24,7 +24,7 @@ describe('the audit log', SLOW, () => {
   });
 
   const events = () => service.audit.map(({ event }) => event);
-  const only = (event: string): AuditEntry => {
+  const onlyEvent = (event: string): AuditEntry => {
     const found = service.audit.filter((entry) => entry.event === event);
     expect(found).toHaveLength(1);
     return found[0] as AuditEntry;
@@ -32,14 +32,14 @@ describe('the audit log', SLOW, () => {
   const customer = (id: string) => ({ kind: 'customer', id });
 
   it('records a new customer and its token, with the request id', async () => {
-    const answer = await service.post(TOKEN, cookieBody());
+    const response = await service.post(TOKEN, cookieBody());
     const about = {
       outcome: 'success',
-      subject: customer(answer.body.entity_id),
+      subject: customer(response.body.entity_id),
       organizationId: ACME,
       clientId: ACME_SITE,
       grant: 'cookie',
-      requestId: answer.headers.get('x-request-id'),
+      requestId: response.headers.get('x-request-id'),
     };
     expect(service.audit).toEqual([
       { event: 'identity.created', actor: { kind: 'browser' }, ...about },
@@ -47,7 +47,7 @@ describe('the audit log', SLOW, () => {
         event: 'token.issued',
         actor: { kind: 'customer' },
         ...about,
-        details: { jti: claimsOf(answer.body.access_token).jti },
+        details: { jti: claimsOf(response.body.access_token).jti },
       },
     ]);
   });
@@ -74,13 +74,13 @@ describe('the audit log', SLOW, () => {
       const paths = ['/admin/clients', '/admin/identities/x', '/admin/clients/x/secret'];
       for (const path of paths) {
         service.audit.length = 0;
-        const answer = await manage(
+        const response = await manage(
           service,
           path.endsWith('secret') ? 'POST' : 'GET',
           path,
           sent ? { authorization: sent } : {},
         );
-        expect(answer.status).toBe(401);
+        expect(response.status).toBe(401);
         expect(service.audit).toEqual([
           {
             event: 'admin.authentication_failed',
@@ -88,7 +88,7 @@ describe('the audit log', SLOW, () => {
             actor: { kind: 'operator' },
             reason,
             details: { address: expect.stringMatching(/127\.0\.0\.1$/) },
-            requestId: answer.headers.get('x-request-id'),
+            requestId: response.headers.get('x-request-id'),
           },
         ]);
       }
@@ -113,9 +113,9 @@ describe('the audit log', SLOW, () => {
     await redeem(service, code);
     const { jti } = claimsOf(redeemed.body.access_token);
     const about = { actor: { kind: 'client', id: ACME_SITE }, subject: customer(entity_id), organizationId: ACME };
-    expect(only('transfer_token.issued')).toMatchObject({ outcome: 'success', ...about });
-    expect(only('transfer_token.redeemed')).toMatchObject({ outcome: 'success', ...about, details: { jti } });
-    expect(only('transfer_token.replayed')).toMatchObject({ outcome: 'failure', ...about, details: { jti } });
+    expect(onlyEvent('transfer_token.issued')).toMatchObject({ outcome: 'success', ...about });
+    expect(onlyEvent('transfer_token.redeemed')).toMatchObject({ outcome: 'success', ...about, details: { jti } });
+    expect(onlyEvent('transfer_token.replayed')).toMatchObject({ outcome: 'failure', ...about, details: { jti } });
   });
 
   it('records an agent’s sign-in, consent, code, tokens, refresh, refresh token reuse and sign-out', async () => {
@@ -123,32 +123,36 @@ describe('the audit log', SLOW, () => {
     const code = await codeOf(browser);
     const pair = await exchangeCode(service, code);
     const agent = { kind: 'agent', id: pair.body.account_id };
-    expect(only('sign_in.succeeded')).toMatchObject({ actor: agent, subject: agent, organizationId: ACME });
-    expect(only('authorization_code.issued')).toMatchObject({ subject: agent, clientId: ACME_BACKEND });
-    expect(only('authorization_code.redeemed')).toMatchObject({ subject: agent, grant: 'authorization_code' });
-    expect(only('token.issued')).toMatchObject({ actor: agent, grant: 'authorization_code', clientId: ACME_BACKEND });
+    expect(onlyEvent('sign_in.succeeded')).toMatchObject({ actor: agent, subject: agent, organizationId: ACME });
+    expect(onlyEvent('authorization_code.issued')).toMatchObject({ subject: agent, clientId: ACME_BACKEND });
+    expect(onlyEvent('authorization_code.redeemed')).toMatchObject({ subject: agent, grant: 'authorization_code' });
+    expect(onlyEvent('token.issued')).toMatchObject({
+      actor: agent,
+      grant: 'authorization_code',
+      clientId: ACME_BACKEND,
+    });
     await refresh(service, pair.body.refresh_token);
-    expect(only('refresh_token.redeemed')).toMatchObject({ subject: agent, outcome: 'success' });
+    expect(onlyEvent('refresh_token.redeemed')).toMatchObject({ subject: agent, outcome: 'success' });
     await ageRotation(service, pair.body.refresh_token, 121);
     await refresh(service, pair.body.refresh_token);
-    expect(only('refresh_token.replayed')).toMatchObject({ subject: agent, outcome: 'failure' });
+    expect(onlyEvent('refresh_token.replayed')).toMatchObject({ subject: agent, outcome: 'failure' });
     const page = await browser.open(FOR_PUBLIC);
     await browser.submit(page, { decision: 'allow' }, '/consent');
-    expect(only('consent.given')).toMatchObject({ actor: agent, clientId: PUBLIC_SITE });
+    expect(onlyEvent('consent.given')).toMatchObject({ actor: agent, clientId: PUBLIC_SITE });
   });
 
   it('records a failed sign-in with the IP address, and without an email if it is unknown', async () => {
     const browser = new AgentBrowser(service);
     await browser.signIn({ ...ACME_AGENT, password: 'wrong' });
-    expect(only('sign_in.failed')).toMatchObject({
+    expect(onlyEvent('sign_in.failed')).toMatchObject({
       outcome: 'failure',
       subject: { kind: 'agent', id: expect.stringMatching(/^[0-9a-f-]{36}$/) },
       details: { address: '127.0.0.1' },
     });
     service.audit.length = 0;
     await browser.signIn({ email: 'nobody@acme.example', password: 'wrong' });
-    expect(only('sign_in.failed')).toMatchObject({ actor: { kind: 'agent', id: undefined } });
-    expect(only('sign_in.failed').subject).toBeUndefined();
+    expect(onlyEvent('sign_in.failed')).toMatchObject({ actor: { kind: 'agent', id: undefined } });
+    expect(onlyEvent('sign_in.failed').subject).toBeUndefined();
   });
 
   it.each(['customer', 'agent', 'client', 'operator'])('records who revoked a token: %s', async (kind) => {
@@ -163,7 +167,7 @@ describe('the audit log', SLOW, () => {
     if (kind === 'client') await revoke(basic(ACME_BACKEND, BACKEND_SECRET), pair.body.access_token);
     if (kind === 'operator') await revoke({ authorization: `Bearer ${ADMIN_TOKEN}` }, access_token);
     const id = { customer: entity_id, agent: claimsOf(agentToken).sub, client: ACME_BACKEND }[kind];
-    expect(only('token.revoked')).toMatchObject({
+    expect(onlyEvent('token.revoked')).toMatchObject({
       actor: { kind, ...(id !== undefined && { id }) },
       subject: { kind: 'token' },
     });
@@ -173,7 +177,7 @@ describe('the audit log', SLOW, () => {
     const { entity_id } = await newCustomer(service);
     const path = `/admin/identities/${entity_id}`;
     await manage(service, 'DELETE', path, { authorization: `Bearer ${ADMIN_TOKEN}` });
-    expect(only('identity.erased')).toMatchObject({
+    expect(onlyEvent('identity.erased')).toMatchObject({
       actor: { kind: 'operator' },
       subject: customer(entity_id),
       organizationId: ACME,
@@ -191,14 +195,14 @@ describe('the audit log', SLOW, () => {
 
 describe('an audit sink that throws', () => {
   it('does not change the response or the events of the other sinks', () => {
-    const told: AuditEntry[] = [];
+    const received: AuditEntry[] = [];
     const broken = {
       write() {
         throw new Error('the queue is full');
       },
     };
-    const audit = new Audit([broken, { write: (entry) => void told.push(entry) }]);
+    const audit = new Audit([broken, { write: (entry) => void received.push(entry) }]);
     audit.record({ event: 'sign_out', outcome: 'success', actor: { kind: 'agent' } });
-    expect(told).toHaveLength(1);
+    expect(received).toHaveLength(1);
   });
 });

@@ -34,7 +34,7 @@ import {
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const ISS = 'https://auth.example';
-const EIGHT_HOURS = 28_800;
+const EIGHT_HOURS_SECONDS = 28_800;
 /** An agent and an application that share some scopes only. Their names contain markup. */
 const MARKUP = '<script>alert("1")</script>';
 const MARKUP_SCOPE = "<img/src=x/onerror='x'>";
@@ -87,8 +87,8 @@ afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
 /** A browser with an IP address of its own, so that tests do not share a limit of sign-in attempts. */
-function newBrowser(address = `198.51.100.${++addresses}`): AgentBrowser {
-  return new AgentBrowser(service, { 'x-forwarded-for': address });
+function newBrowser(ip = `198.51.100.${++addresses}`): AgentBrowser {
+  return new AgentBrowser(service, { 'x-forwarded-for': ip });
 }
 
 describe('a request with an invalid client or redirect URI', () => {
@@ -185,7 +185,7 @@ describe('a request with an invalid client or redirect URI', () => {
 describe('any other invalid request', () => {
   const { asked } = pkce();
   const native = { ...FOR_NATIVE, ...asked };
-  const long = 'x'.repeat(1001);
+  const tooLong = 'x'.repeat(1001);
   it.each<[string, Query, '?' | '#', string]>([
     ['code for a web application', { ...FOR_TOKEN, response_type: 'code' }, '?', 'response_type: must be token'],
     ['token for a server application', { ...FOR_CODE, response_type: 'token' }, '#', 'response_type: must be code'],
@@ -221,7 +221,7 @@ describe('any other invalid request', () => {
     ['prompt none with another', { ...FOR_TOKEN, prompt: 'none login' }, '#', 'prompt: none stands alone'],
     ['another flow', { ...FOR_TOKEN, flow: 'popup' }, '#', 'flow: must be'],
     ['flow button for a private scheme', { ...native, flow: 'button' }, '?', 'flow: button needs'],
-    ['a state that is too long', { ...FOR_CODE, state: long }, '?', 'state: must be at most'],
+    ['a state that is too long', { ...FOR_CODE, state: tooLong }, '?', 'state: must be at most'],
     ['a state with a line break', { ...FOR_CODE, state: 'a\r\nX-Evil: 1' }, '?', 'state: must be at most'],
     ['a state beyond ASCII', { ...FOR_CODE, state: 'ä' }, '?', 'state: must be at most'],
   ])(
@@ -229,9 +229,9 @@ describe('any other invalid request', () => {
     async (_, parameters, mode, hint) => {
       const query: Query = { state: 's +&#?=%', ...parameters };
       for (const browser of [newBrowser(), signedIn]) {
-        const answer = await browser.open(query);
-        expect(answer).toMatchObject({ status: 302, text: '', cookies: [] });
-        expect(redirected(answer)).toEqual({
+        const response = await browser.open(query);
+        expect(response).toMatchObject({ status: 302, text: '', cookies: [] });
+        expect(redirected(response)).toEqual({
           target: query.redirect_uri,
           mode,
           parameters: {
@@ -247,27 +247,27 @@ describe('any other invalid request', () => {
   );
 
   it('is not a request with an empty parameter, which counts as left out (RFC 6749 §3.1)', async () => {
-    const answer = await signedIn.open({ ...FOR_TOKEN, state: '', scope: '', prompt: '', flow: '' });
-    const { parameters } = redirected(answer);
+    const response = await signedIn.open({ ...FOR_TOKEN, state: '', scope: '', prompt: '', flow: '' });
+    const { parameters } = redirected(response);
     expect(parameters).toMatchObject({ scope: 'customers:own' });
     expect(parameters).not.toHaveProperty('state');
   });
 
   it('is not a request with an unknown parameter', async () => {
-    const answer = await signedIn.open({ ...FOR_TOKEN, nonce: ['a', 'b'], claims: '{}', __proto__: 'x' });
-    expect(redirected(answer).parameters).toHaveProperty('access_token');
+    const response = await signedIn.open({ ...FOR_TOKEN, nonce: ['a', 'b'], claims: '{}', __proto__: 'x' });
+    expect(redirected(response).parameters).toHaveProperty('access_token');
   });
 });
 
 describe('the response to a web application', () => {
   it('is in the fragment, percent-encoded, in the order of protocol §6.3', async () => {
-    const answer = await newBrowser().authorize({ ...FOR_TOKEN, state: 'a b&c' });
-    expect(answer.status).toBe(302);
-    expect(answer.headers.get('location')).toMatch(
+    const response = await newBrowser().authorize({ ...FOR_TOKEN, state: 'a b&c' });
+    expect(response.status).toBe(302);
+    expect(response.headers.get('location')).toMatch(
       /^https:\/\/acme\.example\/chat\/#access_token=dev%3A[\w-]+\.[\w-]+\.[\w-]+&token_type=Bearer&expires_in=28800&scope=customers%3Aown&state=a%20b%26c&iss=https%3A%2F%2Fauth\.example$/,
     );
-    expect(answer.headers.get('cache-control')).toBe('no-store');
-    expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('referrer-policy')).toBe('no-referrer');
   });
 
   it('contains a token of the agent for the application and the agent’s organization', async () => {
@@ -282,24 +282,24 @@ describe('the response to a web application', () => {
   });
 
   it('returns a state from a query that contains a question mark', async () => {
-    const answer = await signedIn.open(`${queryOf(FOR_CODE)}&state=a?b&${queryOf(pkce().asked)}&prompt=nonsense`);
-    expect(redirected(answer).parameters).toMatchObject({ state: 'a?b', error: 'invalid_request' });
+    const response = await signedIn.open(`${queryOf(FOR_CODE)}&state=a?b&${queryOf(pkce().asked)}&prompt=nonsense`);
+    expect(redirected(response).parameters).toMatchObject({ state: 'a?b', error: 'invalid_request' });
   });
 
   it('is written in ASCII if the registered redirect URI is not', async () => {
-    const answer = await signedIn.open({
+    const response = await signedIn.open({
       ...FOR_TOKEN,
       client_id: 'beyond-ascii',
       redirect_uri: 'https://bücher.example/本',
     });
-    expect(answer.headers.get('location')).toMatch(/^https:\/\/b%C3%BCcher\.example\/%E6%9C%AC#access_token=/);
+    expect(response.headers.get('location')).toMatch(/^https:\/\/b%C3%BCcher\.example\/%E6%9C%AC#access_token=/);
   });
 });
 
 describe('the response to a server or native application', () => {
   it('has only a code, the state and iss in the query', async () => {
-    const answer = await signedIn.open({ ...FOR_CODE, state: 's' });
-    expect(redirected(answer)).toEqual({
+    const response = await signedIn.open({ ...FOR_CODE, state: 's' });
+    expect(redirected(response)).toEqual({
       target: BACKEND_CALLBACK,
       mode: '?',
       parameters: { code: expect.stringMatching(/^dev:[\w-]{43}$/), state: 's', iss: ISS },
@@ -316,8 +316,10 @@ describe('the response to a server or native application', () => {
 
   it('is added to the query of the registered redirect URI', async () => {
     const redirect_uri = 'https://acme.example/cb?tenant=1';
-    const answer = await signedIn.open({ ...FOR_CODE, client_id: 'with-query', redirect_uri });
-    expect(answer.headers.get('location')).toMatch(/^https:\/\/acme\.example\/cb\?tenant=1&code=dev%3A[\w-]{43}&iss=/);
+    const response = await signedIn.open({ ...FOR_CODE, client_id: 'with-query', redirect_uri });
+    expect(response.headers.get('location')).toMatch(
+      /^https:\/\/acme\.example\/cb\?tenant=1&code=dev%3A[\w-]{43}&iss=/,
+    );
   });
 
   it('contains a code that is invalid after the agent got a new password', async () => {
@@ -343,8 +345,8 @@ describe('the prompt parameter', () => {
     await browser.signIn();
     const page = await browser.open({ ...FOR_TOKEN, prompt: 'login' });
     expect(titleOf(page)).toBe('Sign in');
-    const answer = await browser.submit(page, ACME_AGENT);
-    const next = await browser.send('GET', answer.headers.get('location') as string);
+    const response = await browser.submit(page, ACME_AGENT);
+    const next = await browser.send('GET', response.headers.get('location') as string);
     expect(redirected(next).parameters).toHaveProperty('access_token');
   });
 
@@ -352,7 +354,7 @@ describe('the prompt parameter', () => {
     const browser = newBrowser();
     const before = await browser.authorize();
     const after = await browser.authorize({ ...FOR_TOKEN, prompt: 'login' }, SECOND_AGENT);
-    const subject = (answer: TestResponse) => claimsOf(redirected(answer).parameters.access_token as string).sub;
+    const subject = (response: TestResponse) => claimsOf(redirected(response).parameters.access_token as string).sub;
     expect(subject(after)).not.toBe(subject(before));
   });
 
@@ -360,24 +362,24 @@ describe('the prompt parameter', () => {
     const page = await signedIn.open({ ...FOR_TOKEN, prompt: 'consent' });
     expect(titleOf(page)).toBe('Allow access');
     expect(page.text, 'an application of its own').not.toContain('for every organization');
-    const answer = await signedIn.submit(page, { decision: 'allow' });
-    expect(answer.status).toBe(303);
-    expect(redirected(answer).parameters).toHaveProperty('access_token');
+    const response = await signedIn.submit(page, { decision: 'allow' });
+    expect(response.status).toBe(303);
+    expect(redirected(response).parameters).toHaveProperty('access_token');
     expect(titleOf(await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'login consent' }))).toBe('Allow access');
   });
 });
 
 describe('the consent of an agent', () => {
   it('is not asked for by a private application of the agent’s organization', async () => {
-    const answer = await newBrowser().authorize(FOR_CODE);
-    expect(redirected(answer).parameters).toHaveProperty('code');
+    const response = await newBrowser().authorize(FOR_CODE);
+    expect(redirected(response).parameters).toHaveProperty('code');
   });
 
   it('cannot be given to a private application of another organization', async () => {
-    const answer = await newBrowser().authorize({ ...FOR_TOKEN, state: 's' }, RIVAL_AGENT);
-    const refusal = { error: 'access_denied', error_description: expect.any(String), state: 's', iss: ISS };
-    expect(redirected(answer).parameters).toMatchObject(refusal);
-    expect(redirected(answer).parameters).not.toHaveProperty('access_token');
+    const response = await newBrowser().authorize({ ...FOR_TOKEN, state: 's' }, RIVAL_AGENT);
+    const expectedError = { error: 'access_denied', error_description: expect.any(String), state: 's', iss: ISS };
+    expect(redirected(response).parameters).toMatchObject(expectedError);
+    expect(redirected(response).parameters).not.toHaveProperty('access_token');
     const page = await newBrowser().authorize({ ...FOR_TOKEN, prompt: 'consent' }, RIVAL_AGENT);
     expect(redirected(page).parameters).toMatchObject({ error: 'access_denied' });
   });
@@ -416,15 +418,15 @@ describe('the consent of an agent', () => {
     const again = await browser.submit(page, { request, decision: 'allow' });
     expect(titleOf(again)).toBe('Allow access');
     expect(again.text).toContain('agents:read');
-    const answer = await browser.submit(again, { decision: 'allow' });
-    expect(redirected(answer).parameters).toMatchObject({ scope: 'customers:own agents:read' });
+    const response = await browser.submit(again, { decision: 'allow' });
+    expect(redirected(response).parameters).toMatchObject({ scope: 'customers:own agents:read' });
   });
 
   it('may be denied, and is asked for again the next time', async () => {
     const page = await signedIn.open({ ...FOR_PUBLIC, state: 's' });
-    const answer = await signedIn.submit(page, { decision: 'deny' });
-    expect(answer.status).toBe(303);
-    expect(redirected(answer).parameters).toMatchObject({ error: 'access_denied', state: 's', iss: ISS });
+    const response = await signedIn.submit(page, { decision: 'deny' });
+    expect(response.status).toBe(303);
+    expect(redirected(response).parameters).toMatchObject({ error: 'access_denied', state: 's', iss: ISS });
     expect(titleOf(await signedIn.open(FOR_PUBLIC))).toBe('Allow access');
   });
 
@@ -467,8 +469,8 @@ describe('the granted scope', () => {
   );
 
   it('is empty for an agent without scopes', async () => {
-    const answer = await newBrowser().authorize(FOR_CODE, POWERLESS_AGENT);
-    expect(redirected(answer).parameters).toMatchObject({ error: 'invalid_scope' });
+    const response = await newBrowser().authorize(FOR_CODE, POWERLESS_AGENT);
+    expect(redirected(response).parameters).toMatchObject({ error: 'invalid_scope' });
   });
 });
 
@@ -518,9 +520,9 @@ describe('flow=button', () => {
 describe('the sign-in', () => {
   it('continues with the authorization request', async () => {
     const browser = newBrowser();
-    const answer = await browser.signIn(ACME_AGENT, { ...FOR_TOKEN, state: 'a b', scope: 'customers:own' });
-    expect(answer.status).toBe(303);
-    const location = answer.headers.get('location') as string;
+    const response = await browser.signIn(ACME_AGENT, { ...FOR_TOKEN, state: 'a b', scope: 'customers:own' });
+    expect(response.status).toBe(303);
+    const location = response.headers.get('location') as string;
     expect(location).toMatch(/^\/\?/);
     expect(Object.fromEntries(new URLSearchParams(location.slice(2)))).toMatchObject({ ...FOR_TOKEN, state: 'a b' });
   });
@@ -543,19 +545,19 @@ describe('the sign-in', () => {
   it('gives the same response, byte for byte, for an unknown email and for a wrong password', async () => {
     const unknown = { email: ACME_AGENT.email.replace('agent', 'nobdy'), password: 'wrong' };
     const wrong = { ...ACME_AGENT, password: 'wrong' };
-    const tries = async (agent: typeof wrong) => {
+    const statuses = async (agent: typeof wrong) => {
       const browser = newBrowser();
-      const answers: TestResponse[] = [];
-      for (let n = 0; n < 6; n++) answers.push(await browser.signIn(agent));
-      return answers.map((answer) => ({
-        status: answer.status,
-        headers: headersOf(answer),
-        text: bare(answer, agent.email),
+      const responses: TestResponse[] = [];
+      for (let n = 0; n < 6; n++) responses.push(await browser.signIn(agent));
+      return responses.map((response) => ({
+        status: response.status,
+        headers: headersOf(response),
+        text: withoutVariableParts(response, agent.email),
       }));
     };
-    const ofWrong = await tries(wrong);
+    const ofWrong = await statuses(wrong);
     expect(ofWrong.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 429]);
-    expect(await tries(unknown)).toEqual(ofWrong);
+    expect(await statuses(unknown)).toEqual(ofWrong);
   });
 });
 
@@ -568,19 +570,19 @@ describe('the limit of sign-in attempts', () => {
   it('applies per account and IP address, and the delay doubles up to a quarter of an hour', async () => {
     const browser = newBrowser();
     await failing(browser, 5);
-    const waits: number[] = [];
+    const waitsSeconds: number[] = [];
     for (let n = 0; n < 11; n++) {
-      const held = await browser.signIn();
-      expect(held.status).toBe(429);
-      expect(held.cookies.join()).not.toContain('agent_session');
-      const wait = Number(held.headers.get('retry-after'));
-      waits.push(wait);
-      service.clock.advance({ seconds: wait - 1 });
+      const limited = await browser.signIn();
+      expect(limited.status).toBe(429);
+      expect(limited.cookies.join()).not.toContain('agent_session');
+      const waitSeconds = Number(limited.headers.get('retry-after'));
+      waitsSeconds.push(waitSeconds);
+      service.clock.advance({ seconds: waitSeconds - 1 });
       expect((await browser.signIn()).status).toBe(429);
       service.clock.advance({ seconds: 1 });
       await failing(browser, 1);
     }
-    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
+    expect(waitsSeconds).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
   });
 
   it('is shown with the time to wait in words and in a header', async () => {
@@ -609,14 +611,14 @@ describe('the limit of sign-in attempts', () => {
   });
 
   it('is not reached by strangers for a device on which the agent has signed in before', async () => {
-    const address = '203.0.113.7';
-    const device = newBrowser(address);
+    const ip = '203.0.113.7';
+    const device = newBrowser(ip);
     await device.signIn(SECOND_AGENT);
-    const stranger = newBrowser(address);
+    const stranger = newBrowser(ip);
     await failing(stranger, 5, { ...SECOND_AGENT, password: 'wrong' });
     expect((await stranger.signIn(SECOND_AGENT)).status).toBe(429);
     expect((await device.signIn(SECOND_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(303);
-    const otherDevice = newBrowser(address);
+    const otherDevice = newBrowser(ip);
     await otherDevice.signIn();
     expect((await otherDevice.signIn(SECOND_AGENT, { ...FOR_TOKEN, prompt: 'login' })).status).toBe(429);
   });
@@ -624,9 +626,9 @@ describe('the limit of sign-in attempts', () => {
   it('applies on a known device too', async () => {
     const device = newBrowser();
     await device.signIn();
-    const tries: number[] = [];
-    for (let n = 0; n < 12; n++) tries.push((await device.signIn(wrong, { ...FOR_TOKEN, prompt: 'login' })).status);
-    expect(tries).toEqual([...Array(10).fill(400), 429, 429]);
+    const statuses: number[] = [];
+    for (let n = 0; n < 12; n++) statuses.push((await device.signIn(wrong, { ...FOR_TOKEN, prompt: 'login' })).status);
+    expect(statuses).toEqual([...Array(10).fill(400), 429, 429]);
   });
 
   it('counts parallel attempts', async () => {
@@ -647,8 +649,8 @@ describe('the limit of sign-in attempts', () => {
       '::ffff:cb00:7108',
       '203.0.113.8',
     ];
-    for (const [n, address] of addresses.entries())
-      await failing(newBrowser(address), 1, { ...wrong, email: spellings[n] ?? ACME_AGENT.email });
+    for (const [n, ip] of addresses.entries())
+      await failing(newBrowser(ip), 1, { ...wrong, email: spellings[n] ?? ACME_AGENT.email });
     expect((await newBrowser('203.0.113.8').signIn()).status).toBe(429);
   });
 });
@@ -661,7 +663,7 @@ describe('the agent session', () => {
     );
     expect(session).toMatch(/^__Host-agent_session=s%3A/);
     expect(attributes.filter((each) => !each.startsWith('Expires='))).toEqual(
-      expect.arrayContaining([`Max-Age=${EIGHT_HOURS}`, 'Path=/', 'HttpOnly', 'Secure', 'SameSite=Lax']),
+      expect.arrayContaining([`Max-Age=${EIGHT_HOURS_SECONDS}`, 'Path=/', 'HttpOnly', 'Secure', 'SameSite=Lax']),
     );
     expect(attributes).toHaveLength(6);
     for (const line of cookies)
@@ -673,9 +675,9 @@ describe('the agent session', () => {
     try {
       const browser = new AgentBrowser(other);
       const page = await browser.open(FOR_TOKEN);
-      const answer = await browser.submit(page, ACME_AGENT, undefined, { origin: 'http://localhost:3000' });
+      const response = await browser.submit(page, ACME_AGENT, undefined, { origin: 'http://localhost:3000' });
       expect([...browser.cookies.keys()].sort()).toEqual(['agent_device', 'agent_session', 'form']);
-      for (const line of answer.cookies) expect(attributesOf(line)).not.toContain('Secure');
+      for (const line of response.cookies) expect(attributesOf(line)).not.toContain('Secure');
     } finally {
       await other.stop();
     }
@@ -684,7 +686,7 @@ describe('the agent session', () => {
   it('ends after 8 h', async () => {
     const browser = newBrowser();
     await browser.signIn();
-    service.clock.advance({ seconds: EIGHT_HOURS - 5 });
+    service.clock.advance({ seconds: EIGHT_HOURS_SECONDS - 5 });
     expect(await isSignedIn(browser)).toBe(true);
     service.clock.advance({ seconds: 6 });
     expect(await isSignedIn(browser)).toBe(false);
@@ -695,9 +697,9 @@ describe('the agent session', () => {
     const browser = newBrowser();
     const page = await browser.authorize(FOR_PUBLIC);
     const copy = new Map(browser.cookies);
-    const answer = await browser.submit(page, {}, '/sign-out');
-    expect(answer.status).toBe(200);
-    expect(titleOf(answer)).toBe('Signed out');
+    const response = await browser.submit(page, {}, '/sign-out');
+    expect(response.status).toBe(200);
+    expect(titleOf(response)).toBe('Signed out');
     expect(browser.cookies.has('__Host-agent_session')).toBe(false);
     expect(await isSignedIn(browser)).toBe(false);
     for (const [name, value] of copy) browser.cookies.set(name, value);
@@ -751,9 +753,9 @@ describe('the agent session', () => {
           .replace(/^s:/, '')
           .replace(/\.[^.]*$/, ''),
     ],
-    ['another signature', (cookies) => altered(decoded(cookies))],
+    ['another signature', (cookies) => withChangedCharacter(decoded(cookies))],
     ['a later end', (cookies) => decoded(cookies).replace(/\.(\d{13})\./, (_, end) => `.${Number(end) + 1}.`)],
-    ['another agent', (cookies) => decoded(cookies).replace(/(?<=session\.).../, altered)],
+    ['another agent', (cookies) => decoded(cookies).replace(/(?<=session\.).../, withChangedCharacter)],
     ['the value of the form’s cookie', (cookies) => cookies.get('__Host-form')],
     ['the value of the device’s cookie', (cookies) => cookies.get('__Host-agent_device')],
   ])('is not valid with %s in its cookie', async (_, forged) => {
@@ -803,14 +805,14 @@ describe.each([
   ['/consent', { ...FOR_PUBLIC, prompt: 'consent' }, { decision: 'allow' }],
   ['/sign-out', { ...FOR_PUBLIC, prompt: 'consent' }, {}],
 ])('the form of %s', (action, parameters, fields: Record<string, string>) => {
-  const ready = async (): Promise<[AgentBrowser, TestResponse]> => {
+  const openForm = async (): Promise<[AgentBrowser, TestResponse]> => {
     const browser = newBrowser();
     const page = action === '/sign-in' ? await browser.open(parameters) : await browser.authorize(parameters);
     return [browser, page];
   };
   /** Checks that the action of the form was not carried out. */
-  const expectNothingDone = async (browser: AgentBrowser, answer: TestResponse, hint: string | RegExp) => {
-    expectErrorPage(answer, hint);
+  const expectNothingDone = async (browser: AgentBrowser, response: TestResponse, hint: string | RegExp) => {
+    expectErrorPage(response, hint);
     expect(await isSignedIn(browser)).toBe(action !== '/sign-in');
     if (action !== '/consent') return;
     const { parameters: next } = redirected(await browser.open({ ...FOR_PUBLIC, prompt: 'none' }));
@@ -822,24 +824,24 @@ describe.each([
     ['an empty', ''],
     ['a wrong', 'x'.repeat(43)],
   ])('is refused with %s token', async (_, csrf) => {
-    const [browser, page] = await ready();
+    const [browser, page] = await openForm();
     const { csrf: _right, ...hidden } = formOf(page, action).hidden;
-    const answer = await browser.post(action, { ...hidden, ...fields, ...(csrf !== undefined && { csrf }) });
-    await expectNothingDone(browser, answer, 'csrf: ');
+    const response = await browser.post(action, { ...hidden, ...fields, ...(csrf !== undefined && { csrf }) });
+    await expectNothingDone(browser, response, 'csrf: ');
   });
 
   it('is refused with the token of another browser', async () => {
-    const [browser, page] = await ready();
+    const [browser, page] = await openForm();
     const { csrf = '' } = formOf(await newBrowser().open(FOR_TOKEN)).hidden;
     await expectNothingDone(browser, await browser.submit(page, { ...fields, csrf }, action), 'csrf: ');
   });
 
   it('is refused without the cookie that its token belongs to', async () => {
-    const [browser, page] = await ready();
+    const [browser, page] = await openForm();
     const nonce = browser.cookies.get('__Host-form') as string;
     browser.cookies.delete('__Host-form');
     await expectNothingDone(browser, await browser.submit(page, fields, action), 'csrf: ');
-    browser.cookies.set('__Host-form', altered(nonce));
+    browser.cookies.set('__Host-form', withChangedCharacter(nonce));
     await expectNothingDone(browser, await browser.submit(page, fields, action), 'csrf: ');
   });
 
@@ -850,19 +852,19 @@ describe.each([
     'https://auth.example:8443',
     'https://auth.example.',
   ])('is refused from the Origin %s', async (origin) => {
-    const [browser, page] = await ready();
+    const [browser, page] = await openForm();
     await expectNothingDone(browser, await browser.submit(page, fields, action, { origin }), 'Origin: ');
   });
 
   it('is refused if a field is given twice', async () => {
-    const [browser, page] = await ready();
+    const [browser, page] = await openForm();
     const once = new URLSearchParams({ ...formOf(page, action).hidden, ...fields }).toString();
     for (const name of ['csrf', 'request', ...Object.keys(fields)])
       await expectNothingDone(browser, await browser.post(action, `${name}=x&${once}&${name}=x`), 'body: ');
   });
 
   it('is refused as JSON and if it is too large', async () => {
-    const [browser, page] = await ready();
+    const [browser, page] = await openForm();
     const { hidden } = formOf(page, action);
     const json = JSON.stringify({ ...hidden, ...fields });
     await expectNothingDone(
@@ -871,23 +873,23 @@ describe.each([
       'csrf: ',
     );
     for (const size of [20_000, 1_000_000, 1_100_000]) {
-      const answer = await browser.submit(page, { ...fields, password: 'x'.repeat(size) }, action);
-      expect(answer.status).toBe(413);
-      expect(answer.headers.get('connection')).toBe('close');
+      const response = await browser.submit(page, { ...fields, password: 'x'.repeat(size) }, action);
+      expect(response.status).toBe(413);
+      expect(response.headers.get('connection')).toBe('close');
     }
   });
 
   it('is accepted if every field is valid', async () => {
-    const [browser, page] = await ready();
-    const answer = await browser.submit(page, fields, action);
-    expect(answer.status).toBe(action === '/sign-out' ? 200 : 303);
+    const [browser, page] = await openForm();
+    const response = await browser.submit(page, fields, action);
+    expect(response.status).toBe(action === '/sign-out' ? 200 : 303);
   });
 
   it('allows only POST', async () => {
     for (const method of ['GET', 'PUT', 'DELETE']) {
-      const answer = await service.send(method, action);
-      expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
-      expect(answer.headers.get('allow')).toBe('POST');
+      const response = await service.send(method, action);
+      expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
+      expect(response.headers.get('allow')).toBe('POST');
     }
   });
 });
@@ -991,9 +993,9 @@ describe('every page', () => {
 });
 
 it('the authorization endpoint allows only GET', async () => {
-  const answer = await service.post('/', {}, { 'content-type': FORM });
-  expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
-  expect(answer.headers.get('allow')).toBe('GET');
+  const response = await service.post('/', {}, { 'content-type': FORM });
+  expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
+  expect(response.headers.get('allow')).toBe('GET');
 });
 
 it('SESSION_SECRET can be rotated: the first secret signs, and the others still verify', async () => {
@@ -1018,9 +1020,9 @@ function expectErrorPage(page: TestResponse, hint: string | RegExp): void {
   expect(titleOf(page)).toBe('This does not work');
   expect(page.text).toContain(MALFORMED);
   expect(page.text).toContain(page.headers.get('x-request-id'));
-  const shown = /<code>(.*?)<\/code>/.exec(page.text)?.[1] ?? '';
-  if (typeof hint === 'string') expect(shown.startsWith(hint), shown).toBe(true);
-  else expect(shown).toMatch(hint);
+  const displayedHint = /<code>(.*?)<\/code>/.exec(page.text)?.[1] ?? '';
+  if (typeof hint === 'string') expect(displayedHint.startsWith(hint), displayedHint).toBe(true);
+  else expect(displayedHint).toMatch(hint);
 }
 
 function titleOf({ text }: TestResponse): string | undefined {
@@ -1055,12 +1057,12 @@ function headersOf({ headers }: TestResponse): Record<string, string> {
 }
 
 /** The text of a page without the parts that differ between requests. */
-function bare(page: TestResponse, email: string): string {
+function withoutVariableParts(page: TestResponse, email: string): string {
   return page.text.replaceAll(email, '').replaceAll(formOf(page).hidden.csrf as string, '');
 }
 
 /** Changes the third character from the end. */
-function altered(text: string): string {
+function withChangedCharacter(text: string): string {
   return text.slice(0, -3) + (text.at(-3) === 'a' ? 'b' : 'a') + text.slice(-2);
 }
 

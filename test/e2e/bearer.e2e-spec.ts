@@ -15,7 +15,7 @@ import { ACME, ACME_SITE, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test
 import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const INFO = '/v2/customer/info';
-const TTL = 28_800;
+const TTL_SECONDS = 28_800;
 
 let service: TestService;
 let agentToken: string;
@@ -70,8 +70,8 @@ describe('protocol §3.1: the two kinds of token', () => {
 
 describe('protocol §2.6: a bearer token', () => {
   it.each(['Bearer', 'bearer', 'BEARER'])('may be sent with the scheme %s (RFC 9110 §11.1)', async (scheme) => {
-    const answer = await service.post(TOKEN, agentTokenBody(), { authorization: `${scheme} ${agentToken}` });
-    expect(answer.status).toBe(200);
+    const response = await service.post(TOKEN, agentTokenBody(), { authorization: `${scheme} ${agentToken}` });
+    expect(response.status).toBe(200);
   });
 
   it.each([
@@ -105,8 +105,8 @@ describe('protocol §2.6: a bearer token', () => {
 
   it('is valid although the body or the query contains an access_token, which is ignored', async () => {
     const body = agentTokenBody({ access_token: 'damaged' });
-    const answer = await service.post(`${TOKEN}?access_token=damaged`, body, bearer(agentToken));
-    expect(answer.status).toBe(200);
+    const response = await service.post(`${TOKEN}?access_token=damaged`, body, bearer(agentToken));
+    expect(response.status).toBe(200);
   });
 });
 
@@ -115,9 +115,9 @@ describe('protocol §4.3: an agent token without the required scope', () => {
     'gets 403 with the name of the scope: %j',
     async (scope) => {
       const before = await identitiesOf(service).count();
-      const answer = await asAgent(issue({ scope }));
-      expectError(answer, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="customers:own"');
+      const response = await asAgent(issue({ scope }));
+      expectError(response, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
+      expect(response.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="customers:own"');
       expect(await identitiesOf(service).count()).toBe(before);
     },
   );
@@ -150,10 +150,10 @@ describe('protocol §2.6: a Personal Access Token', () => {
 
 describe('protocol §2.6: an invalid token', () => {
   it('with %3A in it is refused until the client replaces it by a colon', async () => {
-    const written = agentToken.replace(':', '%3A');
-    expectInvalidToken(await asAgent(written));
-    expectInvalidToken(await asAgent(written.replace('%3A', '%3a')));
-    expect((await asAgent(decodeURIComponent(written))).status).toBe(200);
+    const percentEncoded = agentToken.replace(':', '%3A');
+    expectInvalidToken(await asAgent(percentEncoded));
+    expectInvalidToken(await asAgent(percentEncoded.replace('%3A', '%3a')));
+    expect((await asAgent(decodeURIComponent(percentEncoded))).status).toBe(200);
   });
 
   it.each<[string, (token: string) => string]>([
@@ -169,7 +169,7 @@ describe('protocol §2.6: an invalid token', () => {
     ['with another organization', (token) => withClaims(token, { organization_id: RIVAL })],
     ['with the other audience', (token) => withClaims(token, { aud: otherAudience(token) })],
     ['in lower case', (token) => token.toLowerCase()],
-    ['whose signature is spelt otherwise', respeltSignature],
+    ['whose signature is spelt otherwise', reencodedSignature],
     ['whose payload is spelt otherwise', (token) => rewritten(token, 1, (text) => `${text} `)],
     ['whose header is spelt otherwise', (token) => rewritten(token, 0, (text) => `${text} `)],
     ['with alg none', (token) => unsigned(token, 'none')],
@@ -249,8 +249,8 @@ describe('a revoked token', () => {
 
   it('is an agent token after DELETE /v2/token, at once and for all of its uses', async () => {
     const token = await issueAgentToken(service);
-    const answer = await service.send('DELETE', '/v2/token', bearer(token));
-    expect(answer).toMatchObject({ status: 200, body: {} });
+    const response = await service.send('DELETE', '/v2/token', bearer(token));
+    expect(response).toMatchObject({ status: 200, body: {} });
     expectInvalidToken(await asAgent(token));
     expectInvalidToken(await service.send('DELETE', '/v2/token', bearer(token)));
     expect((await asAgent(agentToken)).status).toBe(200);
@@ -265,9 +265,9 @@ function asCustomer(token: string): Promise<TestResponse> {
   return request(service.url + INFO, { headers: bearer(token) });
 }
 
-function expectInvalidToken(answer: TestResponse): void {
-  expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
-  expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+function expectInvalidToken(response: TestResponse): void {
+  expectError(response, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
+  expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
 }
 
 function agentId(): string {
@@ -277,8 +277,8 @@ function agentId(): string {
 /** A signed token with any claims. A claim that is `undefined` is left out. */
 function issue(more: Record<string, unknown> = {}): string {
   const claims = { sub: agentId(), aud: 'agent-api', client_id: ACME_SITE, organization_id: ACME };
-  const all = { scope: 'customers:own', ...claims, ...more };
-  return service.application.get(AccessTokens).issue(all as unknown as IssuableClaims, TTL);
+  const claimsAndScope = { scope: 'customers:own', ...claims, ...more };
+  return service.application.get(AccessTokens).issue(claimsAndScope as unknown as IssuableClaims, TTL_SECONDS);
 }
 
 /** Builds the token by hand, so that the header can be invalid too. */
@@ -315,7 +315,7 @@ function unsigned(token: string, alg: string): string {
 }
 
 /** Changes the last characters without changing the bytes: base64url has unused bits after 64 bytes. */
-function respeltSignature(token: string): string {
+function reencodedSignature(token: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return token.slice(0, -1) + alphabet[alphabet.indexOf(token.slice(-1)) + 1];
 }
@@ -332,6 +332,11 @@ async function at(seconds: number, act: () => Promise<void>): Promise<void> {
 
 async function revoke(kind: Revocation['kind'], value: unknown): Promise<void> {
   const issuedBefore = new Date(service.clock.now());
-  const row = { kind, value: String(value), issuedBefore, expiresAt: new Date(service.clock.now() + TTL * 1000) };
+  const row = {
+    kind,
+    value: String(value),
+    issuedBefore,
+    expiresAt: new Date(service.clock.now() + TTL_SECONDS * 1000),
+  };
   await service.application.get(DataSource).getRepository(Revocation).insert(row);
 }

@@ -43,19 +43,19 @@ interface Authorized {
 async function authorize(client: oauth.Client, redirectUri: string, agent = ACME_AGENT, more: Query = {}) {
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
-  const address = new URL(server.authorization_endpoint as string);
+  const authorizationUrl = new URL(server.authorization_endpoint as string);
   const parameters = {
     ...{ client_id: client.client_id, redirect_uri: redirectUri, response_type: 'code', scope: 'customers:own', state },
     ...{ code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256', ...more },
   };
-  for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, String(value));
+  for (const [name, value] of Object.entries(parameters)) authorizationUrl.searchParams.set(name, String(value));
   const browser = new AgentBrowser(service);
-  const page = await browser.send('GET', address.href.slice(service.url.length));
+  const page = await browser.send('GET', authorizationUrl.href.slice(service.url.length));
   const signedIn = await browser.submit(page, agent, undefined, { origin: service.url });
   const next = await browser.send('GET', signedIn.headers.get('location') as string);
   const allow = () => browser.submit(next, { decision: 'allow' }, undefined, { origin: service.url });
-  const answer = isForm(next, '/consent') ? await allow() : next;
-  return { callback: new URL(answer.headers.get('location') as string), state, verifier } satisfies Authorized;
+  const response = isForm(next, '/consent') ? await allow() : next;
+  return { callback: new URL(response.headers.get('location') as string), state, verifier } satisfies Authorized;
 }
 
 async function exchange(client: oauth.Client, proof: oauth.ClientAuth, redirectUri: string, authorized: Authorized) {
@@ -99,8 +99,8 @@ describe('an OAuth client library that is configured from the metadata alone', (
       const url = new URL(service.url + TOKEN);
       const body = JSON.stringify(agentTokenBody({ client_id: client.client_id }));
       const headers = new Headers({ 'content-type': 'application/json' });
-      const answer = await oauth.protectedResourceRequest(next.access_token, 'POST', url, headers, body, insecure);
-      expect(await answer.json()).toMatchObject({ organization_id: ACME, client_id: client.client_id });
+      const response = await oauth.protectedResourceRequest(next.access_token, 'POST', url, headers, body, insecure);
+      expect(await response.json()).toMatchObject({ organization_id: ACME, client_id: client.client_id });
     },
   );
 
@@ -108,17 +108,17 @@ describe('an OAuth client library that is configured from the metadata alone', (
     const client = { client_id: SIGN_IN };
     const customers = { ...server, token_endpoint: service.url + TOKEN };
     const assertion = await acme.assert(service.clock.now(), { aud: server.issuer });
-    const ask = async () => {
+    const requestToken = async () => {
       const parameters = { assertion, organization_id: ACME };
       const response = await oauth.genericTokenEndpointRequest(
         ...([customers, client, oauth.None(), JWT_BEARER, parameters, insecure] as const),
       );
       return oauth.processGenericTokenEndpointResponse(customers, client, response);
     };
-    const first = await ask();
+    const first = await requestToken();
     expect(first).toMatchObject({ token_type: 'bearer', expires_in: 28_800, organization_id: ACME });
     expect(await infoStatus(service, first.access_token)).toBe(200);
-    await expect(ask()).rejects.toEqual(expect.objectContaining({ error: 'invalid_grant', status: 400 }));
+    await expect(requestToken()).rejects.toEqual(expect.objectContaining({ error: 'invalid_grant', status: 400 }));
   });
 
   it('recognizes an error response of the authorization page', async () => {
@@ -138,16 +138,19 @@ describe('an OAuth client library that is configured from the metadata alone', (
   it('recognizes the errors for a used code and for a revoked refresh token', async () => {
     const authorized = await authorize(backend, BACKEND_CALLBACK);
     const first = await exchange(backend, byBasic, BACKEND_CALLBACK, authorized);
-    const refusal = expect.objectContaining({ error: 'invalid_grant', status: 400 });
-    await expect(exchange(backend, byBasic, BACKEND_CALLBACK, authorized)).rejects.toEqual(refusal);
+    const expectedError = expect.objectContaining({ error: 'invalid_grant', status: 400 });
+    await expect(exchange(backend, byBasic, BACKEND_CALLBACK, authorized)).rejects.toEqual(expectedError);
     const next = await refresh(backend, byBasic, first.refresh_token as string);
     await refresh(backend, byBasic, next.refresh_token as string);
-    await expect(refresh(backend, byBasic, first.refresh_token)).rejects.toEqual(refusal);
+    await expect(refresh(backend, byBasic, first.refresh_token)).rejects.toEqual(expectedError);
   });
 
   it('recognizes the challenge to a client with a wrong secret', async () => {
-    const refusal = expect.objectContaining({ status: 401, cause: [expect.objectContaining({ scheme: 'basic' })] });
-    await expect(refresh(backend, oauth.ClientSecretBasic('wrong'), 'x')).rejects.toEqual(refusal);
+    const expectedError = expect.objectContaining({
+      status: 401,
+      cause: [expect.objectContaining({ scheme: 'basic' })],
+    });
+    await expect(refresh(backend, oauth.ClientSecretBasic('wrong'), 'x')).rejects.toEqual(expectedError);
   });
 
   it('recognizes the challenge to an invalid bearer token', async () => {

@@ -31,8 +31,8 @@ beforeEach(async () => {
 
 const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
   manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
-const renew = (body: object = {}) => admin('POST', `clients/${clientId}/secret`, body);
-const newSecret = async (body: object = {}): Promise<string> => (await renew(body)).body.client_secret;
+const requestSecret = (body: object = {}) => admin('POST', `clients/${clientId}/secret`, body);
+const newSecret = async (body: object = {}): Promise<string> => (await requestSecret(body)).body.client_secret;
 /** The secrets that authenticate the client. */
 const valid = (...secrets: string[]) =>
   Promise.all(
@@ -47,10 +47,10 @@ const row = () => clientRows().findOneByOrFail({ clientId });
 
 describe('a new client secret', () => {
   it('does not end the secret in use when the response is lost and the request is repeated', async () => {
-    const lost = await newSecret();
+    const lostResponse = await newSecret();
     service.clock.advance({ seconds: 60 });
     const received = await newSecret();
-    expect(await valid(first, lost, received)).toEqual([true, true, true]);
+    expect(await valid(first, lostResponse, received)).toEqual([true, true, true]);
     service.clock.advance({ seconds: DAY_SECONDS - 61 });
     expect(await valid(first, received)).toEqual([true, true]);
   });
@@ -85,7 +85,7 @@ describe('a new client secret', () => {
     const secrets = [first];
     for (let n = 0; n < 5; n++) secrets.push(await newSecret({ old_valid_for: 600 + n }));
     const end = (await row()).previousSecrets?.[0]?.expires_at;
-    expectError(await renew(), {
+    expectError(await requestSecret(), {
       status: 409,
       error: 'conflict',
       hint: `client_id: 5 earlier secrets are still valid, one until ${end}; wait, or change client_secret, which ends them`,
@@ -116,7 +116,7 @@ describe('a new client secret', () => {
 
 describe('a client secret during a roll-out from release 1', () => {
   /** Writes the columns as a process of release 1 does, and reads them with this process. */
-  const oldProcessWrites = async (columns: object) => {
+  const writeAsRelease1 = async (columns: object) => {
     await clientRows().update({ clientId }, columns);
     await service.application.get(DataSource).query('UPDATE registry_revision SET revision = revision + 1');
     await service.application.get(Registry, { strict: false }).renew();
@@ -126,7 +126,7 @@ describe('a client secret during a roll-out from release 1', () => {
   it('is valid until its end after a process of release 1 replaced it', async () => {
     const secretHash = sha256('of release 1');
     const previous = { previousSecretHash: sha256(first), previousSecretExpiresAt: inOneDay() };
-    await oldProcessWrites({ secretHash, ...previous });
+    await writeAsRelease1({ secretHash, ...previous });
     expect(await valid(first, 'of release 1')).toEqual([true, true]);
     const next = await newSecret({ old_valid_for: 60 });
     expect(await valid(first, 'of release 1', next)).toEqual([true, true, true]);
@@ -140,7 +140,7 @@ describe('a client secret during a roll-out from release 1', () => {
     const second = await newSecret({ old_valid_for: 60 });
     service.clock.advance({ seconds: 60 });
     const previous = { previousSecretHash: sha256(second), previousSecretExpiresAt: inOneDay() };
-    await oldProcessWrites({ secretHash: sha256('of release 1'), ...previous });
+    await writeAsRelease1({ secretHash: sha256('of release 1'), ...previous });
     expect(await valid(first, second, 'of release 1')).toEqual([false, true, true]);
   });
 
@@ -154,13 +154,13 @@ describe('a client secret during a roll-out from release 1', () => {
 
   it('that a process of release 1 changed has ended the replaced secrets', async () => {
     const second = await newSecret();
-    await oldProcessWrites({ secretHash: sha256('changed by release 1'), previousSecretHash: null });
+    await writeAsRelease1({ secretHash: sha256('changed by release 1'), previousSecretHash: null });
     expect(await valid(first, second, 'changed by release 1')).toEqual([false, false, true]);
   });
 
   it('that a process of release 1 replaced again keeps its end when this process replaces one', async () => {
     await newSecret({ old_valid_for: 60 });
-    await oldProcessWrites({ secretHash: sha256('of release 1'), previousSecretExpiresAt: inOneDay() });
+    await writeAsRelease1({ secretHash: sha256('of release 1'), previousSecretExpiresAt: inOneDay() });
     service.clock.advance({ seconds: 60 });
     expect(await valid(first, 'of release 1')).toEqual([false, true]);
   });

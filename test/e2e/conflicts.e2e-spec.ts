@@ -21,7 +21,7 @@ const AWAY = 30;
 const sleepFor = (seconds: number) => selectStatement<[], { slept: number }>(`SELECT SLEEP(${seconds}) AS slept`);
 
 /** Blocks the event loop past the statement timeout. Timers then run before responses that arrived meanwhile. */
-async function standStill(): Promise<void> {
+async function blockEventLoop(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
   const end = performance.now() + 1_500;
   while (performance.now() < end);
@@ -30,31 +30,31 @@ async function standStill(): Promise<void> {
 describe.runIf(onMariadb)('a database that cannot run a statement at once', () => {
   let database: TestDatabase;
   let service: TestService;
-  let somebodyElse: mysql.Connection;
+  let otherConnection: mysql.Connection;
   let customerToken: string;
   beforeAll(async () => {
     database = await createTestDatabase();
     service = await startTestService({ database, environment: { DB_POOL_SIZE: '4' } });
     customerToken = (await newCustomer(service)).access_token;
-    somebodyElse = await mysql.createConnection({ uri: database.url.replace(/^mariadb:/, 'mysql:') });
+    otherConnection = await mysql.createConnection({ uri: database.url.replace(/^mariadb:/, 'mysql:') });
     // An engine without transactions: a rollback of the counted statement does not roll back the counter.
-    await somebodyElse.query('CREATE TABLE refusals (still INT NOT NULL, done INT NOT NULL) ENGINE = MyISAM');
-    await somebodyElse.query('INSERT INTO refusals VALUES (0, 0)');
+    await otherConnection.query('CREATE TABLE refusals (still INT NOT NULL, done INT NOT NULL) ENGINE = MyISAM');
+    await otherConnection.query('INSERT INTO refusals VALUES (0, 0)');
   });
   afterEach(async () => {
-    await somebodyElse.query('UNLOCK TABLES');
-    await somebodyElse.query('DROP TRIGGER IF EXISTS refusing');
+    await otherConnection.query('UNLOCK TABLES');
+    await otherConnection.query('DROP TRIGGER IF EXISTS refusing');
   });
   afterAll(async () => {
-    await somebodyElse?.end();
+    await otherConnection?.end();
     await service?.stop();
     await database?.remove();
   });
 
   /** Makes the database fail the next redemptions with an error that reports a rollback. */
-  async function refuseRedemptions(errno: number, times: number): Promise<void> {
-    await somebodyElse.query('UPDATE refusals SET still = ?, done = 0', [times]);
-    await somebodyElse.query(`
+  async function failRedemptions(errno: number, times: number): Promise<void> {
+    await otherConnection.query('UPDATE refusals SET still = ?, done = 0', [times]);
+    await otherConnection.query(`
       CREATE TRIGGER refusing BEFORE UPDATE ON one_time_code FOR EACH ROW BEGIN
         IF (SELECT still FROM refusals) > 0 THEN
           UPDATE refusals SET still = still - 1, done = done + 1;
@@ -63,8 +63,8 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
       END`);
   }
 
-  async function refusals(): Promise<number> {
-    const [rows] = await somebodyElse.query<mysql.RowDataPacket[]>('SELECT done FROM refusals');
+  async function countFailures(): Promise<number> {
+    const [rows] = await otherConnection.query<mysql.RowDataPacket[]>('SELECT done FROM refusals');
     return rows[0]?.done;
   }
 
@@ -75,28 +75,28 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
   ])('%s', (_, errno) => {
     it('is retried during the redemption of a code, and the code gives one token', async () => {
       const code = await transferToken(service, customerToken);
-      await refuseRedemptions(errno, 2);
+      await failRedemptions(errno, 2);
       const { status, body } = await redeem(service, code);
-      expect({ status, refused: await refusals() }).toEqual({ status: 200, refused: 2 });
+      expect({ status, refused: await countFailures() }).toEqual({ status: 200, refused: 2 });
       expect(await infoStatus(service, body.access_token)).toBe(200);
       expectInvalidGrant(await redeem(service, code));
     });
 
     it('that persists causes a 503, and the code stays valid', async () => {
       const code = await transferToken(service, customerToken);
-      await refuseRedemptions(errno, 1_000);
-      const answer = await redeem(service, code);
-      expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-      await somebodyElse.query('DROP TRIGGER refusing');
+      await failRedemptions(errno, 1_000);
+      const response = await redeem(service, code);
+      expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+      await otherConnection.query('DROP TRIGGER refusing');
       expect((await redeem(service, code)).status).toBe(200);
     });
   });
 
   it('does not fail a statement whose result arrived while the event loop was blocked', async () => {
-    const answer = service.application.get(Database).select(sleepFor(0.1), []);
+    const response = service.application.get(Database).select(sleepFor(0.1), []);
     await sleep(50);
-    await standStill();
-    expect(await answer).toEqual([{ slept: 0 }]);
+    await blockEventLoop();
+    expect(await response).toEqual([{ slept: 0 }]);
   });
 
   it('does not get a queued statement whose caller has given up waiting', async () => {
@@ -107,48 +107,48 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
     await sleep(10);
     const second = statements.execute(writeStatement('UPDATE refusals SET still = ?'), [77]);
     second.catch(() => undefined);
-    await standStill();
+    await blockEventLoop();
     expect(await first).toEqual([{ slept: 0 }]);
     await other;
     await expect(second).rejects.toThrow('did not answer within 1000 ms');
     await narrow.stop();
-    const [rows] = await somebodyElse.query<mysql.RowDataPacket[]>('SELECT still FROM refusals');
+    const [rows] = await otherConnection.query<mysql.RowDataPacket[]>('SELECT still FROM refusals');
     expect(rows[0]?.still).not.toBe(77);
   });
 
   it('gets only the remaining time of a request per statement, so that no request waits longer than 3 s', async () => {
     const statements = service.application.get(Database);
-    const since = (milliseconds: number) =>
+    const queryInRequestOfAge = (milliseconds: number) =>
       new Promise<unknown[]>((resolve, reject) => {
         const context = { deadline: new Deadline(performance.now() - milliseconds) } as Partial<RequestContext>;
         const send = () => statements.select(sleepFor(0.6), []).then(resolve, reject);
         requestContext.run(context as RequestContext, send);
       });
-    expect(await since(2_000)).toEqual([{ slept: 0 }]);
-    const begun = performance.now();
-    await expect(since(2_500)).rejects.toThrow('did not answer within');
-    expect(performance.now() - begun).toBeLessThan(550);
-    const sent = vi.spyOn(
+    expect(await queryInRequestOfAge(2_000)).toEqual([{ slept: 0 }]);
+    const startedAt = performance.now();
+    await expect(queryInRequestOfAge(2_500)).rejects.toThrow('did not answer within');
+    expect(performance.now() - startedAt).toBeLessThan(550);
+    const getConnection = vi.spyOn(
       (service.application.get(DataSource).driver as unknown as { pool: Pool }).pool,
       'getConnection',
     );
-    await expect(since(2_900)).rejects.toThrow('the database is away');
-    expect(sent).not.toHaveBeenCalled();
-    sent.mockRestore();
+    await expect(queryInRequestOfAge(2_900)).rejects.toThrow('the database is away');
+    expect(getConnection).not.toHaveBeenCalled();
+    getConnection.mockRestore();
   });
 
   it(`with a table locked for ${AWAY} s causes 503 within 3 s, keeps readiness responsive, and recovers`, {
     timeout: 90_000,
   }, async () => {
-    await somebodyElse.query('LOCK TABLES customer_identity WRITE');
-    const begun = performance.now();
+    await otherConnection.query('LOCK TABLES customer_identity WRITE');
+    const startedAt = performance.now();
     const within = async (send: () => Promise<TestResponse>) => {
       const start = performance.now();
       const { status } = await send();
       expect(performance.now() - start).toBeLessThan(3_000);
       return status;
     };
-    while (performance.now() - begun < AWAY * 1_000) {
+    while (performance.now() - startedAt < AWAY * 1_000) {
       const calls = Array.from({ length: 20 }, () => within(() => service.post(TOKEN, cookieBody())));
       const health = ['live', 'ready'].map((path) => within(() => manage(service, 'GET', `/health/${path}`)));
       expect(new Set(await Promise.all(calls))).toEqual(new Set([503]));
@@ -157,7 +157,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
       expect([200, 503]).toContain(ready);
       await sleep(500);
     }
-    await somebodyElse.query('UNLOCK TABLES');
+    await otherConnection.query('UNLOCK TABLES');
     const serves = async () => [
       (await service.post(TOKEN, cookieBody())).status,
       (await manage(service, 'GET', '/health/ready')).status,

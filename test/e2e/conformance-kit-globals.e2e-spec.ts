@@ -56,10 +56,10 @@ describe('the conformance kit leaves fetch, console and the standard streams unc
   it('when other code replaced fetch meanwhile: the kit keeps that replacement', async () => {
     const service = await startTestService();
     const wrapped = globalThis.fetch;
-    const theirs: typeof fetch = (...parameters) => wrapped(...parameters);
-    globalThis.fetch = theirs;
+    const replacement: typeof fetch = (...parameters) => wrapped(...parameters);
+    globalThis.fetch = replacement;
     await service.stop();
-    expect(globalThis.fetch).toBe(theirs);
+    expect(globalThis.fetch).toBe(replacement);
     globalThis.fetch = before[0] as typeof fetch;
   });
 });

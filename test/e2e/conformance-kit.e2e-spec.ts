@@ -8,11 +8,11 @@ import { CARELESS } from '../support/broken-grants/careless-grants.js';
 import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
 
 /** Time limit of the kit for a response in these tests. */
-const PATIENCE = 2_000;
+const RESPONSE_TIMEOUT_MS = 2_000;
 const valid = () => ({ ticket: '123456' });
 
 /** Changes the requests and the responses of the kit. */
-function lying({ request, answer }: Lie, fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+function tamperingFetch({ request, answer }: Lie, fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (input, init = {}) => {
     const url = new URL(String(input));
     const sent = {
@@ -33,15 +33,15 @@ function lying({ request, answer }: Lie, fetch: typeof globalThis.fetch): typeof
 }
 
 /** Returns the failure of the rule with the given title, for a broken grant. */
-async function verdictOn({ grant, rule, lie, damage, after, what: _what, failure: _failure, ...more }: BrokenCase) {
+async function failureOf({ grant, rule, lie, damage, after, what: _what, failure: _failure, ...more }: BrokenCase) {
   const kit = { valid, ...more };
   const rules = applicableRules(grantMetadataOf(grant), kit).filter(({ title }) => title === rule);
   expect(rules).toHaveLength(1);
-  const context = await GrantTestContext.open(grant, kit, PATIENCE);
+  const context = await GrantTestContext.open(grant, kit, RESPONSE_TIMEOUT_MS);
   const { fetch } = globalThis;
   try {
     damage?.(context.environment.service);
-    if (lie) globalThis.fetch = lying(lie, fetch);
+    if (lie) globalThis.fetch = tamperingFetch(lie, fetch);
     return await rules[0]?.check(context).then(
       () => 'kept',
       (error: Error) => error.message,
@@ -59,7 +59,7 @@ describe('the conformance kit detects a grant that', { timeout: 60_000 }, () => 
   afterEach(() => vi.restoreAllMocks());
 
   it.each(cases)('$what', async (broken) => {
-    expect(await verdictOn(broken)).toMatch(broken.failure);
+    expect(await failureOf(broken)).toMatch(broken.failure);
   });
 
   it('breaks any of its rules', () => {

@@ -27,7 +27,7 @@ const BODY = JSON.stringify(cookieBody());
 const head = (length: number, more = '') =>
   `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nContent-Length: ${length}\r\n${more}\r\n`;
 const REQUEST = head(BODY.length) + BODY;
-const NOWHERE = 'GET /nowhere HTTP/1.1\r\nHost: auth.example\r\n\r\n';
+const UNKNOWN_ROUTE = 'GET /nowhere HTTP/1.1\r\nHost: auth.example\r\n\r\n';
 
 let finishSlowRequests: () => void = () => undefined;
 
@@ -77,7 +77,7 @@ describe.each(['public', 'management'] as const)('a client that never closes its
     [408, 'a line end', '\r\n', LIMITS.headersTimeoutMs],
     [408, 'half a request line', 'GET / HT', LIMITS.headersTimeoutMs],
     [408, 'half a header', 'GET / HTTP/1.1\r\nHost: auth.example\r\nX-Half:', LIMITS.headersTimeoutMs],
-    [408, 'half of a second header', `${NOWHERE}GET / HTTP/1.1\r\nHost: auth`, LIMITS.headersTimeoutMs],
+    [408, 'half of a second header', `${UNKNOWN_ROUTE}GET / HTTP/1.1\r\nHost: auth`, LIMITS.headersTimeoutMs],
   ])('gets one %i and loses its connection after it has sent %s', async (status, what, bytes, timeoutMs) => {
     const connection = (await open()).send(bytes);
     await connection.serviceClosed();
@@ -96,13 +96,13 @@ describe.each(['public', 'management'] as const)('a client that never closes its
   });
 
   it('loses an idle connection', async () => {
-    const connection = (await open()).send(NOWHERE);
+    const connection = (await open()).send(UNKNOWN_ROUTE);
     await expectDestroyed(connection, LIMITS.keepAliveTimeoutMs + 1_000);
     expect(statuses(connection.receivedSoFar)).toEqual([404]);
   });
 
   it('loses an idle connection, also if it sends line ends all the time', async () => {
-    const connection = (await open()).send(NOWHERE);
+    const connection = (await open()).send(UNKNOWN_ROUTE);
     await expect.poll(() => statuses(connection.receivedSoFar)).toEqual([404]);
     const lineEnds = setInterval(() => connection.send('\r\n'), 50);
     await expectDestroyed(connection, LIMITS.keepAliveTimeoutMs + LIMITS.requestTimeoutMs + 5_000);
@@ -120,7 +120,7 @@ describe.each(['public', 'management'] as const)('a client that never closes its
   });
 
   it('loses its connection after a response with Connection: close', async () => {
-    const connection = (await open()).send(NOWHERE.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    const connection = (await open()).send(UNKNOWN_ROUTE.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     await connection.serviceClosed();
     expect(statuses(connection.receivedSoFar)).toEqual([404]);
     await expectDestroyed(connection, LIMITS.lingerMs);
@@ -241,7 +241,7 @@ describe('pipelined requests', () => {
     const before = await customers();
     const connection = await RawConnection.open(service.url);
     const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
-    connection.send(slow + REQUEST + NOWHERE + REQUEST);
+    connection.send(slow + REQUEST + UNKNOWN_ROUTE + REQUEST);
     await sleep(200);
     expect({ made: (await customers()) - before, text: connection.receivedSoFar }).toEqual({ made: 0, text: '' });
     finishSlowRequests();
@@ -261,7 +261,7 @@ describe('pipelined requests', () => {
   it('end the connection if there are too many', async () => {
     const connection = await RawConnection.open(service.url);
     const slow = 'POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n';
-    connection.send(slow + NOWHERE.repeat(100));
+    connection.send(slow + UNKNOWN_ROUTE.repeat(100));
     await Promise.race([connection.received(), sleep(2_000)]);
     expect(isDestroyedByService(connection.localPort)).toBe(true);
     expect(connection.receivedSoFar).toBe('');
@@ -285,22 +285,22 @@ describe('when a port has its maximum number of connections', () => {
     ['in the middle of a header', 'POST / HTTP/1.1\r\nHost: auth.exa'],
     ['in the middle of a body', head(BODY.length) + BODY.slice(0, 40)],
     ['refused and still open', 'garbage\r\n\r\n'],
-    ['idle', NOWHERE],
-    ['idle and in the middle of a header', `${NOWHERE}GET /`],
+    ['idle', UNKNOWN_ROUTE],
+    ['idle and in the middle of a header', `${UNKNOWN_ROUTE}GET /`],
   ])('other clients are served while all connections are %s', async (_state, bytes) => {
     await openMany(service.url, bytes);
     await openMany(service.managementUrl, bytes);
-    const begun = performance.now();
+    const startedAt = performance.now();
     const connection = (await RawConnection.open(service.url)).send(REQUEST);
     await expect.poll(() => statuses(connection.receivedSoFar)).toEqual([200]);
     const live = await request(`${service.managementUrl}/health/live`, {});
     expect(live.status).toBe(200);
-    expect(performance.now() - begun).toBeLessThan(LIMITS.headersTimeoutMs + 1_000);
+    expect(performance.now() - startedAt).toBeLessThan(LIMITS.headersTimeoutMs + 1_000);
     connection.abort();
   });
 
   it('a connection that was used is kept, and so is one whose request is being handled', async () => {
-    const used = (await RawConnection.open(service.url)).send(NOWHERE);
+    const used = (await RawConnection.open(service.url)).send(UNKNOWN_ROUTE);
     const handled = await RawConnection.open(service.url);
     handled.send('POST /slow HTTP/1.1\r\nHost: auth.example\r\nContent-Length: 0\r\n\r\n');
     await expect.poll(() => statuses(used.receivedSoFar)).toEqual([404]);
@@ -316,11 +316,11 @@ describe('when a port has its maximum number of connections', () => {
   it('a connection that was used is kept longer than younger connections without a request', async () => {
     const used = await RawConnection.open(service.url);
     for (let round = 1; round <= 6; round++) {
-      used.send(NOWHERE);
+      used.send(UNKNOWN_ROUTE);
       await expect.poll(() => statuses(used.receivedSoFar)).toHaveLength(round);
       await sleep(3 * LIMITS.checkIntervalMs);
       for (let opened = 0; opened < LIMITS.maxConnections / 4; opened++)
-        connections.push((await RawConnection.open(service.url, HALF_OPEN)).send(NOWHERE));
+        connections.push((await RawConnection.open(service.url, HALF_OPEN)).send(UNKNOWN_ROUTE));
     }
     used.abort();
   });

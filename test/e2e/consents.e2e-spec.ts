@@ -42,7 +42,8 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 const rows = () => service.application.get(DataSource).getRepository(Consent);
-const isQuestion = ({ status, text }: TestResponse) => status === 200 && text.includes('<title>Allow access</title>');
+const isConsentPage = ({ status, text }: TestResponse) =>
+  status === 200 && text.includes('<title>Allow access</title>');
 
 async function signedIn(agent = ACME_AGENT): Promise<AgentBrowser> {
   const browser = new AgentBrowser(service);
@@ -52,7 +53,7 @@ async function signedIn(agent = ACME_AGENT): Promise<AgentBrowser> {
 
 async function allow(browser: AgentBrowser, query: Query): Promise<TestResponse> {
   const page = await browser.open(query);
-  expect(isQuestion(page), page.text).toBe(true);
+  expect(isConsentPage(page), page.text).toBe(true);
   return browser.submit(page, { decision: 'allow' });
 }
 
@@ -100,7 +101,7 @@ describe('a native application without a secret', () => {
     await allow(browser, atHttps);
     expect(redirected(await browser.open(atHttps)).parameters).toHaveProperty('code');
     const atScheme = forNative({ client_id: PUBLIC_NATIVE, redirect_uri: 'example.public:/cb' });
-    expect(isQuestion(await browser.open(atScheme)), 'the consent at the https address does not count').toBe(true);
+    expect(isConsentPage(await browser.open(atScheme)), 'the consent at the https address does not count').toBe(true);
   });
 
   it('needs no repeated consent if it has a secret', async () => {
@@ -117,42 +118,42 @@ describe('the consent of an agent to a public application', () => {
     await service.application.get(RegistryFile).apply(path, { force: true });
     service.clock.advance({ seconds: 2 });
   }
-  const isAsked = async (browser: AgentBrowser) => isQuestion(await browser.open(FOR_PUBLIC));
+  const asksForConsent = async (browser: AgentBrowser) => isConsentPage(await browser.open(FOR_PUBLIC));
 
   it('ends when the agent moves to another organization', async () => {
     await allow(await signedIn(), FOR_PUBLIC);
-    expect(await isAsked(await signedIn())).toBe(false);
+    expect(await asksForConsent(await signedIn())).toBe(false);
     await changeAgent({ organization_id: RIVAL });
     const browser = await signedIn();
-    expect(await isAsked(browser)).toBe(true);
+    expect(await asksForConsent(browser)).toBe(true);
     await allow(browser, FOR_PUBLIC);
-    expect(await isAsked(browser)).toBe(false);
+    expect(await asksForConsent(browser)).toBe(false);
     await changeAgent({ organization_id: ACME });
-    expect(await isAsked(await signedIn()), 'after the move back').toBe(true);
+    expect(await asksForConsent(await signedIn()), 'after the move back').toBe(true);
   });
 
   it('stays ended when the agent moves to another organization and back', async () => {
     await allow(await signedIn(), FOR_PUBLIC);
     await changeAgent({ organization_id: RIVAL });
     await changeAgent({ organization_id: ACME });
-    expect(await isAsked(await signedIn())).toBe(true);
+    expect(await asksForConsent(await signedIn())).toBe(true);
   });
 
   it('ends when the agent gets a new password', async () => {
     await allow(await signedIn(), FOR_PUBLIC);
-    expect(await isAsked(await signedIn())).toBe(false);
+    expect(await asksForConsent(await signedIn())).toBe(false);
     await changeAgent({ password: 'a new pass phrase' });
     const browser = await signedIn({ ...ACME_AGENT, password: 'a new pass phrase' });
-    expect(await isAsked(browser)).toBe(true);
+    expect(await asksForConsent(browser)).toBe(true);
     await allow(browser, FOR_PUBLIC);
     await changeAgent({ password: ACME_AGENT.password });
-    expect(await isAsked(await signedIn()), 'with the old password again').toBe(true);
+    expect(await asksForConsent(await signedIn()), 'with the old password again').toBe(true);
   });
 
   it('stays valid when only the scopes of the agent change', async () => {
     await allow(await signedIn(), FOR_PUBLIC);
     await changeAgent({ scopes: ['customers:own', 'agents:read'] });
-    expect(await isAsked(await signedIn())).toBe(false);
+    expect(await asksForConsent(await signedIn())).toBe(false);
   });
 
   it.each<[string, Partial<Consent>]>([
@@ -162,11 +163,11 @@ describe('the consent of an agent to a public application', () => {
   ])('is not valid if the database says that %s, and is asked for once more', async (_, columns) => {
     const browser = await signedIn();
     const row = { clientId: PUBLIC_SITE };
-    if (await isAsked(browser)) await allow(browser, FOR_PUBLIC);
+    if (await asksForConsent(browser)) await allow(browser, FOR_PUBLIC);
     expect((await rows().update(row, columns)).affected).toBe(1);
-    expect(await isAsked(browser)).toBe(true);
+    expect(await asksForConsent(browser)).toBe(true);
     await allow(browser, FOR_PUBLIC);
-    expect(await isAsked(browser)).toBe(false);
+    expect(await asksForConsent(browser)).toBe(false);
   });
 
   it('is stored once for ten parallel forms, each of which gets its response', async () => {
@@ -176,6 +177,6 @@ describe('the consent of an agent to a public application', () => {
     const responses = await Promise.all(Array.from({ length: 10 }, () => browser.submit(page, { decision: 'allow' })));
     for (const response of responses) expect(redirected(response).parameters).toHaveProperty('access_token');
     expect(await rows().countBy({ clientId: PUBLIC_SITE })).toBe(1);
-    expect(await isAsked(browser)).toBe(false);
+    expect(await asksForConsent(browser)).toBe(false);
   });
 });

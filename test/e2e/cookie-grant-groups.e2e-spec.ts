@@ -25,16 +25,16 @@ const NOBODY = '01890000-0000-7000-8000-000000000000';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 
 /** An organization or group in which a browser has an identity of its own. */
-interface Place {
+interface IdentityScope {
   organization: string;
   group?: string;
 }
 
-const A: Place = { organization: ACME };
-const B: Place = { organization: RIVAL };
-const G1: Place = { organization: ACME, group: 'g1' };
-const G2: Place = { organization: ACME, group: 'g2' };
-const PLACES: Place[] = [
+const A: IdentityScope = { organization: ACME };
+const B: IdentityScope = { organization: RIVAL };
+const G1: IdentityScope = { organization: ACME, group: 'g1' };
+const G2: IdentityScope = { organization: ACME, group: 'g2' };
+const SCOPES: IdentityScope[] = [
   A,
   B,
   { organization: SHARED },
@@ -134,9 +134,9 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
   it.each(['a', 'Z', '0', '-', '_', 'a-b_C9', 'x'.repeat(64), 'constructor', '__proto__', '%41'])(
     'accepts a group_id of 1 to 64 letters, digits, _ or -: %s',
     async (group) => {
-      const answer = await service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody());
-      expect(answer.status).toBe(200);
-      const row = await identitiesOf(service).findOneByOrFail({ entityId: entityOf(answer) });
+      const response = await service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody());
+      expect(response.status).toBe(200);
+      const row = await identitiesOf(service).findOneByOrFail({ entityId: entityOf(response) });
       expect(row.groupId).toBe(decodeURIComponent(group));
     },
   );
@@ -209,56 +209,60 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
 describe('protocol §5.3: a browser has one cookie pair for all organizations and groups', () => {
   it.each([[[A, B, G1, G2]], [[G2, B, A, G1]], [[B, G1, G2, A]], [[G1, G2, A, B]]])(
     'and finds the identity of each organization and group with it, in any order (%#)',
-    async (places) => {
+    async (scopes) => {
       let cookie: string | undefined;
-      const tour = async () => {
-        const answers: TestResponse[] = [];
-        for (const place of places) {
-          const answer = await visit(place, cookie);
-          cookie = cookieHeader(answer);
-          answers.push(answer);
+      const visitEach = async () => {
+        const responses: TestResponse[] = [];
+        for (const scope of scopes) {
+          const response = await visit(scope, cookie);
+          cookie = cookieHeader(response);
+          responses.push(response);
         }
-        return answers;
+        return responses;
       };
-      const first = await tour();
-      expect(new Set(first.map(entityOf)).size).toBe(places.length);
-      expect((await tour()).map(entityOf)).toEqual(first.map(entityOf));
-      expect(new Set((await tour()).map(secretOf))).toEqual(new Set([secretOf(first[0] as TestResponse)]));
+      const first = await visitEach();
+      expect(new Set(first.map(entityOf)).size).toBe(scopes.length);
+      expect((await visitEach()).map(entityOf)).toEqual(first.map(entityOf));
+      expect(new Set((await visitEach()).map(secretOf))).toEqual(new Set([secretOf(first[0] as TestResponse)]));
     },
   );
 
   it('and stays the same browser with the cookies of any earlier response', async () => {
-    const step = fc.record({ place: fc.nat(PLACES.length - 1), shown: fc.nat(), days: fc.constantFrom(0, 0, 1) });
+    const step = fc.record({
+      scopeIndex: fc.nat(SCOPES.length - 1),
+      responseIndex: fc.nat(),
+      days: fc.constantFrom(0, 0, 1),
+    });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 15 }), async (steps) => {
-        const answers: { browser: number; cookie: string; secret: string }[] = [];
+        const responses: { browser: number; cookie: string; secret: string }[] = [];
         const known = new Map<string, string>();
-        for (const { place, shown, days } of steps) {
+        for (const { scopeIndex, responseIndex, days } of steps) {
           service.clock.advance({ seconds: days * 86_400 });
-          const earlier = answers[shown % (answers.length + 1)];
-          const answer = await visit(PLACES[place] as Place, earlier?.cookie);
-          const browser = earlier?.browser ?? answers.length;
-          const key = `${browser} in ${place}`;
-          expect(answer.status).toBe(200);
-          expect(entityOf(answer)).toBe(known.get(key) ?? entityOf(answer));
-          expect(cookieValue(answer.cookies[0])).toBe(entityOf(answer));
-          expect(secretOf(answer)).toBe(earlier?.secret ?? secretOf(answer));
-          known.set(key, entityOf(answer));
+          const earlier = responses[responseIndex % (responses.length + 1)];
+          const response = await visit(SCOPES[scopeIndex] as IdentityScope, earlier?.cookie);
+          const browser = earlier?.browser ?? responses.length;
+          const key = `${browser} in ${scopeIndex}`;
+          expect(response.status).toBe(200);
+          expect(entityOf(response)).toBe(known.get(key) ?? entityOf(response));
+          expect(cookieValue(response.cookies[0])).toBe(entityOf(response));
+          expect(secretOf(response)).toBe(earlier?.secret ?? secretOf(response));
+          known.set(key, entityOf(response));
           expect(new Set(known.values()).size).toBe(known.size);
-          answers.push({ browser, cookie: cookieHeader(answer), secret: secretOf(answer) });
+          responses.push({ browser, cookie: cookieHeader(response), secret: secretOf(response) });
         }
       }),
       { numRuns: 40 },
     );
   });
 
-  it.each(PLACES)('and cannot use it with the secret of another browser: $organization $group', async (place) => {
-    const [victim, own] = [await visit(place), await visit(place)];
+  it.each(SCOPES)('and cannot use it with the secret of another browser: $organization $group', async (scope) => {
+    const [victim, own] = [await visit(scope), await visit(scope)];
     const cookie = `__svc_cid=${entityOf(victim)}; __svc_cst=${secretOf(own)}`;
-    for (const elsewhere of [place, G2]) {
-      const answer = await visit(elsewhere, cookie);
-      expect([entityOf(victim), entityOf(own)]).not.toContain(entityOf(answer));
-      expect([secretOf(victim), secretOf(own)]).not.toContain(secretOf(answer));
+    for (const elsewhere of [scope, G2]) {
+      const response = await visit(elsewhere, cookie);
+      expect([entityOf(victim), entityOf(own)]).not.toContain(entityOf(response));
+      expect([secretOf(victim), secretOf(own)]).not.toContain(secretOf(response));
     }
   });
 
@@ -274,8 +278,8 @@ describe('protocol §5.3: a browser has one cookie pair for all organizations an
   it('for any page and application', async () => {
     const first = await visit(A);
     const body = cookieBody({ client_id: PUBLIC_SITE });
-    const answer = await service.post(TOKEN, body, { cookie: cookieHeader(first), origin: PUBLIC_ORIGIN });
-    expect(entityOf(answer)).toBe(entityOf(first));
+    const response = await service.post(TOKEN, body, { cookie: cookieHeader(first), origin: PUBLIC_ORIGIN });
+    expect(entityOf(response)).toBe(entityOf(first));
   });
 });
 
@@ -293,27 +297,32 @@ describe('protocol §5.3: parallel first requests', () => {
 
   it('for one group create one identity', async () => {
     const first = await visit(A);
-    const group: Place = { organization: ACME, group: 'rush' };
-    const answers = await visitAll(Array<Place>(20).fill(group), cookieHeader(first));
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    expect(new Set(answers.map(entityOf)).size).toBe(1);
-    expect(new Set(answers.map(secretOf))).toEqual(new Set([secretOf(first)]));
+    const group: IdentityScope = { organization: ACME, group: 'rush' };
+    const responses = await visitAll(Array<IdentityScope>(20).fill(group), cookieHeader(first));
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+    expect(new Set(responses.map(entityOf)).size).toBe(1);
+    expect(new Set(responses.map(secretOf))).toEqual(new Set([secretOf(first)]));
     expect(await identitiesOf(service).countBy({ browserId: entityOf(first), groupId: 'rush' })).toBe(1);
   });
 
   it('for many groups create one identity each', async () => {
     const first = await visit(A);
-    const groups = Array.from({ length: 20 }, (_, index): Place => ({ organization: ACME, group: `many${index % 5}` }));
-    const answers = await visitAll(groups, cookieHeader(first));
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    expect(new Set(answers.map(entityOf)).size).toBe(5);
+    const groups = Array.from(
+      { length: 20 },
+      (_, index): IdentityScope => ({ organization: ACME, group: `many${index % 5}` }),
+    );
+    const responses = await visitAll(groups, cookieHeader(first));
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+    expect(new Set(responses.map(entityOf)).size).toBe(5);
     expect(await identitiesOf(service).countBy({ browserId: entityOf(first) })).toBe(6);
   });
 
   it('without cookies never fail and create a customer each', async () => {
-    const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => visit(PLACES[index % 5] as Place)));
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    expect(new Set(answers.map(entityOf)).size).toBe(40);
+    const responses = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => visit(SCOPES[index % 5] as IdentityScope)),
+    );
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+    expect(new Set(responses.map(entityOf)).size).toBe(40);
   });
 });
 
@@ -323,19 +332,19 @@ describe('protocol §5.5: the database statements of a request', () => {
     ['protocol §4.2', G1],
   ])(
     'are an INSERT for a new customer, a SELECT for a returning one, and an UPDATE once a day (%s)',
-    async (_, place) => {
+    async (_, scope) => {
       const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 23, 59, 59));
-      const first = await visit(place);
+      const first = await visit(scope);
       const cookie = cookieHeader(first);
-      expect(await statementsOf(service, () => visit(place))).toEqual(['INSERT']);
-      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT']);
+      expect(await statementsOf(service, () => visit(scope))).toEqual(['INSERT']);
+      expect(await statementsOf(service, () => visit(scope, cookie))).toEqual(['SELECT']);
       clock.mockReturnValue(Date.UTC(2097, 0, 3));
-      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT', 'UPDATE']);
-      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT']);
+      expect(await statementsOf(service, () => visit(scope, cookie))).toEqual(['SELECT', 'UPDATE']);
+      expect(await statementsOf(service, () => visit(scope, cookie))).toEqual(['SELECT']);
       clock.mockReturnValue(Date.UTC(2097, 0, 3, 23, 59, 59, 999));
-      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT']);
+      expect(await statementsOf(service, () => visit(scope, cookie))).toEqual(['SELECT']);
       clock.mockReturnValue(Date.UTC(2097, 0, 2));
-      expect(await statementsOf(service, () => visit(place, cookie))).toEqual(['SELECT']);
+      expect(await statementsOf(service, () => visit(scope, cookie))).toEqual(['SELECT']);
     },
   );
 
@@ -400,13 +409,13 @@ describe('an identity', () => {
     try {
       const first = await visit(A);
       expect(entityOf(await visit(A, cookieHeader(first), other))).toBe(entityOf(first));
-      const group: Place = { organization: ACME, group: 'both' };
+      const group: IdentityScope = { organization: ACME, group: 'both' };
       const visits = Array.from({ length: 20 }, (_, index) =>
         visit(group, cookieHeader(first), index % 2 === 0 ? service : other),
       );
-      const answers = await Promise.all(visits);
-      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-      expect(new Set(answers.map(entityOf)).size).toBe(1);
+      const responses = await Promise.all(visits);
+      expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+      expect(new Set(responses.map(entityOf)).size).toBe(1);
     } finally {
       await other.stop();
     }
@@ -417,14 +426,18 @@ function groupPath(organization: string, group: string): string {
   return `/v2/customer/${organization}/${group}/token`;
 }
 
-function visit({ organization, group }: Place, cookie?: string, at: TestService = service): Promise<TestResponse> {
+function visit(
+  { organization, group }: IdentityScope,
+  cookie?: string,
+  at: TestService = service,
+): Promise<TestResponse> {
   const path = group === undefined ? TOKEN : groupPath(organization, group);
   const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: organization });
   return at.post(path, body, cookie === undefined ? {} : { cookie });
 }
 
-function visitAll(places: Place[], cookie: string, at: TestService = service): Promise<TestResponse[]> {
-  return Promise.all(places.map((place) => visit(place, cookie, at)));
+function visitAll(scopes: IdentityScope[], cookie: string, at: TestService = service): Promise<TestResponse[]> {
+  return Promise.all(scopes.map((scope) => visit(scope, cookie, at)));
 }
 
 function entityOf({ body }: TestResponse): string {

@@ -25,15 +25,15 @@ import {
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
-const TWO_YEARS = 63_072_000;
+const TWO_YEARS_SECONDS = 63_072_000;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const SECRET = /^[0-9a-f]{64}$/;
 /** The attributes at 2097-01-02T03:04:05Z, sorted. */
-const ATTRIBUTES_OF_2_4 = [
+const EXPECTED_ATTRIBUTES = [
   'Domain=auth.example',
   'Expires=Fri, 02 Jan 2099 03:04:05 GMT',
   'HttpOnly',
-  `Max-Age=${TWO_YEARS}`,
+  `Max-Age=${TWO_YEARS_SECONDS}`,
   'Path=/v2/customer',
   'SameSite=None',
   'Secure',
@@ -97,9 +97,9 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
   });
 
   it('stores the secret only as its hash', async () => {
-    const answer = await service.post(TOKEN, cookieBody());
-    const row = await rowOf(answer.body.entity_id);
-    expect(JSON.stringify(row)).not.toContain(secretOf(answer));
+    const response = await service.post(TOKEN, cookieBody());
+    const row = await rowOf(response.body.entity_id);
+    expect(JSON.stringify(row)).not.toContain(secretOf(response));
   });
 
   it('takes expires_in from CUSTOMER_TOKEN_TTL', async () => {
@@ -113,10 +113,10 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
   });
 
   it('creates one customer for each parallel request without cookies, and no request fails', async () => {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => service.post(TOKEN, cookieBody())));
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(20);
-    expect(new Set(answers.map(secretOf)).size).toBe(20);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => service.post(TOKEN, cookieBody())));
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+    expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(20);
+    expect(new Set(responses.map(secretOf)).size).toBe(20);
   });
 });
 
@@ -131,7 +131,7 @@ describe('protocol §5.2: the identity cookies', () => {
   it('have each attribute of protocol §5.2 and Partitioned, with an Expires that matches Max-Age', async () => {
     vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 3, 4, 5, 678));
     const { cookies } = await service.post(TOKEN, cookieBody());
-    for (const line of cookies) expect(attributesOf(line)).toEqual(['Partitioned', ...ATTRIBUTES_OF_2_4].sort());
+    for (const line of cookies) expect(attributesOf(line)).toEqual(['Partitioned', ...EXPECTED_ATTRIBUTES].sort());
   });
 
   it('have exactly the attributes of protocol §5.2 with COOKIE_PARTITIONED=false', async () => {
@@ -139,7 +139,7 @@ describe('protocol §5.2: the identity cookies', () => {
       vi.spyOn(other.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 3, 4, 5, 678));
       const { cookies } = await other.post(TOKEN, cookieBody());
       expect(cookies).toHaveLength(2);
-      for (const line of cookies) expect(attributesOf(line)).toEqual(ATTRIBUTES_OF_2_4);
+      for (const line of cookies) expect(attributesOf(line)).toEqual(EXPECTED_ATTRIBUTES);
     });
   });
 
@@ -148,13 +148,13 @@ describe('protocol §5.2: the identity cookies', () => {
     const first = await browser.visit();
     const clock = vi.spyOn(service.clock, 'now');
     const start = Date.UTC(2097, 0, 2);
-    for (const seconds of [0, 1, 86_400, TWO_YEARS]) {
+    for (const seconds of [0, 1, 86_400, TWO_YEARS_SECONDS]) {
       clock.mockReturnValue(start + seconds * 1000);
       const { cookies } = await browser.visit();
       expect(cookies.map(cookieValue)).toEqual(first.cookies.map(cookieValue));
       for (const line of cookies) {
-        expect(attributesOf(line)).toContain(`Max-Age=${TWO_YEARS}`);
-        expect(expiresOf(line)).toBe(start / 1000 + seconds + TWO_YEARS);
+        expect(attributesOf(line)).toContain(`Max-Age=${TWO_YEARS_SECONDS}`);
+        expect(expiresOf(line)).toBe(start / 1000 + seconds + TWO_YEARS_SECONDS);
       }
     }
   });
@@ -201,17 +201,17 @@ describe('protocol §5.4: a customer is recognized', () => {
     ['by the pair after an empty one', ([cid, cst]) => `__svc_cid=; __svc_cst=; ${pairOf(cid)}; ${pairOf(cst)}`],
   ])('%s', async (_, header) => {
     const rows = await identitiesOf(service).count();
-    const answer = await service.post(TOKEN, cookieBody(), { cookie: header(customer.cookies as [string, string]) });
-    expect(answer.status).toBe(200);
-    expect(answer.body.entity_id).toBe(customer.body.entity_id);
-    expect(answer.cookies.map(cookieValue)).toEqual(customer.cookies.map(cookieValue));
+    const response = await service.post(TOKEN, cookieBody(), { cookie: header(customer.cookies as [string, string]) });
+    expect(response.status).toBe(200);
+    expect(response.body.entity_id).toBe(customer.body.entity_id);
+    expect(response.cookies.map(cookieValue)).toEqual(customer.cookies.map(cookieValue));
     expect(await identitiesOf(service).count()).toBe(rows);
   });
 
   it('by two Cookie headers with one cookie each', async () => {
     const headers = customer.cookies.map((line) => `Cookie: ${pairOf(line)}`);
-    const answer = await exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), headers));
-    expect(answer.body.entity_id).toBe(customer.body.entity_id);
+    const response = await exchange(service.url, rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), headers));
+    expect(response.body.entity_id).toBe(customer.body.entity_id);
   });
 });
 
@@ -267,11 +267,11 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
   ])('%s', async (_, header) => {
     const rows = await identitiesOf(service).count();
     const cookie = header(victim.body.entity_id, secretOf(victim));
-    const answer = await service.post(TOKEN, cookieBody(), { cookie });
-    expect(answer.status).toBe(200);
-    expect([victim.body.entity_id, own.body.entity_id, NOBODY]).not.toContain(answer.body.entity_id);
-    expect([secretOf(victim), secretOf(own)]).not.toContain(secretOf(answer));
-    expect(cookieValue(answer.cookies[0])).toBe(answer.body.entity_id);
+    const response = await service.post(TOKEN, cookieBody(), { cookie });
+    expect(response.status).toBe(200);
+    expect([victim.body.entity_id, own.body.entity_id, NOBODY]).not.toContain(response.body.entity_id);
+    expect([secretOf(victim), secretOf(own)]).not.toContain(secretOf(response));
+    expect(cookieValue(response.cookies[0])).toBe(response.body.entity_id);
     expect(await identitiesOf(service).count()).toBe(rows + 1);
   });
 
@@ -282,10 +282,10 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
     const header = fc.array(fc.oneof(fc.constantFrom(...parts), junk), { maxLength: 12 }).map((all) => all.join(''));
     await fc.assert(
       fc.asyncProperty(header, async (cookie) => {
-        const answer = await service.post(TOKEN, cookieBody(), { cookie });
-        expect(answer.status).toBe(200);
-        expect(answer.body.entity_id).not.toBe(victim.body.entity_id);
-        expect(secretOf(answer)).not.toBe(secretOf(victim));
+        const response = await service.post(TOKEN, cookieBody(), { cookie });
+        expect(response.status).toBe(200);
+        expect(response.body.entity_id).not.toBe(victim.body.entity_id);
+        expect(secretOf(response)).not.toBe(secretOf(victim));
       }),
     );
   });
@@ -293,24 +293,24 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
   it('the hash in the database as the secret', async () => {
     const row = await rowOf(victim.body.entity_id);
     const cookie = pairWith(victim.body.entity_id, row?.secretHash as string);
-    const answer = await service.post(TOKEN, cookieBody(), { cookie });
-    expect(answer.body.entity_id).not.toBe(victim.body.entity_id);
+    const response = await service.post(TOKEN, cookieBody(), { cookie });
+    expect(response.body.entity_id).not.toBe(victim.body.entity_id);
   });
 
   it('and the pairs of both customers still work afterwards', async () => {
     for (const { body, cookies } of [victim, own]) {
-      const answer = await service.post(TOKEN, cookieBody(), {
+      const response = await service.post(TOKEN, cookieBody(), {
         cookie: cookies.map((line) => pairOf(line)).join('; '),
       });
-      expect(answer.body.entity_id).toBe(body.entity_id);
+      expect(response.body.entity_id).toBe(body.entity_id);
     }
   });
 });
 
 describe('protocol §8.4: a redirect_uri in the request', () => {
   it('is accepted if it equals one of the client’s, character for character', async () => {
-    const answer = await service.post(TOKEN, cookieBody({ redirect_uri: ACME_PAGE }));
-    expect(answer.status).toBe(200);
+    const response = await service.post(TOKEN, cookieBody({ redirect_uri: ACME_PAGE }));
+    expect(response.status).toBe(200);
   });
 
   it.each([
@@ -423,16 +423,16 @@ describe('protocol §2.8: the Origin of a request', () => {
     ['without a redirect_uri', {}],
     ['with a redirect_uri', { redirect_uri: ACME_PAGE }],
   ])('is accepted if it belongs to the client, %s', async (_, more) => {
-    const answer = await service.post(TOKEN, cookieBody(more), { origin: ACME_ORIGIN });
-    expect(answer.status).toBe(200);
-    expect(answer.cookies).toHaveLength(2);
+    const response = await service.post(TOKEN, cookieBody(more), { origin: ACME_ORIGIN });
+    expect(response.status).toBe(200);
+    expect(response.cookies).toHaveLength(2);
   });
 
   it('is accepted if it is only in the client’s list of origins', async () => {
-    const answer = await service.post(TOKEN, cookieBody({ client_id: ACME_NATIVE }), {
+    const response = await service.post(TOKEN, cookieBody({ client_id: ACME_NATIVE }), {
       origin: 'capacitor://localhost',
     });
-    expect(answer.status).toBe(200);
+    expect(response.status).toBe(200);
   });
 
   it.each([
@@ -471,9 +471,9 @@ describe('protocol §2.8: the Origin of a request', () => {
   });
 
   it('is refused for another tenant’s page, also with that tenant’s own client_id', async () => {
-    const answer = () =>
+    const response = () =>
       service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }), { origin: ACME_ORIGIN });
-    await expectRefused(answer, 'Origin');
+    await expectRefused(response, 'Origin');
   });
 
   it('is refused for a returning customer as for a new one', async () => {
@@ -514,8 +514,8 @@ describe('protocol §4.10: the cookie grant can be used by', () => {
 
   it.each([ACME, RIVAL, SHARED])('a public application in the organization %s', async (organization_id) => {
     const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
-    const answer = await service.post(TOKEN, body, { origin: PUBLIC_ORIGIN });
-    expect([answer.status, answer.body.organization_id]).toEqual([200, organization_id]);
+    const response = await service.post(TOKEN, body, { origin: PUBLIC_ORIGIN });
+    expect([response.status, response.body.organization_id]).toEqual([200, organization_id]);
   });
 
   it('a private application only in its own organization', async () => {
@@ -563,11 +563,11 @@ describe('the parameters of protocol §4.1', () => {
     ['empty', ''],
     ['huge', huge],
   ];
-  const faults = ['client_id', 'response_type', 'organization_id', 'redirect_uri'].flatMap((name) =>
+  const invalidParameters = ['client_id', 'response_type', 'organization_id', 'redirect_uri'].flatMap((name) =>
     wrong.map(([what, value]) => [name, what, value] as const),
   );
 
-  it.each(faults)('are refused if %s is %s', async (name, _, value) => {
+  it.each(invalidParameters)('are refused if %s is %s', async (name, _, value) => {
     const body: Record<string, unknown> = { ...cookieBody({ redirect_uri: ACME_PAGE }) };
     body[name] = JSON.parse(JSON.stringify(value).replace('RIGHT', String(body[name])));
     const { body: error } = await expectRefused(() => service.post(TOKEN, body), name);

@@ -46,10 +46,10 @@ describe('protocol §2.9: CORS', () => {
   });
 
   it.each(WITH_COOKIES)('allows the origin of the client to read the response with credentials at %s', async (path) => {
-    const answer = await service.post(path, cookieBody(), { origin: ACME_ORIGIN });
-    expect(answer.status).toBe(200);
-    expect(corsOf(answer)).toEqual(readable(ACME_ORIGIN, true));
-    expect(answer.headers.get('vary')).toBe('Origin');
+    const response = await service.post(path, cookieBody(), { origin: ACME_ORIGIN });
+    expect(response.status).toBe(200);
+    expect(corsOf(response)).toEqual(readable(ACME_ORIGIN, true));
+    expect(response.headers.get('vary')).toBe('Origin');
   });
 
   it.each(KNOWN)('allows a registered origin to read error responses, as exactly that origin: %s', async (origin) => {
@@ -58,10 +58,10 @@ describe('protocol §2.9: CORS', () => {
       [GROUP, true],
       ['/v2/customer/nowhere', false],
     ] as const) {
-      const answer = await service.post(path, { grant_type: 'unknown' }, { origin });
-      expect(answer.status).toBeGreaterThanOrEqual(400);
-      expect(corsOf(answer)).toEqual(readable(origin, credentials));
-      expect(answer.headers.get('vary')).toBe('Origin');
+      const response = await service.post(path, { grant_type: 'unknown' }, { origin });
+      expect(response.status).toBeGreaterThanOrEqual(400);
+      expect(corsOf(response)).toEqual(readable(origin, credentials));
+      expect(response.headers.get('vary')).toBe('Origin');
     }
   });
 
@@ -73,37 +73,37 @@ describe('protocol §2.9: CORS', () => {
     [413, (headers) => service.post(TOKEN, 'x'.repeat(20_000), headers)],
     [415, (headers) => service.post(TOKEN, '{}', { ...headers, 'content-encoding': 'gzip' })],
   ])('allows a registered origin to read an error %i of any layer', async (status, send) => {
-    const answer = await send({ origin: ACME_ORIGIN });
-    expect(answer.status).toBe(status);
-    expect(answer.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
-    expect(answer.headers.get('vary')).toBe('Origin');
+    const response = await send({ origin: ACME_ORIGIN });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+    expect(response.headers.get('vary')).toBe('Origin');
   });
 
   it('allows the origin of another client to read the error response, and gives it no token', async () => {
-    const answer = await service.post(TOKEN, cookieBody(), { origin: RIVAL_ORIGIN });
-    expectInvalidRequest(answer, /^Origin: /);
-    expect(corsOf(answer)).toEqual(readable(RIVAL_ORIGIN, true));
+    const response = await service.post(TOKEN, cookieBody(), { origin: RIVAL_ORIGIN });
+    expectInvalidRequest(response, /^Origin: /);
+    expect(corsOf(response)).toEqual(readable(RIVAL_ORIGIN, true));
   });
 
   it.each(UNKNOWN)('allows no other origin to read anything: %s', async (origin) => {
-    for (const answer of [
+    for (const response of [
       await service.post(TOKEN, cookieBody(), { origin }),
       await service.post(TOKEN, 'no JSON', { origin }),
       await service.post('/v2/customer/identity_transfer', {}, { origin }),
       await preflight(TOKEN, origin),
       await preflight('/v2/customer/identity_transfer', origin),
     ]) {
-      expect(corsOf(answer)).toEqual({});
-      expect(answer.headers.get('vary')).toBe('Origin');
-      expect(answer.cookies).toEqual([]);
+      expect(corsOf(response)).toEqual({});
+      expect(response.headers.get('vary')).toBe('Origin');
+      expect(response.cookies).toEqual([]);
     }
   });
 
   it('adds no allowed origin to a response without Origin, but prevents caching for requests with one', async () => {
-    const answer = await service.post(TOKEN, cookieBody());
-    expect(answer.status).toBe(200);
-    expect(corsOf(answer)).toEqual({});
-    expect(answer.headers.get('vary')).toBe('Origin');
+    const response = await service.post(TOKEN, cookieBody());
+    expect(response.status).toBe(200);
+    expect(corsOf(response)).toEqual({});
+    expect(response.headers.get('vary')).toBe('Origin');
   });
 
   it.each([
@@ -111,14 +111,14 @@ describe('protocol §2.9: CORS', () => {
     ...WITHOUT_COOKIES.map((path) => [path, false] as const),
   ])('allows the methods and headers in a preflight at %s; credentials: %s', async (path, credentials) => {
     for (const method of ['POST', 'GET', 'DELETE']) {
-      const answer = await preflight(path, ACME_ORIGIN, method);
-      expect(answer.status).toBe(204);
-      expect(corsOf(answer)).toMatchObject(readable(ACME_ORIGIN, credentials));
-      expect(answer.headers.has('access-control-allow-credentials')).toBe(credentials);
-      const list = (name: string) => answer.headers.get(name)?.split(/, */).sort();
+      const response = await preflight(path, ACME_ORIGIN, method);
+      expect(response.status).toBe(204);
+      expect(corsOf(response)).toMatchObject(readable(ACME_ORIGIN, credentials));
+      expect(response.headers.has('access-control-allow-credentials')).toBe(credentials);
+      const list = (name: string) => response.headers.get(name)?.split(/, */).sort();
       expect(list('access-control-allow-methods')).toEqual(['DELETE', 'GET', 'POST']);
       expect(list('access-control-allow-headers')).toEqual(['authorization', 'content-type']);
-      expect(answer.headers.get('vary')).toBe('Origin');
+      expect(response.headers.get('vary')).toBe('Origin');
     }
   });
 
@@ -126,9 +126,9 @@ describe('protocol §2.9: CORS', () => {
     'allows every origin to read %s, without credentials',
     async (path) => {
       for (const method of ['GET', 'HEAD']) {
-        const answer = await service.send(method, path, { origin: 'https://anybody.example' });
-        expect(answer.status).toBe(200);
-        expect(corsOf(answer)).toEqual({ 'access-control-allow-origin': '*' });
+        const response = await service.send(method, path, { origin: 'https://anybody.example' });
+        expect(response.status).toBe(200);
+        expect(corsOf(response)).toEqual({ 'access-control-allow-origin': '*' });
       }
     },
   );
@@ -143,8 +143,8 @@ describe('protocol §2.9: CORS', () => {
   );
 
   it.each(['/health/live', '/health/ready'])('allows no origin on the management port: %s', async (path) => {
-    const answer = await request(service.managementUrl + path, { headers: { origin: ACME_ORIGIN } });
-    expect(answer.status).toBe(200);
-    expect(corsOf(answer)).toEqual({});
+    const response = await request(service.managementUrl + path, { headers: { origin: ACME_ORIGIN } });
+    expect(response.status).toBe(200);
+    expect(corsOf(response)).toEqual({});
   });
 });

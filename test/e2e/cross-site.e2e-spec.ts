@@ -23,8 +23,8 @@ describe('a request that another site makes a browser send, with its cookies (CS
         for (const origin of ['https://evil.example', 'null', RIVAL_ORIGIN]) {
           const headers = { cookie: browser.cookie as string, origin, 'content-type': type };
           const send = () => service.post(path, cookieBody(), headers);
-          const answer = await expectNoCustomerCreated(service, send, 'Origin');
-          expect(answer.text).not.toContain(entity_id);
+          const response = await expectNoCustomerCreated(service, send, 'Origin');
+          expect(response.text).not.toContain(entity_id);
         }
       }
       expect(await row()).toEqual(before);

@@ -74,19 +74,19 @@ class LottoOffices1795000000000 implements MigrationInterface {
 describe('a grant of another team (docs/adding-a-grant.md)', () => {
   let service: TestService;
   const modules = [LottoGrantModule, OtherGrantsModule];
-  const theirs = [LottoTickets1795300000000, LottoOffices1795000000000];
+  const grantMigrations = [LottoTickets1795300000000, LottoOffices1795000000000];
   beforeAll(async () => {
     const registry = registryWithDraw();
     registry.clients.push({ client_id: 'syndicate', name: 'S', client_type: 'web', grant_types: ['lotto_syndicate'] });
-    service = await startTestService({ registry, modules, migrations: theirs });
+    service = await startTestService({ registry, modules, migrations: grantMigrations });
   });
   afterAll(() => service?.stop());
 
-  const ask = (body: object, headers: Record<string, string> = {}): Promise<TestResponse> =>
+  const requestToken = (body: object, headers: Record<string, string> = {}): Promise<TestResponse> =>
     service.post(TOKEN, body, headers);
 
   it('responds with the common fields, the fields that it declares, and no others', async () => {
-    const { status, body } = await ask(lottoBody());
+    const { status, body } = await requestToken(lottoBody());
     expect(status).toBe(200);
     expect(body).toEqual({
       access_token: expect.stringMatching(/^dev:/),
@@ -99,27 +99,27 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
   });
 
   it('can use the service’s customers: a customer who won keeps its identity', async () => {
-    const first = await ask(lottoBody());
-    const second = await ask(lottoBody(), { cookie: cookieHeader(first) });
+    const first = await requestToken(lottoBody());
+    const second = await requestToken(lottoBody(), { cookie: cookieHeader(first) });
     expect(second.body.entity_id).toBe(first.body.entity_id);
   });
 
   it('cannot change a common response field or add an undeclared field', async () => {
-    const { body } = await ask(lottoBody({ grant_type: 'urn:example:lotto:club' }));
+    const { body } = await requestToken(lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect(body).toMatchObject({ expires_in: 28_800, club: '' });
     expect(body).not.toHaveProperty('undeclared');
   });
 
   it('has its parameters validated by its body class', async () => {
-    expectInvalidRequest(await ask(lottoBody({ ticket: undefined })), 'ticket: required');
-    expectInvalidRequest(await ask(lottoBody({ ticket: '12345' })), 'ticket: must be six digits');
-    expectInvalidRequest(await ask(lottoBody({ ticket: 123_456 })), 'ticket: must be a string');
-    expectInvalidRequest(await ask(lottoBody({ ticket: '' })), 'ticket: required');
-    expectInvalidRequest(await ask(lottoBody({ organization_id: undefined })), 'organization_id: required');
+    expectInvalidRequest(await requestToken(lottoBody({ ticket: undefined })), 'ticket: required');
+    expectInvalidRequest(await requestToken(lottoBody({ ticket: '12345' })), 'ticket: must be six digits');
+    expectInvalidRequest(await requestToken(lottoBody({ ticket: 123_456 })), 'ticket: must be a string');
+    expectInvalidRequest(await requestToken(lottoBody({ ticket: '' })), 'ticket: required');
+    expectInvalidRequest(await requestToken(lottoBody({ organization_id: undefined })), 'organization_id: required');
   });
 
   it('gets the requested organization as it is in the registry', async () => {
-    const { body } = await ask(lottoBody({ grant_type: 'urn:example:lotto:club' }));
+    const { body } = await requestToken(lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect(body).toMatchObject({ of: 'Acme', organization_id: ACME });
     const agent = {
       sub: await agentIdOf(service),
@@ -129,20 +129,24 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
     } as const;
     const token = service.application.get(AccessTokens).issue({ ...agent, scope: 'lotto:draw' }, 60);
     const office = { grant_type: 'lotto_office', client_id: ACME_SITE };
-    const answer = await ask(office, { authorization: `Bearer ${token}` });
-    expect(answer.body).toMatchObject({ drawn_for: 'Acme', organization_id: ACME });
+    const response = await requestToken(office, { authorization: `Bearer ${token}` });
+    expect(response.body).toMatchObject({ drawn_for: 'Acme', organization_id: ACME });
   });
 
   it('responds with an error of the service, and with no other fields', async () => {
-    expectError(await ask(lottoBody({ ticket: '654321' })), { status: 400, error: 'invalid_grant', hint: undefined });
+    expectError(await requestToken(lottoBody({ ticket: '654321' })), {
+      status: 400,
+      error: 'invalid_grant',
+      hint: undefined,
+    });
   });
 
   it('can record used tickets in its own table: of twenty parallel requests with a ticket one wins', async () => {
     for (let round = 0; round < 10; round++) {
       const body = lottoBody();
-      const answers = await Promise.all(Array.from({ length: 20 }, () => ask(body)));
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(400)]);
-      expectError(await ask(body), { status: 400, error: 'invalid_grant', hint: undefined });
+      const responses = await Promise.all(Array.from({ length: 20 }, () => requestToken(body)));
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array(19).fill(400)]);
+      expectError(await requestToken(body), { status: 400, error: 'invalid_grant', hint: undefined });
     }
   });
 
@@ -161,27 +165,27 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
   });
 
   it('has its own settings in the registry', async () => {
-    const answer = await ask(lottoBody({ client_id: NO_DRAW }));
-    expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: this client has no draw' });
+    const response = await requestToken(lottoBody({ client_id: NO_DRAW }));
+    expectError(response, { status: 400, error: 'unauthorized_client', hint: 'grant_type: this client has no draw' });
   });
 
   it('can only be used by clients that may use it', async () => {
-    const answer = await ask(lottoBody({ client_id: ONLY_COOKIES }));
-    expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
-    expect((await ask(lottoBody({ client_id: ONLY_LOTTO }))).status).toBe(200);
+    const response = await requestToken(lottoBody({ client_id: ONLY_COOKIES }));
+    expectError(response, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
+    expect((await requestToken(lottoBody({ client_id: ONLY_LOTTO }))).status).toBe(200);
   });
 
   it('that declares `optIn` can only be used by clients that list it', async () => {
     for (const client_id of [ACME_SITE, ONLY_COOKIES, ONLY_LOTTO]) {
-      const answer = await ask(lottoBody({ grant_type: 'lotto_syndicate', client_id }));
-      expectError(answer, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
+      const response = await requestToken(lottoBody({ grant_type: 'lotto_syndicate', client_id }));
+      expectError(response, { status: 400, error: 'unauthorized_client', hint: 'grant_type: not for this client' });
     }
-    expect((await ask(lottoBody({ grant_type: 'lotto_syndicate', client_id: 'syndicate' }))).status).toBe(200);
+    expect((await requestToken(lottoBody({ grant_type: 'lotto_syndicate', client_id: 'syndicate' }))).status).toBe(200);
   });
 
   it('is available at the route of a group if it declares `groups`', async () => {
-    const address = `/v2/customer/${ACME}/sales/token`;
-    const { status, body } = await service.post(address, lottoBody({ grant_type: 'urn:example:lotto:club' }));
+    const groupPath = `/v2/customer/${ACME}/sales/token`;
+    const { status, body } = await service.post(groupPath, lottoBody({ grant_type: 'urn:example:lotto:club' }));
     expect({ status, ...body }).toMatchObject({ status: 200, club: 'sales', organization_id: ACME });
   });
 
@@ -194,8 +198,8 @@ describe('a grant of another team (docs/adding-a-grant.md)', () => {
 
     it('gets the agent and is limited to the organization of the agent', async () => {
       const bearer = await bearerFor('agent-api', 'customers:own lotto:draw');
-      const answer = await ask(body, bearer);
-      expect(answer.body).toMatchObject({
+      const response = await requestToken(body, bearer);
+      expect(response.body).toMatchObject({
         entity_id: 'a winner',
         organization_id: ACME,
         drawn_by: await agentIdOf(service),

@@ -41,7 +41,7 @@ import {
 
 const INTROSPECT = '/oauth2/introspect';
 const REVOKE = '/oauth2/revoke';
-const TTL = 28_800;
+const TTL_SECONDS = 28_800;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NOBODY = '01890000-0000-7000-8000-000000000000';
 const OLD_ADMIN_TOKEN = 'admin-token-before-rotation';
@@ -89,23 +89,23 @@ const introspect = (token: unknown, as: Record<string, string> = CHAT_API) =>
 const revoke = (token: unknown, as: Record<string, string> = BACKEND) => manage(service, 'POST', REVOKE, as, { token });
 const podInfo = (token: string) => request(pod.url + INFO, { headers: bearer(token) });
 
-function expectInactive(answer: TestResponse): void {
-  expect({ status: answer.status, text: answer.text }).toEqual({ status: 200, text: '{"active":false}' });
+function expectInactive(response: TestResponse): void {
+  expect({ status: response.status, text: response.text }).toEqual({ status: 200, text: '{"active":false}' });
 }
 
-function expectInvalidClient(answer: TestResponse): void {
-  expectError(answer, { status: 401, error: 'invalid_client', hint: undefined });
-  expect(answer.headers.get('www-authenticate')).toMatch(/^Basic /);
+function expectInvalidClient(response: TestResponse): void {
+  expectError(response, { status: 401, error: 'invalid_client', hint: undefined });
+  expect(response.headers.get('www-authenticate')).toMatch(/^Basic /);
 }
 
 describe('GET /v2/customer/info', () => {
   it('returns exactly the fields of protocol §4.11 for a customer token of any grant', async () => {
     const byAgent = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(agentToken));
-    const moved = await redeem(service, await transferToken(service, customer.access_token));
+    const transferred = await redeem(service, await transferToken(service, customer.access_token));
     for (const [token, client_id, entity_id] of [
       [customer.access_token, ACME_SITE, customer.entity_id],
       [byAgent.body.access_token, PUBLIC_SITE, byAgent.body.entity_id],
-      [moved.body.access_token, ACME_SITE, customer.entity_id],
+      [transferred.body.access_token, ACME_SITE, customer.entity_id],
     ]) {
       const { status, body, cookies } = await info(token);
       expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
@@ -122,9 +122,9 @@ describe('GET /v2/customer/info', () => {
 
   it('returns the whole seconds until the token expires', async () => {
     for (const [move, left] of [
-      [0, TTL],
-      [1_000, TTL - 1_000],
-      [TTL - 1_000 - 10, 10],
+      [0, TTL_SECONDS],
+      [1_000, TTL_SECONDS - 1_000],
+      [TTL_SECONDS - 1_000 - 10, 10],
     ] as const) {
       service.clock.advance({ seconds: move });
       const { expires_in } = (await info(customer.access_token)).body;
@@ -156,9 +156,9 @@ describe('GET /v2/customer/info', () => {
   });
 
   it.each(['POST', 'PUT', 'DELETE'])('does not allow the method %s', async (method) => {
-    const answer = await service.send(method, INFO, bearer(customer.access_token));
-    expect(answer.status).toBe(405);
-    expect(answer.headers.get('allow')).toBe('GET');
+    const response = await service.send(method, INFO, bearer(customer.access_token));
+    expect(response.status).toBe(405);
+    expect(response.headers.get('allow')).toBe('GET');
   });
 });
 
@@ -210,9 +210,9 @@ describe('DELETE /v2/customer/token', () => {
   });
 
   it.each(['GET', 'PUT', 'PATCH'])('shares its path only with POST: the method %s is not allowed', async (method) => {
-    const answer = await service.send(method, TOKEN, bearer(customer.access_token));
-    expect(answer.status).toBe(405);
-    expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
+    const response = await service.send(method, TOKEN, bearer(customer.access_token));
+    expect(response.status).toBe(405);
+    expect(response.headers.get('allow')?.split(', ').sort()).toEqual(['DELETE', 'POST']);
   });
 });
 
@@ -231,13 +231,13 @@ describe('POST /oauth2/introspect', () => {
   });
 
   it('shows each resource server the tokens of its audiences, and the operator all tokens', async () => {
-    const of = (id: string) => basic(id, SERVER_SECRET);
+    const resourceServer = (id: string) => basic(id, SERVER_SECRET);
     for (const [as, sees] of [
       [CHAT_API, ['customer']],
       [AGENT_API, ['agent']],
-      [of('gateway'), ['customer', 'agent']],
-      [of('other-api'), []],
-      [of('deaf-api'), []],
+      [resourceServer('gateway'), ['customer', 'agent']],
+      [resourceServer('other-api'), []],
+      [resourceServer('deaf-api'), []],
       [OPERATOR, ['customer', 'agent']],
       [bearer(OLD_ADMIN_TOKEN), ['customer', 'agent']],
     ] as const) {
@@ -245,9 +245,9 @@ describe('POST /oauth2/introspect', () => {
         ['customer', customer.access_token],
         ['agent', agentToken],
       ] as const) {
-        const answer = await introspect(token, as);
-        if ((sees as readonly string[]).includes(kind)) expect(answer.body.active).toBe(true);
-        else expectInactive(answer);
+        const response = await introspect(token, as);
+        if ((sees as readonly string[]).includes(kind)) expect(response.body.active).toBe(true);
+        else expectInactive(response);
       }
     }
   });
@@ -279,7 +279,7 @@ describe('POST /oauth2/introspect', () => {
     const erased = await newCustomer(service);
     await erase(erased.entity_id);
     expectInactive(await introspect(erased.access_token));
-    service.clock.advance({ seconds: TTL - 60 });
+    service.clock.advance({ seconds: TTL_SECONDS - 60 });
     expect((await introspect(customer.access_token)).body.active).toBe(true);
     service.clock.advance({ seconds: 60 });
     expectInactive(await introspect(customer.access_token));
@@ -310,8 +310,8 @@ describe('POST /oauth2/introspect', () => {
 describe('POST /oauth2/revoke', () => {
   const customerOfBackend = async () =>
     (await service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), bearer(agentToken))).body.access_token;
-  const expectRevoked = (answer: TestResponse) =>
-    expect({ status: answer.status, text: answer.text }).toEqual({ status: 200, text: '{}' });
+  const expectRevoked = (response: TestResponse) =>
+    expect({ status: response.status, text: response.text }).toEqual({ status: 200, text: '{}' });
 
   it('revokes a client’s own access tokens, of customers and agents', async () => {
     const token = await customerOfBackend();
@@ -359,7 +359,7 @@ describe('POST /oauth2/revoke', () => {
     for (const token of ['x', code, NOBODY, `${await customerOfBackend()}x`]) expectRevoked(await revoke(token));
     expect((await redeem(service, code, { client_id: ACME_BACKEND })).status).toBe(200);
     const token = await customerOfBackend();
-    service.clock.advance({ seconds: TTL });
+    service.clock.advance({ seconds: TTL_SECONDS });
     expectRevoked(await revoke(token));
   });
 
@@ -406,9 +406,9 @@ describe.each([
       [JSON.stringify({ token: customer.access_token, token_type_hint: 0 }), 'application/json'],
       [JSON.stringify({ token: customer.access_token }), FORM],
     ] as const) {
-      const answer = await manage(service, 'POST', path, { ...as, 'content-type': type }, body);
-      expect(answer.status).toBe(200);
-      expect(answer.text).toMatch(path === INTROSPECT ? /^\{"active":true,/ : /^\{\}$/);
+      const response = await manage(service, 'POST', path, { ...as, 'content-type': type }, body);
+      expect(response.status).toBe(200);
+      expect(response.text).toMatch(path === INTROSPECT ? /^\{"active":true,/ : /^\{\}$/);
     }
   });
 
@@ -421,14 +421,14 @@ describe.each([
 
   it('responds with 400 to a token given twice', async () => {
     expect((await manage(service, 'POST', path, as, '{"token":"x","token":"y"}')).status).toBe(400);
-    const answer = await manage(service, 'POST', path, { ...as, 'content-type': FORM }, 'token=x&token=y');
-    expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+    const response = await manage(service, 'POST', path, { ...as, 'content-type': FORM }, 'token=x&token=y');
+    expect(response).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
   });
 
   it('is not on the public port, and allows only POST', async () => {
     expect((await service.post(path, { token: 'x' }, as)).status).toBe(404);
-    const answer = await manage(service, 'GET', path, as);
-    expect({ status: answer.status, allow: answer.headers.get('allow') }).toEqual({ status: 405, allow: 'POST' });
+    const response = await manage(service, 'GET', path, as);
+    expect({ status: response.status, allow: response.headers.get('allow') }).toEqual({ status: 405, allow: 'POST' });
   });
 });
 
@@ -475,8 +475,8 @@ describe('/admin/identities/:entity_id', () => {
   it('does not exist for any credentials if ADMIN_TOKEN is not set', async () => {
     for (const headers of [OPERATOR, {}, bearer(''), bearer('undefined')])
       for (const method of ['GET', 'DELETE']) {
-        const answer = await manage(pod, method, `/admin/identities/${customer.entity_id}`, headers);
-        expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+        const response = await manage(pod, method, `/admin/identities/${customer.entity_id}`, headers);
+        expectError(response, { status: 404, error: 'not_found', hint: undefined });
       }
     expect((await info(customer.access_token)).status).toBe(200);
   });
@@ -488,29 +488,29 @@ describe('/admin/identities/:entity_id', () => {
   it.each([NOBODY, 'x', '%00', NOBODY.toUpperCase(), `${NOBODY}%20`, '__proto__'])(
     'responds with 404 to %s',
     async (id) => {
-      for (const answer of [await lookUp(id), await erase(id)])
-        expectError(answer, { status: 404, error: 'not_found', hint: undefined });
+      for (const response of [await lookUp(id), await erase(id)])
+        expectError(response, { status: 404, error: 'not_found', hint: undefined });
     },
   );
 });
 
 describe('the erasure of a customer', () => {
   it('revokes its tokens at once, of every grant and in every process, and makes its id unknown', async () => {
-    const moved = (await redeem(service, await transferToken(service, customer.access_token))).body;
+    const transferred = (await redeem(service, await transferToken(service, customer.access_token))).body;
     const { entity_id } = customer;
     const byAgent = (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken))).body;
     const { status, text } = await erase(entity_id);
     expect({ status, text }).toEqual({ status: 200, text: '{}' });
-    for (const { access_token } of [customer, moved, byAgent]) {
+    for (const { access_token } of [customer, transferred, byAgent]) {
       expectInvalidToken(await info(access_token));
       expectInvalidToken(await podInfo(access_token));
       expectInactive(await introspect(access_token));
     }
-    const named = await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken));
-    expectInvalidRequest(named, 'entity_id: unknown');
+    const byAgentAgain = await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken));
+    expectInvalidRequest(byAgentAgain, 'entity_id: unknown');
     const body = transferBody({ bearer_type: 'agent', customer_id: entity_id });
     expectInvalidRequest(await service.post(TRANSFER, body, bearer(agentToken)), 'customer_id: unknown');
-    for (const answer of [await lookUp(entity_id), await erase(entity_id)]) expect(answer.status).toBe(404);
+    for (const response of [await lookUp(entity_id), await erase(entity_id)]) expect(response.status).toBe(404);
   });
 
   it('deletes everything but its id and its browser', async () => {
@@ -524,29 +524,29 @@ describe('the erasure of a customer', () => {
     }
   });
 
-  type Place = 'first' | 'inGroup' | 'elsewhere';
-  const PLACES: Record<Place, [object, string]> = {
+  type ScopeName = 'first' | 'inGroup' | 'elsewhere';
+  const SCOPES: Record<ScopeName, [object, string]> = {
     first: [{}, TOKEN],
     inGroup: [{}, `/v2/customer/${ACME}/sales/token`],
     elsewhere: [{ client_id: RIVAL_SITE, organization_id: RIVAL }, TOKEN],
   };
-  const NAMES = Object.keys(PLACES) as Place[];
+  const SCOPE_NAMES = Object.keys(SCOPES) as ScopeName[];
 
-  it.each(NAMES)(
+  it.each(SCOPE_NAMES)(
     'deletes the browser’s %s identity: the others stay, and the browser gets a new one in its place',
     async (erased) => {
       const browser = new TestBrowser(service);
       const visitAll = async () => {
-        const answers = {} as Record<Place, TestResponse>;
-        for (const name of NAMES) answers[name] = await browser.visit(...PLACES[name]);
-        return answers;
+        const responses = {} as Record<ScopeName, TestResponse>;
+        for (const name of SCOPE_NAMES) responses[name] = await browser.visit(...SCOPES[name]);
+        return responses;
       };
       const before = await visitAll();
-      await browser.visit(...PLACES[erased]); // So that the cookies contain the id of the customer to be erased.
+      await browser.visit(...SCOPES[erased]); // So that the cookies contain the id of the customer to be erased.
       expect((await erase(before[erased].body.entity_id)).status).toBe(200);
       const after = await visitAll();
       const again = await visitAll();
-      for (const name of NAMES) {
+      for (const name of SCOPE_NAMES) {
         const { entity_id, access_token } = before[name].body;
         expect(await infoStatus(service, access_token)).toBe(name === erased ? 401 : 200);
         if (name === erased) expect(after[name].body.entity_id).not.toBe(entity_id);
@@ -564,12 +564,12 @@ describe('the erasure of a customer', () => {
     const { entity_id } = (await browser.visit()).body;
     const visits = Array.from({ length: 12 }, () => browser.visit());
     expect((await erase(entity_id)).status).toBe(200);
-    const late = Array.from({ length: 4 }, () => browser.visit());
-    for (const { status, body } of await Promise.all([...visits, ...late])) {
+    const concurrentVisits = Array.from({ length: 4 }, () => browser.visit());
+    for (const { status, body } of await Promise.all([...visits, ...concurrentVisits])) {
       expect(status).toBe(200);
       expect(await infoStatus(service, body.access_token)).toBe(body.entity_id === entity_id ? 401 : 200);
     }
-    const ids = new Set((await Promise.all(late)).map(({ body }) => body.entity_id));
+    const ids = new Set((await Promise.all(concurrentVisits)).map(({ body }) => body.entity_id));
     expect(ids.size).toBe(1);
     expect(ids).not.toContain(entity_id);
   });
@@ -602,8 +602,8 @@ describe('GET /.well-known/oauth-authorization-server', () => {
   });
 
   it('allows only GET, and is not on the management port', async () => {
-    const answer = await service.post('/.well-known/oauth-authorization-server', {});
-    expect({ status: answer.status, allow: answer.headers.get('allow') }).toEqual({ status: 405, allow: 'GET' });
+    const response = await service.post('/.well-known/oauth-authorization-server', {});
+    expect({ status: response.status, allow: response.headers.get('allow') }).toEqual({ status: 405, allow: 'GET' });
     expect((await manage(service, 'GET', '/.well-known/oauth-authorization-server')).status).toBe(404);
   });
 });
@@ -612,57 +612,57 @@ describe('GET /.well-known/oauth-authorization-server', () => {
 describe.runIf(onMariadb)('while the database is unreachable', () => {
   let database: TestDatabase;
   let proxy: TcpProxy;
-  let cutOff: TestService;
+  let serviceBehindProxy: TestService;
   let token: string;
   beforeAll(async () => {
     database = await createTestDatabase();
     proxy = await startTcpProxy(database.url);
     const environment = { ADMIN_TOKEN, DATABASE_URL: proxy.through(database.url) };
-    cutOff = await startTestService({ registry, database, environment });
+    serviceBehindProxy = await startTestService({ registry, database, environment });
     const body = cookieBody({ client_id: ACME_BACKEND });
-    token = (await cutOff.post(TOKEN, body)).body.access_token;
+    token = (await serviceBehindProxy.post(TOKEN, body)).body.access_token;
   });
   afterAll(async () => {
-    await cutOff?.stop();
+    await serviceBehindProxy?.stop();
     await proxy?.close();
     await database?.remove();
   });
 
   it.each<['cut' | 'freeze']>([['cut'], ['freeze']])(
     'every revocation, erasure and validation responds with 503: %s',
-    async (away) => {
+    async (outage) => {
       const { sub } = claimsOf(token) as { sub: string };
-      await proxy[away]();
-      const answers = await Promise.all([
-        manage(cutOff, 'POST', REVOKE, BACKEND, { token }),
-        manage(cutOff, 'POST', REVOKE, BACKEND, { token: 'dev:unknown' }),
-        manage(cutOff, 'POST', REVOKE, OPERATOR, { token }),
-        manage(cutOff, 'POST', INTROSPECT, CHAT_API, { token }),
-        manage(cutOff, 'DELETE', `/admin/identities/${sub}`, OPERATOR),
-        cutOff.send('DELETE', TOKEN, bearer(token)),
-        cutOff.send('GET', INFO, bearer(token)),
-        cutOff.post(TRANSFER, transferBody(), bearer(token)),
-        redeem(cutOff, 'dev:x'),
+      await proxy[outage]();
+      const responses = await Promise.all([
+        manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token }),
+        manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token: 'dev:unknown' }),
+        manage(serviceBehindProxy, 'POST', REVOKE, OPERATOR, { token }),
+        manage(serviceBehindProxy, 'POST', INTROSPECT, CHAT_API, { token }),
+        manage(serviceBehindProxy, 'DELETE', `/admin/identities/${sub}`, OPERATOR),
+        serviceBehindProxy.send('DELETE', TOKEN, bearer(token)),
+        serviceBehindProxy.send('GET', INFO, bearer(token)),
+        serviceBehindProxy.post(TRANSFER, transferBody(), bearer(token)),
+        redeem(serviceBehindProxy, 'dev:x'),
       ]);
       await proxy.restore();
-      for (const answer of answers) {
-        expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-        expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+      for (const response of responses) {
+        expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+        expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
       }
-      await expect.poll(() => infoStatus(cutOff, token), { timeout: 10_000 }).toBe(200);
+      await expect.poll(() => infoStatus(serviceBehindProxy, token), { timeout: 10_000 }).toBe(200);
     },
   );
 
   it('wrong credentials still get 401', async () => {
     await proxy.cut();
-    const answer = await manage(cutOff, 'POST', REVOKE, basic(ACME_BACKEND, 'wrong'), { token });
+    const response = await manage(serviceBehindProxy, 'POST', REVOKE, basic(ACME_BACKEND, 'wrong'), { token });
     await proxy.restore();
-    expectInvalidClient(answer);
+    expectInvalidClient(response);
   });
 
   it('no state is lost: revocation works when the database is reachable again', async () => {
-    await expect.poll(() => infoStatus(cutOff, token), { timeout: 10_000 }).toBe(200);
-    expect((await manage(cutOff, 'POST', REVOKE, BACKEND, { token })).status).toBe(200);
-    expect(await infoStatus(cutOff, token)).toBe(401);
+    await expect.poll(() => infoStatus(serviceBehindProxy, token), { timeout: 10_000 }).toBe(200);
+    expect((await manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token })).status).toBe(200);
+    expect(await infoStatus(serviceBehindProxy, token)).toBe(401);
   });
 });

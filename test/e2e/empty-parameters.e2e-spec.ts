@@ -50,7 +50,7 @@ type Send = (changed: Record<string, unknown>) => Promise<TestResponse>;
 const cookie: Send = (changed) => service.post(TOKEN, cookieBody(changed));
 const group: Send = (changed) => service.post(`/v2/customer/${ACME}/sales/token`, cookieBody(changed));
 const agentGrant: Send = (changed) => service.post(TOKEN, { ...agentTokenBody(), ...changed }, agent);
-const olderAddress: Send = (changed) =>
+const olderRoute: Send = (changed) =>
   service.post('/customer', { client_id: ACME_SITE, response_type: 'token', ...changed }, agent);
 const exchange: Send = (changed) =>
   service.post(TOKEN, { grant_type: 'identity_token', client_id: ACME_SITE, code: 'dev:x', ...changed });
@@ -77,7 +77,7 @@ describe('a JSON body', () => {
     ['the cookie grant', cookie, ['grant_type', 'client_id', 'response_type', 'organization_id']],
     ['the cookie grant of a group', group, ['grant_type', 'client_id', 'response_type']],
     ['the agent token grant', agentGrant, ['grant_type', 'client_id', 'response_type']],
-    ['its older route', olderAddress, ['client_id', 'response_type']],
+    ['its older route', olderRoute, ['client_id', 'response_type']],
     ['the identity token grant', exchange, ['grant_type', 'client_id', 'code']],
     ['the transfer', transfer, ['bearer_type', 'client_id']],
     ['the code exchange of agents', agentCode, ['grant_type', 'code', 'redirect_uri']],
@@ -88,7 +88,7 @@ describe('a JSON body', () => {
   const optional: [string, Send, string[]][] = [
     ['the cookie grant', cookie, ['redirect_uri']],
     ['the agent token grant', agentGrant, ['entity_id', 'organization_id', 'redirect_uri']],
-    ['its older route', olderAddress, ['entity_id', 'organization_id', 'redirect_uri']],
+    ['its older route', olderRoute, ['entity_id', 'organization_id', 'redirect_uri']],
     ['the identity token grant', exchange, ['code_verifier']],
     ['the transfer', transfer, ['customer_id', 'code_challenge', 'code_challenge_method']],
     ['the code exchange of agents', agentCode, ['code_verifier', 'client_id', 'client_secret']],
@@ -155,8 +155,8 @@ describe('an empty parameter of a form counts as left out', () => {
     const asNative = { client_id: ACME_NATIVE, client_secret: undefined, redirect_uri: NATIVE_CALLBACK };
     expect((await exchangeCode(service, code, { ...asNative, code_verifier: '' })).body.error).toBe('invalid_grant');
     expect((await exchangeCode(service, code, { ...asNative, code_verifier: verifier })).status).toBe(200);
-    const answer = await askToken(service, { grant_type: 'refresh_token', refresh_token: 'x', client_secret: '' });
-    expectError(answer, { status: 401, error: 'invalid_client', hint: undefined });
+    const response = await askToken(service, { grant_type: 'refresh_token', refresh_token: 'x', client_secret: '' });
+    expectError(response, { status: 401, error: 'invalid_client', hint: undefined });
   });
 
   it.each([
@@ -171,8 +171,8 @@ describe('an empty parameter of a form counts as left out', () => {
     const outcomes: string[] = [];
     for (const fields of [{ password: '' }, { password: 'wrong' }]) {
       const browser = new AgentBrowser(service);
-      const answer = await browser.submit(await browser.open(FOR_PUBLIC), { ...ACME_AGENT, ...fields });
-      outcomes.push(`${answer.status} ${/role="alert"[^>]*>([^<]*)/.exec(answer.text)?.[1]}`);
+      const response = await browser.submit(await browser.open(FOR_PUBLIC), { ...ACME_AGENT, ...fields });
+      outcomes.push(`${response.status} ${/role="alert"[^>]*>([^<]*)/.exec(response.text)?.[1]}`);
     }
     expect(outcomes[0]).toBe(outcomes[1]);
     const browser = new AgentBrowser(service);
@@ -185,15 +185,15 @@ describe('an empty parameter of a form counts as left out', () => {
     await browser.signIn(ACME_AGENT, FOR_PUBLIC);
     const { action, hidden } = formOf(await browser.open(FOR_PUBLIC), '/consent');
     for (const fields of [{ ...hidden, decision: '' }, hidden]) {
-      const answer = await browser.post(action, fields, { accept: 'application/json' });
-      expect(answer.status).toBe(400);
-      expect(answer.text).toContain('decision: must be allow or deny');
+      const response = await browser.post(action, fields, { accept: 'application/json' });
+      expect(response.status).toBe(400);
+      expect(response.text).toContain('decision: must be allow or deny');
     }
   });
 
   it('but is refused if it is given twice', async () => {
-    const answer = await service.post(AGENT_TOKENS, 'grant_type=refresh_token&grant_type=', AS_FORM);
-    expectInvalidRequest(answer, 'body: a parameter is given more than once');
+    const response = await service.post(AGENT_TOKENS, 'grant_type=refresh_token&grant_type=', AS_FORM);
+    expectInvalidRequest(response, 'body: a parameter is given more than once');
   });
 });
 

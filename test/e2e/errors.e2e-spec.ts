@@ -49,8 +49,8 @@ class FailingController {
 
   @Get('circular')
   circular(): object {
-    const answer: Record<string, unknown> = { secret: SECRET };
-    return Object.assign(answer, { answer });
+    const response: Record<string, unknown> = { secret: SECRET };
+    return Object.assign(response, { answer: response });
   }
 
   @Post('late')
@@ -191,13 +191,18 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
   });
 
   it('a request with an unknown Expect header gets a normal response', async () => {
-    const answer = await raw(rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), ['Expect: the-unexpected']));
-    expect(answer.status).toBe(200);
+    const response = await raw(rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), ['Expect: the-unexpected']));
+    expect(response.status).toBe(200);
   });
 
   it('a hint about an invalid request contains only the parameter and the rule, and not the value', async () => {
-    const marked = { client_id: SECRET, organization_id: SECRET, redirect_uri: SECRET, response_type: SECRET };
-    for (const [parameter, value] of Object.entries(marked)) {
+    const secretParameters = {
+      client_id: SECRET,
+      organization_id: SECRET,
+      redirect_uri: SECRET,
+      response_type: SECRET,
+    };
+    for (const [parameter, value] of Object.entries(secretParameters)) {
       const { status, text } = await token({ [parameter]: value });
       expect({ parameter, status }).toEqual({ parameter, status: 400 });
       expect(text).not.toContain('MARKED');
@@ -208,9 +213,9 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
   it.each(['error', 'text', 'nothing', 'rejection', 'framework', 'forbidden', 'circular'])(
     'an unexpected error (%s) causes server_error without any word about its cause',
     async (how) => {
-      const answer = await service.send('GET', `/failing/${how}`);
-      expectError(answer, { status: 500, error: 'server_error', hint: undefined });
-      expect(answer.text + JSON.stringify([...answer.headers])).not.toContain('MARKED');
+      const response = await service.send('GET', `/failing/${how}`);
+      expectError(response, { status: 500, error: 'server_error', hint: undefined });
+      expect(response.text + JSON.stringify([...response.headers])).not.toContain('MARKED');
     },
   );
 
@@ -231,9 +236,9 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'POST', 'PROPFIND'].filter(
       (each) => !allowed.includes(each),
     )) {
-      const answer = await service.send(method, path);
-      expectError(answer, { status: 405, error: 'method_not_allowed', hint: undefined });
-      expect({ method, allow: answer.headers.get('allow')?.split(', ').sort() }).toEqual({ method, allow: allowed });
+      const response = await service.send(method, path);
+      expectError(response, { status: 405, error: 'method_not_allowed', hint: undefined });
+      expect({ method, allow: response.headers.get('allow')?.split(', ').sort() }).toEqual({ method, allow: allowed });
     }
   });
 
@@ -283,9 +288,9 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
     'a well-formed X-Request-Id is used as the request id: %s',
     async (id) => {
       for (const body of [{}, { client_id: 'nobody' }]) {
-        const answer = await service.post(TOKEN, cookieBody(body), { 'x-request-id': id });
-        expect(answer.headers.get('x-request-id')).toBe(id);
-        if (answer.status !== 200) expect(answer.body.request_id).toBe(id);
+        const response = await service.post(TOKEN, cookieBody(body), { 'x-request-id': id });
+        expect(response.headers.get('x-request-id')).toBe(id);
+        if (response.status !== 200) expect(response.body.request_id).toBe(id);
       }
     },
   );
@@ -301,20 +306,20 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
     'percent%0a',
     'uml\u00e4ut-x',
   ])('a malformed X-Request-Id is replaced: %j', async (id) => {
-    const answer = await service.post(TOKEN, {}, { 'x-request-id': id });
-    expectInvalidRequest(answer, 'grant_type: required');
-    expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    const response = await service.post(TOKEN, {}, { 'x-request-id': id });
+    expectInvalidRequest(response, 'grant_type: required');
+    expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
   it('no two requests have the same id', async () => {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => token({ client_id: 'nobody' })));
-    expect(new Set(answers.map(({ body }) => body.request_id)).size).toBe(20);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => token({ client_id: 'nobody' })));
+    expect(new Set(responses.map(({ body }) => body.request_id)).size).toBe(20);
   });
 
   it('an error response sets no cookie, also if the handler set one before it failed', async () => {
-    const answer = await service.post('/failing/late', {});
-    expectError(answer, { status: 500, error: 'server_error', hint: undefined });
-    expect(answer.cookies).toEqual([]);
+    const response = await service.post('/failing/late', {});
+    expectError(response, { status: 500, error: 'server_error', hint: undefined });
+    expect(response.cookies).toEqual([]);
   });
 
   it('an error response neither sets nor removes a cookie of a returning customer', async () => {
@@ -341,7 +346,7 @@ describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
     const start = Date.now();
     const connection = await RawConnection.open(service.url);
     connection.send(`POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nX-Slow: `);
-    slow = connection.answer().then((answer) => ({ answer, waited: Date.now() - start }));
+    slow = connection.answer().then((response) => ({ answer: response, waited: Date.now() - start }));
   });
   afterEach(() => proxy.restore());
   afterAll(async () => {
@@ -356,11 +361,11 @@ describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
 
   const expectUnavailable = async (send: () => Promise<TestResponse>) => {
     const start = Date.now();
-    const answer = await send();
-    expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-    expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d?$/);
+    const response = await send();
+    expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+    expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d?$/);
     expect(Date.now() - start).toBeLessThan(3_000);
-    return answer;
+    return response;
   };
 
   const everythingServes = () =>
@@ -373,12 +378,12 @@ describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
     ['frozen', () => proxy.freeze(), () => proxy.failOver()],
   ])(
     '(%s) causes temporarily_unavailable within 3 s, keeps the process alive and the registry loaded, and ends',
-    async (_how, take, giveBack) => {
+    async (_how, breakDatabase, restoreDatabase) => {
       await everythingServes();
       await Promise.all(Array.from({ length: 10 }, () => newCustomer())); // Each connection of the pool has been used.
-      await take();
-      const answers = await Promise.all(Array.from({ length: 20 }, () => expectUnavailable(newCustomer)));
-      for (const { headers } of answers) expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+      await breakDatabase();
+      const responses = await Promise.all(Array.from({ length: 20 }, () => expectUnavailable(newCustomer)));
+      for (const { headers } of responses) expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
       await expectUnavailable(() => health('ready'));
       expect((await health('live')).status).toBe(200);
 
@@ -388,7 +393,7 @@ describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
       expect((await service.send('GET', '/.well-known/jwks.json')).body.keys).toHaveLength(1);
       await expectUnavailable(newCustomer);
 
-      await giveBack();
+      await restoreDatabase();
       await everythingServes();
     },
   );

@@ -64,8 +64,8 @@ describe('the service does not start', () => {
   it('with settings in the registry that the settings class of the grant rejects', async () => {
     const registry = registryWithDraw();
     registry.clients[0] = { ...registry.clients[0], grants: { lotto: { winning_ending: 'any', price: 'a car' } } };
-    const fault = 'clients[0].grants.lotto.winning_ending: must be one to five digits';
-    await expect(startWith([LottoGrantModule], registry)).rejects.toThrow(fault);
+    const startupError = 'clients[0].grants.lotto.winning_ending: must be one to five digits';
+    await expect(startWith([LottoGrantModule], registry)).rejects.toThrow(startupError);
   });
 
   it('with a registry that names a grant whose module is missing', async () => {
@@ -81,7 +81,7 @@ class EmptyMigration implements MigrationInterface {
 }
 
 describe('the service does not start with an extension', () => {
-  async function refused(extension: Extension): Promise<string> {
+  async function startupErrorWith(extension: Extension): Promise<string> {
     const database = await createTestDatabase();
     try {
       const start = startTestService({ ...extension, database }).then((service) => service.stop());
@@ -96,14 +96,14 @@ describe('the service does not start with an extension', () => {
 
   it('whose migration has the name of one of the service’s migrations', async () => {
     class House1795100000000 extends EmptyMigration {}
-    expect(await refused({ migrations: [House1795100000000] })).toBe(
+    expect(await startupErrorWith({ migrations: [House1795100000000] })).toBe(
       'two migrations have the name House1795100000000; rename yours: what has run is known by it',
     );
   });
 
   it('whose migration has no timestamp in its name', async () => {
     class Tickets extends EmptyMigration {}
-    expect(await refused({ migrations: [Tickets] })).toBe(
+    expect(await startupErrorWith({ migrations: [Tickets] })).toBe(
       'the name of the migration Tickets must end in the time of its making: milliseconds, 13 digits, as in Tickets1795300000000',
     );
   });
@@ -116,14 +116,14 @@ describe('the service does not start with an extension', () => {
     }
     @Module({ imports: [TypeOrmModule.forFeature([LottoAgent])] })
     class LottoAgentModule {}
-    expect(await refused({ modules: [LottoAgentModule] })).toMatch(
+    expect(await startupErrorWith({ modules: [LottoAgentModule] })).toMatch(
       /: two entities have the table "agent"; rename yours$/,
     );
   });
 });
 
 /** `npm run check` fails if one of these compiles. */
-function whatDoesNotCompile(): Type[] {
+function nonCompilingGrants(): Type[] {
   // @ts-expect-error a body class extends GrantBody
   @GrantType('no_body', { body: LottoTicket })
   class NoBody implements Grant {
@@ -172,5 +172,5 @@ function whatDoesNotCompile(): Type[] {
 }
 
 it('the compiler rejects grants that do not match their declaration', () => {
-  expect(whatDoesNotCompile()).toHaveLength(7);
+  expect(nonCompilingGrants()).toHaveLength(7);
 });

@@ -22,8 +22,8 @@ class FaultyModule {}
 it('the service does not start with a table for the purge in which the purge would find no rows', async () => {
   const database = await createTestDatabase();
   try {
-    const fault = 'OldTicket: @Expires() needs a column named "expires_at" with an @Index; add it';
-    await expect(startTestService({ modules: [FaultyModule], database })).rejects.toThrow(fault);
+    const startupError = 'OldTicket: @Expires() needs a column named "expires_at" with an @Index; add it';
+    await expect(startTestService({ modules: [FaultyModule], database })).rejects.toThrow(startupError);
   } finally {
     await database.remove();
   }

@@ -10,7 +10,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 
 const OPERATOR = 'operator-token-of-these-tests';
 const FROM_PAGE = { origin: ACME_ORIGIN };
-const DAY = 86_400;
+const DAY_SECONDS = 86_400;
 
 let service: TestService;
 beforeAll(async () => {
@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 
 describe('an identity cookie inside the value of another cookie', () => {
-  const hidden: [string, (pair: string) => string][] = [
+  const hidingPlaces: [string, (pair: string) => string][] = [
     ['after a space', (pair) => `theme=dark ${pair.replace('; ', ' ')}`],
     ['after a tab', (pair) => `theme=dark\t${pair.replace('; ', '\t')}`],
     ['after a comma', (pair) => `theme=dark,${pair.replace('; ', ',')}`],
@@ -40,25 +40,25 @@ describe('an identity cookie inside the value of another cookie', () => {
     ['as whole Set-Cookie lines', () => `theme=dark, ${planted.cookies.join(', ')}`],
   ];
 
-  it.each(hidden)('is ignored: %s', async (_, hide) => {
+  it.each(hidingPlaces)('is ignored: %s', async (_, embed) => {
     for (const headers of [FROM_PAGE, {}]) {
-      const answer = await visit(hide(cookieHeader(planted)), headers);
-      expect(answer.status).toBe(200);
-      expect(answer.body.entity_id).not.toBe(planted.body.entity_id);
-      expect(secretOf(answer)).not.toBe(secretOf(planted));
+      const response = await visit(embed(cookieHeader(planted)), headers);
+      expect(response.status).toBe(200);
+      expect(response.body.entity_id).not.toBe(planted.body.entity_id);
+      expect(secretOf(response)).not.toBe(secretOf(planted));
     }
   });
 
-  it.each(hidden)('does not make the visitor lose the own identity: %s', async (_, hide) => {
-    const value = hide(cookieHeader(planted));
+  it.each(hidingPlaces)('does not make the visitor lose the own identity: %s', async (_, embed) => {
+    const value = embed(cookieHeader(planted));
     for (const headers of [FROM_PAGE, {}]) expectOwn(await visit(`${value}; ${cookieHeader(own)}`, headers));
     expectOwn(await visit(`${cookieHeader(own)}; ${value}`, FROM_PAGE));
   });
 
   it('is ignored after the visitor’s own cookies in a request of a page, joined by commas', async () => {
     expectOwn(await visit(`${cookieHeader(own)}; theme=dark, ${planted.cookies.join(', ')}`, FROM_PAGE));
-    const answer = await visit([...own.cookies, ...planted.cookies].join(', '), FROM_PAGE);
-    expect([own.body.entity_id, planted.body.entity_id]).not.toContain(answer.body.entity_id);
+    const response = await visit([...own.cookies, ...planted.cookies].join(', '), FROM_PAGE);
+    expect([own.body.entity_id, planted.body.entity_id]).not.toContain(response.body.entity_id);
   });
 });
 
@@ -95,19 +95,19 @@ describe('a request with several identity cookies', () => {
   it('never recognizes a customer by an id and a secret of different browsers', async () => {
     const third = await visit();
     const ids = [planted, third].map(({ body }) => `__svc_cid=${body.entity_id}`);
-    const answer = await visit([...ids, `__svc_cst=${secretOf(own)}`, junkSecret()].join('; '));
+    const response = await visit([...ids, `__svc_cst=${secretOf(own)}`, junkSecret()].join('; '));
     const known = [own, planted, third];
-    expect(known.map(({ body }) => body.entity_id)).not.toContain(answer.body.entity_id);
-    expect(known.map(secretOf)).not.toContain(secretOf(answer));
+    expect(known.map(({ body }) => body.entity_id)).not.toContain(response.body.entity_id);
+    expect(known.map(secretOf)).not.toContain(secretOf(response));
   });
 
   it('is of the browser that was created last if several pairs are valid, in any order', async () => {
-    const later = planted; // Created after `own`.
-    const [first, last] = [cookieHeader(own), cookieHeader(later)];
+    const newer = planted; // Created after `own`.
+    const [first, last] = [cookieHeader(own), cookieHeader(newer)];
     for (const cookie of [`${first}; ${last}`, `${last}; ${first}`, `${last}; ${junkPair()}; ${first}`]) {
-      const answer = await visit(cookie, FROM_PAGE);
-      expect(answer.body.entity_id).toBe(later.body.entity_id);
-      expect(answer.cookies.map(cookieValue)).toEqual(later.cookies.map(cookieValue));
+      const response = await visit(cookie, FROM_PAGE);
+      expect(response.body.entity_id).toBe(newer.body.entity_id);
+      expect(response.cookies.map(cookieValue)).toEqual(newer.cookies.map(cookieValue));
     }
     expectOwn(await visit(first));
   });
@@ -115,27 +115,27 @@ describe('a request with several identity cookies', () => {
   it('compares the creation time of the browsers, not of the ids in the cookies', async () => {
     const group = await service.post(`/v2/customer/${ACME}/late/token`, cookieBody(), { cookie: cookieHeader(own) });
     expect(group.body.entity_id > planted.body.entity_id).toBe(true);
-    const answer = await visit(`${cookieHeader(group)}; ${cookieHeader(planted)}`);
-    expect(answer.body.entity_id).toBe(planted.body.entity_id);
+    const response = await visit(`${cookieHeader(group)}; ${cookieHeader(planted)}`);
+    expect(response.body.entity_id).toBe(planted.body.entity_id);
   });
 
   it('creates the identity in a further organization only for the browser that was created last', async () => {
     const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: RIVAL });
     const headers = { origin: PUBLIC_ORIGIN, cookie: `${cookieHeader(planted)}; ${cookieHeader(own)}` };
-    const answer = await service.post(TOKEN, body, headers);
-    const row = await identitiesOf(service).findOneByOrFail({ entityId: answer.body.entity_id });
+    const response = await service.post(TOKEN, body, headers);
+    const row = await identitiesOf(service).findOneByOrFail({ entityId: response.body.entity_id });
     expect(row).toMatchObject({ browserId: planted.body.entity_id, organizationId: RIVAL });
-    expect(secretOf(answer)).toBe(secretOf(planted));
+    expect(secretOf(response)).toBe(secretOf(planted));
   });
 
   it('keeps the other customers of a browser one of whose customers was erased', async () => {
     const group = `/v2/customer/${ACME}/kept/token`;
-    const kept = await service.post(group, cookieBody(), { cookie: cookieHeader(own) });
+    const groupCustomer = await service.post(group, cookieBody(), { cookie: cookieHeader(own) });
     await manage(service, 'DELETE', `/admin/identities/${own.body.entity_id}`, { authorization: `Bearer ${OPERATOR}` });
     for (const cookie of [cookieHeader(own), `${junkPair()}; ${cookieHeader(own)}`]) {
-      const answer = await service.post(group, cookieBody(), { cookie });
-      expect(answer.body.entity_id).toBe(kept.body.entity_id);
-      expect(secretOf(answer)).toBe(secretOf(own));
+      const response = await service.post(group, cookieBody(), { cookie });
+      expect(response.body.entity_id).toBe(groupCustomer.body.entity_id);
+      expect(secretOf(response)).toBe(secretOf(own));
     }
     const [id] = cookieHeader(own).split('; ');
     const stray = `${id}; ${cookieHeader(planted)}`;
@@ -167,7 +167,7 @@ describe('the statements of a request with identity cookies', () => {
 
   it('update the day once, and only of the browser that is recognized', async () => {
     const both = `${cookieHeader(planted)}; ${cookieHeader(own)}`;
-    const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.now() + DAY * 1000);
+    const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.now() + DAY_SECONDS * 1000);
     expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT', 'UPDATE']);
     expect(await statementsOf(service, () => visit(both))).toEqual(['SELECT']);
     clock.mockRestore();
@@ -207,9 +207,9 @@ function visit(cookie?: string, headers: Record<string, string> = {}): Promise<T
   return service.post(TOKEN, cookieBody(), { ...headers, ...(cookie !== undefined && { cookie }) });
 }
 
-function expectOwn(answer: TestResponse): void {
-  expect({ status: answer.status, id: answer.body.entity_id }).toEqual({ status: 200, id: own.body.entity_id });
-  expect(answer.cookies.map(cookieValue)).toEqual(own.cookies.map(cookieValue));
+function expectOwn(response: TestResponse): void {
+  expect({ status: response.status, id: response.body.entity_id }).toEqual({ status: 200, id: own.body.entity_id });
+  expect(response.cookies.map(cookieValue)).toEqual(own.cookies.map(cookieValue));
 }
 
 /** A well-formed pair that belongs to no browser. */

@@ -54,7 +54,7 @@ const transferByAgent = async (token: string) =>
 const exchange = (code: unknown, more: object = {}, headers: Record<string, string> = {}) =>
   redeem(service, code, more, headers);
 /** Checks that an error response has not consumed the code: it still works, once. */
-const expectNotBurned = async (code: string, more: object = {}) => {
+const expectNotConsumed = async (code: string, more: object = {}) => {
   expect(await exchange(code, more)).toMatchObject({ status: 200, body: { entity_id: customer.entity_id } });
 };
 const erase = (entityId: string) =>
@@ -135,8 +135,8 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
   it('ignores the cookies and the token of another customer', async () => {
     const other = await service.post(TOKEN, cookieBody());
     const headers = { cookie: cookieHeader(other), ...bearer(other.body.access_token) };
-    const answer = await exchange(await transfer(), { entity_id: other.body.entity_id }, headers);
-    expect(answer).toMatchObject({ status: 200, cookies: [], body: { entity_id: customer.entity_id } });
+    const response = await exchange(await transfer(), { entity_id: other.body.entity_id }, headers);
+    expect(response).toMatchObject({ status: 200, cookies: [], body: { entity_id: customer.entity_id } });
   });
 
   it.each([
@@ -149,7 +149,7 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
   ] as [object, RegExp][])('is refused for %j without consuming the transfer token', async (more, hint) => {
     const code = await transfer();
     expectInvalidRequest(await exchange(code, more), hint);
-    await expectNotBurned(code);
+    await expectNotConsumed(code);
   });
 
   it.each(['x', 'dev:', 'dev:x', `dev:${'A'.repeat(43)}`, '__proto__', "' OR 1=1 --", 'ä', '\u0000', '😀'])(
@@ -162,7 +162,7 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     const spellings = [code.replace(':', '%3A'), code.slice(4), ` ${code}`, `${code} `, `${code}=`, code.slice(0, -1)];
     for (const spelling of [...spellings, code.replace('dev', 'DEV'), code.replace('dev', 'eu')])
       expectInvalidGrant(await exchange(spelling));
-    await expectNotBurned(code);
+    await expectNotConsumed(code);
   });
 });
 
@@ -171,7 +171,7 @@ describe('protocol §3.6: the redemption of a transfer token', () => {
     const code = await transfer();
     for (const client_id of [PUBLIC_SITE, ACME_NATIVE, ACME_BACKEND])
       expectInvalidGrant(await exchange(code, { client_id }));
-    await expectNotBurned(code);
+    await expectNotConsumed(code);
   });
 
   const { verifier, asked } = pkce();
@@ -185,7 +185,7 @@ describe('protocol §3.6: the redemption of a transfer token', () => {
   ])('is refused without consuming the transfer token if the verifier of the challenge is %s', async (_, wrong) => {
     const code = await transfer(asked);
     expectInvalidGrant(await exchange(code, wrong));
-    await expectNotBurned(code, { code_verifier: verifier });
+    await expectNotConsumed(code, { code_verifier: verifier });
   });
 
   it.each([
@@ -206,7 +206,7 @@ describe('protocol §3.6: the redemption of a transfer token', () => {
   it.each(['v'.repeat(43), 'v'.repeat(128), `${'A-z.0_9~'.repeat(6)}`])(
     'succeeds with the verifier %s',
     async (verifier) => {
-      await expectNotBurned(await transfer(pkce(verifier).asked), { code_verifier: verifier });
+      await expectNotConsumed(await transfer(pkce(verifier).asked), { code_verifier: verifier });
     },
   );
 
@@ -215,7 +215,7 @@ describe('protocol §3.6: the redemption of a transfer token', () => {
     async (code_verifier) => {
       const code = await transfer();
       expectInvalidGrant(await exchange(code, { code_verifier }));
-      await expectNotBurned(code);
+      await expectNotConsumed(code);
     },
   );
 
@@ -224,15 +224,15 @@ describe('protocol §3.6: the redemption of a transfer token', () => {
     async (challenge) => {
       const code = await transfer(challenge);
       expectInvalidRequest(await exchange(code, { code_verifier: '' }), 'code_verifier: must not be empty');
-      await expectNotBurned(code, challenge === asked ? { code_verifier: verifier } : {});
+      await expectNotConsumed(code, challenge === asked ? { code_verifier: verifier } : {});
     },
   );
 
   it('succeeds with the right verifier after many wrong ones', async () => {
     const code = await transfer(asked);
     const wrong = Array.from({ length: 30 }, () => exchange(code, { code_verifier: pkce().verifier }));
-    for (const answer of await Promise.all(wrong)) expectInvalidGrant(answer);
-    await expectNotBurned(code, { code_verifier: verifier });
+    for (const response of await Promise.all(wrong)) expectInvalidGrant(response);
+    await expectNotConsumed(code, { code_verifier: verifier });
   });
 
   it('is refused for an authorization code, a refresh token or an access token, which all stay valid', async () => {
@@ -252,7 +252,7 @@ describe('protocol §3.6: the redemption of a transfer token', () => {
       expectInvalidToken(await service.send(method, method === 'GET' ? INFO : TOKEN, bearer(code)));
     expectInvalidToken(await service.post(TOKEN, agentTokenBody(), bearer(code)));
     expectInvalidToken(await service.post(TRANSFER, transferBody(), bearer(code)));
-    await expectNotBurned(code, { client_id: ACME_BACKEND });
+    await expectNotConsumed(code, { client_id: ACME_BACKEND });
   });
 });
 
@@ -337,9 +337,9 @@ describe('a redeemed transfer token', () => {
   it('revokes the transfer tokens that were created with the token of the first redemption', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
-    const onward = await transferToken(service, access_token);
+    const nextToken = await transferToken(service, access_token);
     await replay(code);
-    expectInvalidGrant(await exchange(onward));
+    expectInvalidGrant(await exchange(nextToken));
   });
 });
 
@@ -370,8 +370,8 @@ describe('a transfer token is invalid', () => {
     ],
   ];
 
-  it.each(CASES)('when %s', async (_, make, end) => {
-    const code = await make();
+  it.each(CASES)('when %s', async (_, createToken, end) => {
+    const code = await createToken();
     expect(await end(code)).toMatchObject({ status: 200 });
     expectInvalidGrant(await exchange(code));
     expectInvalidGrant(await exchange(code));
@@ -410,11 +410,11 @@ describe('a transfer token is invalid', () => {
     const { access_token } = (await exchange(await transfer())).body;
     const code = await transfer();
     expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
-    await expectNotBurned(code);
+    await expectNotConsumed(code);
     const pair = await agentTokenPair(service);
     const byAgent = await transferByAgent(pair.access_token);
     expect((await refresh(service, pair.refresh_token)).status).toBe(200);
-    await expectNotBurned(byAgent);
+    await expectNotConsumed(byAgent);
   });
 
   it('but not when the token with which it was created has only expired', async () => {

@@ -66,23 +66,23 @@ async function expectRefused(send: () => Promise<TestResponse>, hint: RegExp): P
 describe.each(['customer', 'agent'] as const)(
   'protocol §4.4: a transfer token for the bearer of a %s token',
   (kind) => {
-    const ask = (body: object = {}, headers: Record<string, string> = {}) => KINDS[kind](body, headers);
+    const requestTransfer = (body: object = {}, headers: Record<string, string> = {}) => KINDS[kind](body, headers);
 
     it('comes in a response with exactly the fields of protocol §4.4', async () => {
-      const { status, body, cookies } = await ask();
+      const { status, body, cookies } = await requestTransfer();
       expect(status).toBe(200);
       expect(body).toEqual({ identity_transfer_token: expect.stringMatching(/^dev:[\w-]{43}$/), expires_in: 3_600 });
       expect(cookies).toEqual([]);
     });
 
     it('is a new one for each request', async () => {
-      const answers = await Promise.all([ask(), ask(), ask()]);
-      expect(new Set(answers.map(({ body }) => body.identity_transfer_token)).size).toBe(3);
+      const responses = await Promise.all([requestTransfer(), requestTransfer(), requestTransfer()]);
+      expect(new Set(responses.map(({ body }) => body.identity_transfer_token)).size).toBe(3);
     });
 
     it('is for the customer, its organization and the named client, and is stored only as its SHA-256', async () => {
       const before = new Set((await codesOf(service).find()).map(({ hash }) => hash));
-      const { body } = await ask({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
+      const { body } = await requestTransfer({ client_id: PUBLIC_SITE, code_challenge: CHALLENGE });
       const token: string = body.identity_transfer_token;
       const [row, ...others] = (await codesOf(service).find()).filter(({ hash }) => !before.has(hash));
       expect(others).toEqual([]);
@@ -134,26 +134,29 @@ describe.each(['customer', 'agent'] as const)(
       ]),
       [{ code_challenge_method: 'S256' }, /^code_challenge: required/],
     ] as [object, RegExp][])('is refused for %j', async (body, hint) => {
-      await expectRefused(() => ask(body), hint);
+      await expectRefused(() => requestTransfer(body), hint);
     });
 
     it('accepts a challenge with the method S256 or without a method, which means S256 here', async () => {
       for (const method of [{ code_challenge_method: 'S256' }, {}])
-        expect(await ask({ code_challenge: CHALLENGE, ...method })).toMatchObject({ status: 200 });
+        expect(await requestTransfer({ code_challenge: CHALLENGE, ...method })).toMatchObject({ status: 200 });
     });
 
     it('can be for any client that the organization may use, not only for the client of the bearer token', async () => {
       for (const client_id of [ACME_SITE, ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE])
-        expect((await ask({ client_id })).status).toBe(200);
-      await expectRefused(() => ask({ client_id: RIVAL_SITE }), /^client_id: not usable in this organization$/);
+        expect((await requestTransfer({ client_id })).status).toBe(200);
+      await expectRefused(
+        () => requestTransfer({ client_id: RIVAL_SITE }),
+        /^client_id: not usable in this organization$/,
+      );
     });
 
     it('accepts an Origin only if it belongs to the client of the request', async () => {
       for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, '']) {
-        await expectRefused(() => ask({}, { origin }), /^Origin: /);
+        await expectRefused(() => requestTransfer({}, { origin }), /^Origin: /);
       }
-      await expectRefused(() => ask({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }), /^Origin: /);
-      const { status, headers } = await ask({}, { origin: ACME_ORIGIN });
+      await expectRefused(() => requestTransfer({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }), /^Origin: /);
+      const { status, headers } = await requestTransfer({}, { origin: ACME_ORIGIN });
       expect(status).toBe(200);
       expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
       expect(headers.get('access-control-allow-credentials')).toBeNull();
@@ -162,7 +165,7 @@ describe.each(['customer', 'agent'] as const)(
     it('is created although the request has unknown fields, cookies and any Content-Type', async () => {
       const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
       const body = { grant_type: 'cookie', organization_id: RIVAL, entity_id: NOBODY, scope: 0, toString: 1 };
-      const { status, cookies } = await ask(body, { cookie, 'content-type': 'text/plain' });
+      const { status, cookies } = await requestTransfer(body, { cookie, 'content-type': 'text/plain' });
       expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
     });
 
@@ -170,7 +173,7 @@ describe.each(['customer', 'agent'] as const)(
       const before = await codesOf(service).count();
       const bearer_type = kind === 'agent' ? 'customer' : 'agent';
       for (const body of [{}, { customer_id: customer.entity_id }, { client_id: 'nobody' }])
-        expectInvalidToken(await ask({ ...body, bearer_type }));
+        expectInvalidToken(await requestTransfer({ ...body, bearer_type }));
       expect(await codesOf(service).count()).toBe(before);
     });
   },
@@ -192,13 +195,13 @@ describe('protocol §4.4: authorized with an agent token', () => {
   });
 
   it('gives the same response for a customer of another organization and for an unknown one', async () => {
-    const rivals = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
+    const ofRival = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
     const before = await codesOf(service).count();
     const name = (customer_id: string) => (headers: object) => asAgent({ customer_id }, headers as never);
-    await expectSameAnswer(name(NOBODY), name(rivals.body.entity_id));
-    expectInvalidRequest(await asAgent({ customer_id: rivals.body.entity_id }), 'customer_id: unknown');
+    await expectSameAnswer(name(NOBODY), name(ofRival.body.entity_id));
+    expectInvalidRequest(await asAgent({ customer_id: ofRival.body.entity_id }), 'customer_id: unknown');
     expectInvalidRequest(
-      await asAgent({ customer_id: rivals.body.entity_id, client_id: PUBLIC_SITE }),
+      await asAgent({ customer_id: ofRival.body.entity_id, client_id: PUBLIC_SITE }),
       'customer_id: unknown',
     );
     expect(await codesOf(service).count()).toBe(before);
@@ -214,12 +217,12 @@ describe('protocol §4.4: authorized with an agent token', () => {
     'responds with 403 without the scope customers:own: %j',
     async (scope) => {
       const before = await codesOf(service).count();
-      const answer = await asAgent(
+      const response = await asAgent(
         {},
         bearer(await signAgentToken(service, { email: ACME_AGENT.email, clientId: ACME_SITE, scope })),
       );
-      expectError(answer, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="customers:own"');
+      expectError(response, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:own / });
+      expect(response.headers.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="customers:own"');
       expect(await codesOf(service).count()).toBe(before);
     },
   );
@@ -229,8 +232,8 @@ describe('protocol §4.4: authorized with a customer token', () => {
   it('accepts only the customer itself as customer_id', async () => {
     expect((await asCustomer({ customer_id: customer.entity_id })).status).toBe(200);
     const other = await newCustomer(service);
-    const rivals = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
-    for (const customer_id of [other.entity_id, rivals.body.entity_id, NOBODY]) {
+    const ofRival = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
+    for (const customer_id of [other.entity_id, ofRival.body.entity_id, NOBODY]) {
       await expectRefused(() => asCustomer({ customer_id }), /^customer_id: must be the bearer's own$/);
     }
   });
@@ -267,8 +270,8 @@ describe('protocol §4.4: the check of the bearer token', () => {
     ['{"bearer_type":"customer",', INVALID_MESSAGE],
     ['bearer_type=customer&client_id=acme-site', INVALID_MESSAGE],
   ])('is followed by the check of the body: %s is reported as no JSON', async (body, description) => {
-    const answer = await service.post(TRANSFER, body, bearer(customer.access_token));
-    expectError(answer, { status: 400, error: 'invalid_request', description, hint: 'body: not JSON' });
+    const response = await service.post(TRANSFER, body, bearer(customer.access_token));
+    expectError(response, { status: 400, error: 'invalid_request', description, hint: 'body: not JSON' });
   });
 
   it('is followed by the check of the body: a parameter given twice is refused', async () => {
@@ -278,9 +281,9 @@ describe('protocol §4.4: the check of the bearer token', () => {
 });
 
 it.each(['GET', 'PUT', 'DELETE'])('the route of protocol §4.4 does not allow the method %s', async (method) => {
-  const answer = await service.send(method, TRANSFER, bearer(customer.access_token));
-  expect(answer.status).toBe(405);
-  expect(answer.headers.get('allow')).toBe('POST');
+  const response = await service.send(method, TRANSFER, bearer(customer.access_token));
+  expect(response.status).toBe(405);
+  expect(response.headers.get('allow')).toBe('POST');
 });
 
 describe('TRANSFER_TOKEN_TTL', () => {
@@ -290,8 +293,8 @@ describe('TRANSFER_TOKEN_TTL', () => {
     try {
       const { access_token } = await newCustomer(other);
       const before = other.clock.now();
-      const answer = await other.post(TRANSFER, transferBody(), bearer(access_token));
-      expect(answer).toMatchObject({ status: 200, body: { expires_in: 90 } });
+      const response = await other.post(TRANSFER, transferBody(), bearer(access_token));
+      expect(response).toMatchObject({ status: 200, body: { expires_in: 90 } });
       const [row] = await codesOf(other).find();
       const expires = row?.expiresAt.getTime() ?? 0;
       expect(expires).toBeGreaterThanOrEqual(before + 90_000);
