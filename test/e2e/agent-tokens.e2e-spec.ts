@@ -213,9 +213,9 @@ describe('an exchange that does not match its authorization code', () => {
     ['none', undefined],
     ['another', pkce().verifier],
     ['the challenge', 'the challenge'],
-    ['one of 42 characters, which fits', 'x'.repeat(42), 'x'.repeat(42)],
-    ['one of 129 characters, which fits', 'x'.repeat(129), 'x'.repeat(129)],
-    ['one with other characters, which fits', 'ä'.repeat(43), 'ä'.repeat(43)],
+    ['one of 42 characters that matches the challenge', 'x'.repeat(42), 'x'.repeat(42)],
+    ['one of 129 characters that matches the challenge', 'x'.repeat(129), 'x'.repeat(129)],
+    ['one with other characters that matches the challenge', 'ä'.repeat(43), 'ä'.repeat(43)],
     ['an empty one', ''],
   ])('is refused without consuming the code, for the code_verifier: %s', async (_, presented, asked) => {
     const { verifier, asked: challenge } = pkce(asked);

@@ -153,7 +153,7 @@ describe('a request with an invalid client or redirect URI', () => {
     ['a space after it', 'acme-site '],
     ['the same one twice', [ACME_SITE, ACME_SITE]],
     ['a second one', [ACME_SITE, RIVAL_SITE]],
-    ['a name that objects have', '__proto__'],
+    ['a property name of every object', '__proto__'],
     ["another client's", RIVAL_SITE],
   ])('gets an error page for an invalid client_id: %s', async (_, client_id) => {
     expectErrorPage(await signedIn.open({ ...FOR_TOKEN, client_id }), /(client_id|redirect_uri): /);
@@ -207,7 +207,12 @@ describe('any other invalid request', () => {
       '?',
       'code_challenge_method: must',
     ],
-    ['the same of a server', { ...FOR_CODE, code_challenge: asked.code_challenge }, '?', 'code_challenge_method: must'],
+    [
+      'a challenge without a method, of a server',
+      { ...FOR_CODE, code_challenge: asked.code_challenge },
+      '?',
+      'code_challenge_method: must',
+    ],
     ['the method plain', { ...native, code_challenge_method: 'plain' }, '?', 'code_challenge_method: must'],
     ['the method s256', { ...native, code_challenge_method: 's256' }, '?', 'code_challenge_method: must'],
     ['a method without a challenge', { ...FOR_CODE, code_challenge_method: 'S256' }, '?', 'code_challenge: required'],
@@ -215,7 +220,7 @@ describe('any other invalid request', () => {
     ['a challenge of 44 characters', { ...native, code_challenge: 'x'.repeat(44) }, '?', 'code_challenge: must be 43'],
     ['a challenge that is no base64url', { ...native, code_challenge: '+'.repeat(43) }, '?', 'code_challenge: must be'],
     ['a native application without PKCE', FOR_NATIVE, '?', 'code_challenge: required for a native'],
-    ['an empty challenge of it', { ...native, code_challenge: '' }, '?', 'code_challenge: required'],
+    ['an empty challenge', { ...native, code_challenge: '' }, '?', 'code_challenge: required'],
     ['PKCE for a token', { ...FOR_TOKEN, ...asked }, '#', 'code_challenge: only with'],
     ['another prompt', { ...FOR_TOKEN, prompt: 'select_account' }, '#', 'prompt: must be'],
     ['prompt none with another', { ...FOR_TOKEN, prompt: 'none login' }, '#', 'prompt: none stands alone'],
@@ -446,13 +451,13 @@ describe('the consent of an agent', () => {
 
 describe('the granted scope', () => {
   it.each([
-    ['all that both have when the request leaves it out', undefined, 'customers:own agents:read'],
-    ['what was asked for', 'agents:read', 'agents:read'],
+    ['all common scopes of client and agent if the request has no scope', undefined, 'customers:own agents:read'],
+    ['the requested scope', 'agents:read', 'agents:read'],
     ['in the order of the request', 'agents:read customers:own', 'agents:read customers:own'],
     ['once', 'agents:read agents:read', 'agents:read'],
     ['without what the client lacks', 'agents:read other', 'agents:read'],
     ['without what the agent lacks', 'reports:read agents:read', 'agents:read'],
-    ['whatever spaces stand between', '  agents:read   customers:own ', 'agents:read customers:own'],
+    ['independent of spaces', '  agents:read   customers:own ', 'agents:read customers:own'],
   ])('is %s', async (_, scope, granted) => {
     const { parameters } = redirected(await signedIn.open({ ...FOR_SCOPED, scope }));
     expect(parameters.scope).toBe(granted);

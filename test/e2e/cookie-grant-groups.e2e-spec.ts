@@ -194,7 +194,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     ['response_type code', 'response_type', { response_type: 'code' }, {}],
     ['a foreign redirect_uri', 'redirect_uri', { redirect_uri: 'https://evil.example/' }, {}],
     ['a foreign Origin', 'Origin', {}, { origin: RIVAL_ORIGIN }],
-    ['a foreign Origin beside the redirect_uri', 'Origin', { redirect_uri: ACME_PAGE }, { origin: PUBLIC_ORIGIN }],
+    ['a foreign Origin with a valid redirect_uri', 'Origin', { redirect_uri: ACME_PAGE }, { origin: PUBLIC_ORIGIN }],
     ['the Origin null', 'Origin', {}, { origin: 'null' }],
   ])('refuses %s as protocol §4.1 does', async (_, parameter, body, headers) => {
     await expectRefused(() => service.post(groupPath(ACME, 'g1'), cookieBody(body), headers), parameter);

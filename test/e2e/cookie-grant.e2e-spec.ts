@@ -559,7 +559,7 @@ describe('protocol §4.10: the cookie grant can be used by', () => {
 describe('the parameters of protocol §4.1', () => {
   const huge = 'x'.repeat(8_000);
   const wrong: [string, unknown][] = [
-    ['an object that looks like a text', { toString: 'RIGHT', length: 5 }],
+    ['an object with the properties of a string', { toString: 'RIGHT', length: 5 }],
     ['empty', ''],
     ['huge', huge],
   ];

@@ -286,18 +286,18 @@ describe('POST /oauth2/introspect', () => {
   });
 
   it.each<[string, Record<string, string>]>([
-    ['none', {}],
+    ['no credentials', {}],
     ['a wrong secret', basic('customer-chat-api', 'wrong')],
     ['an empty secret', basic('customer-chat-api', '')],
     ['an unknown id', basic('nobody', SERVER_SECRET)],
-    ['an id of Object’s', basic('__proto__', '')],
-    ['a client application’s', BACKEND],
+    ['the id __proto__', basic('__proto__', '')],
+    ['the credentials of a client application', BACKEND],
     ['a secret that is not form-encoded', { authorization: `Basic ${btoa('customer-chat-api:%')}` }],
     ['garbage', { authorization: 'Basic !!!' }],
-    ['a wrong operator’s', bearer('wrong-admin-token')],
-    ['both of the operator’s at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
-    ['the operator’s as Basic', basic('admin', ADMIN_TOKEN)],
-  ])('responds with 401 to %s as credentials', async (_, headers) => {
+    ['a wrong operator token', bearer('wrong-admin-token')],
+    ['both operator tokens at once', bearer(`${OLD_ADMIN_TOKEN},${ADMIN_TOKEN}`)],
+    ['the operator token as Basic', basic('admin', ADMIN_TOKEN)],
+  ])('responds with 401 to %s', async (_, headers) => {
     expectInvalidClient(await introspect(customer.access_token, headers));
     expectInvalidClient(await manage(service, 'POST', INTROSPECT, headers, 'no JSON'));
   });
@@ -371,16 +371,16 @@ describe('POST /oauth2/revoke', () => {
   });
 
   it.each<[string, Record<string, string>]>([
-    ['none', {}],
+    ['no credentials', {}],
     ['a wrong secret', basic(ACME_BACKEND, 'wrong')],
     ['an empty secret', basic(ACME_BACKEND, '')],
     ['an unknown id', basic('nobody', BACKEND_SECRET)],
-    ['of a web application, which has no secret', basic(ACME_SITE, '')],
-    ['of a native application, which has no secret', basic(ACME_NATIVE, '')],
-    ['a resource server’s', CHAT_API],
+    ['a web application, which has no secret', basic(ACME_SITE, '')],
+    ['a native application, which has no secret', basic(ACME_NATIVE, '')],
+    ['the credentials of a resource server', CHAT_API],
     ['garbage', { authorization: 'Basic !!!' }],
-    ['a wrong operator’s', bearer('wrong-admin-token')],
-  ])('responds with 401 to %s as credentials, and revokes nothing', async (_, headers) => {
+    ['a wrong operator token', bearer('wrong-admin-token')],
+  ])('responds with 401 to %s, and revokes nothing', async (_, headers) => {
     const token = await customerOfBackend();
     expectInvalidClient(await revoke(token, headers));
     expectInvalidClient(await manage(service, 'POST', REVOKE, headers, { token, client_id: ACME_BACKEND }));

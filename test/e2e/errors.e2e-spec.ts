@@ -119,11 +119,7 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
         () => token({ grant_type: 'password' }),
         { status: 400, error: 'unsupported_grant_type', hint: /^grant_type: / },
       ],
-      [
-        'an unknown address',
-        () => service.send('GET', '/nowhere'),
-        { status: 404, error: 'not_found', hint: undefined },
-      ],
+      ['an unknown route', () => service.send('GET', '/nowhere'), { status: 404, error: 'not_found', hint: undefined }],
       [
         'a wrong method',
         () => service.send('GET', TOKEN),
@@ -140,7 +136,7 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
         { status: 415, error: 'invalid_request', hint: /^Content-Encoding: / },
       ],
       [
-        'an unforeseen condition',
+        'an unexpected condition',
         () => service.send('GET', '/failing/error'),
         { status: 500, error: 'server_error', hint: undefined },
       ],
@@ -156,12 +152,12 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
         { status: 400, error: 'invalid_request', hint: /^HTTP: / },
       ],
       [
-        'a header that is none',
+        'an invalid header',
         () => raw('GET / HTTP/1.1\r\nHost: auth.example\r\nno colon\r\n\r\n'),
         { status: 400, error: 'invalid_request', hint: /^HTTP: / },
       ],
       [
-        'TLS to the port that has none',
+        'TLS to a port without TLS',
         () => raw('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'),
         { status: 400, error: 'invalid_request', hint: /^HTTP: / },
       ],
@@ -171,7 +167,7 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
         { status: 431, error: 'invalid_request', hint: /^HTTP: / },
       ],
       [
-        'an address beyond 16 KiB',
+        'a URL beyond 16 KiB',
         () => raw(rawRequest(`GET /${'x'.repeat(17_000)}`)),
         { status: 431, error: 'invalid_request', hint: /^HTTP: / },
       ],
@@ -262,8 +258,8 @@ describe('protocol §2.10 and §2.11: responses and errors', () => {
   it.each<[string, () => Promise<TestResponse>]>([
     ['a token', () => token({})],
     ['an error', () => token({ client_id: 'nobody' })],
-    ['an unforeseen error', () => service.send('GET', '/failing/error')],
-    ['an unknown address', () => service.send('GET', '/nowhere')],
+    ['an unexpected error', () => service.send('GET', '/failing/error')],
+    ['an unknown route', () => service.send('GET', '/nowhere')],
     ['a preflight', () => service.send('OPTIONS', TOKEN, { origin: ACME_ORIGIN })],
     ['a health check', () => request(`${service.managementUrl}/health/live`, {})],
     ['a broken request', () => raw('garbage\r\n\r\n')],

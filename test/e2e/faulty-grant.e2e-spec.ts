@@ -130,7 +130,7 @@ function nonCompilingGrants(): Type[] {
     grant = async (): Promise<GrantResult> => ({ entityId: '', organizationId: '' });
   }
 
-  // @ts-expect-error the grant asks for parameters of another class than the one that validates them
+  // @ts-expect-error the parameter class differs from the body class that validates the request
   @GrantType('other_body', { body: GrantBody })
   class OtherBody implements Grant<LottoBody> {
     async grant({ body }: GrantRequest<LottoBody>): Promise<GrantResult> {
@@ -142,7 +142,7 @@ function nonCompilingGrants(): Type[] {
   @GrantType('no_method', { body: LottoBody })
   class NoMethod {}
 
-  // @ts-expect-error an agent is asked for, and no `agentScope` declared
+  // @ts-expect-error the grant requires an agent but declares no `agentScope`
   @GrantType('no_scope', { body: LottoBody })
   class NoScope implements Grant<LottoBody, AgentPrincipal> {
     async grant({ agent }: GrantRequest<LottoBody, AgentPrincipal>): Promise<GrantResult> {
@@ -164,7 +164,7 @@ function nonCompilingGrants(): Type[] {
     grant = async (): Promise<GrantResult> => ({ entityId: '' });
   }
 
-  // @ts-expect-error an option that does not exist, here misspelt
+  // @ts-expect-error an unknown option, here with a typing error
   @GrantType('no_option', { body: LottoBody, agentscope: 'customers:own' })
   class NoOption extends NoOrganization {}
 

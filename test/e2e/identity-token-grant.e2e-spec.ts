@@ -126,7 +126,7 @@ describe('protocol §4.5: the exchange of a transfer token', () => {
     ['a damaged bearer', { authorization: 'Bearer dev:x' }],
     ['Basic', { authorization: 'Basic eDp5' }],
     ['garbage', { authorization: 'x' }],
-    ['identity cookies that nobody has', { cookie: '__svc_cid=x; __svc_cst=y' }],
+    ['malformed identity cookies', { cookie: '__svc_cid=x; __svc_cst=y' }],
   ])('needs no Authorization header and no cookies, and ignores them: %s', async (_, headers) => {
     const { status, cookies } = await exchange(await transfer(), {}, headers);
     expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
