@@ -141,7 +141,7 @@ describe('the audit log', SLOW, () => {
     expect(onlyEvent('consent.given')).toMatchObject({ actor: agent, clientId: PUBLIC_SITE });
   });
 
-  it('records a failed sign-in with the IP address, and without an email if it is unknown', async () => {
+  it('records a failed sign-in with the IP address, and without an agent id if the email is unknown', async () => {
     const browser = new AgentBrowser(service);
     await browser.signIn({ ...ACME_AGENT, password: 'wrong' });
     expect(onlyEvent('sign_in.failed')).toMatchObject({

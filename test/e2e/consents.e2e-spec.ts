@@ -93,7 +93,7 @@ describe('a native application without a secret', () => {
     expect(events).toEqual([expect.objectContaining({ clientId: ACME_NATIVE, details: { scope: 'customers:own' } })]);
   });
 
-  it('needs no repeated consent at an https redirect URI, which no other program can claim', async () => {
+  it('needs consent as other applications do at an https redirect URI, which no other program can claim', async () => {
     const browser = await signedIn();
     const own = await browser.open(forNative({ redirect_uri: CLAIMED_HTTPS }));
     expect(redirected(own).parameters).toHaveProperty('code');
@@ -104,7 +104,7 @@ describe('a native application without a secret', () => {
     expect(isConsentPage(await browser.open(atScheme)), 'the consent at the https address does not count').toBe(true);
   });
 
-  it('needs no repeated consent if it has a secret', async () => {
+  it('needs consent as other applications do if it has a secret', async () => {
     const query = forNative({ client_id: NATIVE_WITH_SECRET, redirect_uri: 'example.secret:/cb' });
     expect(redirected(await (await signedIn()).open(query)).parameters).toHaveProperty('code');
   });

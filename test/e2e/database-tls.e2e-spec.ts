@@ -90,7 +90,7 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
     expectRefused(ended, /does not match certificate's altnames: Host: localhost.*DNS:db\.example/);
   });
 
-  it('prevents a process from becoming ready while the certificate has another name, and logs the cause', async () => {
+  it('prevents a process from serving while the certificate has another name, and logs the cause', async () => {
     await serveCertificate(OTHER);
     const environment = { ...PORTS, ...environmentFor(server, 'localhost', `ssl_ca=${SELF_ISSUED}`) };
     const service = TestProcess.start('main.js', [], environment);

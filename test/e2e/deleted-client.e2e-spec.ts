@@ -23,14 +23,14 @@ afterAll(async () => {
 it('a token of a deleted client is refused, also from a process that did not know of the deletion', async () => {
   const client = { client_id: 'short-lived', name: 'Short-lived', client_type: 'web', organization_id: ACME };
   expect((await manage(service, 'POST', '/admin/clients', OPERATOR, client)).status).toBe(201);
-  const getInfo = async () => {
+  const requestToken = async () => {
     const { status, body } = await other.post(TOKEN, cookieBody({ client_id: client.client_id }));
     return status === 200 ? (body.access_token as string) : undefined;
   };
-  await expect.poll(getInfo, { timeout: 5_000 }).toBeDefined();
+  await expect.poll(requestToken, { timeout: 5_000 }).toBeDefined();
   expect((await manage(service, 'DELETE', `/admin/clients/${client.client_id}`, OPERATOR)).status).toBe(200);
   const tokens: string[] = [];
-  for (let token = await getInfo(); token; token = await getInfo()) tokens.push(token);
+  for (let token = await requestToken(); token; token = await requestToken()) tokens.push(token);
   expect(tokens.length).toBeGreaterThan(0);
   expect(await infoStatus(other, tokens[0] as string)).toBe(401);
   expect(await infoStatus(other, tokens.at(-1) as string)).toBe(401);

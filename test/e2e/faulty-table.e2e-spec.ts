@@ -19,7 +19,7 @@ class OldTicket {
 @Module({ imports: [TypeOrmModule.forFeature([OldTicket])] })
 class FaultyModule {}
 
-it('the service does not start with a table for the purge in which the purge would find no rows', async () => {
+it('the service does not start with a table to be purged that has no indexed expires_at column', async () => {
   const database = await createTestDatabase();
   try {
     const startupError = 'OldTicket: @Expires() needs a column named "expires_at" with an @Index; add it';
