@@ -7,7 +7,7 @@ import { rawSignature } from './ecdsa-signature.js';
 import { SigningKeys } from './signing-keys.js';
 import type { Audience, TokenLineage } from './token-lineage.js';
 
-/** The claims of our access tokens (RFC 9068 section 2.2). Times are in seconds since 1970. */
+/** The claims of our access tokens (RFC 9068 §2.2). Times are in seconds since 1970. */
 export interface AccessTokenClaims extends Partial<TokenLineage> {
   iss: string;
   sub: string;

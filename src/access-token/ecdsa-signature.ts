@@ -2,8 +2,8 @@
 const INTEGER_BYTES = 32;
 
 /**
- * An ECDSA signature from DER, which node:crypto makes, to the two numbers side by side that JWS wants (RFC 7518
- * section 3.4). node:crypto converts by itself if asked to; that costs 20 µs a signature, this does not show.
+ * An ECDSA signature from DER, which node:crypto makes, to the two numbers side by side that JWS wants (
+ * RFC 7518 §3.4). node:crypto converts by itself if asked to; that costs 20 µs a signature, this does not show.
  */
 export function rawSignature(der: Buffer): Buffer {
   const raw = Buffer.alloc(2 * INTEGER_BYTES);

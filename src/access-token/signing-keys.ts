@@ -61,7 +61,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
 
   /**
    * The key that a token's first segment names. Only the very text that our own tokens begin with names one, so that no
-   * other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read, let alone believed (RFC 8725 section 3).
+   * other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read, let alone believed (RFC 8725 §3).
    */
   keyByHeader(header: string): SigningKey | undefined {
     const key = this.byHeader.get(header);

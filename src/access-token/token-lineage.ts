@@ -5,7 +5,7 @@ import { Optional } from '../oauth/parameters.js';
 /** The API that a token is for. It alone tells the two kinds of token apart. */
 export type Audience = 'customer-api' | 'agent-api';
 
-/** The agent that obtained a customer token (RFC 8693 section 4.1). */
+/** The agent that obtained a customer token (RFC 8693 §4.1). */
 export class Actor {
   /** The agent's id. */
   @IsString()

@@ -1,4 +1,4 @@
-/** What happened, in names that stay (docs/observability.md). */
+/** Names of audit events. They are part of the service's interface and do not change (docs/observability.md). */
 export type AuditEventName =
   | 'identity.created'
   | 'identity.erased'
@@ -22,7 +22,7 @@ export type AuditEventName =
   | 'registry.changed'
   | 'keys.changed';
 
-/** The kinds of parties. A new registry resource adds its kind by declaration merging, in the file that describes it. */
+/** The kinds of actors and subjects. A new registry resource adds its kind by declaration merging, in its own file. */
 export interface AuditPartyKinds {
   customer: true;
   agent: true;
@@ -36,13 +36,13 @@ export interface AuditPartyKinds {
   token: true;
 }
 
-/** The actor or the subject of an event: a kind and an id, never a name, an email or a secret. */
+/** The actor or subject of an event. The id is never a name, an email or a secret. */
 export interface AuditParty {
   kind: keyof AuditPartyKinds;
   id?: string | undefined;
 }
 
-/** Something that changed who may do what, or tried to. */
+/** A change of access rights, or an attempt to change them. */
 export interface AuditEvent {
   event: AuditEventName;
   outcome: 'success' | 'failure';
@@ -50,21 +50,23 @@ export interface AuditEvent {
   subject?: AuditParty;
   organizationId?: string | undefined;
   clientId?: string | undefined;
-  /** The grant, or the way, by which a token was asked for. */
+  /** The grant or the flow by which the client requested a token. */
   grant?: string | undefined;
-  /** Of a failure: why, for the operator alone. */
+  /** Why the action failed; only the operator sees it. */
   reason?: string;
   details?: Record<string, string | number | boolean | string[]>;
 }
 
-/** An event as it is handed to a sink. */
+/** An event with its request, as a sink gets it. */
 export interface AuditEntry extends AuditEvent {
-  /** The request it happened in; left out where it happened in none. */
+  /** The request that caused the event; absent if no request did. */
   requestId?: string;
 }
 
-/** Where audit events go. The log is one; who needs another, such as a queue, gives `startService` one. */
+/**
+ * A destination of audit events. The log is the default; a caller of `startService` may pass another, such as a queue.
+ */
 export interface AuditSink {
-  /** Must neither wait nor throw: the event has happened already. */
+  /** Must not block or throw, because the action has already happened. */
   write(entry: AuditEntry): void;
 }

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { AuditEntry, AuditSink } from './audit-event.js';
 
-/** Audit events as lines of the log, marked `"stream":"audit"`; LOG_LEVEL does not silence them. */
+/** Writes audit events to the log with `"stream":"audit"`. LOG_LEVEL does not suppress them. */
 export class AuditLog implements AuditSink {
   private readonly logger: Logger;
 

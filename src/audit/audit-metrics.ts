@@ -2,7 +2,7 @@ import { type Count, type LabelledValues, labelledCounter } from '../platform/me
 import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import type { AuditEntry, AuditSink } from './audit-event.js';
 
-/** Counts audit events, so that what is told and what is counted cannot differ. */
+/** Counts audit events. Metrics and audit log have the same source, so that they cannot differ. */
 export class AuditMetrics implements AuditSink {
   private readonly tokens: LabelledValues<Count>;
   private readonly identities: LabelledValues<Count>;
@@ -16,7 +16,7 @@ export class AuditMetrics implements AuditSink {
     this.tokens = counter('tokens_issued_total', 'Access tokens issued, by grant.', ['grant']);
     this.identities = counter('identities_created_total', 'Customers created, by grant.', ['grant']);
     this.redemptions = counter('code_redemptions_total', 'One-time codes redeemed and replayed.', ['kind', 'outcome']);
-    // there before the first, or a first burst would be no increase
+    // Created with 0, because Prometheus sees no increase when a counter first appears with a higher value.
     for (const kind of ['transfer_token', 'authorization_code', 'refresh_token'])
       for (const outcome of ['redeemed', 'replayed']) this.redemptions.at(kind).at(outcome).touch();
     this.signIns = counter('sign_ins_total', 'Attempts of agents to sign in.', ['outcome']);

@@ -4,7 +4,7 @@ import { Audit } from './audit.js';
 import type { AuditSink } from './audit-event.js';
 import { AuditMetrics } from './audit-metrics.js';
 
-/** The account of what changed who may do what; every module may add to it. */
+/** The audit log of changes of access rights. The module is global, because every module may record events. */
 @Module({})
 export class AuditModule {
   static forRoot(sink: AuditSink): DynamicModule {

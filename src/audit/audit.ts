@@ -3,8 +3,8 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import type { AuditEntry, AuditEvent, AuditSink } from './audit-event.js';
 
 /**
- * Tells every sink of what happened. An event is recorded after the fact, so what is recorded is true; what the request it
- * happened in is known to be about is added.
+ * Sends audit events to all sinks. Callers record an event after its action, so that the log lists only what has
+ * happened. Each event gets fields of its request.
  */
 export class Audit {
   private readonly logger = new Logger(Audit.name);

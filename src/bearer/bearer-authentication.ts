@@ -6,7 +6,9 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { BearerStrategy } from './bearer.strategy.js';
 import type { Principal } from './principal.js';
 
-/** The part of a request that passport sees. From the whole one, passport-http-bearer would also read the body and the query. */
+/**
+ * The only part of a request that passport gets. passport-http-bearer would otherwise also read the body and the query.
+ */
 class BearerHeader {
   readonly headers: { authorization?: string };
 
@@ -18,7 +20,7 @@ class BearerHeader {
   }
 }
 
-/** Authenticates callers by a bearer token in the `Authorization` header, and by nothing else (RFC 6750 §2.1). */
+/** Authenticates callers by a bearer token in the `Authorization` header only (RFC 6750 §2.1). */
 @Injectable()
 export class BearerAuthentication {
   constructor(private readonly strategy: BearerStrategy) {}

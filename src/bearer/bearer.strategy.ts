@@ -10,10 +10,10 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { type Principal, principalOf } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
-/** The one way in for a bearer, of an agent or a customer (protocol §2.6). */
+/** Authenticates bearer tokens of agents and customers. All routes with a bearer token use it (protocol §2.6). */
 @Injectable()
 export class BearerStrategy extends PassportStrategy(Strategy) {
-  /** Passport knows strategies by name for the whole process; of two services in one, as in a test, each has its own. */
+  /** Unique, because passport registers strategies per process, and tests run several services in one process. */
   override readonly name = `bearer-${randomUUID()}`;
 
   constructor(
@@ -29,14 +29,14 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
   async validate(token: string): Promise<Principal> {
     const principal = this.trustedIssuers.mayVerify(token)
       ? await this.trustedIssuers.verify(token)
-      : await this.ofOurs(token);
+      : await this.verifyOwnToken(token);
     const { clientId, organizationId } = principal;
-    // another issuer's client is nobody's that this service knows
+    // The client of a trusted issuer's token is not in the registry, so the log gets no client id.
     requestContext.set({ organizationId, ...(!('foreign' in principal && principal.foreign) && { clientId }) });
     return principal;
   }
 
-  private async ofOurs(token: string): Promise<Principal> {
+  private async verifyOwnToken(token: string): Promise<Principal> {
     const claims = this.tokens.verify(token);
     if (await this.denylist.hasEnded(claims)) throw OAuthError.invalidToken('ended before its time');
     return principalOf(claims);

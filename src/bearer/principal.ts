@@ -6,16 +6,16 @@ interface Caller {
   organizationId: string;
   /** The application through which the caller calls. */
   clientId: string;
-  /** The claims of the bearer that decide whether it has ended. */
+  /** The claims that decide whether the bearer token has ended. */
   claims: RevocableClaims & { exp: number };
 }
 
-/** An agent of an organization, calling through an application that it has granted scopes to. */
+/** An agent of an organization. It calls through an application to which it has granted scopes. */
 export interface AgentPrincipal extends Caller {
   kind: 'agent';
   agentId: string;
   scopes: string[];
-  /** Whether another authorization server has issued the bearer. */
+  /** Whether a trusted issuer issued the bearer token. */
   foreign: boolean;
 }
 
@@ -48,9 +48,9 @@ export function assertCustomer(principal: Principal | undefined): CustomerPrinci
 }
 
 /**
- * The kind is read from the token's audience, nowhere else (protocol §3.1).
+ * Derives the kind of caller from the token's audience only (protocol §3.1).
  *
- * @throws OAuthError `invalid_token` when it is neither of the two
+ * @throws OAuthError `invalid_token` if the audience is neither of the two
  */
 export function principalOf(claims: AccessTokenClaims): Principal {
   const { aud, sub, organization_id, client_id, scope = '' } = claims;

@@ -16,10 +16,10 @@ interface Issuer extends TrustedIssuer {
   keySet: RemoteKeySet;
 }
 
-/** How far the issuer's clock may be ahead of ours. */
+/** How far the issuer's clock may be ahead of the clock of this process. */
 const CLOCK_SKEW_SECONDS = 30;
 
-/** Agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS. */
+/** Verifies agent tokens of the authorization servers in TRUSTED_AGENT_ISSUERS (protocol §6.10). */
 @Injectable()
 export class TrustedIssuerTokens {
   private readonly issuers: Map<string, Issuer>;
@@ -33,13 +33,13 @@ export class TrustedIssuerTokens {
     this.issuers = new Map(TRUSTED_AGENT_ISSUERS.map((issuer) => [issuer.issuer, withKeys(issuer)]));
   }
 
-  /** Whether a token claims to be of an issuer that we trust. */
+  /** Whether the `iss` claim of a token names a trusted issuer. The token is not verified yet. */
   mayVerify(token: string): boolean {
     return this.issuers.size > 0 && this.issuerOf(token) !== undefined;
   }
 
   /**
-   * The agent whom a trusted issuer's token names; always an agent, of one of the organizations listed for the issuer.
+   * Verifies a token. The principal is always an agent of an organization that is listed for the issuer.
    *
    * @throws OAuthError `invalid_token`; `temporarily_unavailable` while the issuer's keys cannot be fetched
    */
@@ -53,7 +53,7 @@ export class TrustedIssuerTokens {
     }
     if (typeof claims.sub !== 'string') throw OAuthError.invalidToken('no subject');
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
-    // hashed, since an issuer may write longer ones than the denylist has room for
+    // Hashed, because a `jti` of the issuer may be longer than the column of the denylist.
     const jti = sha256(`${issuer.issuer} ${claims.jti ?? token}`);
     const { sub, iat = 0, exp } = claims;
     const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
@@ -83,7 +83,7 @@ export class TrustedIssuerTokens {
     };
     try {
       const { payload } = await jose().jwtVerify(token, keySet.getKey, rules);
-      // the tolerance is for a clock that is ahead; what has expired has expired
+      // The tolerance is only for an issuer's clock that is ahead. It must not extend the life of a token.
       if (!(this.clock.seconds() < Number(payload.exp))) throw new (jose().errors.JWTExpired)('expired', payload);
       if (payload.iat !== undefined && payload.iat > this.clock.seconds() + CLOCK_SKEW_SECONDS)
         throw new Error('issued in the future');

@@ -8,7 +8,7 @@ const EQUALS = '=';
 const QUOTE = '"';
 
 /**
- * The cookies of a `Cookie` header, in its order (RFC 6265 section 5.4). Only `;` separates cookies: a space, a tab or a
+ * The cookies of a `Cookie` header, in its order (RFC 6265 §5.4). Only `;` separates cookies: a space, a tab or a
  * comma is part of the value that it is in, as browsers send it.
  */
 export function parseCookies(header: string): Cookie[] {
@@ -23,7 +23,7 @@ export function parseJoinedSetCookies(header: string): Cookie[] {
   return header.split(/[;,]/).map(parseCookie);
 }
 
-/** A piece without `=` has no name, as in RFC 6265bis section 5.7. */
+/** A piece without `=` has no name, as in RFC 6265bis §5.7. */
 function parseCookie(piece: string): Cookie {
   const equals = piece.indexOf(EQUALS);
   if (equals < 0) return { name: '', value: trimmed(piece, 0, piece.length) };
@@ -43,7 +43,7 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }
 
-/** A value may be wrapped in double quotes (RFC 6265 section 4.1.1, `cookie-value`). */
+/** A value may be wrapped in double quotes (RFC 6265 §4.1.1, `cookie-value`). */
 function unquoted(value: string): string {
   const isQuoted = value.length >= 2 && value.startsWith(QUOTE) && value.endsWith(QUOTE);
   return isQuoted ? value.slice(1, -1) : value;

@@ -11,7 +11,7 @@ import { PublicController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { Registry } from '../registry/registry.js';
 
-/** What a customer's token says of itself. */
+/** Describes the customer token of the request. */
 class TokenInfo {
   @IsString()
   access_token: string;
@@ -22,7 +22,7 @@ class TokenInfo {
   @IsString()
   entity_id: string;
 
-  /** Seconds left. */
+  /** Seconds until the token expires. */
   @IsInt()
   expires_in: number;
 
@@ -33,7 +33,7 @@ class TokenInfo {
   token_type: 'Bearer';
 }
 
-/** What a customer may do with its own access token: read it and end it (protocol §4.11 and §4.12). */
+/** Lets a customer read and end its own access token (protocol §4.11 and §4.12). */
 @PublicController('v2/customer')
 @UseGuards(BearerGuard)
 export class CustomerTokenController {

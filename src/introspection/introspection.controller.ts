@@ -29,7 +29,7 @@ export class IntrospectionController {
     private readonly operator: OperatorCredentials,
   ) {}
 
-  /** RFC 7662, for a registered resource server: its audiences' tokens. */
+  /** RFC 7662. A registered resource server may introspect the tokens of its audiences, the operator any token. */
   @Post('introspect')
   @ApiRoute({
     summary: 'Whether a token is good (RFC 7662)',
@@ -44,10 +44,10 @@ export class IntrospectionController {
     const audiences = this.operator.match(authorization)
       ? undefined
       : this.clients.resourceServer(authorization).audiences;
-    return this.introspection.introspect(await tokenOf(request), audiences);
+    return this.introspection.introspect(await readToken(request), audiences);
   }
 
-  /** RFC 7009, for a client with a secret: its own tokens. */
+  /** RFC 7009. A client with a secret may revoke its own tokens, the operator any token. */
   @Post('revoke')
   @ApiRoute({
     summary: 'End a token (RFC 7009)',
@@ -59,7 +59,7 @@ export class IntrospectionController {
   async revoke(@Req() request: Request): Promise<object> {
     const { authorization } = request.headers;
     const clientId = this.operator.match(authorization) ? undefined : this.clientWithSecret(authorization);
-    await this.revocation.revoke(await tokenOf(request), clientId);
+    await this.revocation.revoke(await readToken(request), clientId);
     return {};
   }
 
@@ -71,7 +71,7 @@ export class IntrospectionController {
   }
 }
 
-async function tokenOf(request: Request): Promise<string> {
-  const sent = parseFormOrJson(await readBody(request), request.headers['content-type']);
-  return readParameters(TokenBody, sent).token;
+async function readToken(request: Request): Promise<string> {
+  const parameters = parseFormOrJson(await readBody(request), request.headers['content-type']);
+  return readParameters(TokenBody, parameters).token;
 }

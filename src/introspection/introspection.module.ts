@@ -9,7 +9,9 @@ import { IntrospectionController } from './introspection.controller.js';
 import { TokenIntrospection } from './token-introspection.js';
 import { TokenRevocation } from './token-revocation.js';
 
-/** Introspection (RFC 7662), revocation (RFC 7009) and what a customer may do with its own token. */
+/**
+ * Introspection (RFC 7662), revocation (RFC 7009), and the routes with which a customer reads and ends its own token.
+ */
 @Module({
   imports: [RegistryModule, AccessTokenModule, RefreshTokenModule, BearerModule, OperatorModule],
   controllers: [CustomerTokenController, IntrospectionController],

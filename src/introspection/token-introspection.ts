@@ -47,18 +47,18 @@ export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @IsString()
   jti?: string;
 
-  /** Of agents only. */
+  /** Only in agent tokens: the granted scopes, separated by spaces. */
   @Optional()
   @IsString()
   scope?: string;
 
-  /** The agent that obtained a customer's token (RFC 8693 section 4.1). */
+  /** The agent that obtained a customer's token (RFC 8693 §4.1). */
   @Optional()
   @ValidateNested()
   @Type(() => Actor)
   act?: Actor;
 
-  /** The ids of the tokens that the token descends from: it ends when one of them is revoked. */
+  /** The ids of the tokens that this token descends from. The token ends when one of them is revoked. */
   @Optional()
   @IsString({ each: true })
   ancestors?: string[];
@@ -68,13 +68,13 @@ export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @IsInt()
   gen?: number;
 
-  /** How many identity transfers led to the token. */
+  /** The number of identity transfers that led to the token. */
   @Optional()
   @IsInt()
   transfers?: number;
 }
 
-/** Tells a resource server or the operator whether a token is active (RFC 7662). */
+/** Reports to a resource server or the operator whether a token is active (RFC 7662). */
 @Injectable()
 export class TokenIntrospection {
   constructor(
@@ -83,9 +83,9 @@ export class TokenIntrospection {
   ) {}
 
   /**
-   * A token that is invalid, has ended or is for another audience is inactive.
+   * Reports a token as inactive if it is invalid, has ended or is for another audience.
    *
-   * @param audiences the caller may learn about tokens for these audiences; `undefined`: for any
+   * @param audiences the audiences whose tokens the caller may introspect; `undefined` means all
    */
   async introspect(token: string, audiences: string[] | undefined): Promise<IntrospectionResponse> {
     const claims = this.tokens.claimsIfValid(token);

@@ -17,10 +17,10 @@ export class TokenRevocation {
   ) {}
 
   /**
-   * Ends an access token alone, or a refresh token with its whole family. An invalid token is no error (RFC 7009 §2.2). A
-   * token of another client is no error either and stays valid.
+   * Ends an access token alone, or a refresh token with its whole family. An invalid token causes no error (RFC 7009
+   * §2.2). A token of another client causes no error either and stays valid.
    *
-   * @param clientId the client that calls; `undefined`: the operator, who may end any token
+   * @param clientId the calling client; `undefined` means the operator, who may end any token
    */
   async revoke(token: string, clientId: string | undefined): Promise<void> {
     const claims = this.tokens.claimsIfValid(token);

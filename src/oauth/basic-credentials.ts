@@ -1,13 +1,13 @@
-/** A client id and secret, as `client_secret_basic` sends them. */
+/** The client id and the secret of `client_secret_basic`. */
 export interface BasicCredentials {
   id: string;
   secret: string;
 }
 
 /**
- * Reads an `Authorization: Basic` header (RFC 7617), whose two parts are form-urlencoded (RFC 6749 section 2.3.1).
+ * Reads an `Authorization: Basic` header (RFC 7617). Both parts are form-urlencoded (RFC 6749 §2.3.1).
  *
- * @returns `undefined` when it is not one, or is malformed
+ * @returns `undefined` if the header is missing, malformed or of another scheme
  */
 export function readBasicCredentials(header: string | undefined): BasicCredentials | undefined {
   const [, encoded] = /^Basic ([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? '') ?? [];
@@ -15,12 +15,12 @@ export function readBasicCredentials(header: string | undefined): BasicCredentia
   const [, id, secret] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? [];
   if (id === undefined || secret === undefined) return undefined;
   try {
-    return { id: formDecoded(id), secret: formDecoded(secret) };
+    return { id: decodeFormValue(id), secret: decodeFormValue(secret) };
   } catch {
     return undefined;
   }
 }
 
-function formDecoded(text: string): string {
+function decodeFormValue(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '));
 }

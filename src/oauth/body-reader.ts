@@ -3,22 +3,23 @@ import type { IncomingMessage } from 'node:http';
 import { OAuthError } from './oauth-error.js';
 
 const MAX_BODY_BYTES = 16 * 1024;
-/** Up to this size a body that is too large is read and discarded first, so that its sender sees the error response. */
+/** A larger body is read and discarded up to this size, so that the client receives the error response. */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
 
 /**
- * Reads a whole request body as text, whatever its Content-Type (protocol §2.4): at most 16 KiB of UTF-8.
+ * Reads a whole request body as text, for any Content-Type: at most 16 KiB of UTF-8 (protocol §2.4).
  *
- * @throws OAuthError `payload_too_large`, `invalid_request` (compressed, broken, too slow), `Invalid message` (not UTF-8)
+ * @throws OAuthError `payload_too_large`; `invalid_request` if the body is compressed, broken or too slow;
+ *   `Invalid message` if it is not UTF-8
  */
 export function readBody(request: IncomingMessage): Promise<string> {
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') return Promise.reject(OAuthError.unsupportedEncoding());
   return new Promise((resolve, reject) => {
     const body = new BodyBytes();
-    const rejectBroken = () => request.broken && reject(OAuthError.brokenRequest(request.broken));
-    rejectBroken();
-    request.once('broken', rejectBroken);
+    const rejectIfBroken = () => request.broken && reject(OAuthError.brokenRequest(request.broken));
+    rejectIfBroken();
+    request.once('broken', rejectIfBroken);
     request.on('data', (chunk: Buffer) => {
       body.add(chunk);
       if (body.length > MAX_DISCARDED_BYTES) {
@@ -36,7 +37,7 @@ export function readBody(request: IncomingMessage): Promise<string> {
   });
 }
 
-/** At most MAX_BODY_BYTES of a body. A list of its chunks would take 6 MB for a body that is sent byte by byte. */
+/** Collects at most MAX_BODY_BYTES in one buffer. A list of chunks would take 6 MB for a body sent byte by byte. */
 class BodyBytes {
   length = 0;
   private buffer: Buffer | undefined;
@@ -46,7 +47,7 @@ class BodyBytes {
     this.length += chunk.length;
     if (this.length > MAX_BODY_BYTES) return;
     if (offset === 0) {
-      this.buffer = chunk; // most bodies are one chunk
+      this.buffer = chunk; // Most bodies are one chunk, which needs no copy.
       return;
     }
     if (this.buffer?.length !== MAX_BODY_BYTES) {

@@ -5,7 +5,7 @@ import { OAuthError } from './oauth-error.js';
 
 const LIVENESS_PATH = pathOn('management', '/health/live');
 
-/** What is answered before the application can: the process lives, and is not ready. */
+/** Responds until the application has started: the process is live but not ready. */
 export const starting: RequestListener = (request, response) => {
   const isLive = request.url?.split('?', 1)[0] === LIVENESS_PATH;
   const { id } = requestContext.required();
@@ -21,7 +21,7 @@ export const starting: RequestListener = (request, response) => {
   response.end(JSON.stringify(isLive ? { status: 'live' } : error.toBody(id)));
 };
 
-/** The body of the answer to bytes that are no HTTP request. */
+/** The body of the response to bytes that are not an HTTP request. */
 export function brokenRequest(status: number, requestId: string): string {
   return JSON.stringify(OAuthError.brokenRequest({ status }).toBody(requestId));
 }

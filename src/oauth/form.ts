@@ -2,9 +2,9 @@ import { parseJsonObject } from './json-object.js';
 import { OAuthError } from './oauth-error.js';
 
 /**
- * Reads an `application/x-www-form-urlencoded` body. A parameter without a value is left out (RFC 6749 section 3.1).
+ * Reads an `application/x-www-form-urlencoded` body and omits parameters without a value (RFC 6749 §3.1).
  *
- * @throws OAuthError `invalid_request` when a name comes twice (RFC 6749 section 3.2)
+ * @throws OAuthError `invalid_request` if a parameter is repeated (RFC 6749 §3.2)
  */
 export function parseForm(text: string): Record<string, string> {
   return parametersOf(text, 'body');
@@ -15,7 +15,7 @@ export function parseQuery(url: string): Record<string, string> {
   return parametersOf(queryOf(url), 'query');
 }
 
-/** The query of a URL as it came; a question mark in it is one of its characters (RFC 3986 section 3.4). */
+/** The query of a URL, not decoded. A question mark inside the query is part of it (RFC 3986 §3.4). */
 export function queryOf(url: string): string {
   return /\?(.*)$/s.exec(url)?.[1] ?? '';
 }
@@ -32,8 +32,8 @@ function parametersOf(text: string, part: 'body' | 'query'): Record<string, stri
 }
 
 /**
- * Whether a body is the form that its Content-Type says it is: `curl -d` says so of JSON too, which stays JSON
- * (protocol §2.4).
+ * Whether a body is read as a form. `curl -d` labels JSON as a form too, and such a body is read as JSON (protocol
+ * §2.4).
  */
 export function isForm(text: string, contentType: string | undefined): boolean {
   if (!contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;

@@ -1,6 +1,6 @@
 import { IsIn, IsOptional, IsString } from 'class-validator';
 
-/** The errors of this service, in the words of RFC 6749, RFC 6750 and protocol §2.12. */
+/** The error codes of RFC 6749 §5.2, RFC 6750 §3.1 and protocol §2.12. */
 const ERROR_CODES = [
   'invalid_request',
   'invalid_token',
@@ -19,21 +19,21 @@ const ERROR_CODES = [
 
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** The texts of protocol §2.12. */
+/** Descriptions, word for word from protocol §2.12. */
 export const MALFORMED =
   'The request is missing a required parameter, includes an invalid parameter value, includes a parameter more than once, or is otherwise malformed.';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 
 interface Details {
-  /** For the caller: names the parameter and the rule, never a value. */
+  /** Sent to the caller: names the parameter and the rule, never a value. */
   hint?: string;
-  /** For the log alone. */
+  /** Only logged. */
   reason?: string;
   cause?: unknown;
   headers?: Record<string, string>;
 }
 
-/** The one shape of an error on the wire (protocol §2.11). */
+/** The body of every error response (protocol §2.11). */
 export class ErrorBody {
   @IsIn(ERROR_CODES)
   error: ErrorCode;
@@ -57,8 +57,8 @@ export class ErrorBody {
 }
 
 /**
- * A refusal, in the words of RFC 6749 section 5.2 and RFC 6750 section 3.1. Made only by the factories below, so that
- * an error has one status and one text. `hint` is for the caller, `reason` and `cause` are for the log.
+ * An error response (RFC 6749 §5.2, RFC 6750 §3.1). Only the factories below create one, so that each error has one
+ * status and one text. `hint` is sent to the caller; `reason` and `cause` are only logged.
  */
 export class OAuthError extends Error {
   readonly hint: string | undefined;
@@ -87,24 +87,24 @@ export class OAuthError extends Error {
     return new OAuthError('invalid_request', 400, 'Invalid message', { hint: 'body: not JSON' });
   }
 
-  /** The bytes on the connection are no HTTP request, or come too slowly: 400, 408 or 431. @internal */
+  /** The client sent bytes that are not an HTTP request, or sent them too slowly: 400, 408 or 431. @internal */
   static brokenRequest({ status, reason }: { status: number; reason?: string }): OAuthError {
     const hint = 'HTTP: not a request that can be read';
     return new OAuthError('invalid_request', status, MALFORMED, { hint, ...(reason && { reason }) });
   }
 
-  /** No bearer, or one that is not valid here: 401. Why is for the log alone. */
+  /** The bearer token is missing or invalid: 401. `reason` is only logged. */
   static invalidToken(reason: string): OAuthError {
     const headers = { 'WWW-Authenticate': 'Bearer error="invalid_token"' };
     return new OAuthError('invalid_token', 401, 'Invalid access token', { reason, headers });
   }
 
-  /** A code is unknown, expired, used, somebody else's, or fails PKCE: 400. Which of these is for the log alone. */
+  /** A code is unknown, expired, used, of another client, or fails PKCE: 400. `reason` is only logged. */
   static invalidGrant(reason: string): OAuthError {
     return new OAuthError('invalid_grant', 400, NOT_AUTHORIZED, { reason });
   }
 
-  /** The client, or the organization, may not use this grant: 400. */
+  /** The client or the organization may not use this grant: 400. */
   static unauthorizedClient(hint: string): OAuthError {
     return new OAuthError('unauthorized_client', 400, NOT_AUTHORIZED, { hint });
   }
@@ -115,14 +115,14 @@ export class OAuthError extends Error {
     return new OAuthError('unsupported_grant_type', 400, description, { hint: 'grant_type: not one of this service' });
   }
 
-  /** The bearer is good, its scope does not reach: 403. */
+  /** The bearer token is valid but lacks `scope`: 403. */
   static insufficientScope(scope: string): OAuthError {
     const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${scope}"` };
     const description = 'The access token does not have the scope that this request needs';
     return new OAuthError('insufficient_scope', 403, description, { hint: `scope: ${scope} is needed`, headers });
   }
 
-  /** The client's credentials are wrong, or missing: 401. */
+  /** The client's credentials are wrong or missing: 401. `reason` is only logged. */
   static invalidClient(reason: string): OAuthError {
     const headers = { 'WWW-Authenticate': 'Basic realm="token"' };
     return new OAuthError('invalid_client', 401, 'The client could not be authenticated', { reason, headers });
@@ -133,50 +133,50 @@ export class OAuthError extends Error {
     return new OAuthError('not_found', 404, 'There is nothing at this address');
   }
 
-  /** The caller is told the other methods by an `Allow` header that is set where the routes are known. @internal */
+  /** The code that knows the routes sets the `Allow` header. @internal */
   static methodNotAllowed(): OAuthError {
     return new OAuthError('method_not_allowed', 405, 'This address does not know this method');
   }
 
   /** @internal */
   static payloadTooLarge(): OAuthError {
-    const headers = { Connection: 'close' }; // the rest of the body may still be on its way
+    const headers = { Connection: 'close' }; // The client may still be sending the rest of the body.
     return new OAuthError('payload_too_large', 413, 'The request body is too large', {
       hint: 'body: at most 16 KiB',
       headers,
     });
   }
 
-  /** The body comes compressed: 415. Nobody needs that for 16 KiB, and a few bytes could unpack to gigabytes. @internal */
+  /** The body is compressed: 415. 16 KiB need no compression, and a few bytes could expand to gigabytes. @internal */
   static unsupportedEncoding(): OAuthError {
     return new OAuthError('invalid_request', 415, MALFORMED, { hint: 'Content-Encoding: send the body as it is' });
   }
 
-  /** The database, or something else this request needs, is away: 503, come again. */
+  /** The database or another dependency of the request is unavailable: 503 with `Retry-After`. */
   static unavailable(cause?: unknown): OAuthError {
     const headers = { 'Retry-After': '1' };
     const description = 'The service cannot answer at the moment; try again later';
     return new OAuthError('temporarily_unavailable', 503, description, { headers, cause });
   }
 
-  /** More than a limit admits: 429, come again in so many seconds. */
+  /** A rate limit is exceeded: 429 with `Retry-After` in seconds. */
   static rateLimited(seconds: number, limit: string): OAuthError {
     const headers = { 'Retry-After': String(seconds) };
     const description = 'There were too many requests; try again later';
     return new OAuthError('temporarily_unavailable', 429, description, { headers, reason: `limit: ${limit}` });
   }
 
-  /** What is there already, or belongs to the registry file, stands against it: 409. @internal */
+  /** The request conflicts with stored data or with an entry of the registry file: 409. @internal */
   static conflict(hint: string): OAuthError {
     return new OAuthError('conflict', 409, 'The request does not fit what is there', { hint });
   }
 
-  /** Anything nobody foresaw: 500. The cause is only in the log. */
+  /** An unexpected error: 500. `cause` is only logged. */
   static serverError(cause: unknown): OAuthError {
     return new OAuthError('server_error', 500, 'The service met an unexpected condition', { cause });
   }
 
-  /** The error as it goes on the wire: in RFC 6749's vocabulary, and in the one that existing browser SDKs read. @internal */
+  /** The response body, with the fields of RFC 6749 and the fields that existing browser SDKs read. @internal */
   toBody(requestId: string): ErrorBody {
     return {
       error: this.code,

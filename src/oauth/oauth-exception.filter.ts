@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 
-/** Turns whatever is thrown, on whatever layer, into the one error shape (protocol §2.11). */
+/** Converts the exceptions of all layers to error responses (protocol §2.11). */
 @Catch()
 export class OAuthExceptionFilter implements ExceptionFilter {
   constructor(protected readonly adapterHost: HttpAdapterHost) {}
@@ -12,9 +12,10 @@ export class OAuthExceptionFilter implements ExceptionFilter {
   catch(exception: unknown, host: ArgumentsHost): void {
     const response = host.switchToHttp().getResponse<Response>();
     const error = asOAuthError(exception);
-    note(error);
+    recordError(error);
     if (response.headersSent) return void response.destroy();
-    response.removeHeader('Set-Cookie'); // a refusal gives nothing, also where it came late
+    // An error response sets no cookies, even if the handler set one before the error.
+    response.removeHeader('Set-Cookie');
     for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
     this.write(error, response);
   }
@@ -28,7 +29,7 @@ function asOAuthError(exception: unknown): OAuthError {
   if (exception instanceof OAuthError) return exception;
   if (!(exception instanceof HttpException)) return OAuthError.serverError(exception);
   switch (exception.getStatus()) {
-    case 400: // Express could not decode the path
+    case 400: // Express could not decode the path.
       return OAuthError.invalidRequest('address: percent-encoding is broken');
     case 404:
       return OAuthError.notFound();
@@ -41,8 +42,8 @@ function asOAuthError(exception: unknown): OAuthError {
   }
 }
 
-/** The private side of an answer, which the log tells under the id that the caller sees too. */
-function note({ status, code, reason, hint, cause }: OAuthError): void {
+/** Adds the details that only the log shows, under the request id that the caller sees too. */
+function recordError({ status, code, reason, hint, cause }: OAuthError): void {
   const why = reason ?? hint;
   requestContext.set({ error: code, ...(why && { reason: why }), ...(status >= 500 && { cause }) });
 }

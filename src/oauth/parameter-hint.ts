@@ -4,21 +4,21 @@ import { withoutName } from '../platform/validation-violations.js';
 
 interface JsonType {
   name: string;
-  admits(value: unknown): boolean;
-  /** The rules of class-validator that refuse every value of another type. */
+  accepts(value: unknown): boolean;
+  /** The rules of class-validator that reject every value of another type. */
   rules: string[];
 }
 
-/** In this order: a property that has rules of two types is of the first. */
+/** The order matters: a property with rules of two types has the first type. */
 const TYPES: JsonType[] = [
   {
     name: 'an array',
-    admits: Array.isArray,
+    accepts: Array.isArray,
     rules: ['isArray', 'arrayNotEmpty', 'arrayMinSize', 'arrayMaxSize', 'arrayUnique'],
   },
   {
     name: 'a string',
-    admits: (value) => typeof value === 'string',
+    accepts: (value) => typeof value === 'string',
     rules: [
       ...['isString', 'matches', 'isLength', 'minLength', 'maxLength', 'isUuid', 'isUrl', 'isEmail', 'isJwt'],
       ...[
@@ -32,26 +32,26 @@ const TYPES: JsonType[] = [
       ],
     ],
   },
-  { name: 'an integer', admits: (value) => typeof value === 'number', rules: ['isInt'] },
-  { name: 'a number', admits: (value) => typeof value === 'number', rules: ['isNumber', 'min', 'max'] },
-  { name: 'a boolean', admits: (value) => typeof value === 'boolean', rules: ['isBoolean'] },
+  { name: 'an integer', accepts: (value) => typeof value === 'number', rules: ['isInt'] },
+  { name: 'a number', accepts: (value) => typeof value === 'number', rules: ['isNumber', 'min', 'max'] },
+  { name: 'a boolean', accepts: (value) => typeof value === 'boolean', rules: ['isBoolean'] },
   {
     name: 'an object',
-    admits: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    accepts: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
     rules: ['isObject', 'nestedValidation'],
   },
 ];
 const [ARRAY, STRING] = TYPES;
 
-/** The hint for a parameter that breaks its rules: it is missing, of the wrong type, or breaks another rule. */
+/** The hint for an invalid parameter: it is missing, has the wrong type, or breaks another rule. */
 export function hintOf(bodyClass: Type<object>, { property, value, constraints }: ValidationError): string {
   if (value === undefined) return `${property}: required`;
   const type = typeOf(bodyClass, property);
-  if (type && !type.admits(value)) return `${property}: must be ${type.name}`;
+  if (type && !type.accepts(value)) return `${property}: must be ${type.name}`;
   return `${property}: ${withoutName(property, Object.values(constraints ?? {})[0] ?? 'is malformed')}`;
 }
 
-/** The type that the rules of a parameter ask for; `undefined` if they do not tell. */
+/** The type that the rules of a parameter require; `undefined` if the rules do not determine one. */
 function typeOf(bodyClass: Type<object>, property: string): JsonType | undefined {
   const rules = getMetadataStorage()
     .getTargetValidationMetadatas(bodyClass, '', false, false)
@@ -62,7 +62,7 @@ function typeOf(bodyClass: Type<object>, property: string): JsonType | undefined
   return TYPES.find((type) => type.rules.some((rule) => names.includes(rule)));
 }
 
-/** `@IsIn` with strings alone. */
+/** Whether a rule is `@IsIn` with strings only. */
 function isListOfStrings({ name, constraints }: { name?: string; constraints: unknown[] | undefined }): boolean {
   const [values] = constraints ?? [];
   return name === 'isIn' && Array.isArray(values) && values.every((value) => typeof value === 'string');

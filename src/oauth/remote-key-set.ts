@@ -10,20 +10,21 @@ const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 /** Finds the key that the header of a JWS names. */
 type FindKey = (header: { alg?: string; kid?: string }) => Promise<webcrypto.CryptoKey>;
 
-/** How long keys are used without asking the issuer again. */
+/** How long fetched keys are used without another fetch. */
 const MAX_AGE_MS = 600_000;
-/** How long after a fetch an unknown key id does not cause another. */
+/** How long after a fetch an unknown key id causes no other fetch. */
 const REFETCH_INTERVAL_MS = 60_000;
-/** How long after a failed fetch the issuer is not asked again. */
+/** How long after a failed fetch no other fetch starts. */
 const FAILURE_PAUSE_MS = 1_000;
 
 /**
  * The public keys that another authorization server publishes at its `jwks_uri` (RFC 7517 §5).
  *
- * They are fetched when the first token needs them, and kept for 10 minutes. A token with an unknown key id causes a fetch at
- * most once a minute. All tokens that need a fetch at the same time share one. A fetch takes at most 1 second, follows no
- * redirect and reads at most 64 KiB; a set with a private or symmetric key is refused. After a failed fetch the issuer is not
- * asked for 1 second, however many tokens come. The keys of the last good fetch stay in use until they are 10 minutes old.
+ * The first token that needs the keys causes a fetch. The keys are used for 10 minutes. A token with an unknown key id
+ * causes a fetch at most once a minute. All tokens that need a fetch at the same time share one. A fetch takes at most
+ * 1 second, follows no redirect and reads at most 64 KiB. A set with a private or symmetric key is rejected. For 1
+ * second after a failed fetch no other fetch starts. The keys of the last successful fetch stay in use until they are
+ * 10 minutes old.
  *
  * @example
  * ```ts
@@ -58,17 +59,17 @@ export class RemoteKeySet {
   private failure: unknown;
   private fetching: Promise<FindKey> | undefined;
 
-  /** @param jwksUri from the configuration of the operator; never one that a token brings */
+  /** @param jwksUri from the operator's configuration, never from a token */
   constructor(jwksUri: string, clock: Clock) {
     this.url = jwksUri;
     this.now = () => clock.now();
   }
 
   /**
-   * Finds the key that the header of a JWS names: what `jwtVerify` of the package jose takes in the place of a key.
+   * Finds the key that the header of a JWS names. `jwtVerify` of the package jose accepts this function as a key.
    *
-   * It rejects with an error of jose where the set has no such key, and with OAuthError `temporarily_unavailable` while the
-   * keys cannot be fetched.
+   * The promise rejects with an error of jose if the set has no such key, and with OAuthError `temporarily_unavailable`
+   * while the keys cannot be fetched.
    */
   readonly getKey: FindKey = async (header) => {
     const isFresh = this.isWithin(this.fetchedAt, MAX_AGE_MS);
@@ -77,14 +78,14 @@ export class RemoteKeySet {
       return await keys(header);
     } catch (error) {
       const { JWKSNoMatchingKey, JWKSMultipleMatchingKeys, JOSENotSupported } = jose().errors;
-      if (error instanceof JWKSNoMatchingKey) return this.findAgain(header, error);
+      if (error instanceof JWKSNoMatchingKey) return this.fetchAndFind(header, error);
       if (error instanceof JWKSMultipleMatchingKeys || error instanceof JOSENotSupported) throw error;
-      throw OAuthError.unavailable(error); // the key that the issuer publishes under this id cannot be used
+      throw OAuthError.unavailable(error); // The key that the issuer publishes under this id is unusable.
     }
   };
 
-  /** The issuer may have a key that is newer than the set. */
-  private async findAgain(header: { alg?: string; kid?: string }, error: unknown): Promise<webcrypto.CryptoKey> {
+  /** Fetches again, because the issuer may have published the key since the last fetch. */
+  private async fetchAndFind(header: { alg?: string; kid?: string }, error: unknown): Promise<webcrypto.CryptoKey> {
     if (this.isWithin(this.fetchedAt, REFETCH_INTERVAL_MS)) throw error;
     await this.fetchOnce();
     return this.getKey(header);
@@ -112,7 +113,7 @@ export class RemoteKeySet {
     }
   }
 
-  /** False also where the clock was set back: then the issuer is asked once more. */
+  /** Also false after the clock was set back; the keys are then fetched again. */
   private isWithin(since: number, milliseconds: number): boolean {
     const age = this.now() - since;
     return age >= 0 && age < milliseconds;

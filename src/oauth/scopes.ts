@@ -1,2 +1,2 @@
-/** The scope with which an agent creates customers and acts for them. */
+/** The scope that an agent needs to create customers and to act for them. */
 export const CUSTOMERS_OWN = 'customers:own';

@@ -26,7 +26,7 @@ export function assertFits<Row extends ProvenCode>(
 function violationOf(row: ProvenCode, kind: CodeKind, proof: CodeProof): string | undefined {
   if (row.kind !== kind) return 'of another kind';
   if (row.client_id !== proof.clientId) return 'of another client';
-  // RFC 6749 section 4.1.3
+  // RFC 6749 §4.1.3
   if (row.redirect_uri !== null && row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
   if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
   return undefined;

@@ -27,7 +27,7 @@ export class OneTimeCode {
   @Column('varchar', { length: 1000, nullable: true })
   scope: string | null;
 
-  /** The redirect URI an authorization code was sent to (RFC 6749 section 4.1.3); of transfer tokens `null`. */
+  /** The redirect URI an authorization code was sent to (RFC 6749 §4.1.3); of transfer tokens `null`. */
   @Column('varchar', { name: 'redirect_uri', length: 2000, nullable: true })
   redirectUri: string | null;
 

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { equalInConstantTime } from '../platform/secret.js';
 
-/** A `code_challenge` of the method S256: SHA-256 in base64url (RFC 7636 section 4.2). */
+/** A `code_challenge` of the method S256: SHA-256 in base64url (RFC 7636 §4.2). */
 export const CODE_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
-/** RFC 7636 section 4.1. */
+/** RFC 7636 §4.1. */
 export const CODE_VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 
 /**
  * Whether a verifier fits a challenge. A challenge without its verifier fails, and so does a verifier that nobody asked
- * for, which is how a stripped challenge would look (RFC 9700 section 2.1.1).
+ * for, which is how a stripped challenge would look (RFC 9700 §2.1.1).
  */
 export function isPkceSatisfied(codeChallenge: string | null, codeVerifier: string | undefined): boolean {
   if (codeChallenge === null || codeVerifier === undefined) return codeChallenge === null && codeVerifier === undefined;

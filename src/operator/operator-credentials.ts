@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 
-/** The values of ADMIN_TOKEN. There are several while the operator replaces one by another. */
+/** The values of ADMIN_TOKEN. It has several values while the operator rotates it. */
 @Injectable()
 export class OperatorCredentials {
   private readonly hashes: string[];
@@ -11,7 +11,7 @@ export class OperatorCredentials {
     this.hashes = ADMIN_TOKEN?.split(',').map(sha256) ?? [];
   }
 
-  /** Whether this process has an operator. */
+  /** Whether ADMIN_TOKEN has a value. */
   get areConfigured(): boolean {
     return this.hashes.length > 0;
   }

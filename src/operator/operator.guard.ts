@@ -13,7 +13,7 @@ export class OperatorGuard implements CanActivate {
     private readonly audit: Audit,
   ) {}
 
-  /** @throws OAuthError `not_found` where no operator is configured, else `invalid_token` */
+  /** @throws OAuthError `not_found` if no ADMIN_TOKEN is configured, otherwise `invalid_token` */
   canActivate(context: ExecutionContext): boolean {
     if (!this.credentials.areConfigured) throw OAuthError.notFound();
     const { headers } = context.switchToHttp().getRequest<Request>();

@@ -1,6 +1,6 @@
 /**
- * What a grant is made of: `customer-authorization-service/grant`. Everything another team's grant may use is named here,
- * and the grant `jwt-bearer` uses nothing else.
+ * The exports for grants: `customer-authorization-service/grant`. A grant of another team may use only these exports.
+ * The grant `jwt-bearer` follows the same rule.
  */
 
 export { Audit } from '../audit/audit.js';

@@ -1,6 +1,6 @@
 /**
- * The service itself: `customer-authorization-service`. Another team's package starts it with its grants, and runs the
- * operator's commands with them.
+ * The exports for starting the service: `customer-authorization-service`. A package of another team starts the service
+ * and runs the operator's commands, both with its own grants.
  */
 
 export { runCommandLine } from '../cli/run-command-line.js';

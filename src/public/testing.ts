@@ -1,6 +1,6 @@
 /**
- * What another team tests its grant with, in vitest: `customer-authorization-service/testing`. It needs the packages vitest,
- * ajv and ajv-formats, which the service itself does not.
+ * The exports for testing a grant in vitest: `customer-authorization-service/testing`. They need the packages vitest,
+ * ajv and ajv-formats, which the service itself does not need.
  */
 
 export { describeGrant } from '../testing/describe-grant.js';

@@ -17,16 +17,16 @@ import { acquireLease, type Lease, releaseLease } from '../platform/database/lea
 import { writeStatement } from '../platform/database/statement.js';
 
 const ROWS_PER_DELETE = 1_000;
-/** Rest after a DELETE, in which requests find the rows unlocked. */
-const PAUSE_MS = 10;
-/** Time between two purges of a process that finds the lease free. */
-const PERIOD_MS = 3_600_000;
+/** Pause between two deletes, during which the rows are unlocked for requests. */
+const PAUSE_BETWEEN_DELETES_MS = 10;
+/** Mean time between two purges of one process. */
+const PURGE_INTERVAL_MS = 3_600_000;
 const LEASE_DURATION_MS = 60_000;
 
-/** How many rows a purge has deleted, by table. */
+/** The number of rows that a purge deleted, by table. */
 export type Purged = Record<string, number>;
 
-/** Deletes what has expired, in batches that no request notices; of all processes one at a time. */
+/** Deletes expired rows and idle browsers in small batches that do not delay requests. One process purges at a time. */
 @Injectable()
 export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Purge.name);
@@ -42,15 +42,15 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     private readonly clock: Clock,
   ) {}
 
-  /** @throws Error that tells which entity cannot be purged as it asks; the application does not start then */
+  /** @throws Error that names an entity that cannot be purged; the application then does not start */
   onModuleInit(): void {
     this.tables = expiringTables(this.dataSource);
   }
 
   onApplicationBootstrap(): void {
-    // pods that start together do not ask together
-    const period = PERIOD_MS * (0.75 + Math.random() / 2);
-    this.timer = setInterval(() => void this.runQuietly(), period);
+    // The random part spreads the purges of pods that start together.
+    const intervalMs = PURGE_INTERVAL_MS * (0.75 + Math.random() / 2);
+    this.timer = setInterval(() => void this.runInBackground(), intervalMs);
     this.timer.unref();
   }
 
@@ -59,13 +59,13 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     clearInterval(this.timer);
   }
 
-  /** Purges everything; `undefined` when another process is at it. */
+  /** Purges all tables. Returns `undefined` if another process is purging. */
   async run(): Promise<Purged | undefined> {
-    if (!(await this.hold())) return undefined;
+    if (!(await this.holdLease())) return undefined;
     try {
       const purged: Purged = {};
-      for (const table of this.tables) purged[table] = await this.sumOf(this.deleteExpired(table));
-      purged.customer_identity = await this.sumOf(this.idle.deleteInSteps(ROWS_PER_DELETE));
+      for (const table of this.tables) purged[table] = await this.runSteps(this.deleteExpired(table));
+      purged.customer_identity = await this.runSteps(this.idle.deleteInSteps(ROWS_PER_DELETE));
       return purged;
     } finally {
       await releaseLease(this.dataSource, this.lease);
@@ -84,27 +84,29 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     }
   }
 
-  /** How many rows the steps delete, until they end, the process stops or another process has the lease. */
-  private async sumOf(steps: AsyncIterable<number>): Promise<number> {
-    let sum = 0;
+  /**
+   * Runs steps until they end, the process stops or another process has the lease. Returns the number of deleted rows.
+   */
+  private async runSteps(steps: AsyncIterable<number>): Promise<number> {
+    let total = 0;
     for await (const deleted of steps) {
-      sum += deleted;
-      if (this.stopping || !(await this.hold())) break;
-      await sleep(PAUSE_MS);
+      total += deleted;
+      if (this.stopping || !(await this.holdLease())) break;
+      await sleep(PAUSE_BETWEEN_DELETES_MS);
     }
-    return sum;
+    return total;
   }
 
-  private hold(): Promise<boolean> {
+  private holdLease(): Promise<boolean> {
     return acquireLease(this.dataSource, this.lease, this.clock.now(), LEASE_DURATION_MS);
   }
 
-  private async runQuietly(): Promise<void> {
+  private async runInBackground(): Promise<void> {
     try {
       const purged = await this.run();
       if (purged) this.logger.log(`purged ${JSON.stringify(purged)}`);
     } catch (error) {
-      this.logger.warn(`the purge stopped, and goes on with the next one: ${(error as Error).message}`);
+      this.logger.warn(`the purge failed; the next purge continues: ${(error as Error).message}`);
     }
   }
 }

@@ -45,7 +45,7 @@ export interface RefreshingClient {
 /** Milliseconds after a rotation in which the client may ask again, because the response was lost. */
 const RETRY_WINDOW_MS = 120_000;
 
-/** Refresh tokens: rotated on each use, with detection of reuse (RFC 9700 section 4.14). */
+/** Refresh tokens: rotated on each use, with detection of reuse (RFC 9700 §4.14). */
 @Injectable()
 export class RefreshTokens {
   constructor(

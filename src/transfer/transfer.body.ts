@@ -3,7 +3,7 @@ import { Optional } from '../oauth/parameters.js';
 import { CODE_CHALLENGE } from '../one-time-code/pkce.js';
 import { UUID } from '../platform/uuid.js';
 
-/** The parameters of protocol §4.4. */
+/** The parameters of an identity transfer (protocol §4.4). */
 export class TransferBody {
   @IsIn(['agent', 'customer'], { message: 'must be agent or customer' })
   bearer_type: 'agent' | 'customer';

@@ -9,9 +9,9 @@ import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { TransferBody } from './transfer.body.js';
-import { checkBearer, TransferResponse, Transfers } from './transfers.js';
+import { assertBearerType, TransferResponse, Transfers } from './transfers.js';
 
-/** Protocol §4.4: a transfer token for a customer. */
+/** Creates transfer tokens for customers (protocol §4.4). */
 @PublicController('v2/customer/identity_transfer')
 @UseGuards(BearerGuard)
 export class TransferController {
@@ -28,7 +28,7 @@ export class TransferController {
   async create(@Req() request: Request): Promise<TransferResponse> {
     const principal = requestContext.required().principal as Principal;
     const body = readParameters(TransferBody, parseJsonObject(await readBody(request)));
-    checkBearer(principal, body.bearer_type);
+    assertBearerType(principal, body.bearer_type);
     return this.transfers.create(principal, body, request.headers.origin);
   }
 }

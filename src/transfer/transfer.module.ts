@@ -6,7 +6,7 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { TransferController } from './transfer.controller.js';
 import { Transfers } from './transfers.js';
 
-/** Moves a customer to another device. */
+/** Identity transfer: moves a customer to another device. */
 @Module({
   imports: [RegistryModule, IdentityModule, OneTimeCodeModule, BearerModule],
   controllers: [TransferController],

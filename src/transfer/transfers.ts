@@ -13,17 +13,17 @@ import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { Registry } from '../registry/registry.js';
 import type { TransferBody } from './transfer.body.js';
 
-/** The answer of protocol §4.4. */
+/** The response of an identity transfer (protocol §4.4). */
 export class TransferResponse {
   @IsString()
   identity_transfer_token: string;
 
-  /** Seconds. */
+  /** The lifetime of the transfer token in seconds. */
   @IsInt()
   expires_in: number;
 }
 
-/** The customer that a transfer token stood for. */
+/** The customer of a redeemed transfer token. */
 export interface TransferredIdentity {
   entityId: string;
   organizationId: string;
@@ -43,7 +43,7 @@ export class Transfers {
     private readonly limits: RateLimits,
   ) {}
 
-  /** @throws OAuthError `invalid_request`; `temporarily_unavailable` beyond a limit */
+  /** @throws OAuthError `invalid_request`; `temporarily_unavailable` if a rate limit is exceeded */
   async create(principal: Principal, body: TransferBody, origin: string | undefined): Promise<TransferResponse> {
     const { organizationId } = principal;
     if (body.code_challenge_method !== undefined && body.code_challenge === undefined) {
@@ -53,19 +53,19 @@ export class Transfers {
     if (!this.registry.organization(organizationId)?.admits(client))
       throw OAuthError.invalidRequest('client_id: not usable in this organization');
     const { clientId } = client;
-    this.limit('tokens', clientId);
+    this.takeLimit('tokens', clientId);
     const { subject, generation } = await this.subjectOf(principal, body.customer_id);
-    // only for a customer that exists: an agent could fill the memory of the limit with ids that it made up
-    this.limit('transfers', subject);
+    // After the lookup, so that an agent cannot fill the limit's memory with ids of customers that do not exist.
+    this.takeLimit('transfers', subject);
     const lineage = lineageByTransfer(principal.claims, generation);
-    const about = { clientId, subject, organizationId, codeChallenge: body.code_challenge };
-    const content = { ...about, bearer: principal.claims, lineage };
-    const ttl = this.configuration.TRANSFER_TOKEN_TTL;
-    return { identity_transfer_token: await this.codes.issue('transfer', content, ttl), expires_in: ttl };
+    const codeFields = { clientId, subject, organizationId, codeChallenge: body.code_challenge };
+    const content = { ...codeFields, bearer: principal.claims, lineage };
+    const ttlSeconds = this.configuration.TRANSFER_TOKEN_TTL;
+    return { identity_transfer_token: await this.codes.issue('transfer', content, ttlSeconds), expires_in: ttlSeconds };
   }
 
   /**
-   * Redeems a transfer token. A customer that is erased meanwhile has a higher generation than the token's lineage.
+   * Redeems a transfer token. An erasure during the transfer raises the generation, so the new token ends at once.
    *
    * @throws OAuthError `invalid_grant`
    */
@@ -74,12 +74,14 @@ export class Transfers {
     return { entityId, organizationId, attempt, lineage };
   }
 
-  private limit(limit: LimitName, key: string): void {
-    const wait = this.limits.take(limit, key);
-    if (wait > 0) throw OAuthError.rateLimited(wait, limit);
+  private takeLimit(limit: LimitName, key: string): void {
+    const waitSeconds = this.limits.take(limit, key);
+    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, limit);
   }
 
-  /** The customer to transfer; with its generation where the bearer does not carry it. */
+  /**
+   * The customer to transfer. The generation is present only if the bearer is an agent, whose token does not carry it.
+   */
   private async subjectOf(
     principal: Principal,
     customerId: string | undefined,
@@ -96,11 +98,11 @@ export class Transfers {
 }
 
 /**
- * The bearer must be of the kind that the caller says, and an agent's must reach that far (protocol §4.4).
+ * Asserts that the bearer has the kind `bearer_type`, and that an agent has the scope `customers:own` (protocol §4.4).
  *
  * @throws OAuthError `invalid_token`, `insufficient_scope`
  */
-export function checkBearer(principal: Principal, bearerType: TransferBody['bearer_type']): void {
+export function assertBearerType(principal: Principal, bearerType: TransferBody['bearer_type']): void {
   if (principal.kind !== bearerType) throw OAuthError.invalidToken('not of the kind that bearer_type says');
   if (principal.kind === 'agent' && !principal.scopes.includes(CUSTOMERS_OWN))
     throw OAuthError.insufficientScope(CUSTOMERS_OWN);

@@ -13,7 +13,7 @@ class PublicKeySet {
   keys: PublicJwk[];
 }
 
-/** The public keys with which anybody checks our tokens without asking us (RFC 7517 section 5). */
+/** The public keys with which resource servers verify tokens without a request per token (RFC 7517 §5). */
 @PublicController('.well-known/jwks.json')
 export class JwksController {
   constructor(private readonly keys: SigningKeys) {}

@@ -36,7 +36,7 @@ class ServerMetadata {
   authorization_response_iss_parameter_supported: boolean;
 }
 
-/** What this authorization server can do, for client libraries (RFC 8414). */
+/** The server metadata that client libraries read (RFC 8414). */
 @PublicController('.well-known/oauth-authorization-server')
 export class ServerMetadataController {
   constructor(private readonly configuration: Configuration) {}

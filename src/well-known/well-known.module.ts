@@ -3,7 +3,7 @@ import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { JwksController } from './jwks.controller.js';
 import { ServerMetadataController } from './server-metadata.controller.js';
 
-/** What client libraries and resource servers discover about this authorization server (RFC 8615). */
+/** The discovery documents for client libraries and resource servers (RFC 8615). */
 @Module({
   imports: [AccessTokenModule],
   controllers: [JwksController, ServerMetadataController],
