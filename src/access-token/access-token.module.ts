@@ -7,7 +7,7 @@ import { RecordedValues } from './recorded-values.js';
 import { Revocation } from './revocation.entity.js';
 import { SigningKeys } from './signing-keys.js';
 
-/** The access token: its format, its keys, its end. */
+/** Access tokens: their format, the signing keys and revocation. */
 @Module({
   imports: [TypeOrmModule.forFeature([Revocation, RecordedValue])],
   providers: [AccessTokens, Denylist, RecordedValues, SigningKeys],

@@ -7,7 +7,7 @@ import { rawSignature } from './ecdsa-signature.js';
 import { SigningKeys } from './signing-keys.js';
 import type { Audience, TokenLineage } from './token-lineage.js';
 
-/** The claims of our access tokens (RFC 9068 §2.2). Times are in seconds since 1970. */
+/** The claims of an access token (RFC 9068 §2.2, protocol §3.3). Times are in seconds since 1970. */
 export interface AccessTokenClaims extends Partial<TokenLineage> {
   iss: string;
   sub: string;
@@ -17,16 +17,16 @@ export interface AccessTokenClaims extends Partial<TokenLineage> {
   iat: number;
   exp: number;
   jti: string;
-  /** Of agents only: what the agent has granted, separated by spaces. */
+  /** Only in agent tokens: the granted scopes, separated by spaces. */
   scope?: string;
 }
 
 export type IssuableClaims = Omit<AccessTokenClaims, 'iss' | 'iat' | 'exp' | 'jti'>;
 
-/** Seconds that the clock of the issuing process may be ahead of ours. */
+/** How far the clock of the issuing process may be ahead of the clock of this process. */
 const CLOCK_SKEW_SECONDS = 30;
 
-/** Issues and verifies access tokens: `REGION:JWS`. Only this folder knows their form. */
+/** Issues and verifies access tokens of the form `REGION:JWS`. Only this folder depends on that form. */
 @Injectable()
 export class AccessTokens {
   private readonly issuer: string;
@@ -41,22 +41,23 @@ export class AccessTokens {
     this.prefix = `${configuration.TOKEN_REGION}:`;
   }
 
-  /** A token that is valid from now on for `ttl` seconds. */
-  issue(claims: IssuableClaims, ttl: number, jti: string = randomUUID()): string {
+  /** Issues a token that is valid from now on for `ttlSeconds`. */
+  issue(claims: IssuableClaims, ttlSeconds: number, jti: string = randomUUID()): string {
     const { privateKey, header } = this.keys.current();
     const iat = this.clock.seconds();
-    const payload: AccessTokenClaims = { iss: this.issuer, ...claims, iat, exp: iat + ttl, jti };
+    const payload: AccessTokenClaims = { iss: this.issuer, ...claims, iat, exp: iat + ttlSeconds, jti };
     const signed = `${header}.${Buffer.from(JSON.stringify(payload)).toString('base64url')}`;
     const signature = rawSignature(sign('sha256', Buffer.from(signed), privateKey));
     return `${this.prefix}${signed}.${signature.toString('base64url')}`;
   }
 
   /**
-   * The claims of a token that we have signed and that is valid now. Whether it was revoked is not looked at.
+   * Verifies the form, signature, issuer and times of a token. The method does not check whether the token has ended.
    *
    * @throws OAuthError `invalid_token`
    */
   verify(token: string): AccessTokenClaims {
+    // The colon of the prefix is compared as it is, so a token with `%3A` is invalid (protocol §2.6).
     if (!token.startsWith(this.prefix)) throw OAuthError.invalidToken('not a token of this region');
     const segments = token.slice(this.prefix.length).split('.');
     if (segments.length !== 3) throw OAuthError.invalidToken('not a JWS');
@@ -64,16 +65,16 @@ export class AccessTokens {
     const key = this.keys.keyByHeader(header);
     if (!key) throw OAuthError.invalidToken('header of no key of ours');
     const bytes = Buffer.from(signature, 'base64url');
-    // the same bytes spelt otherwise would be the same token under another name
+    // Other base64url texts decode to the same bytes. Only the canonical text is valid, so that a token has one form.
     if (bytes.toString('base64url') !== signature) throw OAuthError.invalidToken('signature not canonical');
     const publicKey = { key: key.publicKey, dsaEncoding: 'ieee-p1363' } as const;
     if (!verify('sha256', Buffer.from(`${header}.${payload}`), publicKey, bytes)) {
       throw OAuthError.invalidToken('signature does not fit');
     }
-    return this.valid(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+    return this.assertCurrent(JSON.parse(Buffer.from(payload, 'base64url').toString()));
   }
 
-  /** The claims of a token as `verify` returns them; `undefined` if it is not valid. */
+  /** The claims that `verify` returns; `undefined` if the token is invalid. */
   claimsIfValid(token: string): AccessTokenClaims | undefined {
     try {
       return this.verify(token);
@@ -83,7 +84,7 @@ export class AccessTokens {
     }
   }
 
-  private valid(claims: AccessTokenClaims): AccessTokenClaims {
+  private assertCurrent(claims: AccessTokenClaims): AccessTokenClaims {
     const now = this.clock.seconds();
     if (claims.iss !== this.issuer) throw OAuthError.invalidToken('another issuer');
     if (!(now < claims.exp)) throw OAuthError.invalidToken('expired');

@@ -7,9 +7,9 @@ import { RecordedValues } from './recorded-values.js';
 import { Revocation, type RevocationKind } from './revocation.entity.js';
 import type { RevocableClaims } from './token-lineage.js';
 
-/** Later than any token is issued: an id that names tokens revokes them whenever they were issued. */
+/** Later than the `iat` of any token, so that a revocation by id applies to tokens of any age. */
 const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
-/** Seconds for which other processes may still issue tokens for a deleted client, and by which their clocks may be ahead. */
+/** Covers tokens that other processes still issue for a deleted client, and clocks that are ahead. */
 const CLIENT_MARGIN_SECONDS = 40;
 
 const UPDATE = writeStatement<
@@ -21,7 +21,7 @@ const INSERT = insertIgnoreStatement({
   columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at'],
 });
 
-/** Tokens that ended before their time. It is read from the database at each use, so that it holds at once on every pod. */
+/** The revoked tokens. Each check reads the database, so that a revocation applies at once in every process. */
 @Injectable()
 export class Denylist {
   constructor(
@@ -31,8 +31,8 @@ export class Denylist {
   ) {}
 
   /**
-   * Whether a token has ended: its `jti`, its family or one of its ancestors is revoked, its client was deleted after the
-   * token was issued, or its subject or its agent has a higher generation. One statement decides.
+   * Whether a token has ended (protocol §3.13): its `jti`, its family or one of its ancestors is revoked, its client
+   * was deleted after the token was issued, or its subject or its agent has a higher generation. One statement decides.
    */
   async hasEnded(claims: RevocableClaims): Promise<boolean> {
     const { statement, parameters } = endedStatement(claims);
@@ -43,31 +43,34 @@ export class Denylist {
   /**
    * Ends one token and its descendants. The `jti` of a trusted issuer's token is a hash that includes the issuer.
    *
-   * @param exp seconds since 1970; a trusted issuer's token may live longer than any of this service's
+   * @param exp seconds since 1970; a trusted issuer's token may live longer than the tokens of this service
    */
   async revokeToken({ jti, exp }: { jti: string; exp: number }): Promise<void> {
     const { token } = await this.recorded.retentionSeconds();
     await this.revoke('jti', jti, FAR_FUTURE, Math.max(exp - this.clock.seconds(), token));
   }
 
-  /** Ends every token whose `jti` begins with the family's id, also those still to be issued, and their descendants. */
+  /**
+   * Ends all tokens of a family, later ones included, and their descendants. Their `jti` begins with the family's id.
+   */
   async revokeFamily(family: string): Promise<void> {
     const { family: retention } = await this.recorded.retentionSeconds();
     await this.revoke('family', family, FAR_FUTURE, retention);
   }
 
-  /** Ends the tokens that a client has now. */
+  /** Ends the tokens that were issued to a client so far. */
   async revokeClient(clientId: string): Promise<void> {
     const { family } = await this.recorded.retentionSeconds();
     await this.revoke('client', clientId, new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000), family);
   }
 
   /**
-   * Revokes a customer or an agent for processes of release 1, which cannot read generations. It writes nothing once the
-   * upgrade is complete.
+   * Revokes a customer or an agent for processes of release 1, which cannot read generations. The method writes nothing
+   * once the upgrade is complete.
    *
-   * @param moment `before` the generation is raised the row counts for every process, in case the change fails. `after` it the
-   *   generation is exact, and the row counts for release 1 alone. An `erased` customer gets no later token that it could hit.
+   * @param moment `before`: the generation is not raised yet, and the row applies in every process, in case the change
+   *   fails. `after`: the generation is raised and exact, so the row applies in release 1 only. `erased`: the row
+   *   applies to tokens of any age, because an erased customer gets no more tokens.
    */
   async revokeForRelease1(subject: string, moment: 'before' | 'after' | 'erased'): Promise<void> {
     if (!(await this.recorded.isUpgradeUnderWay())) return;

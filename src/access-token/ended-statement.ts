@@ -2,13 +2,13 @@ import type { SqlValue } from '../platform/database/sql-value.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
 import { familyOf, MAX_ANCESTORS, type RevocableClaims } from './token-lineage.js';
 
-/** Numbers of ids in one statement: few texts, because each is a prepared statement of each connection. */
+/** The numbers of ids that a statement can have. They are few, because each connection prepares each text. */
 const ID_COUNTS = [1, 2, 4, 8, MAX_ANCESTORS + 2];
 
 /** `ended` is 0 or 1. */
 type EndedStatement = SelectStatement<SqlValue[], { ended: number }>;
 
-/** Statements by what they ask. */
+/** Statements by number of ids and by the subjects they check. */
 const statements = new Map<string, EndedStatement>();
 
 /** The statement that decides whether a token has ended. It selects one row. */
@@ -30,18 +30,22 @@ function statementFor(count: number, isCustomer: boolean, hasAgent: boolean): En
   const key = `${count} ${isCustomer} ${hasAgent}`;
   let statement = statements.get(key);
   if (statement === undefined) {
-    const rules = [revoked(count), ...(isCustomer ? [CUSTOMER_ENDED] : []), ...(hasAgent ? [AGENT_ENDED] : [])];
-    statement = selectStatement({ columns: [`(${rules.join(' OR ')}) AS ended`], batch: true });
+    const conditions = [
+      revokedCondition(count),
+      ...(isCustomer ? [CUSTOMER_ENDED] : []),
+      ...(hasAgent ? [AGENT_ENDED] : []),
+    ];
+    statement = selectStatement({ columns: [`(${conditions.join(' OR ')}) AS ended`], batch: true });
     statements.set(key, statement);
   }
   return statement;
 }
 
 /**
- * Rows of kind `subject` come from release 1 and name tokens by the time they were issued. Such a row does not count where
- * it was written together with a raised generation, which is exact.
+ * Rows of the kind `subject` come from release 1 and select tokens by issue time. Such a row does not count if it was
+ * written together with a raised generation, because the generation is exact.
  */
-const revoked = (count: number) => `EXISTS (
+const revokedCondition = (count: number) => `EXISTS (
     SELECT 1 FROM revocation
     WHERE (kind IN ('jti', 'family') AND value IN (${Array(count).fill('?').join()}))
       OR (kind = 'client' AND value = ? AND issued_before >= ?)
@@ -50,5 +54,5 @@ const revoked = (count: number) => `EXISTS (
 
 const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND generation > ?)';
 
-/** An agent that was deleted has no row. */
+/** A deleted agent has no row, so all its tokens have ended. */
 const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)';

@@ -4,12 +4,12 @@ import { Logger } from '@nestjs/common';
 import type { Clock } from '../platform/clock.js';
 import { generateKey } from './key-set.js';
 
-/** The path of the keys of the embedded database, which a first start makes. */
+/** Returns the path of the key file that SQLite uses by default. The first start generates the file. */
 export function generatedKeys(folder: string, clock: Clock): string {
   const path = join(folder, 'signing-keys.json');
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // beside it first: a full disk must not leave half a file, nor two first starts two keys
+  // `linkSync` makes the draft visible in one step. A full disk leaves no partial file, and parallel starts share one.
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, `${JSON.stringify({ keys: [generateKey(clock.seconds())] }, undefined, 2)}\n`, { mode: 0o600 });
   try {

@@ -12,11 +12,11 @@ import {
 } from 'node:fs';
 import { type PrivateKeySet, readKeySet } from './key-set.js';
 
-/** A file of keys, as an operator changes it: whole or not at all, and by one at a time. */
+/** Changes the key file for the operator. A change is atomic, and one process changes the file at a time. */
 export class KeyFile {
   private readonly path: string;
 
-  /** @throws Error when there is no such file */
+  /** @throws Error if the file does not exist */
   constructor(path: string) {
     try {
       this.path = realpathSync(path);
@@ -25,7 +25,7 @@ export class KeyFile {
     }
   }
 
-  /** @throws Error that tells which key breaks which rule, without a value */
+  /** @throws Error that names the invalid key and the rule, without a value */
   read(): PrivateKeySet {
     const text = readFileSync(this.path, 'utf8');
     try {
@@ -37,7 +37,11 @@ export class KeyFile {
     return { keys: keys.map((key) => ({ ...key, nbf: key.nbf ?? 0 })) };
   }
 
-  /** @throws Error as `read` and `change` do, in which case the file stays as it was; or when another is changing it */
+  /**
+   * Replaces the file. On an error the file stays unchanged.
+   *
+   * @throws Error of `read` or `change`, or if another process is changing the file
+   */
   change(change: (set: PrivateKeySet) => PrivateKeySet): PrivateKeySet {
     const draft = this.openDraft();
     try {
@@ -54,13 +58,13 @@ export class KeyFile {
     }
   }
 
-  /** The draft is the lock, too: there is one at a time. */
+  /** Creates the draft. The draft is also the lock, because only one process can create it. */
   private openDraft(): { path: string; file: number } {
     const path = `${this.path}.new`;
     try {
       const { mode, uid, gid } = statSync(this.path);
       const file = openSync(path, 'wx', mode & 0o777);
-      keepOwner(file, uid, gid);
+      preserveOwner(file, uid, gid);
       return { path, file };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new Error('FILE: its folder cannot be written');
@@ -69,11 +73,11 @@ export class KeyFile {
   }
 }
 
-/** Root changes the file for the service, which goes on reading it; anybody else makes it its own. */
-function keepOwner(file: number, uid: number, gid: number): void {
+/** Preserves the owner of the file, so that the service can read a file that root has changed. */
+function preserveOwner(file: number, uid: number, gid: number): void {
   try {
     fchownSync(file, uid, gid);
   } catch {
-    // not root
+    // Only root may set the owner. For another user the writer owns the file.
   }
 }

@@ -1,10 +1,10 @@
 import { Gauge } from 'prom-client';
 import type { Clock } from '../platform/clock.js';
 import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import { type KeyLife, stateOf } from './key-rotation.js';
+import { type KeyValidity, stateOf } from './key-rotation.js';
 
-/** Shows how many keys there are in each state, and how long the one that signs may go on. */
-export function measureKeys(keys: () => KeyLife[], clock: Clock, metrics: MetricsRegistry): void {
+/** Exports the number of keys per state, and the seconds until the last key expires. */
+export function measureKeys(keys: () => KeyValidity[], clock: Clock, metrics: MetricsRegistry): void {
   const registers = [metrics];
   new Gauge({
     name: 'cas_signing_keys',

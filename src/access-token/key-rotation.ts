@@ -1,7 +1,7 @@
 import { generateKey, type PrivateJwk, type PrivateKeySet } from './key-set.js';
 
-/** From when to when a key is good, in seconds since 1970. */
-export interface KeyLife {
+/** The validity period of a key, in seconds since 1970. */
+export interface KeyValidity {
   nbf: number;
   exp?: number;
 }
@@ -9,15 +9,15 @@ export interface KeyLife {
 export type KeyState = 'upcoming' | 'signing' | 'verifying' | 'expired';
 
 /**
- * Seconds from a rotation until the new key signs: five minutes that verifiers keep our JWKS, a few in which a cluster
- * brings a changed secret to every pod, and as many again.
+ * Seconds from a rotation until the new key signs: 5 minutes for which verifiers cache the JWKS, a few minutes in which
+ * a cluster updates the secret in every pod, and the rest as a reserve.
  */
 const LEAD_SECONDS = 900;
-/** Seconds that another process may go on signing with the old key, since its clock is behind. */
+/** How long a process whose clock is behind may still sign with the old key. */
 const CLOCK_SKEW_SECONDS = 60;
 
-/** What a key is for now. Of those that may sign, the newest does. */
-export function stateOf(key: KeyLife, all: KeyLife[], now: number): KeyState {
+/** The state of a key. Of the keys that may sign, the newest signs. */
+export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyState {
   if (!isAlive(key, now)) return 'expired';
   if (key.nbf > now) return 'upcoming';
   const newest = Math.max(...all.filter((each) => each.nbf <= now && isAlive(each, now)).map(({ nbf }) => nbf));
@@ -25,26 +25,25 @@ export function stateOf(key: KeyLife, all: KeyLife[], now: number): KeyState {
 }
 
 /**
- * A set with one more key, which signs in a quarter of an hour; those it takes the place of expire when the last token
- * they have signed has. Keys that have expired are gone.
+ * Adds a key that signs in 15 minutes. Each earlier key expires together with the last token that it can sign. Expired
+ * keys are removed.
  *
- * @param longestTokenLife seconds
- * @throws Error when a rotation is under way
+ * @throws Error if a rotation is under way
  */
-export function rotated({ keys }: PrivateKeySet, now: number, longestTokenLife: number): PrivateKeySet {
+export function rotated({ keys }: PrivateKeySet, now: number, maxTokenLifetimeSeconds: number): PrivateKeySet {
   if (keys.some(({ nbf }) => nbf > now)) throw new Error('a key that will sign is there already: nothing was changed');
   const begins = now + LEAD_SECONDS;
-  const ends = begins + longestTokenLife + CLOCK_SKEW_SECONDS;
-  const before = keys
+  const ends = begins + maxTokenLifetimeSeconds + CLOCK_SKEW_SECONDS;
+  const earlierKeys = keys
     .filter((key) => isAlive(key, now))
     .map((key) => ({ ...key, exp: Math.min(key.exp ?? ends, ends) }));
-  return { keys: [generateKey(begins), ...before] };
+  return { keys: [generateKey(begins), ...earlierKeys] };
 }
 
 /**
- * A set without a key: tokens that it signed are worth nothing from then on.
+ * Removes a key. The tokens that the key signed become invalid.
  *
- * @throws Error when there is no such key, or no other that may sign now
+ * @throws Error if the key does not exist, or if no other key may sign now
  */
 export function withoutKey({ keys }: PrivateKeySet, kid: string, now: number): PrivateKeySet {
   const rest = keys.filter((key) => key.kid !== kid);
@@ -52,7 +51,7 @@ export function withoutKey({ keys }: PrivateKeySet, kid: string, now: number): P
   if (!rest.some((key) => key.nbf <= now && isAlive(key, now)))
     throw new Error('no other key may sign now: rotate first, and retire this one when the new one signs');
   if (rest.some(({ exp }) => exp === undefined)) return { keys: rest };
-  // it was to take over from the newest of these, which goes on instead
+  // The removed key was the successor of the newest remaining key, so that key must not expire any more.
   const newest = Math.max(...rest.map(({ nbf }) => nbf));
   return { keys: rest.map((key) => (key.nbf === newest ? withoutEnd(key) : key)) };
 }
@@ -61,6 +60,6 @@ function withoutEnd({ exp: _exp, ...key }: PrivateJwk): PrivateJwk {
   return key;
 }
 
-function isAlive({ exp = Infinity }: KeyLife, now: number): boolean {
+function isAlive({ exp = Infinity }: KeyValidity, now: number): boolean {
   return now < exp;
 }

@@ -13,9 +13,9 @@ import { IsIn, IsString } from 'class-validator';
 /** One private key of the JWK Set in SIGNING_KEYS_FILE (RFC 7517). */
 export interface PrivateJwk extends PublicJwk {
   d: string;
-  /** Seconds since 1970 from which on it signs; it is published and verifies before. */
+  /** Seconds since 1970. From this time on the key signs; it is published and verifies before. */
   nbf: number;
-  /** Seconds since 1970 from which on it is neither published nor verifies. */
+  /** Seconds since 1970. From this time on the key is neither published nor verifies. */
   exp?: number;
 }
 
@@ -23,7 +23,7 @@ export interface PrivateKeySet {
   keys: PrivateJwk[];
 }
 
-/** The public half of a key, as the JWKS shows it. */
+/** The public part of a key, as the JWKS publishes it. */
 export class PublicJwk {
   @IsIn(['EC'])
   kty: 'EC';
@@ -55,13 +55,13 @@ interface KeyPair {
 /** A key of the set, ready for use. */
 export interface SigningKey extends KeyPair {
   publicJwk: PublicJwk;
-  /** The first segment of every token it signs: the JOSE header of an RFC 9068 access token. */
+  /** The first segment of every token that the key signs: the JOSE header of an access token (RFC 9068 §2.1). */
   header: string;
   nbf: number;
   exp: number;
 }
 
-/** A new private key, signing from `nbf` (seconds since 1970) on. Its `kid` is its thumbprint (RFC 7638). */
+/** Generates a private key that signs from `nbf` (seconds since 1970) on. Its `kid` is its thumbprint (RFC 7638). */
 export function generateKey(nbf: number): PrivateJwk {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { x, y, d } = privateKey.export({ format: 'jwk' }) as Record<'x' | 'y' | 'd', string>;
@@ -71,7 +71,7 @@ export function generateKey(nbf: number): PrivateJwk {
 /**
  * Reads a private JWK Set.
  *
- * @throws Error that tells which key breaks which rule, without a value
+ * @throws Error that names the invalid key and the rule, without a value
  */
 export function readKeySet(text: string): SigningKey[] {
   const { keys } = parse(text);
@@ -90,43 +90,43 @@ function parse(text: string): Partial<PrivateKeySet> {
 }
 
 function readKey(jwk: Partial<PrivateJwk>, index: number): SigningKey {
-  const fault = (rule: string) => new Error(`keys[${index}]: ${rule}`);
+  const violation = (rule: string) => new Error(`keys[${index}]: ${rule}`);
   const { kty, crv, x, y, d, kid, alg = 'ES256', use = 'sig', nbf = 0, exp = Infinity } = jwk ?? {};
-  if (kty !== 'EC' || crv !== 'P-256' || alg !== 'ES256') throw fault('must be an EC key on P-256 for ES256');
-  if (typeof x !== 'string' || typeof y !== 'string') throw fault('x and y are missing');
-  if (typeof d !== 'string') throw fault('is not private: d is missing');
+  if (kty !== 'EC' || crv !== 'P-256' || alg !== 'ES256') throw violation('must be an EC key on P-256 for ES256');
+  if (typeof x !== 'string' || typeof y !== 'string') throw violation('x and y are missing');
+  if (typeof d !== 'string') throw violation('is not private: d is missing');
   if (typeof kid !== 'string' || !/^[A-Za-z0-9_-]{1,128}$/.test(kid))
-    throw fault('kid must be letters, digits, _ or -');
-  if (!isTime(nbf) || !(exp === Infinity || isTime(exp))) throw fault('nbf and exp must be seconds since 1970');
-  if (exp <= nbf) throw fault('exp must be after nbf');
-  if (use !== 'sig') throw fault('use must be sig');
+    throw violation('kid must be letters, digits, _ or -');
+  if (!isTime(nbf) || !(exp === Infinity || isTime(exp))) throw violation('nbf and exp must be seconds since 1970');
+  if (exp <= nbf) throw violation('exp must be after nbf');
+  if (use !== 'sig') throw violation('use must be sig');
 
   const publicJwk = { kty, crv, x, y, kid, alg, use } as const;
-  const pair = keyPair({ kty, crv, x, y, d }, fault);
-  // node reads other spellings of them, which the JWKS would show to readers that do not
-  if (!isCoordinate(x) || !isCoordinate(y)) throw fault('x and y must be 43 characters of base64url');
+  const pair = keyPair({ kty, crv, x, y, d }, violation);
+  // Node.js accepts other encodings of the coordinates, but verifiers of the JWKS may not.
+  if (!isCoordinate(x) || !isCoordinate(y)) throw violation('x and y must be 43 characters of base64url');
   return { ...pair, publicJwk, header: headerOf(kid), nbf, exp };
 }
 
-/** Whole seconds; what is given in milliseconds is none of our time. */
+/** Whether a value is whole seconds since 1970. The upper bound rejects milliseconds. */
 const isTime = (value: unknown) => Number.isInteger(value) && Number(value) >= 0 && Number(value) < 1e11;
 
 const isCoordinate = (text: string) => /^[A-Za-z0-9_-]{43}$/.test(text);
 
-function keyPair(jwk: JsonWebKey, fault: (rule: string) => Error): KeyPair {
+function keyPair(jwk: JsonWebKey, violation: (rule: string) => Error): KeyPair {
   let pair: KeyPair;
   try {
     const privateKey = createPrivateKey({ key: jwk, format: 'jwk' });
     pair = { privateKey, publicKey: createPublicKey(privateKey) };
   } catch {
-    throw fault('is not a point on the curve');
+    throw violation('is not a point on the curve');
   }
-  if (!isPair(pair)) throw fault('d does not belong to x and y');
+  if (!isMatchingPair(pair)) throw violation('d does not belong to x and y');
   return pair;
 }
 
-/** node takes the halves of two keys for one; what such a key signs, nobody could verify. */
-function isPair({ privateKey, publicKey }: KeyPair): boolean {
+/** Node.js accepts a private and a public part that belong to different keys. Their signatures would be invalid. */
+function isMatchingPair({ privateKey, publicKey }: KeyPair): boolean {
   const probe = Buffer.from('probe');
   try {
     return verify('sha256', probe, publicKey, sign('sha256', probe, privateKey));

@@ -1,6 +1,6 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** What must be remembered about a database beyond the life of the processes that use it. */
+/** The names of the recorded values. The values outlive the processes that use the database. */
 export type RecordedName = 'longest_access_token_life' | 'longest_refresh_token_life' | 'complete_release';
 
 /** A number that the service records about its database. */

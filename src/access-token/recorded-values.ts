@@ -17,12 +17,14 @@ const RAISE = writeStatement<[value: number, name: RecordedName, higherThan: num
   'UPDATE recorded_value SET value = ? WHERE name = ? AND value < ?',
 );
 
-/** Seconds that the defaults of release 1 let a token live. Release 1 recorded nothing. */
-const RELEASE_1_LIFE_SECONDS = { access: 28_800, refresh: 2_592_000 };
-/** Seconds for a request that was under way, and for clocks that differ. */
+/** The default lifetimes of tokens in release 1, which recorded no lifetimes. */
+const RELEASE_1_LIFETIME_SECONDS = { access: 28_800, refresh: 2_592_000 };
+/** Covers requests under way and clocks that differ. */
 const MARGIN_SECONDS = 120;
 
-/** The longest lifetimes that were ever configured on this database, and whether its upgrade to release 2 is complete. */
+/**
+ * The longest lifetimes that were ever configured on this database, and whether its upgrade to release 2 is complete.
+ */
 @Injectable()
 export class RecordedValues implements OnModuleInit {
   constructor(
@@ -32,14 +34,14 @@ export class RecordedValues implements OnModuleInit {
 
   async onModuleInit(): Promise<void> {
     const { CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, TRANSFER_TOKEN_TTL, REFRESH_TOKEN_TTL } = this.configuration;
-    const { access, refresh } = RELEASE_1_LIFE_SECONDS;
-    // a transfer token is refused when the token that created it was revoked, so it counts like an access token
-    const accessLife = Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, TRANSFER_TOKEN_TTL, access);
-    await this.raise('longest_access_token_life', accessLife);
+    const { access, refresh } = RELEASE_1_LIFETIME_SECONDS;
+    // A revocation must outlive the transfer tokens that the revoked token created, so their lifetime counts too.
+    const accessLifetime = Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, TRANSFER_TOKEN_TTL, access);
+    await this.raise('longest_access_token_life', accessLifetime);
     await this.raise('longest_refresh_token_life', Math.max(REFRESH_TOKEN_TTL, refresh));
   }
 
-  /** Seconds for which a revocation of single access tokens must be kept, and one of a refresh family or a client. */
+  /** Seconds for which the revocation of one access token, and that of a refresh family or client, must be retained. */
   async retentionSeconds(): Promise<{ token: number; family: number }> {
     const recorded = await this.read();
     const access = recorded.get('longest_access_token_life') ?? 0;
@@ -57,7 +59,7 @@ export class RecordedValues implements OnModuleInit {
     return new Map(rows.map(({ name, value }) => [name, value]));
   }
 
-  /** Two processes with different lifetimes leave the longer one, in whichever order they start. */
+  /** Of two processes with different lifetimes the longer one is recorded, regardless of the order of their starts. */
   private async raise(name: RecordedName, value: number): Promise<void> {
     if ((await this.database.executeIdempotent(INSERT, [name, value])) > 0) return;
     await this.database.executeIdempotent(RAISE, [value, name, value]);

@@ -2,11 +2,11 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../platform/database/expires.js';
 
 /**
- * What a revocation names: one token, all tokens of a chain of refreshes, all of a customer or agent, all of a client.
+ * What a revocation applies to: one token, a refresh family, all tokens of a customer or agent, or those of a client.
  */
 export type RevocationKind = 'jti' | 'family' | 'subject' | 'client';
 
-/** An entry of the denylist. It is kept until the last token that it could end has expired. */
+/** An entry of the denylist. The row is retained until the last token that it could end has expired. */
 @Expires()
 @Entity('revocation')
 export class Revocation {
@@ -16,7 +16,7 @@ export class Revocation {
   @PrimaryColumn('varchar', { length: 255 })
   value: string;
 
-  /** Tokens issued until then are revoked. */
+  /** The row revokes tokens that were issued up to this time. */
   @Column('datetime', { name: 'issued_before', precision: 3 })
   issuedBefore: Date;
 
@@ -25,8 +25,8 @@ export class Revocation {
   expiresAt: Date;
 
   /**
-   * Equal to `issuedBefore` where the row was written together with a raised generation. Such a row only tells processes
-   * of release 1 what the generation tells this one. A process of release 1 that changes the row makes the two differ.
+   * Equal to `issuedBefore` if the row was written together with a raised generation. Only processes of release 1 need
+   * such a row. If a process of release 1 changes the row, the two values differ, and every process applies the row.
    */
   @Column('datetime', { name: 'generation_raised_at', precision: 3, nullable: true })
   generationRaisedAt: Date | null;

@@ -13,35 +13,35 @@ import { measureKeys } from './key-metrics.js';
 import { type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
 /**
- * The keys that sign and verify access tokens, all of one file that all processes share (protocol §3.16). A change
- * of the file is in force within seconds; one that leaves no key to sign with is not. A key that is taken out of the file
- * ends its tokens at once; one that is to go in peace is given an `exp` (docs/decisions/0013-key-rotation.md).
+ * The keys that sign and verify access tokens. All processes share one file (protocol §3.16). A change of the file
+ * applies within seconds. A file without a key that may sign is rejected. Removing a key from the file ends its tokens
+ * at once. An `exp` lets its tokens expire before the key does (docs/decisions/0013-key-rotation.md).
  */
 @Injectable()
 export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Newest first. */
   private keys: SigningKey[] = [];
   private byHeader = new Map<string, SigningKey>();
-  /** When each key that came by a change of the file may sign at the earliest: verifiers must know it by then. */
-  private readonly earliest = new Map<string, number>();
+  /** The earliestUse time at which a key that a file change added may sign. By then verifiers know the key. */
+  private readonly earliestUse = new Map<string, number>();
   private readonly file: WatchedFile;
 
   constructor(
     configuration: Configuration,
     private readonly clock: Clock,
     private readonly audit: Audit,
-    faults: FileErrors,
+    fileErrors: FileErrors,
     metrics: MetricsRegistry,
   ) {
     const path = configuration.SIGNING_KEYS_FILE ?? generatedKeys(configuration.DATA_DIR, clock);
     const text = read(path);
-    this.use(text);
+    this.load(text);
     this.file = new WatchedFile(
       'SIGNING_KEYS_FILE',
       () => readFile(path, 'utf8'),
       text,
       (changed) => this.change(changed),
-      faults,
+      fileErrors,
     );
     measureKeys(() => this.keys, clock, metrics);
   }
@@ -60,8 +60,8 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   /**
-   * The key that a token's first segment names. Only the very text that our own tokens begin with names one, so that no
-   * other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read, let alone believed (RFC 8725 §3).
+   * Finds the key by a token's first segment. The segment must equal the header that this service writes, so that no
+   * other `alg`, `typ`, `jwk`, `jku` or `crit` is ever read (RFC 8725 §3).
    */
   keyByHeader(header: string): SigningKey | undefined {
     const key = this.byHeader.get(header);
@@ -69,8 +69,8 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   /**
-   * One secret of 32 bytes, in base64url, from each key for one purpose: first that of the key that signs now, which every
-   * process has (HKDF, RFC 5869).
+   * Derives a secret of 32 bytes in base64url from each key for one purpose (HKDF, RFC 5869). The secret of the key
+   * that signs now comes first, because every process has that key.
    */
   derivedSecrets(purpose: string): string[] {
     const current = this.current();
@@ -80,19 +80,19 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     });
   }
 
-  /** The public half of every key that signs, will sign, or has signed tokens that may still live. */
+  /** The public part of each key that signs, will sign, or signed tokens that may still be valid. */
   publicKeySet(): { keys: PublicJwk[] } {
     const now = this.clock.seconds();
     return { keys: this.keys.filter(({ exp }) => now < exp).map(({ publicJwk }) => publicJwk) };
   }
 
-  /** @throws Error in which case the keys stay as they were */
-  private use(text: string): void {
+  /** @throws Error if the file is invalid; the keys then stay unchanged */
+  private load(text: string): void {
     const read = keysOf(text);
     signingKeyOf(read.sort(byNewest), this.clock.seconds());
-    const published = read.map((key) => ({ ...key, nbf: Math.max(key.nbf, this.earliest.get(kidOf(key)) ?? 0) }));
-    // where no other key may sign, a new one must at once
-    const keys = published.some((key) => maySign(key, this.clock.seconds())) ? published.sort(byNewest) : read;
+    const delayed = read.map((key) => ({ ...key, nbf: Math.max(key.nbf, this.earliestUse.get(kidOf(key)) ?? 0) }));
+    // If no key may sign with the delay, the keys sign without it.
+    const keys = delayed.some((key) => maySign(key, this.clock.seconds())) ? delayed.sort(byNewest) : read;
     this.keys = keys;
     this.byHeader = new Map(keys.map((key) => [key.header, key]));
   }
@@ -100,10 +100,10 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   private change(text: string): void {
     const before = this.keys.map(kidOf);
     const signing = this.keys.find((key) => maySign(key, this.clock.seconds()));
-    if (signing) this.earliest.delete(kidOf(signing));
-    const published = this.clock.seconds() + PUBLISH_BEFORE_USE_SECONDS;
-    for (const kid of keysOf(text).map(kidOf)) if (!before.includes(kid)) this.earliest.set(kid, published);
-    this.use(text);
+    if (signing) this.earliestUse.delete(kidOf(signing));
+    const signsFrom = this.clock.seconds() + PUBLISH_BEFORE_USE_SECONDS;
+    for (const kid of keysOf(text).map(kidOf)) if (!before.includes(kid)) this.earliestUse.set(kid, signsFrom);
+    this.load(text);
     const now = this.keys.map(kidOf);
     const added = now.filter((kid) => !before.includes(kid));
     const removed = before.filter((kid) => !now.includes(kid));
@@ -112,7 +112,9 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   }
 }
 
-/** Seconds for which a new key is published before it signs: as long as the JWKS may be kept, and a look at the file. */
+/**
+ * How long a new key is published before it signs: 300 s of JWKS caching, and a reserve until all processes read it.
+ */
 const PUBLISH_BEFORE_USE_SECONDS = 360;
 
 const byNewest = (one: SigningKey, other: SigningKey) => other.nbf - one.nbf;

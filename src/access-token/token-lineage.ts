@@ -2,7 +2,7 @@ import { IsInt, IsString } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 
-/** The API that a token is for. It alone tells the two kinds of token apart. */
+/** The API that a token is for. Only the audience distinguishes the two kinds of token. */
 export type Audience = 'customer-api' | 'agent-api';
 
 /** The agent that obtained a customer token (RFC 8693 §4.1). */
@@ -26,14 +26,14 @@ export class Actor {
   iss?: string;
 }
 
-/** The claims that say what a token comes from, and therefore what ends it. */
+/** The claims that name the origin of a token, and therefore the events that end it. */
 export interface TokenLineage {
   /** The generation of the customer or agent that the token is for. */
   gen: number;
   /** The `jti` and family ids of the tokens that this one descends from, oldest first. */
   ancestors?: string[];
   act?: Actor;
-  /** How many identity transfers led to this token. */
+  /** The number of identity transfers that led to this token. */
   transfers?: number;
 }
 
@@ -49,6 +49,7 @@ export interface RevocableClaims extends Partial<TokenLineage> {
   iss?: string;
 }
 
+/** Protocol §3.10. */
 const MAX_TRANSFERS = 8;
 export const MAX_ANCESTORS = 20;
 
@@ -57,21 +58,22 @@ export function familyOf(jti: string): string {
   return jti.split('.', 1)[0] as string;
 }
 
-/** Every id by which a token is revoked together with its descendants: its family's and its own. */
+/** The ids whose revocation ends a token and its descendants: the id of its family and its `jti`. */
 export function revocableIds(jti: string): string[] {
   return [...new Set([familyOf(jti), jti])];
 }
 
-/** The lineage of a customer token that an agent obtains: it ends with the agent's token, and with the agent. */
+/** The lineage of a customer token that an agent obtains. The token ends with the agent's token and with the agent. */
 export function lineageByAgent(agent: RevocableClaims, customerGeneration: number): TokenLineage {
   return { gen: customerGeneration, ancestors: revocableIds(agent.jti), act: actorOf(agent) };
 }
 
 /**
- * The lineage of the token that an identity transfer gives: it descends from the bearer that created the transfer.
+ * The lineage of the token that an identity transfer gives. The token descends from the bearer that created the
+ * transfer.
  *
- * @param customerGeneration the customer's, where the bearer is an agent's
- * @throws OAuthError `invalid_grant` when the chain of transfers is too long
+ * @param customerGeneration the customer's generation; present only if the bearer is an agent
+ * @throws OAuthError `invalid_grant` if the chain of transfers is too long
  */
 export function lineageByTransfer(bearer: RevocableClaims, customerGeneration?: number): TokenLineage {
   const transfers = (bearer.transfers ?? 0) + 1;

@@ -20,7 +20,12 @@ class BearerHeader {
   }
 }
 
-/** Authenticates callers by a bearer token in the `Authorization` header only (RFC 6750 §2.1). */
+/**
+ * Authenticates callers by a bearer token in the `Authorization` header only (RFC 6750 §2.1).
+ *
+ * passport-http-bearer finds no token under the scheme `Basic`. So a Personal Access Token, which uses `Basic`, gets
+ * 401 (protocol §2.6).
+ */
 @Injectable()
 export class BearerAuthentication {
   constructor(private readonly strategy: BearerStrategy) {}

@@ -8,30 +8,30 @@ const EQUALS = '=';
 const QUOTE = '"';
 
 /**
- * The cookies of a `Cookie` header, in its order (RFC 6265 §5.4). Only `;` separates cookies: a space, a tab or a
- * comma is part of the value that it is in, as browsers send it.
+ * Parses a `Cookie` header in its order (RFC 6265 §5.4). Only `;` separates cookies. A space, a tab or a comma is part
+ * of the value, because browsers send them in values.
  */
 export function parseCookies(header: string): Cookie[] {
   return header.split(';').map(parseCookie);
 }
 
 /**
- * The cookies of a `Cookie` header that a program made of `Set-Cookie` lines, joined by commas, with or without their
- * attributes. Attributes are returned as cookies too.
+ * Parses a `Cookie` header that a program built from `Set-Cookie` lines, joined by commas, with or without their
+ * attributes. The result contains the attributes as cookies too.
  */
 export function parseJoinedSetCookies(header: string): Cookie[] {
   return header.split(/[;,]/).map(parseCookie);
 }
 
-/** A piece without `=` has no name, as in RFC 6265bis §5.7. */
+/** A piece without `=` is a value without a name (RFC 6265bis §5.7). */
 function parseCookie(piece: string): Cookie {
   const equals = piece.indexOf(EQUALS);
-  if (equals < 0) return { name: '', value: trimmed(piece, 0, piece.length) };
-  return { name: trimmed(piece, 0, equals), value: unquoted(trimmed(piece, equals + 1, piece.length)) };
+  if (equals < 0) return { name: '', value: trim(piece, 0, piece.length) };
+  return { name: trim(piece, 0, equals), value: unquote(trim(piece, equals + 1, piece.length)) };
 }
 
-/** Without spaces and tabs at its ends. A loop, because a regular expression for the end takes quadratic time. */
-function trimmed(text: string, start: number, end: number): string {
+/** Removes spaces and tabs at both ends. A regular expression would take quadratic time for the end. */
+function trim(text: string, start: number, end: number): string {
   let first = start;
   let last = end;
   while (first < last && isBlank(text.charCodeAt(first))) first++;
@@ -43,8 +43,8 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }
 
-/** A value may be wrapped in double quotes (RFC 6265 §4.1.1, `cookie-value`). */
-function unquoted(value: string): string {
+/** Removes the double quotes around a value (RFC 6265 §4.1.1, `cookie-value`). */
+function unquote(value: string): string {
   const isQuoted = value.length >= 2 && value.startsWith(QUOTE) && value.endsWith(QUOTE);
   return isQuoted ? value.slice(1, -1) : value;
 }

@@ -1,17 +1,20 @@
 import { Injectable } from '@nestjs/common';
 
-/** Code that stores data of customers in a table of its own, as a grant may. */
+/** Code, such as a grant, that stores data of customers in its own table. */
 export interface CustomerDataParticipant {
   /**
-   * Deletes the data of a customer that is being erased. It is called before and after the customer's row is erased, so that
-   * no data stays that was written in between. The customer may be unknown to the participant.
+   * Deletes the data of a customer that is being erased. The service calls it before and after erasing the customer's
+   * row, so that no data remains that was written in between. The participant may have no data of the customer.
    */
   onErase(entityId: string): Promise<void>;
 
-  /** Those of these customers that must be retained when their browser is deleted as idle. `entityIds` is never empty. */
+  /**
+   * Returns those of these customers that must be retained when their browser is deleted as idle. `entityIds` has at least
+   * one id.
+   */
   mustRetain(entityIds: string[]): Promise<string[]>;
 
-  /** Other ids by which a customer was known, for the operator. */
+  /** Returns other ids of a customer, for the operator. */
   linkedIds(entityId: string): Promise<string[]>;
 }
 
@@ -28,7 +31,7 @@ export class CustomerDataParticipants {
     for (const participant of this.participants) await participant.onErase(entityId);
   }
 
-  /** In no order. `entityIds` must not be empty. */
+  /** Returns the ids that a participant must retain, in no order. `entityIds` has at least one id. */
   mustRetain(entityIds: string[]): Promise<string[]> {
     return this.collect((participant) => participant.mustRetain(entityIds));
   }

@@ -20,11 +20,11 @@ const FIND = selectStatement<
   batch: true,
 });
 
-/** In one statement with the generation, so that a token of a request that is under way has ended with the row. */
+/** Raises the generation in the same statement, so that a token of a request under way has ended too. */
 const ERASE = writeStatement<[entityId: string]>(`UPDATE customer_identity
   SET organization_id = NULL, group_id = NULL, generation = COALESCE(generation, 0) + 1 WHERE entity_id = ?`);
 
-/** What an operator is shown of a customer. */
+/** The customer in responses to the operator. */
 export class CustomerRecord {
   @IsString()
   entity_id: string;
@@ -32,19 +32,19 @@ export class CustomerRecord {
   @IsString()
   organization_id: string;
 
-  /** Of customers within a group (protocol §4.2). */
+  /** Only for customers of a group (protocol §4.2). */
   @Optional()
   @IsString()
   group_id?: string;
 
-  /** Whether a browser's cookies show it; else an agent made it. */
+  /** Whether a browser owns the customer; otherwise an agent created it. */
   @IsBoolean()
   browser: boolean;
 
   @IsISO8601()
   created_at: string;
 
-  /** Ids by which the customer was known before, in the order they were linked. */
+  /** Other ids of the customer, in the order of their linking. */
   @Optional()
   @IsString({ each: true })
   linked_ids?: string[];
@@ -52,7 +52,7 @@ export class CustomerRecord {
 
 const OPERATOR = { kind: 'operator' } as const;
 
-/** What the service keeps of a customer, and how it forgets. */
+/** Reads and erases what the service stores about a customer. */
 @Injectable()
 export class CustomerRecords {
   constructor(
@@ -62,7 +62,7 @@ export class CustomerRecords {
     private readonly participants: CustomerDataParticipants,
   ) {}
 
-  /** What is known of a customer; of an erased one nothing is. */
+  /** Reads a customer; `undefined` if it is unknown or erased. */
   async find(entityId: string): Promise<CustomerRecord | undefined> {
     const [row] = await this.database.select(FIND, [entityId]);
     if (!row) return undefined;
@@ -79,14 +79,15 @@ export class CustomerRecords {
   }
 
   /**
-   * Ends a customer's tokens and leaves only its id and its browser behind: the browser's other customers go on.
+   * Ends a customer's tokens and deletes all its data except its id and its browser. The browser's other customers
+   * remain.
    *
-   * @returns whether there was such a customer
+   * @returns whether the customer existed
    */
   async erase(entityId: string): Promise<boolean> {
     const found = await this.find(entityId);
     if (!found) {
-      await this.participants.onErase(entityId); // an erasure may have come no further than its row
+      await this.participants.onErase(entityId); // An earlier erasure may have failed after it erased the row.
       return false;
     }
     await this.denylist.revokeForRelease1(entityId, 'erased');
@@ -96,7 +97,7 @@ export class CustomerRecords {
     const { organization_id: organizationId } = found;
     if (isErased)
       this.audit.record({ event: 'identity.erased', outcome: 'success', actor: OPERATOR, subject, organizationId });
-    // whoever did not see the row go has written before it went
+    // A participant that read the row before its erasure may have written data since the first call.
     await this.participants.onErase(entityId);
     return isErased;
   }

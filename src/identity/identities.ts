@@ -13,11 +13,11 @@ import { CustomerIdentity } from './customer-identity.entity.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { dayOf, type IdentityScope, KnownBrowsers } from './known-browsers.js';
 
-/** A customer of an organization, as a token is issued for it. */
+/** A customer of an organization, with the values that a token needs. */
 export interface Customer {
   entityId: string;
   organizationId: string;
-  /** The customer's generation when it was found. A token with a lower one than the customer's has ended. */
+  /** The generation at the time of the lookup. Tokens with a lower generation than the customer's have ended. */
   generation: number;
 }
 
@@ -53,7 +53,7 @@ const NEW_ROW = {
 const INSERT = insertStatement({ ...NEW_ROW, batch: true });
 const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
 
-/** Who a customer is: creates identities, for browsers that are not known and for backends (protocol §5.1 and §5.3). */
+/** Finds and creates customer identities, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
 export class Identities {
   constructor(
@@ -65,8 +65,8 @@ export class Identities {
   ) {}
 
   /**
-   * The customer of a browser in a scope, made if the browser has none there yet. If the candidates belong to no browser, a
-   * new browser with a new secret is made. The returned secret is that of the browser.
+   * Finds the customer of a browser in a scope, or creates it. If the candidates belong to no browser, the method
+   * creates a browser with a new secret. The returned secret is that of the browser.
    *
    * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs one INSERT.
    */
@@ -80,7 +80,7 @@ export class Identities {
     return { ...customer, organizationId: scope.organizationId, secret: browser.secret };
   }
 
-  /** A new customer of a backend, whom no browser owns. */
+  /** Creates a customer of a backend. No browser owns it. */
   async create(organizationId: string): Promise<Customer> {
     this.takeCreationLimit();
     const now = this.clock.now();
@@ -91,10 +91,11 @@ export class Identities {
   }
 
   /**
-   * Makes a customer whose id its caller has written down first, where it is not made yet: an id of `uuidv7`, whom no
-   * browser owns. Whoever calls for the same id, in parallel or again after an answer was lost, makes the same customer.
+   * Creates a customer with an id that the caller has stored before, unless the customer exists. Parallel and repeated
+   * calls with one id get the same customer. No browser owns the customer.
    *
-   * @returns the customer; `undefined` when it was erased
+   * @param entityId from `uuidv7`
+   * @returns the customer; `undefined` if it was erased
    */
   async createIfAbsent(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const known = await this.find(entityId, organizationId);
@@ -108,7 +109,7 @@ export class Identities {
     return { entityId, organizationId, generation: 0 };
   }
 
-  /** The customer that a browser has in a scope, where it has one; nobody is made. */
+  /** Finds the customer of a browser in a scope and creates none. */
   async findForBrowser(
     candidates: CandidateCredentials | undefined,
     scope: IdentityScope,
@@ -117,13 +118,13 @@ export class Identities {
     return browser?.customer?.entityId;
   }
 
-  /** The customer of an organization with this id; `undefined` also for an erased one. */
+  /** Finds a customer of an organization; `undefined` also if it was erased. */
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const [row] = await this.database.select(FIND, [entityId, organizationId]);
     return row && { entityId, organizationId, generation: row.generation ?? 0 };
   }
 
-  /** The generation of a customer of any organization; `undefined` when it was erased, 0 for an id without a row. */
+  /** The generation of a customer of any organization: `undefined` if it was erased, 0 if it has no row. */
   async generationOf(entityId: string): Promise<number | undefined> {
     const [row] = await this.database.select(FIND_GENERATION, [entityId]);
     return row?.organization_id === null ? undefined : (row?.generation ?? 0);
@@ -147,7 +148,7 @@ export class Identities {
     return { entityId, organizationId, generation: 0, secret };
   }
 
-  /** Of parallel first calls to a scope one makes the identity, by the unique key; all get that one. */
+  /** The unique key lets one of several parallel first calls create the identity. All of them return that identity. */
   private async newIdentity(
     browserId: string,
     { organizationId, groupId }: IdentityScope,
@@ -163,17 +164,17 @@ export class Identities {
       null,
       new Date(now),
     ]);
-    const [made] = await this.database.select(FIND_OF_BROWSER, [browserId, organizationId, groupId]);
-    if (!made) throw new Error('an identity vanished while it was made');
-    if (inserted > 0) this.auditCreation('browser', made.entity_id, organizationId);
-    return { entityId: made.entity_id, generation: made.generation ?? 0 };
+    const [created] = await this.database.select(FIND_OF_BROWSER, [browserId, organizationId, groupId]);
+    if (!created) throw new Error('an identity vanished while it was made');
+    if (inserted > 0) this.auditCreation('browser', created.entity_id, organizationId);
+    return { entityId: created.entity_id, generation: created.generation ?? 0 };
   }
 
-  /** Before each INSERT: so many new customers of one network (protocol §2.14). */
+  /** Takes from the limit of new customers per network, before each INSERT (protocol §2.14). */
   private takeCreationLimit(): void {
     const request = requestContext.current();
-    const wait = request ? this.limits.takeForAddress('identities', request.ip) : 0;
-    if (wait > 0) throw OAuthError.rateLimited(wait, 'identities');
+    const waitSeconds = request ? this.limits.takeForAddress('identities', request.ip) : 0;
+    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'identities');
   }
 
   private auditCreation(kind: 'browser' | 'agent' | 'organization', id: string, organizationId: string): void {

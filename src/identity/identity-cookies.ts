@@ -6,33 +6,33 @@ import { type Cookie, parseCookies, parseJoinedSetCookies } from './cookie-heade
 
 /** The values of a browser's two identity cookies. */
 export interface BrowserCredentials {
-  /** Any entity_id of the browser. */
+  /** The `entity_id` of any customer of the browser. */
   entityId: string;
   /** 32 bytes in lower-case hex. */
   secret: string;
 }
 
 /**
- * The well-formed ids and secrets of a request, at least one of each. A request may have several, because a browser sends
- * cookies of one name that were set for different domains, paths or partitions. Any id may belong to any secret.
+ * The well-formed ids and secrets of a request, at least one of each. A request may have several, because a browser
+ * sends cookies of one name that were set for different domains, paths or partitions. Any id may belong to any secret.
  */
 export interface CandidateCredentials {
   entityIds: string[];
   secrets: string[];
 }
 
-/** Protocol §5.2: two years, counted from the answer. */
+/** Two years, counted from the response (protocol §5.2). */
 export const COOKIE_MAX_AGE_SECONDS = 63_072_000;
-const SECRET = /^[0-9a-f]{64}$/;
-/** Ids, and secrets, of one request that are tried. */
+const SECRET_PATTERN = /^[0-9a-f]{64}$/;
+/** How many ids and how many secrets of one request are tried (protocol §5.4). */
 export const MAX_CANDIDATES = 4;
 
-/** The two identity cookies of protocol §5.2. */
+/** Reads and writes the two identity cookies (protocol §5.2 and §5.4). */
 @Injectable()
 export class IdentityCookies {
   private readonly idName: string;
   private readonly secretName: string;
-  private readonly place: string;
+  private readonly cookieScope: string;
   private readonly flags: string;
 
   constructor(
@@ -41,15 +41,18 @@ export class IdentityCookies {
   ) {
     this.idName = `${COOKIE_PREFIX}cid`;
     this.secretName = `${COOKIE_PREFIX}cst`;
-    this.place = `; Max-Age=${COOKIE_MAX_AGE_SECONDS}; Path=/v2/customer${COOKIE_DOMAIN === 'host-only' ? '' : `; Domain=${COOKIE_DOMAIN}`}`;
+    const domain = COOKIE_DOMAIN === 'host-only' ? '' : `; Domain=${COOKIE_DOMAIN}`;
+    this.cookieScope = `; Max-Age=${COOKIE_MAX_AGE_SECONDS}; Path=/v2/customer${domain}`;
     this.flags = `; HttpOnly; Secure; SameSite=None${COOKIE_PARTITIONED ? '; Partitioned' : ''}`;
   }
 
   /**
-   * The identity cookies in a `Cookie` header; `undefined` without a well-formed id or without a well-formed secret.
+   * Reads the identity cookies of a `Cookie` header; `undefined` without a well-formed id or without a well-formed
+   * secret.
    *
-   * Some programs send whole `Set-Cookie` lines back, joined by commas. A header is read so only if its first cookie is an
-   * identity cookie and the request has no `Origin`, which browsers send with each POST of a page.
+   * Some programs send whole `Set-Cookie` lines back, joined by commas. The method splits a header at commas only if
+   * its first cookie is an identity cookie and the request has no `Origin`. Browsers send `Origin` with each POST of a
+   * page.
    *
    * @param header the `Cookie` header
    * @param origin the `Origin` header
@@ -58,14 +61,14 @@ export class IdentityCookies {
     if (header === undefined) return undefined;
     const cookies = this.cookiesOf(header, origin);
     const entityIds = candidatesOf(cookies, this.idName, UUID);
-    const secrets = candidatesOf(cookies, this.secretName, SECRET);
+    const secrets = candidatesOf(cookies, this.secretName, SECRET_PATTERN);
     return entityIds.length === 0 || secrets.length === 0 ? undefined : { entityIds, secrets };
   }
 
-  /** The two `Set-Cookie` lines that make a browser keep its credentials for two more years. */
+  /** The two `Set-Cookie` lines with which a browser stores its credentials for two more years. */
   setCookieLines({ entityId, secret }: BrowserCredentials): [string, string] {
     const expires = new Date(this.clock.now() + COOKIE_MAX_AGE_SECONDS * 1000).toUTCString();
-    const attributes = `${this.place}; Expires=${expires}${this.flags}`;
+    const attributes = `${this.cookieScope}; Expires=${expires}${this.flags}`;
     return [`${this.idName}=${entityId}${attributes}`, `${this.secretName}=${secret}${attributes}`];
   }
 
@@ -78,8 +81,8 @@ export class IdentityCookies {
 }
 
 /**
- * The distinct well-formed values of the cookies with a name: the first and the last three if there are more than four.
- * So a visitor's own cookie is tried however many others come before it, or however many come after it.
+ * The distinct well-formed values of the cookies with a name. Of more than four values the first and the last three are
+ * tried. So foreign cookies that all precede or all follow the browser's own cookie cannot displace it.
  */
 function candidatesOf(cookies: Cookie[], name: string, pattern: RegExp): string[] {
   const values = cookies

@@ -6,7 +6,7 @@ import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { CustomerRecord, CustomerRecords } from './customer-records.js';
 
-/** What an operator may do with a customer: look it up, erase it (protocol §9.2). */
+/** Lets the operator look up and erase a customer (protocol §9.2). */
 @ManagementController('admin/identities')
 @UseGuards(OperatorGuard)
 export class IdentityController {
@@ -20,7 +20,7 @@ export class IdentityController {
     return identity;
   }
 
-  /** Ends the customer's tokens and forgets whom they were of; its id is never given to anybody again. */
+  /** Ends the customer's tokens and deletes its data. The id is never used again (protocol §5.8). */
   @Delete(':entity_id')
   @ApiRoute({ summary: 'Erase a customer and end its tokens' })
   async erase(@Param('entity_id') entityId: string): Promise<object> {

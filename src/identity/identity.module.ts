@@ -11,7 +11,7 @@ import { IdentityCookies } from './identity-cookies.js';
 import { IdleBrowsers } from './idle-browsers.js';
 import { KnownBrowsers } from './known-browsers.js';
 
-/** Who a customer is, and the cookies by which a browser shows it. */
+/** Customer identities, and the cookies that recognise a browser. */
 @Module({
   imports: [TypeOrmModule.forFeature([CustomerIdentity]), AccessTokenModule, OperatorModule],
   controllers: [IdentityController],

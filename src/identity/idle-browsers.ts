@@ -14,17 +14,19 @@ type OldRow = EntityRow<CustomerIdentity, 'entity_id' | 'last_seen_day'>;
 type Customer = NotNull<EntityRow<CustomerIdentity, 'entity_id' | 'browser_id' | 'organization_id' | 'group_id'>>;
 
 const DAY_MS = 86_400_000;
-/** The two years that the cookies live, and one day for clocks and time zones. */
+/** The lifetime of the cookies, and one day for clocks that differ and time zones. */
 const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
-/** How many customers a keeper is asked about at once. */
-const MAX_IDS_PER_QUESTION = 500;
-/** The secret hash of a browser that is being deleted. No secret has it, so the browser is not recognised any more. */
+/** The number of ids in one call of `mustRetain`. */
+const MAX_IDS_PER_CALL = 500;
+/**
+ * The secret hash of a browser that is being deleted. No secret has this hash, so no request recognises the browser.
+ */
 const NO_SECRET = '';
 
 /**
- * Deletes browsers whose cookies have expired, with their customers. Customers made by agents have no browser and stay.
+ * Deletes browsers whose cookies have expired, with their customers. Customers of agents have no browser and remain.
  *
- * Ids grow with time, so those old enough to be idle are at the beginning of the table: no index is needed to find them.
+ * Ids increase with time. The rows that may be idle are therefore the first of the primary key and need no other index.
  */
 @Injectable()
 export class IdleBrowsers {
@@ -35,12 +37,12 @@ export class IdleBrowsers {
   ) {}
 
   /**
-   * Deletes in steps. A browser may have any number of customers, so no statement reads or deletes more than `size` rows.
+   * Deletes in steps. No statement reads or deletes more than `size` rows, because a browser may have many customers.
    *
-   * The caller may stop after any step. A browser loses its secret first and its own row last, so one that is half deleted is
-   * never recognised, and the next purge deletes the rest of it.
+   * The caller may stop after any step. The secret of a browser is deleted first and the browser's own row last. So no
+   * request recognises a partly deleted browser, and the next purge deletes the rest.
    *
-   * @returns how many identities each step has deleted
+   * @returns the number of identities that each step deleted
    */
   async *deleteInSteps(size: number): AsyncGenerator<number, void> {
     const idleSince = this.clock.now() - IDLE_MS;
@@ -53,47 +55,47 @@ export class IdleBrowsers {
       const unseen = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day);
       const browsers = unseen.map((row) => row.entity_id);
       const idle = yield* this.withoutRetained(browsers, size);
-      yield* this.deleteBrowsers(await this.takeSecrets(idle, day), size);
+      yield* this.deleteBrowsers(await this.removeSecrets(idle, day), size);
       after = old.length < size ? undefined : old.at(-1)?.entity_id;
     }
   }
 
-  /** The next rows by their key alone. The database would walk on over rows that are not idle. */
+  /** The next rows by key only. With a condition on the day one statement could scan many rows that are not idle. */
   private rowsBetween(after: string, before: string, limit: number): Promise<OldRow[]> {
     const select = selectStatement<[after: string, before: string], OldRow>(`SELECT entity_id, last_seen_day
       FROM customer_identity WHERE entity_id > ? AND entity_id < ? ORDER BY entity_id LIMIT ${limit}`);
     return this.database.select(select, [after, before]);
   }
 
-  /** Those of these browsers, in the order of their ids, that have no customer who must stay. */
+  /** Returns the browsers without a customer that must be retained, in the order of their ids. */
   private async *withoutRetained(browsers: string[], size: number): AsyncGenerator<number, string[]> {
-    const keeping = new Set<string>();
-    const limit = Math.min(size, MAX_IDS_PER_QUESTION);
+    const retainedBrowsers = new Set<string>();
+    const limit = Math.min(size, MAX_IDS_PER_CALL);
     let rest = browsers;
     let last: Customer | undefined;
     while (rest.length > 0) {
       const customers = await this.customersOf(rest, last, limit);
-      for (const { browser_id } of await this.retainedOf(customers)) keeping.add(browser_id);
+      for (const { browser_id } of await this.retainedOf(customers)) retainedBrowsers.add(browser_id);
       last = customers.length < limit ? undefined : customers.at(-1);
       rest = last ? rest.slice(rest.indexOf(last.browser_id)) : [];
-      if (last && keeping.has(last.browser_id)) {
+      if (last && retainedBrowsers.has(last.browser_id)) {
         last = undefined;
         rest = rest.slice(1);
       }
       yield 0;
     }
-    return browsers.filter((browser) => !keeping.has(browser));
+    return browsers.filter((browser) => !retainedBrowsers.has(browser));
   }
 
   private async retainedOf(customers: Customer[]): Promise<Customer[]> {
     if (customers.length === 0) return [];
-    const kept = new Set(await this.participants.mustRetain(customers.map(({ entity_id }) => entity_id)));
-    return customers.filter(({ entity_id }) => kept.has(entity_id));
+    const retainedIds = new Set(await this.participants.mustRetain(customers.map(({ entity_id }) => entity_id)));
+    return customers.filter(({ entity_id }) => retainedIds.has(entity_id));
   }
 
   /**
-   * The next customers of these browsers in the order of the index, `last` being one of the first browser. Erased ones are left
-   * out: keepers have forgotten them.
+   * The next customers of these browsers in the order of the index. `last` is a customer of the first browser. Erased
+   * customers are omitted, because participants have deleted their data.
    */
   private customersOf(
     [first = '', ...others]: string[],
@@ -101,7 +103,7 @@ export class IdleBrowsers {
     limit: number,
   ): Promise<Customer[]> {
     const { organization_id = '', group_id = '' } = last ?? {};
-    const ofOthers = `OR (browser_id IN (${listOf(others)}) AND organization_id IS NOT NULL)`;
+    const ofOthers = `OR (browser_id IN (${placeholdersFor(others)}) AND organization_id IS NOT NULL)`;
     const select = selectStatement<SqlValue[], Customer>(`SELECT entity_id, browser_id, organization_id, group_id
       FROM customer_identity
       WHERE (browser_id = ? AND organization_id = ? AND group_id > ?) OR (browser_id = ? AND organization_id > ?)
@@ -111,26 +113,29 @@ export class IdleBrowsers {
   }
 
   /**
-   * A browser that comes back at this moment is kept: either the UPDATE sees its visit, or its visit sees the UPDATE.
+   * Removes the secrets of idle browsers. A browser that returns now either prevents the UPDATE or is no longer
+   * recognised.
    *
-   * @returns the browsers that have no secret now
+   * @returns the browsers that now have no secret
    */
-  private async takeSecrets(idle: string[], day: number): Promise<string[]> {
+  private async removeSecrets(idle: string[], day: number): Promise<string[]> {
     if (idle.length === 0) return [];
-    const some = `entity_id IN (${listOf(idle)})`;
-    const take = writeStatement(`UPDATE customer_identity SET secret_hash = ? WHERE ${some} AND last_seen_day < ?`);
-    await this.database.execute(take, [NO_SECRET, ...idle, day]);
-    const taken = selectStatement<string[], EntityRow<CustomerIdentity, 'entity_id'>>(
-      `SELECT entity_id FROM customer_identity WHERE ${some} AND secret_hash = ?`,
+    const condition = `entity_id IN (${placeholdersFor(idle)})`;
+    const remove = writeStatement(
+      `UPDATE customer_identity SET secret_hash = ? WHERE ${condition} AND last_seen_day < ?`,
     );
-    const rows = await this.database.select(taken, [...idle, NO_SECRET]);
+    await this.database.execute(remove, [NO_SECRET, ...idle, day]);
+    const withoutSecret = selectStatement<string[], EntityRow<CustomerIdentity, 'entity_id'>>(
+      `SELECT entity_id FROM customer_identity WHERE ${condition} AND secret_hash = ?`,
+    );
+    const rows = await this.database.select(withoutSecret, [...idle, NO_SECRET]);
     return rows.map(({ entity_id }) => entity_id);
   }
 
   private async *deleteBrowsers(browsers: string[], size: number): AsyncGenerator<number, void> {
     if (browsers.length === 0) return;
-    const some = listOf(browsers);
-    const others = `browser_id IN (${some}) AND entity_id <> browser_id`;
+    const placeholders = placeholdersFor(browsers);
+    const others = `browser_id IN (${placeholders}) AND entity_id <> browser_id`;
     const order = 'browser_id, organization_id, group_id';
     const deleteOthers = writeStatement<string[]>(({ deleteInOrder }) =>
       deleteInOrder('customer_identity', others, order, size),
@@ -141,13 +146,13 @@ export class IdleBrowsers {
       yield deleted;
     }
     const deleteOwn = writeStatement<string[]>(
-      `DELETE FROM customer_identity WHERE entity_id IN (${some}) AND secret_hash = ?`,
+      `DELETE FROM customer_identity WHERE entity_id IN (${placeholders}) AND secret_hash = ?`,
     );
     yield await this.database.execute(deleteOwn, [...browsers, NO_SECRET]);
   }
 }
 
-/** A placeholder for each value. */
-function listOf(values: string[]): string {
+/** A list with a placeholder for each value. */
+function placeholdersFor(values: string[]): string {
   return values.map(() => '?').join();
 }

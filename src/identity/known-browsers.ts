@@ -7,29 +7,29 @@ import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES } from './identity-cookies.js';
 
-/** Where an identity lives: each organization, and each separated group of it, has its own. */
+/** The organization and group that an identity belongs to. A browser has one identity per scope. */
 export interface IdentityScope {
   organizationId: string;
-  /** The empty text outside of groups. */
+  /** The empty string if the identity belongs to no group. */
   groupId: string;
 }
 
-/** A browser that has shown its secret. */
+/** A browser that was recognised by its secret. */
 interface KnownBrowser {
   browserId: string;
-  /** The secret that it has shown. */
+  /** The secret of the request that matched. */
   secret: string;
-  /** Its customer in the asked scope, where it has one. */
+  /** The browser's customer in the requested scope, if there is one. */
   customer: { entityId: string; generation: number } | undefined;
 }
 
-/** A browser, and its identity in the asked scope if there is one. */
+/** A browser, and its identity in the requested scope if there is one. */
 type RecognisedRow = NotNull<EntityRow<CustomerIdentity, 'browser_id' | 'secret_hash' | 'last_seen_day'>> &
   OrNull<EntityRow<CustomerIdentity, 'entity_id' | 'generation'>>;
 
 const DAY_MS = 86_400_000;
 
-/** From any identity of a browser: the browser itself, and its identity in the asked scope if there is one. */
+/** Finds a browser by any of its identities, and its identity in the requested scope if there is one. */
 const recogniseStatement = <EntityIds extends string[]>(condition: string) =>
   selectStatement<[organizationId: string, groupId: string, ...EntityIds], RecognisedRow>({
     columns: [
@@ -49,17 +49,17 @@ const recogniseStatement = <EntityIds extends string[]>(condition: string) =>
 
 const RECOGNISE = recogniseStatement<[entityId: string]>('= ?');
 
-/** The same for several identities, as many as are tried at most: one text for every number of them. */
+/** The same for several identities. The number of placeholders is fixed, so that one prepared statement is enough. */
 const RECOGNISE_ANY = recogniseStatement<string[]>(`IN (${Array(MAX_CANDIDATES).fill('?').join(', ')})`);
 
 const NOTE_VISIT = writeStatement<[today: number, browserId: string, secretHash: string]>(
   'UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ? AND secret_hash = ?',
 );
 
-/** The day on which browsers are noted as seen, counted from 1970. */
-export const dayOf = (time: number): number => Math.floor(time / DAY_MS);
+/** The day of a time (milliseconds since 1970), in days since 1970. */
+export const dayOf = (timeMs: number): number => Math.floor(timeMs / DAY_MS);
 
-/** Recognises browsers by what their cookies show. */
+/** Recognises browsers by their identity cookies (protocol §5.3). */
 @Injectable()
 export class KnownBrowsers {
   constructor(
@@ -68,8 +68,9 @@ export class KnownBrowsers {
   ) {}
 
   /**
-   * The browser to which one of the ids and one of the secrets belong, by one SELECT: of several such browsers the one that
-   * was made last. It is noted as seen today, so that it is not purged as idle.
+   * Finds the browser to which one of the ids and one of the secrets belong, by one SELECT. Of several such browsers
+   * the last one that was created counts. The browser is noted as seen today, so that the purge does not delete it as
+   * idle.
    */
   async recognise(
     { entityIds, secrets }: CandidateCredentials,
@@ -94,7 +95,10 @@ export class KnownBrowsers {
     return this.database.select(RECOGNISE_ANY, [organizationId, groupId, ...entityIds, ...padding]);
   }
 
-  /** The day's first call keeps a browser from being purged as idle; false when it just was. */
+  /**
+   * The first call of a day notes the day, so that the browser is not idle. Returns false if the purge has just removed
+   * it.
+   */
   private async noteVisit({ browser_id, secret_hash, last_seen_day }: RecognisedRow): Promise<boolean> {
     const today = dayOf(this.clock.now());
     if (last_seen_day >= today) return true;
@@ -106,7 +110,7 @@ function customerOf({ entity_id: entityId, generation }: RecognisedRow): KnownBr
   return entityId === null ? undefined : { entityId, generation: generation ?? 0 };
 }
 
-/** Browser ids are UUIDv7, whose order as texts is the order in which they were made. */
+/** Browser ids are UUIDv7, so their order as strings is the order of their creation. */
 function compareIds(one: string, other: string): number {
   return one < other ? -1 : Number(one > other);
 }

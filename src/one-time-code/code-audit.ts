@@ -3,10 +3,10 @@ import { Audit } from '../audit/audit.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import type { OneTimeCode } from './one-time-code.entity.js';
 
-/** What the audit records about a code: everything but the code. */
+/** The columns of a code that audit events contain. They do not include the hash of the code. */
 type AuditedCode = EntityRow<OneTimeCode, 'kind' | 'client_id' | 'subject' | 'organization_id'>;
 
-/** Records what happens to transfer tokens and authorization codes. */
+/** Records audit events of transfer tokens and authorization codes. */
 @Injectable()
 export class CodeAudit {
   constructor(private readonly audit: Audit) {}
@@ -15,7 +15,7 @@ export class CodeAudit {
     this.record(code, 'issued', 'success');
   }
 
-  /** `jti`: of the token that the code gave. */
+  /** @param jti of the token that the code gave */
   redeemed(code: AuditedCode, jti: string): void {
     this.record(code, 'redeemed', 'success', jti);
   }
@@ -26,13 +26,13 @@ export class CodeAudit {
 
   private record(
     { kind, client_id, subject, organization_id }: AuditedCode,
-    what: 'issued' | 'redeemed' | 'replayed',
+    action: 'issued' | 'redeemed' | 'replayed',
     outcome: 'success' | 'failure',
     jti?: string,
   ): void {
     const isTransfer = kind === 'transfer';
     this.audit.record({
-      event: `${isTransfer ? 'transfer_token' : 'authorization_code'}.${what}`,
+      event: `${isTransfer ? 'transfer_token' : 'authorization_code'}.${action}`,
       outcome,
       actor: { kind: 'client', id: client_id },
       subject: { kind: isTransfer ? 'customer' : 'agent', id: subject },

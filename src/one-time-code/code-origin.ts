@@ -3,8 +3,8 @@ import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import type { OneTimeCode } from './one-time-code.entity.js';
 
 /**
- * What a code comes from, as it is stored with the code. Processes of release 1 read the four claims of the bearer, so
- * these keep their names.
+ * The origin of a code, stored as JSON in the column `made_with`. The four claims of the bearer keep their names,
+ * because processes of release 1 read them.
  */
 interface StoredOrigin extends Pick<RevocableClaims, 'jti' | 'sub' | 'client_id' | 'iat'> {
   /** Absent in codes of release 1. */
@@ -13,10 +13,10 @@ interface StoredOrigin extends Pick<RevocableClaims, 'jti' | 'sub' | 'client_id'
   issued_at?: number;
 }
 
-/** Release 1 knows a trusted issuer's token by a SHA-256. The agents of such an issuer have no generation here. */
-const OF_TRUSTED_ISSUER = /^[0-9a-f]{64}$/;
+/** The `jti` of a trusted issuer's token in release 1: a SHA-256. Agents of such an issuer have no generation. */
+const TRUSTED_ISSUER_JTI = /^[0-9a-f]{64}$/;
 
-/** The columns of a code by which it ends. */
+/** The columns of a code that decide whether it has ended. */
 export type CodeOwner = NotNull<EntityRow<OneTimeCode, 'kind' | 'client_id' | 'subject' | 'made_with'>>;
 
 export function storedOrigin(bearer: RevocableClaims, lineage: TokenLineage, issuedAt: number): string {
@@ -29,7 +29,7 @@ export function storedOrigin(bearer: RevocableClaims, lineage: TokenLineage, iss
 export function lineageOf({ subject, made_with }: CodeOwner): TokenLineage {
   const { lineage, jti, sub, client_id } = readOrigin(made_with);
   if (lineage) return lineage;
-  const act = sub === subject ? undefined : { sub, client_id, ...(!OF_TRUSTED_ISSUER.test(jti) && { gen: 0 }) };
+  const act = sub === subject ? undefined : { sub, client_id, ...(!TRUSTED_ISSUER_JTI.test(jti) && { gen: 0 }) };
   return { gen: 0, ancestors: revocableIds(jti), ...(act && { act }) };
 }
 
@@ -39,7 +39,7 @@ export function grantedAt({ made_with }: CodeOwner): number {
   return (issued_at ?? iat) * 1000;
 }
 
-/** The code in the form in which the denylist decides about a token: it ends with what it comes from. */
+/** The code as claims that the denylist can check, because a code ends with its origin. */
 export function revocableClaims(code: CodeOwner): RevocableClaims {
   const { kind, subject: sub, client_id } = code;
   const { jti } = readOrigin(code.made_with);

@@ -3,18 +3,18 @@ import type { EntityRow } from '../platform/database/entity-row.js';
 import type { CodeKind, OneTimeCode } from './one-time-code.entity.js';
 import { isPkceSatisfied } from './pkce.js';
 
-/** What a client must present together with a code. */
+/** The parameters that a client must present together with a code. */
 export interface CodeProof {
   clientId: string;
   redirectUri?: string | undefined;
   codeVerifier?: string | undefined;
 }
 
-/** The columns of a code that the proof is compared with. */
+/** The columns of a code that are compared with the proof. */
 type ProvenCode = EntityRow<OneTimeCode, 'kind' | 'client_id' | 'redirect_uri' | 'code_challenge'>;
 
-/** @throws OAuthError `invalid_grant` when the code is unknown, or the proof is not the one that the code asks for */
-export function assertFits<Row extends ProvenCode>(
+/** @throws OAuthError `invalid_grant` if the code is unknown or the proof does not match the code (protocol §3.6) */
+export function assertProofMatches<Row extends ProvenCode>(
   row: Row | undefined,
   kind: CodeKind,
   proof: CodeProof,
@@ -26,7 +26,7 @@ export function assertFits<Row extends ProvenCode>(
 function violationOf(row: ProvenCode, kind: CodeKind, proof: CodeProof): string | undefined {
   if (row.kind !== kind) return 'of another kind';
   if (row.client_id !== proof.clientId) return 'of another client';
-  // RFC 6749 §4.1.3
+  // The redirect URI must be exactly the one of the authorization request (RFC 6749 §4.1.3).
   if (row.redirect_uri !== null && row.redirect_uri !== proof.redirectUri) return 'sent to another redirect_uri';
   if (!isPkceSatisfied(row.code_challenge, proof.codeVerifier)) return 'the verifier does not fit';
   return undefined;

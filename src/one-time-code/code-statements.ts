@@ -21,7 +21,7 @@ type Column = (typeof COLUMNS | typeof REDEMPTION_COLUMNS)[number];
 
 export type CodeRow = EntityRow<OneTimeCode, Column> &
   CodeOwner & {
-    /** Milliseconds since the redemption, by the clock of the database; `null` before it. */
+    /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
     consumed_for: number | null;
   };
 
@@ -37,7 +37,7 @@ export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
 
 export const INSERT_CODE = insertStatement({ into: OneTimeCode, columns: ['hash', ...COLUMNS], batch: true });
 
-/** Of parallel attempts one matches the row. The same attempt, sent again after a lost response, matches again. */
+/** One of several parallel attempts matches the row. A retry of that attempt's statement matches again. */
 export const REDEEM_CODE = writeStatement<
   [attempt: string, network: string | null, hash: string, now: Date, attempt: string]
 >(

@@ -1,7 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../platform/database/expires.js';
 
-/** A transfer token or an authorization code, as its issuer wrote it down; the code itself is nowhere. */
+/** A transfer token or an authorization code. The row has only the hash of the code. */
 @Expires()
 @Entity('one_time_code')
 export class OneTimeCode {
@@ -12,22 +12,22 @@ export class OneTimeCode {
   @Column('varchar', { length: 16 })
   kind: CodeKind;
 
-  /** The client that may redeem it. */
+  /** The client that may redeem the code. */
   @Column('varchar', { name: 'client_id', length: 128 })
   clientId: string;
 
-  /** The customer or agent whose token it gives. */
+  /** The customer or agent that the token is for. */
   @Column('varchar', { length: 36 })
   subject: string;
 
   @Column('varchar', { name: 'organization_id', length: 36 })
   organizationId: string;
 
-  /** What an agent has granted; of customers `null`. */
+  /** The scopes that an agent granted; `null` for a customer. */
   @Column('varchar', { length: 1000, nullable: true })
   scope: string | null;
 
-  /** The redirect URI an authorization code was sent to (RFC 6749 §4.1.3); of transfer tokens `null`. */
+  /** The redirect URI of an authorization code (RFC 6749 §4.1.3); `null` for a transfer token. */
   @Column('varchar', { name: 'redirect_uri', length: 2000, nullable: true })
   redirectUri: string | null;
 
@@ -35,7 +35,10 @@ export class OneTimeCode {
   @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
   codeChallenge: string | null;
 
-  /** A `StoredOrigin` (code-origin.ts) as JSON: the bearer that the code was made with and the lineage of the token it gives. */
+  /**
+   * A `StoredOrigin` (code-origin.ts) as JSON: the bearer that created the code, and the lineage of the token. The
+   * column keeps the name that it has in existing databases.
+   */
   @Column('text', { name: 'made_with', nullable: true })
   madeWith: string | null;
 
@@ -43,11 +46,11 @@ export class OneTimeCode {
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** When it was redeemed, by the clock of the database. */
+  /** The time of the redemption, by the clock of the database. */
   @Column('datetime', { name: 'consumed_at', precision: 3, nullable: true })
   consumedAt: Date | null;
 
-  /** The attempt that redeemed it, which is the `jti` of the token it gave. */
+  /** The attempt that redeemed the code. Its id is the `jti` of the token. */
   @Column('varchar', { name: 'consumed_by', length: 36, nullable: true })
   consumedBy: string | null;
 

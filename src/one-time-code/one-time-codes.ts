@@ -12,11 +12,11 @@ import { randomSecret, sha256 } from '../platform/secret.js';
 import { traced } from '../platform/tracing/tracing.js';
 import { CodeAudit } from './code-audit.js';
 import { grantedAt, lineageOf, revocableClaims, storedOrigin } from './code-origin.js';
-import { assertFits, type CodeProof } from './code-proof.js';
+import { assertProofMatches, type CodeProof } from './code-proof.js';
 import { type CodeRow, FIND_CODE, INSERT_CODE, REDEEM_CODE } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
 
-/** What a code stands for. */
+/** The stored content of a code. */
 export interface CodeContent {
   clientId: string;
   /** The customer or agent. */
@@ -25,7 +25,7 @@ export interface CodeContent {
   scope?: string;
   redirectUri?: string;
   codeChallenge?: string | undefined;
-  /** The bearer, or the session, that the code is made with. */
+  /** The claims of the bearer or of the session that creates the code. */
   bearer: RevocableClaims;
   /** The lineage of the token that the code gives. */
   lineage: TokenLineage;
@@ -38,14 +38,17 @@ export interface RedeemedCode {
   lineage: TokenLineage;
   /** When access was granted, in milliseconds since 1970. */
   grantedAt: number;
-  /** The `jti` of the token to be issued, so that a replay of the code can end that token. */
+  /** The `jti` of the new token. A replay of the code ends the token by this id. */
   attempt: string;
 }
 
-/** Milliseconds after a redemption in which a second use from the same network is a duplicate and not a replay. */
+/** A second use from the same network within this time is a duplicate and not a replay (protocol §3.7). */
 const DUPLICATE_WINDOW_MS = 2_000;
 
-/** Codes that can be redeemed once: transfer tokens and authorization codes (docs/decisions/0005-replays-descendants-generations.md). */
+/**
+ * Issues and redeems transfer tokens and authorization codes, which can be redeemed once
+ * (docs/decisions/0005-replays-descendants-generations.md).
+ */
 @Injectable()
 export class OneTimeCodes {
   constructor(
@@ -56,13 +59,13 @@ export class OneTimeCodes {
     private readonly audit: CodeAudit,
   ) {}
 
-  /** A new code, valid for `ttl` seconds; only its hash is kept. */
-  async issue(kind: CodeKind, content: CodeContent, ttl: number): Promise<string> {
+  /** Issues a code that is valid for `ttlSeconds`. The database stores only its hash. */
+  async issue(kind: CodeKind, content: CodeContent, ttlSeconds: number): Promise<string> {
     const code = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
     const { clientId, subject, organizationId, scope = null, redirectUri = null, codeChallenge = null } = content;
     const now = this.clock.now();
     const origin = storedOrigin(content.bearer, content.lineage, now / 1000);
-    const expires = new Date(now + ttl * 1000);
+    const expires = new Date(now + ttlSeconds * 1000);
     await this.database.insert(INSERT_CODE, [
       sha256(code),
       kind,
@@ -80,8 +83,8 @@ export class OneTimeCodes {
   }
 
   /**
-   * Redeems a code. A wrong client, redirect URI or verifier is refused and leaves the code usable. A replay ends what
-   * the first redemption gave.
+   * Redeems a code (protocol §3.6). A wrong client, redirect URI or verifier leaves the code usable. A replay ends the
+   * tokens of the redemption.
    *
    * @throws OAuthError `invalid_grant`
    */
@@ -91,7 +94,7 @@ export class OneTimeCodes {
 
   private async redeemOnce(kind: CodeKind, hash: string, proof: CodeProof): Promise<RedeemedCode> {
     const row = await this.find(hash);
-    assertFits(row, kind, proof);
+    assertProofMatches(row, kind, proof);
     const network = callerNetwork(hash);
     if (row.consumed_for !== null) return this.rejectSecondUse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
@@ -112,13 +115,15 @@ export class OneTimeCodes {
     return row;
   }
 
-  /** A second use soon after the first and from its network is a duplicate of it. Any other one may be a thief's. */
+  /**
+   * Handles a second use: a duplicate soon after the first use and from its network, or a replay by a possible thief.
+   */
   private async rejectSecondUse(row: CodeRow, network: string | null): Promise<never> {
     const { consumed_by: jti, consumed_for, consumed_network } = row;
     if (jti === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
     if (consumed_for <= DUPLICATE_WINDOW_MS && isSameNetwork(consumed_network, network))
       throw OAuthError.invalidGrant('code: a duplicate of its redemption');
-    await this.denylist.revokeFamily(jti); // the family, because tokens that were refreshed end with the first one
+    await this.denylist.revokeFamily(jti); // Ends the whole family, refreshed tokens included.
     this.audit.replayed(row, jti);
     throw OAuthError.invalidGrant('code: replayed');
   }

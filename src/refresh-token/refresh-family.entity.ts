@@ -2,13 +2,13 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../platform/database/expires.js';
 
 /**
- * A chain of refresh tokens, of which one lives at a time: `current`. The tokens before it are known by their hashes in
- * `refresh_token`, so that the use of one of them is recognised.
+ * A chain of refresh tokens, of which one at a time is current. The table `refresh_token` has the hashes of all tokens
+ * of the chain, so that the reuse of an earlier one is detected.
  */
 @Expires()
 @Entity('refresh_family')
 export class RefreshFamily {
-  /** Begins the `jti` of every access token of the chain. */
+  /** The `jti` of every access token of the chain begins with this id. */
   @PrimaryColumn('varchar', { length: 36 })
   id: string;
 
@@ -24,19 +24,19 @@ export class RefreshFamily {
   @Column('varchar', { length: 1000 })
   scope: string;
 
-  /** SHA-256 of the one token that lives. */
+  /** SHA-256 of the current token. */
   @Column('varchar', { name: 'current_hash', length: 64 })
   currentHash: string;
 
-  /** SHA-256 of the token that `current` came from. */
+  /** SHA-256 of the token that the current token replaced. */
   @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
   previousHash: string | null;
 
-  /** When its agent granted access: a revocation of the agent or client since then ends the chain. */
+  /** When the agent granted access. A later revocation of the agent or client ends the chain. */
   @Column('datetime', { name: 'begun_at', precision: 3 })
   begunAt: Date;
 
-  /** When `previous` was used, by the clock of the database. A retry leaves it unchanged. */
+  /** When the previous token was used first, by the clock of the database. A retry leaves it unchanged. */
   @Column('datetime', { name: 'rotated_at', precision: 3 })
   rotatedAt: Date;
 
@@ -51,7 +51,7 @@ export class RefreshFamily {
   @Column('integer', { nullable: true })
   generation: number | null;
 
-  /** A hash of the network that `previous` was used from (`callerNetwork`). */
+  /** A hash of the network of the first use of the previous token (`callerNetwork`). */
   @Column('varchar', { name: 'rotated_network', length: 64, nullable: true })
   rotatedNetwork: string | null;
 }

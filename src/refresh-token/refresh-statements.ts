@@ -18,7 +18,7 @@ const FAMILY_COLUMNS = [
   'rotated_network',
 ] as const;
 
-/** A refresh family, found by any of its tokens; `replaced_at` is of that token. */
+/** A refresh family, found by any of its tokens. `replaced_at` is the column of that token. */
 export type FamilyRow = EntityRow<RefreshFamily, (typeof FAMILY_COLUMNS)[number]> &
   EntityRow<RefreshToken, 'replaced_at'> & {
     /** Milliseconds since the last rotation, by the clock of the database. */
@@ -53,7 +53,7 @@ export const INSERT_FAMILY = insertStatement({
   ],
 });
 
-/** Matches the state that was read, or the one that this very attempt reached: of parallel attempts one matches. */
+/** Matches the state that was read, or the state that this attempt wrote. One of several parallel attempts matches. */
 const IF_UNCHANGED = 'WHERE id = ? AND current_hash IN (?, ?) AND ended_at IS NULL AND expires_at > ?';
 type State = [id: string, currentHash: string, nextHash: string, now: Date];
 
@@ -68,7 +68,7 @@ export const RETRY_ROTATION = writeStatement<[nextHash: string, expiresAt: Date,
   `UPDATE refresh_family SET current_hash = ?, expires_at = ? ${IF_UNCHANGED}`,
 );
 
-export const MARK_REPLACED = writeStatement<[hash: string]>(
+export const SET_REPLACED = writeStatement<[hash: string]>(
   ({ now }) => `UPDATE refresh_token SET replaced_at = COALESCE(replaced_at, ${now}) WHERE hash = ?`,
 );
 

@@ -1,7 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../platform/database/expires.js';
 
-/** To which chain a refresh token belongs, whether it is still good or not. */
+/** Assigns a refresh token to its chain, also after the token became invalid. */
 @Expires()
 @Entity('refresh_token')
 export class RefreshToken {
@@ -16,7 +16,7 @@ export class RefreshToken {
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** When a retry with the token before it replaced this token, which was never used. */
+  /** When a retry with the previous token replaced this token, which was never used. */
   @Column('datetime', { name: 'replaced_at', precision: 3, nullable: true })
   replacedAt: Date | null;
 }

@@ -14,12 +14,12 @@ import {
   FIND_FAMILY,
   INSERT_FAMILY,
   INSERT_TOKEN,
-  MARK_REPLACED,
   RETRY_ROTATION,
   ROTATE,
+  SET_REPLACED,
 } from './refresh-statements.js';
 
-/** What a refresh family stands for. */
+/** The access that a refresh family gives. */
 export interface RefreshContent {
   clientId: string;
   agentId: string;
@@ -38,11 +38,11 @@ export interface Refreshed extends RefreshContent {
 /** The client that presents a refresh token. */
 export interface RefreshingClient {
   clientId: string;
-  /** Whether it has proven that it knows its secret. */
+  /** Whether the client has authenticated with its secret. */
   isAuthenticated: boolean;
 }
 
-/** Milliseconds after a rotation in which the client may ask again, because the response was lost. */
+/** A client that lost the response may retry within this time after a rotation (protocol §3.9). */
 const RETRY_WINDOW_MS = 120_000;
 
 /** Refresh tokens: rotated on each use, with detection of reuse (RFC 9700 §4.14). */
@@ -56,7 +56,11 @@ export class RefreshTokens {
     private readonly audit: Audit,
   ) {}
 
-  /** Begins a family that an agent granted at a time (milliseconds since 1970); returns its first refresh token. */
+  /**
+   * Creates a family and returns its first refresh token.
+   *
+   * @param grantedAt when the agent granted access, in milliseconds since 1970
+   */
   async begin(family: string, content: RefreshContent, grantedAt: number): Promise<string> {
     const { clientId, agentId, organizationId, scope, generation } = content;
     const { token, hash } = await this.newToken(family);
@@ -77,10 +81,11 @@ export class RefreshTokens {
   }
 
   /**
-   * Gives the next token of a family for its current one. A repeated use is a retry while its successor is unused, for
-   * two minutes: it replaces the successor. Any other reuse ends the family with all its tokens.
+   * Replaces the current token of a family by its successor (protocol §3.9). A repeated use is a retry for 2 minutes
+   * while the successor is unused: the response replaces the successor. Any other reuse ends the family with all its
+   * tokens.
    *
-   * @param decide what of the grant is given this time; if it throws, the token stays usable
+   * @param decide returns the access that this response gives; if it throws, the token stays usable
    * @throws OAuthError `invalid_grant`
    */
   async rotate(
@@ -89,27 +94,28 @@ export class RefreshTokens {
     decide: (granted: RefreshContent) => Promise<RefreshContent>,
   ): Promise<Refreshed> {
     const used = sha256(refreshToken);
-    const row = await this.usable(used, client.clientId);
+    const row = await this.findUsable(used, client.clientId);
     const network = callerNetwork(row.id);
     const isRetry = row.previous_hash === used && isRetryAllowed(row, client, network);
     if (row.current_hash !== used && !isRetry) return this.rejectReuse(row);
     const { agent_id: agentId, organization_id: organizationId, scope } = row;
     const generation = row.generation ?? 0;
-    const given = await decide({ clientId: client.clientId, agentId, organizationId, scope, generation });
+    const content = await decide({ clientId: client.clientId, agentId, organizationId, scope, generation });
     const next = await this.newToken(row.id);
-    // before the UPDATE: a mark without it is ignored, and an UPDATE without the mark would let the successor end the family
-    if (isRetry) await this.database.executeIdempotent(MARK_REPLACED, [row.current_hash]);
+    // This comes before the UPDATE. An UPDATE without it would let a use of the successor end the family.
+    // Without the UPDATE it has no effect.
+    if (isRetry) await this.database.executeIdempotent(SET_REPLACED, [row.current_hash]);
     const state: [string, string, string, Date] = [row.id, row.current_hash, next.hash, new Date(this.clock.now())];
     const isRotated = isRetry
       ? await this.database.executeIdempotent(RETRY_ROTATION, [next.hash, this.expiry(), ...state])
       : await this.database.executeIdempotent(ROTATE, [next.hash, used, network, this.expiry(), ...state]);
-    // a parallel use was faster; which of the two is the client's next token is not known here
+    // A parallel use was faster. The service cannot know which of the two responses the client uses.
     if (isRotated !== 1) throw OAuthError.invalidGrant('refresh token: a parallel use was faster');
     this.record('redeemed', 'success', row);
-    return { ...given, family: row.id, refreshToken: next.token };
+    return { ...content, family: row.id, refreshToken: next.token };
   }
 
-  /** The family that a refresh token belongs to, if it is this client's; `clientId` left out: any client's. */
+  /** Finds the family of a refresh token. With `clientId` only a family of this client is found. */
   async familyOf(refreshToken: string, clientId?: string): Promise<string | undefined> {
     const [row] = await this.database.select(FIND_FAMILY, [sha256(refreshToken)]);
     return row && (clientId === undefined || row.client_id === clientId) ? row.id : undefined;
@@ -121,7 +127,7 @@ export class RefreshTokens {
     await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), family]);
   }
 
-  private async usable(used: string, clientId: string): Promise<FamilyRow> {
+  private async findUsable(used: string, clientId: string): Promise<FamilyRow> {
     const [row] = await this.database.select(FIND_FAMILY, [used]);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: of another client');
@@ -136,16 +142,16 @@ export class RefreshTokens {
     return row;
   }
 
-  /** The client and a thief both hold the family; nothing tells which of them sends this request. */
+  /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
   private async rejectReuse(row: FamilyRow): Promise<never> {
     await this.end(row.id);
     this.record('replayed', 'failure', row);
     throw OAuthError.invalidGrant('refresh token: used again');
   }
 
-  private record(what: 'redeemed' | 'replayed', outcome: 'success' | 'failure', row: FamilyRow): void {
+  private record(action: 'redeemed' | 'replayed', outcome: 'success' | 'failure', row: FamilyRow): void {
     this.audit.record({
-      event: `refresh_token.${what}`,
+      event: `refresh_token.${action}`,
       outcome,
       actor: { kind: 'client', id: row.client_id },
       subject: { kind: 'agent', id: row.agent_id },
@@ -167,7 +173,9 @@ export class RefreshTokens {
   }
 }
 
-/** A client without a secret can be anyone that has the token: its retry must come from the network of the first use. */
+/**
+ * A client without a secret proves nothing but the token, so its retry must come from the network of the first use.
+ */
 function isRetryAllowed(row: FamilyRow, { isAuthenticated }: RefreshingClient, network: string | null): boolean {
   return row.rotated_for <= RETRY_WINDOW_MS && (isAuthenticated || isSameNetwork(row.rotated_network, network));
 }
