@@ -5,7 +5,7 @@ import type { Clock } from '../platform/clock.js';
 import { generateKey } from './key-set.js';
 
 /** Returns the path of the key file that SQLite uses by default. The first start generates the file. */
-export function generatedKeys(folder: string, clock: Clock): string {
+export function generatedKeyFile(folder: string, clock: Clock): string {
   const path = join(folder, 'signing-keys.json');
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true, mode: 0o700 });

@@ -4,7 +4,7 @@ import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { type KeyValidity, stateOf } from './key-rotation.js';
 
 /** Exports the number of keys per state, and the seconds until the last key expires. */
-export function measureKeys(keys: () => KeyValidity[], clock: Clock, metrics: MetricsRegistry): void {
+export function registerKeyMetrics(keys: () => KeyValidity[], clock: Clock, metrics: MetricsRegistry): void {
   const registers = [metrics];
   new Gauge({
     name: 'cas_signing_keys',

@@ -32,12 +32,12 @@ export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyS
  */
 export function rotated({ keys }: PrivateKeySet, now: number, maxTokenLifetimeSeconds: number): PrivateKeySet {
   if (keys.some(({ nbf }) => nbf > now)) throw new Error('a key that will sign is there already: nothing was changed');
-  const begins = now + LEAD_SECONDS;
-  const ends = begins + maxTokenLifetimeSeconds + CLOCK_SKEW_SECONDS;
+  const signsFrom = now + LEAD_SECONDS;
+  const expiresAt = signsFrom + maxTokenLifetimeSeconds + CLOCK_SKEW_SECONDS;
   const earlierKeys = keys
     .filter((key) => isAlive(key, now))
-    .map((key) => ({ ...key, exp: Math.min(key.exp ?? ends, ends) }));
-  return { keys: [generateKey(begins), ...earlierKeys] };
+    .map((key) => ({ ...key, exp: Math.min(key.exp ?? expiresAt, expiresAt) }));
+  return { keys: [generateKey(signsFrom), ...earlierKeys] };
 }
 
 /**

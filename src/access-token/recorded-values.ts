@@ -20,7 +20,7 @@ const RAISE = writeStatement<[value: number, name: RecordedName, higherThan: num
 /** The default lifetimes of tokens in release 1, which recorded no lifetimes. */
 const RELEASE_1_LIFETIME_SECONDS = { access: 28_800, refresh: 2_592_000 };
 /** Covers requests under way and clocks that differ. */
-const MARGIN_SECONDS = 120;
+const RETENTION_MARGIN_SECONDS = 120;
 
 /**
  * The longest lifetimes that were ever configured on this database, and whether its upgrade to release 2 is complete.
@@ -46,7 +46,7 @@ export class RecordedValues implements OnModuleInit {
     const recorded = await this.read();
     const access = recorded.get('longest_access_token_life') ?? 0;
     const refresh = recorded.get('longest_refresh_token_life') ?? 0;
-    return { token: access + MARGIN_SECONDS, family: Math.max(refresh, access) + MARGIN_SECONDS };
+    return { token: access + RETENTION_MARGIN_SECONDS, family: Math.max(refresh, access) + RETENTION_MARGIN_SECONDS };
   }
 
   /** Whether processes of release 1 may still use this database. */

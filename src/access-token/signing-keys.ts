@@ -8,21 +8,21 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { FileErrors } from '../platform/files/file-errors.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import { generatedKeys } from './generated-keys.js';
-import { measureKeys } from './key-metrics.js';
+import { generatedKeyFile } from './generated-keys.js';
+import { registerKeyMetrics } from './key-metrics.js';
 import { type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
 
 /**
  * The keys that sign and verify access tokens. All processes share one file (protocol §3.16). A change of the file
  * applies within seconds. A file without a key that may sign is rejected. Removing a key from the file ends its tokens
- * at once. An `exp` lets its tokens expire before the key does (docs/decisions/0013-key-rotation.md).
+ * at once. A key with an `exp` is used until its tokens have expired (docs/decisions/0013-key-rotation.md).
  */
 @Injectable()
 export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Newest first. */
   private keys: SigningKey[] = [];
   private byHeader = new Map<string, SigningKey>();
-  /** The earliestUse time at which a key that a file change added may sign. By then verifiers know the key. */
+  /** The earliest time at which a key that a file change added may sign. By then verifiers know the key. */
   private readonly earliestUse = new Map<string, number>();
   private readonly file: WatchedFile;
 
@@ -33,7 +33,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     fileErrors: FileErrors,
     metrics: MetricsRegistry,
   ) {
-    const path = configuration.SIGNING_KEYS_FILE ?? generatedKeys(configuration.DATA_DIR, clock);
+    const path = configuration.SIGNING_KEYS_FILE ?? generatedKeyFile(configuration.DATA_DIR, clock);
     const text = read(path);
     this.load(text);
     this.file = new WatchedFile(
@@ -43,7 +43,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
       (changed) => this.change(changed),
       fileErrors,
     );
-    measureKeys(() => this.keys, clock, metrics);
+    registerKeyMetrics(() => this.keys, clock, metrics);
   }
 
   onApplicationBootstrap(): void {

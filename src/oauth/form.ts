@@ -32,8 +32,7 @@ function parametersOf(text: string, part: 'body' | 'query'): Record<string, stri
 }
 
 /**
- * Whether a body is read as a form. `curl -d` labels JSON as a form too, and such a body is read as JSON (protocol
- * §2.4).
+ * Whether a body is read as a form. `curl -d` labels JSON as a form too. Such a body is read as JSON (protocol §2.4).
  */
 export function isForm(text: string, contentType: string | undefined): boolean {
   if (!contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;

@@ -77,7 +77,7 @@ export class OAuthError extends Error {
     this.headers = headers;
   }
 
-  /** A parameter is missing, repeated, of the wrong shape or unknown: 400. `hint` names it and the rule. */
+  /** A parameter is missing, repeated, malformed or unknown: 400. `hint` names the parameter and the rule. */
   static invalidRequest(hint: string, reason?: string | undefined): OAuthError {
     return new OAuthError('invalid_request', 400, MALFORMED, { hint, ...(reason && { reason }) });
   }
