@@ -11,7 +11,7 @@ import { PurgeModule } from './purge/purge.module.js';
 import { TokenModule } from './token/token.module.js';
 import { WellKnownModule } from './well-known/well-known.module.js';
 
-/** The service: its endpoints, and one line for each grant. */
+/** The root module: the modules of the endpoints, then one module for each grant. */
 @Module({
   imports: [
     TokenModule,

@@ -24,19 +24,19 @@ import { FollowedRegistryFile } from './registry/file/followed-registry-file.js'
 import { Registry } from './registry/registry.js';
 
 const ADMIN_PATH = pathOn('management', '/admin/');
-/** Milliseconds in which the database's connections are closed. */
+/** How long a stop waits for the connections to the database to close. */
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
 
 export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metrics' | 'migrations'> {
-  /** Where everything is told; stdout when left out. */
+  /** The service's log. By default it goes to stdout. */
   log?: Log;
-  /** Where audit events go; the log when left out. */
+  /** Receives the audit events. By default they go to the log. */
   audit?: AuditSink;
   /** Shorter timeouts and lower limits, for tests of both ports. */
   connections?: Partial<ConnectionLimits>;
 }
 
-/** What the application is made of once its log and metrics are there. */
+/** The options with the log and the metrics that `startService` has created. */
 type ApplicationOptions = ServiceOptions & { log: Log; metrics: MetricsRegistry };
 
 /** A running service. */
@@ -45,13 +45,13 @@ export interface Service {
   port: number;
   managementPort: number;
   /**
-   * Ends readiness, goes on serving for `linger` milliseconds until the cluster sends nothing more, answers what has begun,
-   * closes both ports and the database.
+   * Stops the service. It reports that it is not ready and serves for `linger` more milliseconds, so that the cluster
+   * can route requests elsewhere. Then it finishes the requests under way and closes both ports and the database.
    */
   stop(linger?: number): Promise<void>;
 }
 
-/** Starts the service on its two ports; resolves when both serve. */
+/** Starts the service. Resolves when both ports serve. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { HOST, PORT, MANAGEMENT_PORT, REGISTRY_FILE } = options.configuration;
   const log = options.log ?? serviceLog(options.configuration);
@@ -59,7 +59,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const hooks = { starting, brokenRequest, observer: telemetry };
   const publicListener = new Listener('public', hooks, { ...PUBLIC_LIMITS, ...options.connections });
   const managementListener = new Listener('management', hooks, { ...MANAGEMENT_LIMITS, ...options.connections });
-  // probes are answered from the first moment: a pod that waits for its database lives, and is not ready
+  // the management port opens first: a pod that waits for its database is alive and not ready
   await managementListener.listen(MANAGEMENT_PORT, HOST);
   let running: INestApplication | undefined;
   try {
@@ -84,7 +84,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
   const { TRUST_PROXY, ADMIN_TOKEN } = options.configuration;
-  // without an operator the operator's addresses do not exist (protocol §9.1)
+  // without ADMIN_TOKEN the admin API does not exist (protocol §9.1)
   const isClosed = (path: string) => ADMIN_TOKEN === undefined && path.startsWith(ADMIN_PATH);
   const application = await NestFactory.create(rootModule(options), new ServiceHttpAdapter(TRUST_PROXY, isClosed), {
     bodyParser: false,
@@ -96,12 +96,12 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
   try {
     return await application.init();
   } catch (error) {
-    await application.close(); // the database is open already
+    await application.close(); // the database was opened before the error
     throw error;
   }
 }
 
-/** The service on its platform, which differs between a process, a command and a test. */
+/** The root module with a platform. The platform differs between a process, a command and a test. */
 export function rootModule({ modules = [], log, audit, ...platform }: ApplicationOptions): DynamicModule {
   const sink = audit ?? new AuditLog(log.logger);
   return { module: AppModule, imports: [PlatformModule.forRoot(platform), AuditModule.forRoot(sink), ...modules] };
@@ -110,14 +110,14 @@ export function rootModule({ modules = [], log, audit, ...platform }: Applicatio
 async function stopService(
   application: INestApplication,
   publicListener: Listener,
-  management: Listener,
-  linger: number,
+  managementListener: Listener,
+  lingerMs: number,
 ): Promise<void> {
   application.get(Readiness).stop();
   publicListener.announceClose();
-  await sleep(linger);
+  await sleep(lingerMs);
   await publicListener.close();
-  // a database that hangs must not keep the process
+  // a database that does not respond must not delay the end of the process
   await Promise.race([application.close(), sleep(DATABASE_CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
-  await management.close();
+  await managementListener.close();
 }

@@ -1,10 +1,10 @@
 import type { Type } from '@nestjs/common';
 import type { MigrationClass } from './migrations/migrations.js';
 
-/** What another team adds to the service. */
+/** The modules and migrations that another team adds to the service. */
 export interface Extension {
-  /** Nest modules: those that provide its grants, and whatever these need. */
+  /** NestJS modules: those that provide the team's grants, and the modules that they need. */
   modules?: Type[];
-  /** Steps of its own schema; they run after the service's, in the order of the times in their names. */
+  /** Migrations of the team's tables. They run after the service's, in the order of the timestamps in their names. */
   migrations?: MigrationClass[];
 }

@@ -5,17 +5,19 @@ import type { Configuration } from './platform/configuration/configuration.js';
 import { loadConfiguration } from './platform/configuration/load-configuration.js';
 import { serviceLog } from './platform/logging/log.js';
 import { demoRegistry } from './registry/demo-registry.js';
-import { welcome, whereabouts } from './welcome.js';
+import { listeningMessage, welcome } from './welcome.js';
 
+/** Shorter than the time after which Kubernetes kills the pod. */
 const STOP_TIMEOUT_MS = 9_500;
-/** Milliseconds in which the cluster learns that this process is not ready any more. */
+/** How long the process still serves after SIGTERM, until the cluster sends its requests to other processes. */
 const PRE_STOP_DELAY_MS = 2_000;
-/** Milliseconds from the start to its tidying: few requests, if any, have found this process by then. */
+/** From the start to its garbage collection. The delay is short, so that few requests wait for the collection. */
 const STARTUP_GC_DELAY_MS = 500;
 
 /**
- * The service as a process, with what another team adds to it: reads the environment, serves until SIGTERM or SIGINT, and
- * ends the process. Resolves when both ports serve; a start that fails says why on stderr and ends with exit code 1.
+ * Runs the service as a process, with the extension of another team. Reads the environment, serves until SIGTERM or
+ * SIGINT, and then ends the process. Resolves when both ports serve. If the start fails, the reason goes to stderr and
+ * the exit code is 1.
  */
 export async function runService(extension: Extension = {}): Promise<void> {
   try {
@@ -35,30 +37,33 @@ async function run(configuration: Configuration, extension: Extension): Promise<
     mkdirSync(configuration.DATA_DIR, { recursive: true, mode: 0o700 });
     configuration.REGISTRY_FILE = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL);
   }
-  process.stderr.on('error', () => undefined); // nobody reads it: no reason to end
+  process.stderr.on('error', () => undefined); // a closed stderr must not end the process
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush());
   service = await startService({ ...extension, configuration, log });
   if (demo) process.stdout.write(welcome(configuration, service));
-  else log.logger.info(whereabouts(configuration, service));
+  else log.logger.info(listeningMessage(configuration, service));
   setTimeout(collectStartupGarbage, STARTUP_GC_DELAY_MS).unref();
 }
 
-/** What loading has left is 20 MB; 65 ms free it at once, and load would not. Only where node has `--expose-gc`, as in the image. */
+/**
+ * Frees 20 MB that the start leaves behind, in 65 ms (docs/performance.md). V8 would keep this memory under load. `gc`
+ * exists only if node has the option `--expose-gc`, as in the image.
+ */
 function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
-/** Nothing is set up: the embedded database gets something to try the service with. */
+/** Whether nothing is configured yet. The embedded database then gets a demo registry to try the service with. */
 function isFirstRun({ embedded, REGISTRY_FILE, NODE_ENV }: Configuration): boolean {
   return embedded && !REGISTRY_FILE && NODE_ENV !== 'production';
 }
 
-/** Whatever hangs, the process is gone before the cluster would kill it. */
-function stop(service: Service | undefined, linger: number): void {
+/** Ends the process, also if the stop of the service does not finish in time. */
+function stop(service: Service | undefined, lingerMs: number): void {
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
-  if (!service) process.exit(0); // nothing was answered yet
-  service.stop(linger).then(
+  if (!service) process.exit(0); // the service does not serve yet
+  service.stop(lingerMs).then(
     () => process.exit(0),
     () => process.exit(1),
   );

@@ -6,7 +6,7 @@ import { Registry } from '../registry/registry.js';
 import type { CommandContext } from './command-context.js';
 import { UsageError } from './usage-error.js';
 
-/** `agent-token --email E --client-id C --scope "S …"`: one agent access token, as the page would give it. */
+/** `agent-token --email E --client-id C --scope "S …"`: prints an agent token like the one of a sign-in. */
 export async function agentTokenCommand(parameters: string[], context: CommandContext): Promise<number> {
   const { email, clientId, scope } = options(parameters);
   const token = await context.withApplication(async (application) => {
@@ -27,8 +27,12 @@ export async function agentTokenCommand(parameters: string[], context: CommandCo
 
 function options(parameters: string[]): { email: string; clientId: string; scope: string | undefined } {
   try {
-    const known = { email: { type: 'string' }, 'client-id': { type: 'string' }, scope: { type: 'string' } } as const;
-    const { email, 'client-id': clientId, scope } = parseArgs({ args: parameters, options: known }).values;
+    const optionTypes = {
+      email: { type: 'string' },
+      'client-id': { type: 'string' },
+      scope: { type: 'string' },
+    } as const;
+    const { email, 'client-id': clientId, scope } = parseArgs({ args: parameters, options: optionTypes }).values;
     if (email === undefined || clientId === undefined) throw new Error('--email and --client-id are needed');
     return { email, clientId, scope };
   } catch (error) {

@@ -7,14 +7,16 @@ import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 
-/** Runs a command inside the application, without its ports; a database that is away ends it at once. */
+/**
+ * Runs a command inside the application, without its ports. If the database is unreachable, the command fails at once.
+ */
 export async function withApplication<Result>(
   extension: Extension,
   work: (application: INestApplicationContext) => Promise<Result>,
 ): Promise<Result> {
   const configuration = loadConfiguration();
   const log = commandLog(configuration);
-  const module = rootModule({ ...extension, configuration, log, metrics: new MetricsRegistry(), patience: 0 });
+  const module = rootModule({ ...extension, configuration, log, metrics: new MetricsRegistry(), databaseWaitMs: 0 });
   const logger = new ServiceLogger(log.logger);
   const application = await NestFactory.createApplicationContext(module, { abortOnError: false, logger });
   try {

@@ -2,15 +2,15 @@ import type { INestApplicationContext } from '@nestjs/common';
 import type { Extension } from '../extension.js';
 import { withApplication } from './application.js';
 
-/** What a command works with. A test runs commands inside a service that runs already. */
+/** The environment of a command. A test replaces it to run commands inside a service that is running already. */
 export interface CommandContext {
   extension: Extension;
   withApplication<Result>(work: (application: INestApplicationContext) => Promise<Result>): Promise<Result>;
-  /** Writes the command's result, which has stdout to itself. */
+  /** Writes the command's result. Nothing else is written to stdout. */
   print(text: string): void;
 }
 
-/** The context of a process of its own: the application is started for the command, and stdout gets the result. */
+/** The context of a command that runs as a process: it starts the application, and writes the result to stdout. */
 export function processContext(extension: Extension): CommandContext {
   return {
     extension,

@@ -17,21 +17,21 @@ export async function keysCommand([action, ...parameters]: string[]): Promise<nu
     case 'rotate':
       expectParameters(parameters, 1);
       print(
-        listed(
+        describeKeys(
           new KeyFile(path).change((set) => rotated(set, now, longestAccessTokenLife())),
           now,
         ),
       );
-      tellTokenLife();
+      printVerificationTime();
       return 0;
     case 'list':
       expectParameters(parameters, 1);
-      print(listed(new KeyFile(path).read(), now));
+      print(describeKeys(new KeyFile(path).read(), now));
       return 0;
     case 'retire':
       expectParameters(parameters, 2);
       print(
-        listed(
+        describeKeys(
           new KeyFile(path).change((set) => withoutKey(set, kid, now)),
           now,
         ),
@@ -42,13 +42,15 @@ export async function keysCommand([action, ...parameters]: string[]): Promise<nu
   }
 }
 
-/** It is this command's environment that says so, and not the service's. */
-function tellTokenLife(): void {
-  const life = `${longestAccessTokenLife()} s, the longer of CUSTOMER_TOKEN_TTL and AGENT_TOKEN_TTL here`;
-  process.stderr.write(`the old key goes on verifying after the new one signs for as long as a token lives: ${life}\n`);
+/** Names the variables, because this command's environment can differ from the service's. */
+function printVerificationTime(): void {
+  const lifetime = `${longestAccessTokenLife()} s, the longer of CUSTOMER_TOKEN_TTL and AGENT_TOKEN_TTL here`;
+  process.stderr.write(
+    `the old key goes on verifying after the new one signs for as long as a token lives: ${lifetime}\n`,
+  );
 }
 
-function listed({ keys }: PrivateKeySet, now: number): string[] {
+function describeKeys({ keys }: PrivateKeySet, now: number): string[] {
   return keys.map((key) => {
     const expires = key.exp === undefined ? 'never expires' : `expires ${iso(key.exp)}`;
     return `${key.kid} ${stateOf(key, keys, now)}, signs from ${iso(key.nbf)}, ${expires}`;

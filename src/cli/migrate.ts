@@ -9,18 +9,18 @@ import { ServiceLogger } from '../platform/logging/service-logger.js';
 import type { CommandContext } from './command-context.js';
 import { UsageError } from './usage-error.js';
 
-const PATIENCE_MS = 30_000;
+const DATABASE_WAIT_MS = 30_000;
 
-/** `migrate`: brings the schema up to date. `migrate --check`: exit code 1 when it is not. */
+/** `migrate` runs the pending migrations. `migrate --check` ends with exit code 1 if there are any. */
 export async function migrateCommand(parameters: string[], { extension, print }: CommandContext): Promise<number> {
   const [option, ...more] = parameters;
   if ((option !== undefined && option !== '--check') || more.length > 0)
     throw new UsageError(`migrate ${parameters.join(' ')}?`);
   const configuration = loadConfiguration();
-  Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // Nest's own writes to stdout
+  Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
   const dataSource = await connectWithRetry(
     dataSourceOptions(configuration, extension.migrations),
-    option ? 0 : PATIENCE_MS,
+    option ? 0 : DATABASE_WAIT_MS,
   );
   try {
     if (option === '--check') {

@@ -2,7 +2,7 @@ import { Purge } from '../purge/purge.js';
 import type { CommandContext } from './command-context.js';
 import { expectParameters } from './usage-error.js';
 
-/** `purge`: deletes what has expired; exit code 1 when another process is at it. */
+/** `purge` deletes expired rows. If another process is purging, the exit code is 1. */
 export async function purgeCommand(parameters: string[], context: CommandContext): Promise<number> {
   expectParameters(parameters, 0);
   const purged = await context.withApplication((application) => application.get(Purge).run());

@@ -7,7 +7,7 @@ import { purgeCommand } from './purge.js';
 import { registryCommand } from './registry.js';
 import { UsageError } from './usage-error.js';
 
-/** A command gets its arguments and resolves to its exit code; stdout is for its result alone. */
+/** Each command gets its arguments and resolves to its exit code. Stdout is for its result alone. */
 const COMMANDS: Record<string, (parameters: string[], context: CommandContext) => Promise<number>> = {
   'agent-token': agentTokenCommand,
   keys: keysCommand,
@@ -34,8 +34,8 @@ const USAGE = `usage: node dist/cli.js COMMAND
 `;
 
 /**
- * The operator's commands, for the service with what another team adds to it: reads `process.argv`, and sets the exit code: 0,
- * 1 when the command failed, 2 when there is no such command.
+ * Runs one of the operator's commands, with the extension of another team. Reads `process.argv` and sets the exit code:
+ * 0 for success, 1 if the command failed, 2 if the command line is wrong (protocol §9.3).
  */
 export async function runCommandLine(extension: Extension = {}): Promise<void> {
   const [name = '', ...parameters] = process.argv.slice(2);
@@ -45,8 +45,8 @@ export async function runCommandLine(extension: Extension = {}): Promise<void> {
 /**
  * Runs one command and returns its exit code.
  *
- * @throws UsageError where there is no such command
- * @throws Error where the command failed
+ * @throws UsageError if the command line is wrong
+ * @throws Error if the command failed
  */
 export function runCommand(name: string, parameters: string[], context: CommandContext): Promise<number> {
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;

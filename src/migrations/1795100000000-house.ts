@@ -1,7 +1,11 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { Columns, createTables, dropTables, NULLABLE } from './schema.js';
 
-/** Organizations, client applications, agents and resource servers; browsers and the customer identities behind them. */
+/**
+ * Organizations, client applications, agents, resource servers, and customer identities with their browsers.
+ *
+ * The migration keeps its old name, because TypeORM has stored it in the databases of customers.
+ */
 export class House1795100000000 implements MigrationInterface {
   readonly name = 'House1795100000000';
 

@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
 
-/** The denylist, one-time codes, chains of refresh tokens, and what agents have consented to. */
+/** The denylist, one-time codes, refresh families, and the consents of agents. */
 export class AgentsTokens1795110000000 implements MigrationInterface {
   readonly name = 'AgentsTokens1795110000000';
 

@@ -3,7 +3,7 @@ import { Columns, NULLABLE } from './schema.js';
 
 const TABLE = 'client_application';
 
-/** A client's secret before the present one, good for a while longer. */
+/** The previous secret of a client, and the time until which it is valid. */
 export class ClientSecrets1795220000000 implements MigrationInterface {
   readonly name = 'ClientSecrets1795220000000';
 

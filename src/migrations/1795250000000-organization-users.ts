@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
 
-/** Which customer a user of an organization is, and the assertions that said so. */
+/** Maps users of organizations to customers, and stores the assertions that were used. */
 export class OrganizationUsers1795250000000 implements MigrationInterface {
   readonly name = 'OrganizationUsers1795250000000';
 

@@ -2,15 +2,16 @@ import { type MigrationInterface, type QueryRunner, TableColumn, type TableColum
 import { Columns, createTables, dropTables, NULLABLE } from './schema.js';
 
 /**
- * Generations of customers and agents, the network of a first use, and the values that the service records about itself.
- * Every new column is nullable, because processes of release 1 go on inserting rows without it during an upgrade.
+ * Generations of customers and agents, the network of a first use, and the values that the service records about
+ * itself. Every new column is nullable, because processes of release 1 go on inserting rows without it during an
+ * upgrade.
  */
 export class TokenLineage1795310000000 implements MigrationInterface {
   readonly name = 'TokenLineage1795310000000';
 
   async up(runner: QueryRunner): Promise<void> {
     const its = new Columns(runner);
-    // before the table exists: a migration that failed half-way looks again
+    // computed in each run, because a run that failed half-way has not stored the result
     const isNew = !(await hasRows(runner, ['organization', 'client_application', 'customer_identity']));
     for (const [table, columns] of newColumns(its)) {
       for (const column of columns)

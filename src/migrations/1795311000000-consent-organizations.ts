@@ -3,7 +3,7 @@ import { Columns, NULLABLE } from './schema.js';
 
 const TABLE = 'consent';
 
-/** The organization and the password of the agent at the time of its consent. */
+/** The agent's organization and password fingerprint at the time of its consent. */
 export class ConsentOrganizations1795311000000 implements MigrationInterface {
   readonly name = 'ConsentOrganizations1795311000000';
 

@@ -1,7 +1,7 @@
 import { type MigrationInterface, type QueryRunner, TableColumn } from 'typeorm';
 import { Columns, createTables, dropTables, NULLABLE } from './schema.js';
 
-/** The public clients that an organization admits, the replaced secrets of a client, the registry files that were applied. */
+/** The public clients that an organization allows, the replaced secrets of clients, and the applied registry files. */
 export class TenantsAndSecrets1795312000000 implements MigrationInterface {
   readonly name = 'TenantsAndSecrets1795312000000';
 
@@ -26,7 +26,7 @@ export class TenantsAndSecrets1795312000000 implements MigrationInterface {
         indices: [{ name: 'applied_registry_file_sequence', columnNames: ['sequence'], isUnique: true }],
       },
     ]);
-    // every public client was usable in these organizations before there was a column to say so
+    // before this column existed, each organization allowed all public clients
     await runner.query(`UPDATE organization SET public_clients = '"all"' WHERE public_clients IS NULL`);
   }
 

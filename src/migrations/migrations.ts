@@ -9,7 +9,12 @@ import { TenantsAndSecrets1795312000000 } from './1795312000000-tenants-and-secr
 
 export type MigrationClass = new () => MigrationInterface;
 
-/** Every step of the schema, oldest first. Old and new processes run together during an update: expand, then contract. */
+/**
+ * The service's migrations, oldest first. Processes of two releases share the schema during an upgrade, so a release
+ * only adds columns and tables, and a later release removes the unused ones.
+ *
+ * Names with old words, such as `House`, are kept, because TypeORM has stored them in the databases of customers.
+ */
 export const migrations: MigrationClass[] = [
   House1795100000000,
   AgentsTokens1795110000000,
@@ -21,12 +26,12 @@ export const migrations: MigrationClass[] = [
 ];
 
 /**
- * The service's migrations and an extension's, which share one table of what has run.
+ * The service's migrations and those of an extension. TypeORM records both in one table by their names.
  *
- * @throws Error when a name is there twice, or has no time to be put in order by
+ * @throws Error if two migrations have the same name, or if a name does not end in a timestamp
  */
-export function migrationsWith(theirs: MigrationClass[]): MigrationClass[] {
-  const all = [...migrations, ...theirs];
+export function migrationsWith(extensionMigrations: MigrationClass[]): MigrationClass[] {
+  const all = [...migrations, ...extensionMigrations];
   const names = new Set<string>();
   for (const name of all.map(migrationName)) {
     if (names.has(name))
@@ -40,7 +45,7 @@ export function migrationsWith(theirs: MigrationClass[]): MigrationClass[] {
   return all;
 }
 
-/** As TypeORM has it. */
+/** The name under which TypeORM records a migration. */
 export function migrationName(migration: MigrationClass): string {
   return new migration().name ?? migration.name;
 }

@@ -2,18 +2,18 @@ import { type QueryRunner, Table, type TableColumnOptions, type TableIndexOption
 
 type More = Partial<TableColumnOptions>;
 
-/** Columns that mean the same on SQLite, MariaDB and MySQL, and in which no schema differs from its entities. */
+/** Defines columns that work alike on SQLite, MariaDB and MySQL, and that match the columns of the entities. */
 export class Columns {
-  /** Bytes compare as bytes: ids that differ in case are different ids. SQLite compares so by itself. */
-  private readonly exact: More;
+  /** Compares text byte by byte, so that ids that differ in case are different. SQLite does so by default. */
+  private readonly binaryCollation: More;
 
   constructor(runner: QueryRunner) {
     const isSqlite = runner.connection.options.type === 'better-sqlite3';
-    this.exact = isSqlite ? {} : { charset: 'utf8mb4', collation: 'utf8mb4_bin' };
+    this.binaryCollation = isSqlite ? {} : { charset: 'utf8mb4', collation: 'utf8mb4_bin' };
   }
 
   text(name: string, length: number, more: More = {}): TableColumnOptions {
-    return { name, type: 'varchar', length: String(length), ...this.exact, ...more };
+    return { name, type: 'varchar', length: String(length), ...this.binaryCollation, ...more };
   }
 
   key(name: string, length: number): TableColumnOptions {
@@ -39,12 +39,12 @@ export class Columns {
 
 export const NULLABLE: More = { isNullable: true };
 
-/** The index by which a purge finds what has expired. */
+/** The index by which the purge finds expired rows. */
 export function expiryIndex(table: string): TableIndexOptions[] {
   return [{ name: `${table}_expires_at`, columnNames: ['expires_at'] }];
 }
 
-/** Creates tables that are not there yet: a migration that died half-way, on a server without transactional DDL, goes on. */
+/** Creates missing tables. Without transactional DDL, a migration that failed half-way can therefore run again. */
 export async function createTables(runner: QueryRunner, tables: TableOptions[]): Promise<void> {
   for (const table of tables) await runner.createTable(new Table(table), true);
 }

@@ -1,11 +1,11 @@
-/** The queue has as many waiting tasks as it admits. */
+/** The maximum number of tasks is waiting already. */
 export class QueueFullError extends Error {
   constructor() {
     super('the queue is full');
   }
 }
 
-/** The caller gave the task up before it began. */
+/** The caller abandoned the task before it began. */
 export class AbandonedTaskError extends Error {
   constructor() {
     super('the task was abandoned before it began');
@@ -17,15 +17,15 @@ interface Bounds {
   maxWaiting: number;
 }
 
-/** Runs asynchronous tasks in the order of their arrival, a bounded number at a time, and lets a bounded number wait. */
+/** Runs asynchronous tasks in the order of their arrival. The numbers of running and of waiting tasks are bounded. */
 export class BoundedQueue {
   private running = 0;
-  /** Starts the tasks that wait; a Set keeps the order of insertion, and any task can leave. */
+  /** Start the waiting tasks. A Set keeps the order of insertion, and any task can leave it. */
   private readonly starts = new Set<() => void>();
 
   constructor(private readonly bounds: Bounds) {}
 
-  /** How many tasks wait. */
+  /** The number of waiting tasks. */
   get waiting(): number {
     return this.starts.size;
   }
@@ -33,13 +33,13 @@ export class BoundedQueue {
   /**
    * Resolves to the result of the task.
    *
-   * @param abandoned a task that waits when this signal aborts leaves the queue and never runs
+   * @param abandoned when this signal aborts, a waiting task leaves the queue and never runs
    * @throws QueueFullError, AbandonedTaskError
    */
   async run<Result>(task: () => Promise<Result>, abandoned?: AbortSignal): Promise<Result> {
     if (abandoned?.aborted) throw new AbandonedTaskError();
     if (this.running < this.bounds.maxRunning) this.running++;
-    else await this.takeTurn(abandoned);
+    else await this.waitForSlot(abandoned);
     try {
       return await task();
     } finally {
@@ -47,8 +47,8 @@ export class BoundedQueue {
     }
   }
 
-  /** Waits until a task that has ended hands its slot over. */
-  private takeTurn(abandoned: AbortSignal | undefined): Promise<void> {
+  /** Waits for the slot of a task that has ended. */
+  private waitForSlot(abandoned: AbortSignal | undefined): Promise<void> {
     if (this.waiting >= this.bounds.maxWaiting) throw new QueueFullError();
     return new Promise((resolve, reject) => {
       const leave = () => {

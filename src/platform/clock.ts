@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 
-/** The only source of time. Tests move it by providing another. */
+/** The only source of time, so that tests can replace it. */
 @Injectable()
 export class Clock {
   /** Milliseconds since 1970-01-01T00:00:00Z. */
@@ -8,7 +8,7 @@ export class Clock {
     return Date.now();
   }
 
-  /** Whole seconds since 1970-01-01T00:00:00Z, as JWT claims count them (RFC 7519 section 2, NumericDate). */
+  /** Whole seconds since 1970-01-01T00:00:00Z, as JWT claims count them (NumericDate, RFC 7519 §2). */
   seconds(): number {
     return Math.floor(this.now() / 1000);
   }

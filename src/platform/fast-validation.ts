@@ -1,22 +1,24 @@
 import type { Type } from '@nestjs/common';
 import { getMetadataStorage, type ValidationArguments, ValidationTypes } from 'class-validator';
 
-/** Whether a value keeps a rule. */
+/** Whether a value satisfies a rule. */
 type Check = (object: object, value: unknown) => boolean;
 
 interface PropertyRules {
   name: string;
-  /** When the rules are asked for at all. */
+  /** The rules apply only if all conditions are true, such as that of `@IsOptional`. */
   conditions: Check[];
   rules: Check[];
 }
 
-const known = new Map<Type<object>, PropertyRules[]>();
+const rulesByType = new Map<Type<object>, PropertyRules[]>();
 
 /**
- * Whether an object is known to keep every rule of its class. `false` says that it does not, or that class-validator must be
- * asked, which also tells what is wrong. It collects a class' rules anew each time, among those of all classes, which
- * costs a request 10 µs and 10 KB (docs/performance.md); here they are collected once.
+ * `true` if an object satisfies every rule of its class. `false` if it does not, or if only class-validator can decide;
+ * the caller then runs class-validator, which also reports the violations.
+ *
+ * class-validator looks up the rules of a class in each call, which costs a request 10 µs and 10 KB
+ * (docs/performance.md). This function looks them up once.
  */
 export function isValid<Body extends object>(type: Type<Body>, object: Body): boolean {
   const properties = rulesOf(type);
@@ -30,7 +32,7 @@ export function isValid<Body extends object>(type: Type<Body>, object: Body): bo
 }
 
 function rulesOf(type: Type<object>): PropertyRules[] {
-  let properties = known.get(type);
+  let properties = rulesByType.get(type);
   if (properties) return properties;
   const storage = getMetadataStorage();
   const metadata = storage.getTargetValidationMetadatas(type, '', false, false);
@@ -39,7 +41,7 @@ function rulesOf(type: Type<object>): PropertyRules[] {
     const rules = all.filter((each) => !conditions.includes(each));
     return { name, conditions: conditions.map(({ constraints }) => constraints[0]), rules: rules.flatMap(checksOf) };
   });
-  known.set(type, properties);
+  rulesByType.set(type, properties);
   return properties;
 }
 
@@ -47,14 +49,23 @@ type Rule = ReturnType<ReturnType<typeof getMetadataStorage>['getTargetValidatio
   validateIf?: unknown;
 };
 
-/** The checks of a rule of a value by itself; of any other, one that leaves it to class-validator. */
+/**
+ * The checks of a custom rule for a single value. Any other rule gets a check that fails, so that class-validator
+ * decides.
+ */
 function checksOf(rule: Rule): Check[] {
   const { type, each, validateIf, constraintCls, constraints, propertyName: property } = rule;
   if (type !== ValidationTypes.CUSTOM_VALIDATION || each || validateIf) return [() => false];
   return getMetadataStorage()
     .getTargetValidatorConstraints(constraintCls)
     .map(({ instance }) => (object, value) => {
-      const about: ValidationArguments = { targetName: object.constructor.name, property, object, value, constraints };
-      return instance.validate(value, about) === true;
+      const validationArguments: ValidationArguments = {
+        targetName: object.constructor.name,
+        property,
+        object,
+        value,
+        constraints,
+      };
+      return instance.validate(value, validationArguments) === true;
     });
 }

@@ -17,19 +17,19 @@ import { RateLimits } from './rate-limit/rate-limits.js';
 export interface PlatformOptions {
   configuration: Configuration;
   metrics: MetricsRegistry;
-  /** Steps of the schema beside the service's own. */
+  /** Migrations of an extension, in addition to the service's own. */
   migrations?: MigrationClass[];
-  /** The clock of everything; tests give one that they move. */
+  /** The source of time. Tests pass a clock that they control. */
   clock?: Clock;
-  /** Milliseconds to wait for a database that is not there yet; a service waits for ever, a command does not. */
-  patience?: number;
+  /** How long the start waits for the database. The service waits without a limit, a command does not wait. */
+  databaseWaitMs?: number;
 }
 
-/** What every module may use without naming it: configuration, clock, metrics, database. */
+/** Provides what every module may inject without an import: configuration, clock, metrics, database, rate limits. */
 @Module({})
 export class PlatformModule {
   static forRoot(options: PlatformOptions): DynamicModule {
-    const { configuration, metrics, migrations, clock = new Clock(), patience = Infinity } = options;
+    const { configuration, metrics, migrations, clock = new Clock(), databaseWaitMs = Infinity } = options;
     return {
       module: PlatformModule,
       global: true,
@@ -40,7 +40,7 @@ export class PlatformModule {
             autoLoadEntities: true,
             retryAttempts: 0,
           }),
-          dataSourceFactory: (options) => connectWithRetry(options as DataSourceOptions, patience),
+          dataSourceFactory: (options) => connectWithRetry(options as DataSourceOptions, databaseWaitMs),
         }),
       ],
       controllers: [HealthController, MetricsController],
@@ -52,7 +52,7 @@ export class PlatformModule {
           provide: Database,
           inject: [DataSource],
           useFactory: async (dataSource: DataSource) => {
-            await awaitCurrentSchema(dataSource, configuration, clock, patience);
+            await awaitCurrentSchema(dataSource, configuration, clock, databaseWaitMs);
             return new Database(dataSource, metrics);
           },
         },

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 
-/** The canonical text of a UUID of any version (RFC 9562): lower-case hex, and nothing else. */
+/** The text of a UUID of any version (RFC 9562 §4), in lower case only. */
 export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * A UUIDv7 (RFC 9562 section 5.7). Ids that grow with time keep a table's inserts at its end: no page is read to insert
- * a row, however large the table.
+ * A UUIDv7 (RFC 9562 §5.7). Such ids grow with time, so the database inserts rows at the end of a table. An INSERT then
+ * reads no page, whatever the size of the table.
  *
  * @param now milliseconds since 1970
  */

@@ -2,10 +2,14 @@ import type { ValidationError } from 'class-validator';
 
 export const UNKNOWN_FIELD = 'unknown field';
 
-/** A path and a rule for each fault that class-validator found, however deep; never a value. */
-export function violationsOf(errors: ValidationError[], above = ''): string[] {
+/** The path and the rule of each violation that class-validator has found, at any depth. They never contain a value. */
+export function violationsOf(errors: ValidationError[], parentPath = ''): string[] {
   return errors.flatMap(({ property, constraints = {}, children = [] }) => {
-    const path = /^\d+$/.test(property) ? `${above}[${property}]` : above ? `${above}.${property}` : property;
+    const path = /^\d+$/.test(property)
+      ? `${parentPath}[${property}]`
+      : parentPath
+        ? `${parentPath}.${property}`
+        : property;
     const own = Object.entries(constraints).map(([kind, rule]) =>
       kind === 'whitelistValidation' ? `${path}: ${UNKNOWN_FIELD}` : `${path}: ${withoutName(property, rule)}`,
     );
@@ -13,8 +17,8 @@ export function violationsOf(errors: ValidationError[], above = ''): string[] {
   });
 }
 
-/** The message of a rule without the name of the property, with which those of class-validator begin. */
+/** Removes the property's name, with which class-validator's messages begin. */
 export function withoutName(property: string, message: string): string {
-  const beginning = `${property} `;
-  return message.startsWith(beginning) ? message.slice(beginning.length) : message;
+  const prefix = `${property} `;
+  return message.startsWith(prefix) ? message.slice(prefix.length) : message;
 }

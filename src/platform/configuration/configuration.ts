@@ -9,28 +9,27 @@ const DAY_SECONDS = 86_400;
 const YEAR_SECONDS = 365 * DAY_SECONDS;
 
 /**
- * Everything an operator can set, under the names of the environment (protocol §9.4). Each may also be given as
- * `NAME_FILE`, the path of a file that holds the value. A field without a value here gets its default from the others,
- * in load-configuration.ts.
+ * The environment variables that an operator can set (protocol §9.4). Each variable may also be set as `NAME_FILE`, the
+ * path of a file that contains the value. A required field without a default here gets one in load-configuration.ts.
  */
 export class Configuration {
-  /** `production` forbids what only a first run may do: a demo registry, an AUTH_URL without TLS. */
+  /** `production` forbids a demo registry and an AUTH_URL without TLS. */
   @IsString()
   NODE_ENV = 'development';
 
-  /** `sqlite:PATH`, `mysql://user:password@host:port/database` or `mariadb://…`; with `?ssl=true` or `?ssl_ca=PATH`, TLS is required. */
+  /** `sqlite:PATH`, `mysql://user:password@host:port/database` or `mariadb://…`; TLS: protocol §9.5. */
   @IsDatabaseUrl()
   DATABASE_URL: string;
 
-  /** Connections to the database that one process may hold; one more than a transaction needs for itself. */
+  /** Connections to the database per process. The minimum is 2, because a transaction occupies one. */
   @Whole(2, 1_000)
   DB_POOL_SIZE = 10;
 
-  /** The folder of the embedded database and what a first run generates. */
+  /** The folder for the embedded database and for the files that a first run generates. */
   @IsString()
   DATA_DIR = './var';
 
-  /** The address to bind; every address of the machine, IPv6 too, when left out. */
+  /** The IP address or host name to bind. By default, all addresses of the machine, including IPv6. */
   @IsOptional()
   @IsString()
   HOST?: string;
@@ -41,106 +40,106 @@ export class Configuration {
   @Whole(0, 65_535)
   MANAGEMENT_PORT = 3001;
 
-  /** The base address callers use; issuer of the tokens, host of the cookies. No slash at its end. */
+  /** The origin that callers use. It is the issuer of the tokens and the default domain of the cookies. */
   @IsHttpOrigin()
   AUTH_URL: string;
 
-  /** A YAML file of organizations, clients and agents, applied at every start. */
+  /** A YAML file of organizations, clients and agents. The service applies it at each start and after each change. */
   @IsOptional()
   @IsString()
   REGISTRY_FILE?: string;
 
-  /** Whether a start brings the schema up to date; `true` by default only for SQLite. */
+  /** Whether the start runs pending migrations. The default is `true` for SQLite only. */
   @Flag()
   MIGRATE_ON_START: boolean;
 
-  /** What stands before the `:` of every token. */
+  /** The prefix of every token, before the first `:`. */
   @Matches(/^[A-Za-z0-9-]{1,16}$/, { message: 'must be 1 to 16 letters, digits or hyphens' })
   TOKEN_REGION = 'dev';
 
-  /** A private JWK Set. Required unless the database is SQLite, which lets the first start generate one. */
+  /** A file with a private JWK Set. Optional with SQLite only, where the first start generates the keys. */
   @IsOptional()
   @IsString()
   SIGNING_KEYS_FILE?: string;
 
-  /** Seconds a customer access token is valid (protocol §3.15). */
+  /** Seconds for which a customer token is valid (protocol §3.15). */
   @Whole(1, DAY_SECONDS)
   CUSTOMER_TOKEN_TTL = 28_800;
 
-  /** Seconds an agent access token is valid. */
+  /** Seconds for which an agent token is valid. */
   @Whole(1, DAY_SECONDS)
   AGENT_TOKEN_TTL = 28_800;
 
-  /** Seconds an identity transfer token is valid (protocol §3.15). */
+  /** Seconds for which a transfer token is valid (protocol §3.15). */
   @Whole(1, DAY_SECONDS)
   TRANSFER_TOKEN_TTL = 3_600;
 
-  /** Seconds a refresh token is valid when it is not used. */
+  /** Seconds for which an unused refresh token is valid. */
   @Whole(1, YEAR_SECONDS)
   REFRESH_TOKEN_TTL = 2_592_000;
 
-  /** Seconds an authorization code is valid. */
+  /** Seconds for which an authorization code is valid. */
   @Whole(1, 600)
   AUTHORIZATION_CODE_TTL = 300;
 
-  /** Secrets that sign the sessions of agents, separated by commas: the first signs. Derived from the signing keys when left out. */
+  /** Secrets of agents' sessions, separated by commas; the first signs. Derived from the signing keys by default. */
   @IsOptional()
   @Matches(/^[^,\s]{32,}(,[^,\s]{32,})*$/, {
     message: 'must be one or more secrets of at least 32 characters, separated by commas',
   })
   SESSION_SECRET?: string;
 
-  /** Bearers of the operator, separated by commas, so that one can replace another; without it `/admin` does not exist. */
+  /** Bearer tokens of the operator, separated by commas. Without them, `/admin` does not exist. */
   @IsOptional()
   @Matches(/^[^,\s]{16,}(,[^,\s]{16,})*$/, {
     message: 'must be one or more tokens of at least 16 characters, separated by commas',
   })
   ADMIN_TOKEN?: string;
 
-  /** Authorization servers whose agent tokens are accepted beside our own (protocol §6.10). */
+  /** Other authorization servers whose agent tokens the service accepts (protocol §6.10). */
   @IsOptional()
   @Transform(({ value }) => parseTrustedIssuers(value))
   @ValidateNested({ each: true })
   @IsArray({ message: 'must be a JSON array of objects' })
   TRUSTED_AGENT_ISSUERS: TrustedIssuer[] = [];
 
-  /** Whose `X-Forwarded-For` counts: the number of proxies before the service, or their addresses, separated by commas. */
+  /** The proxies whose `X-Forwarded-For` is trusted: their number, or their IP addresses separated by commas. */
   @IsOptional()
   @IsTrustProxy()
   TRUST_PROXY?: string;
 
-  /** `off`, or how many new identities a network, token requests a client, transfers a customer and sign-ins an account may have. */
+  /** The limits of new identities, token requests, transfers and sign-ins (protocol §2.14), or `off`. */
   @Transform(({ value }) => parseRateLimit(value))
   @IsRateLimit()
   RATE_LIMIT: RateLimitRules | 'off' = DEFAULT_LIMITS;
 
-  /** Redis, by which all processes share the limits; each counts alone when left out. */
+  /** The Redis server through which all processes share their counts. Without one, each process counts alone. */
   @IsOptional()
   @IsRedisUrl()
   REDIS_URL?: string;
 
-  /** What stands before `cid` and `cst` in the names of the identity cookies. */
+  /** The prefix of `cid` and `cst` in the names of the identity cookies. */
   @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, hyphens or underscores' })
   COOKIE_PREFIX = '__svc_';
 
-  /** `Domain` of the identity cookies: a host name, by default AUTH_URL's; `host-only` leaves the attribute out. */
+  /** `Domain` of the identity cookies, by default the host of AUTH_URL. `host-only` omits the attribute. */
   @Matches(/^[A-Za-z0-9.:[\]-]{1,253}$/, { message: 'must be a host name, or host-only' })
   COOKIE_DOMAIN: string;
 
-  /** Adds `Partitioned` (CHIPS) to the identity cookies, which browsers that block third-party cookies drop without it. */
+  /** Adds `Partitioned` (CHIPS): browsers that block third-party cookies drop identity cookies without it. */
   @Flag()
   COOKIE_PARTITIONED = true;
 
-  /** The least grave lines that are written; audit events are written at every level. */
+  /** Minimum log level. Audit events are written at every level. */
   @IsIn(['fatal', 'error', 'warn', 'info', 'debug', 'trace'])
   LOG_LEVEL: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' = 'info';
 
-  /** Where traces go, by OTLP over HTTP; without it nothing is traced. */
+  /** The receiver of traces, by OTLP over HTTP. Without it, the service does not trace. */
   @IsOptional()
   @IsHttpUrl()
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
 
-  /** Whether the embedded SQLite is the database: the mode of a first run, of one process alone. */
+  /** Whether the database is the embedded SQLite, which only one process can use. */
   get embedded(): boolean {
     return this.DATABASE_URL.startsWith('sqlite:');
   }

@@ -1,12 +1,12 @@
 import { ValidateBy } from 'class-validator';
 
-/** Whether a connection can be opened with a text: its parts can be told apart and decoded. */
+/** Whether the parts of a database URL can be read and decoded. */
 function isDatabaseUrl(text: unknown): boolean {
   if (typeof text !== 'string') return false;
   if (/^sqlite:.+$/.test(text)) return true;
   if (!/^(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?$/.test(text) || !URL.canParse(text)) return false;
   const { username, password, pathname, searchParams } = new URL(text);
-  // one that is not understood, such as sslmode, would be taken for kept
+  // the operator would believe that an unknown option, such as sslmode, has an effect
   const isKnown = ([name, value]: [string, string]) =>
     name === 'ssl' ? /^(true|false)$/.test(value) : name === 'ssl_ca';
   if (![...searchParams].every(isKnown)) return false;

@@ -6,33 +6,36 @@ import { declaredProperties } from '../declared-properties.js';
 import { violationsOf } from '../validation-violations.js';
 import { Configuration } from './configuration.js';
 
-/** Every fault of the environment at once; the message names variables and rules, never a value. */
+/** Reports all violations in the environment at once. The message names variables and rules, never a value. */
 export class ConfigurationError extends Error {
   constructor(readonly faults: string[]) {
-    super(`the configuration is not usable:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+    super(`the configuration is not usable:\n${faults.map((violation) => `  ${violation}`).join('\n')}`);
   }
 }
 
 /**
  * Reads the configuration from an environment, usually `process.env`.
  *
- * @throws ConfigurationError naming every fault
+ * @throws ConfigurationError with all violations
  */
 export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env): Configuration {
-  const faults: string[] = [];
+  const violations: string[] = [];
   const values = Object.fromEntries(
     declaredProperties(Configuration)
-      .map((name) => [name, given(name, environment, faults)] as const)
+      .map((name) => [name, readVariable(name, environment, violations)] as const)
       .filter(([, value]) => value !== undefined && value !== ''),
   );
   const configuration = plainToInstance(Configuration, values);
   applyDefaults(configuration);
-  faults.push(...violationsOf(validateSync(configuration)), ...contradictions(configuration));
-  if (faults.length > 0) throw new ConfigurationError(faults);
+  violations.push(...violationsOf(validateSync(configuration)), ...conflictsIn(configuration));
+  if (violations.length > 0) throw new ConfigurationError(violations);
   return configuration;
 }
 
-/** Seconds that an access token lives at most. Of the whole environment it reads only what says so: the rest need not be there. */
+/**
+ * The maximum lifetime of access tokens, in seconds. Reads only these variables, because a command runs without the
+ * others.
+ */
 export function longestAccessTokenLife(environment: NodeJS.ProcessEnv = process.env): number {
   const names = ['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'].flatMap((name) => [name, `${name}_FILE`]);
   const { CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL } = loadConfiguration(
@@ -41,17 +44,17 @@ export function longestAccessTokenLife(environment: NodeJS.ProcessEnv = process.
   return Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL);
 }
 
-function given(name: string, environment: NodeJS.ProcessEnv, faults: string[]): string | undefined {
+function readVariable(name: string, environment: NodeJS.ProcessEnv, violations: string[]): string | undefined {
   const file = environment[`${name}_FILE`];
-  // SIGNING_KEYS_FILE and REGISTRY_FILE are names of their own, not files that hold a path
+  // SIGNING_KEYS_FILE and REGISTRY_FILE are variables themselves: their files do not contain the path of another file
   if (file === undefined || file === '' || environment[name]) {
-    if (file && environment[name]) faults.push(`${name}: given twice, also as ${name}_FILE`);
+    if (file && environment[name]) violations.push(`${name}: given twice, also as ${name}_FILE`);
     return environment[name];
   }
   try {
     return readFileSync(file, 'utf8').trim();
   } catch {
-    faults.push(`${name}_FILE: the file cannot be read`);
+    violations.push(`${name}_FILE: the file cannot be read`);
     return undefined;
   }
 }
@@ -63,18 +66,19 @@ function applyDefaults(configuration: Configuration): void {
   configuration.COOKIE_DOMAIN ??= urlOf(configuration.AUTH_URL).hostname;
 }
 
-/** A URL, or this machine's where a fault stands in its place: that is told by the rule of its variable alone. */
+/** Parses a URL. An invalid one becomes that of this machine, because the rule of its variable reports it already. */
 function urlOf(text: string): URL {
   return new URL(URL.canParse(text) ? text : 'http://localhost');
 }
 
-/** Whether nobody on the way reads along: TLS, or an address of this machine. */
+/** Whether requests cannot be read on their way: the URL has TLS, or names this machine. */
 function isConfidential(url: string): boolean {
   const { protocol, hostname } = urlOf(url);
   return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
 
-function contradictions(configuration: Configuration): string[] {
+/** Violations of rules about several variables. */
+function conflictsIn(configuration: Configuration): string[] {
   const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE, TRUSTED_AGENT_ISSUERS } =
     configuration;
   const production = NODE_ENV === 'production';
@@ -91,5 +95,5 @@ function contradictions(configuration: Configuration): string[] {
     shared &&
       !SIGNING_KEYS_FILE &&
       'SIGNING_KEYS_FILE: required with MySQL, since all processes share the keys; make one with: node dist/cli.js keys generate > keys.json',
-  ].filter((fault) => fault !== false);
+  ].filter((violation) => violation !== false);
 }

@@ -1,12 +1,12 @@
 import { ValidateBy } from 'class-validator';
 
 /**
- * What is limited: new identities by network, token requests and transfers by client, transfers by customer, sign-ins by
- * account and network.
+ * The limits: new identities per network, token requests and transfers per client, transfers per customer, sign-ins per
+ * account and network (protocol §2.14).
  */
 export type LimitName = 'identities' | 'tokens' | 'transfers' | 'sign_in';
 
-/** So many in so many seconds. */
+/** At most `count` requests in `seconds`. */
 export interface RateLimitRule {
   count: number;
   seconds: number;
@@ -22,7 +22,10 @@ export const DEFAULT_LIMITS: RateLimitRules = {
 };
 const RULE = /^(identities|tokens|transfers|sign_in)=([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
 
-/** Reads `off` or a list like `identities=60/60,tokens=6000/60`; what it leaves out keeps its default. A fault stays as it is. */
+/**
+ * Parses `off` or a list like `identities=60/60,tokens=6000/60`. Other limits keep their defaults. Returns invalid text
+ * as is.
+ */
 export function parseRateLimit(text: unknown): unknown {
   if (text === 'off' || typeof text !== 'string') return text;
   const rules = { ...DEFAULT_LIMITS };

@@ -4,7 +4,7 @@ import { ArrayNotEmpty, IsArray, IsIn, IsOptional, IsString, IsUrl } from 'class
 const ALGORITHMS = ['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
 const URL_RULES = { require_tld: false, protocols: ['http', 'https'], require_protocol: true };
 
-/** An authorization server whose agent tokens we accept, and how they are recognised. */
+/** An authorization server whose agent tokens the service accepts, and how it validates them (protocol §6.10). */
 export class TrustedIssuer {
   @IsUrl(URL_RULES)
   issuer: string;
@@ -20,11 +20,11 @@ export class TrustedIssuer {
   @IsIn(ALGORITHMS, { each: true })
   algorithms: string[];
 
-  /** The `typ` of the token's header: `at+jwt`, or what that server writes. */
+  /** The `typ` in the header of its tokens: `at+jwt`, or another value that this server writes. */
   @IsString()
   typ: string;
 
-  /** The organizations whose agents it may speak for, and no others. */
+  /** The organizations for whose agents it may issue tokens. */
   @IsArray()
   @ArrayNotEmpty()
   @IsString({ each: true })
@@ -39,7 +39,7 @@ export class TrustedIssuer {
   scope_claim = 'scope';
 }
 
-/** What is not JSON stays as it is, and fails validation. */
+/** Parses the JSON. A text that is no JSON is returned as is, and then fails validation. */
 export function parseTrustedIssuers(value: unknown): unknown {
   try {
     const parsed: unknown = JSON.parse(String(value));

@@ -3,23 +3,23 @@ import { applyDecorators } from '@nestjs/common';
 import { Transform, Type } from 'class-transformer';
 import { IsBoolean, IsInt, Max, Min, ValidateBy } from 'class-validator';
 
-/** A whole number from `least` to `most`. */
-export const Whole = (least: number, most: number) =>
+/** A whole number from `min` to `max`. */
+export const Whole = (min: number, max: number) =>
   applyDecorators(
     Type(() => Number),
     IsInt(),
-    Min(least),
-    Max(most),
+    Min(min),
+    Max(max),
   );
 
-/** `true` or `false`, and no other word for it. */
+/** `true` or `false`, and no other spelling. */
 export const Flag = () =>
   applyDecorators(
     Transform(({ value }) => (value === 'true' ? true : value === 'false' ? false : value)),
     IsBoolean(),
   );
 
-/** An http(s) origin as URLs write it: no path, query, credentials, default port or upper case. */
+/** An http(s) origin in its normal form: no path, query, credentials, default port or upper case. */
 export const IsHttpOrigin = () =>
   ValidateBy({
     name: 'isHttpOrigin',
@@ -29,7 +29,7 @@ export const IsHttpOrigin = () =>
     },
   });
 
-/** An absolute http(s) address. */
+/** An absolute http(s) URL. */
 export const IsHttpUrl = () =>
   ValidateBy({
     name: 'isHttpUrl',
@@ -39,7 +39,10 @@ export const IsHttpUrl = () =>
     },
   });
 
-/** An address of Redis whose parts can be told apart and decoded: what a library makes of another may be told with its password. */
+/**
+ * A Redis URL whose parts can be read and decoded. For any other URL, the error of a library could contain its
+ * password.
+ */
 export const IsRedisUrl = () =>
   ValidateBy({
     name: 'isRedisUrl',
@@ -61,7 +64,7 @@ function isRedisUrl(text: unknown): boolean {
   }
 }
 
-/** What Express' `trust proxy` takes, without its names for whole ranges but two. */
+/** A value of Express' `trust proxy`: a number, addresses, or one of its three names for ranges. */
 export const IsTrustProxy = () =>
   ValidateBy({
     name: 'isTrustProxy',

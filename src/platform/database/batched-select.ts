@@ -9,10 +9,10 @@ export interface BatchedSelect {
   batch: true;
 }
 
-/** A part in which a batch would change the meaning: rows are locked, or are ordered although no LIMIT asks for the order. */
+/** Text whose meaning a batch would change: UNION, locks, and ORDER BY without LIMIT. */
 const UNBATCHABLE = /\bUNION\b|\bFOR (?:UPDATE|SHARE)\b|\bORDER BY\b(?!.*\bLIMIT\b)/is;
 
-/** @throws Error if a batch of this SELECT would not have the rows of each SELECT alone */
+/** @throws Error if a batch of this SELECT could return other rows than the single SELECTs */
 export function assertCanBeBatched({ columns, from }: BatchedSelect): void {
   for (const column of columns) {
     if (typeof column !== 'string') continue;

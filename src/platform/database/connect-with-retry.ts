@@ -8,15 +8,15 @@ import { databaseAtStart } from './retry-policy.js';
 const logger = new Logger('Database');
 
 /**
- * Opens the connections. If the database is unreachable, tries again each second until `patienceMs` is over. A file that
- * cannot be opened is tried once.
+ * Opens the connections. If the database is unreachable, tries again each second until `maxWaitMs` is over. Opening a
+ * database file is tried once.
  *
- * @throws Error when two entities have one table
+ * @throws Error if two entities have the same table
  */
-export async function connectWithRetry(options: DataSourceOptions, patienceMs: number): Promise<DataSource> {
+export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: number): Promise<DataSource> {
   const dataSource = new DataSource(options);
   const isFile = options.type === 'better-sqlite3';
-  await databaseAtStart(isFile ? 0 : patienceMs).run(async () => void (await dataSource.initialize()), logRetries());
+  await databaseAtStart(isFile ? 0 : maxWaitMs).run(async () => void (await dataSource.initialize()), logRetries());
   try {
     assertUniqueTables(dataSource);
   } catch (error) {
@@ -26,7 +26,7 @@ export async function connectWithRetry(options: DataSourceOptions, patienceMs: n
   return dataSource;
 }
 
-/** TypeORM would let two entities write into one table, each as if it were its own. */
+/** TypeORM itself does not reject two entities that write to the same table. */
 function assertUniqueTables({ entityMetadatas }: DataSource): void {
   const owners = new Map<string, string>();
   for (const { tableName, name } of entityMetadatas) {
@@ -37,20 +37,20 @@ function assertUniqueTables({ entityMetadatas }: DataSource): void {
 }
 
 /**
- * Brings the schema up to date if MIGRATE_ON_START allows it. Else waits for the migrations: a process that starts before
- * them is alive and not ready.
+ * Brings the schema up to date if MIGRATE_ON_START allows it. Else waits for the migrations: a process that starts
+ * before them is alive and not ready.
  */
 export async function awaitCurrentSchema(
   dataSource: DataSource,
   { MIGRATE_ON_START }: Configuration,
   clock: Clock,
-  patienceMs: number,
+  maxWaitMs: number,
 ): Promise<void> {
   if (MIGRATE_ON_START) {
     for (const name of await migrate(dataSource, clock)) logger.log(`migrated: ${name}`);
     return;
   }
-  await databaseAtStart(patienceMs).run(async () => {
+  await databaseAtStart(maxWaitMs).run(async () => {
     if (await hasPendingMigrations(dataSource))
       throw new Error('migrations are pending; run: node dist/cli.js migrate');
   }, logRetries());

@@ -6,14 +6,21 @@ import { loadWhenUsed } from '../load-when-used.js';
 import { tlsOptionsOf } from './database-tls.js';
 
 /**
- * One set of entities and migrations for each database that DATABASE_URL can name.
+ * The options of TypeORM for the database that DATABASE_URL names.
  *
- * @param theirs the migrations of an extension
- * @throws Error when one of them has a name that cannot be
+ * @param extensionMigrations the migrations of an extension
+ * @throws Error if one of them has an invalid name
  */
-export function dataSourceOptions(configuration: Configuration, theirs: MigrationClass[] = []): DataSourceOptions {
+export function dataSourceOptions(
+  configuration: Configuration,
+  extensionMigrations: MigrationClass[] = [],
+): DataSourceOptions {
   const url = configuration.DATABASE_URL;
-  const schema = { migrations: migrationsWith(theirs), migrationsTransactionMode: 'each', logging: false } as const;
+  const schema = {
+    migrations: migrationsWith(extensionMigrations),
+    migrationsTransactionMode: 'each',
+    logging: false,
+  } as const;
   if (configuration.embedded) {
     return {
       ...schema,
@@ -29,7 +36,7 @@ export function dataSourceOptions(configuration: Configuration, theirs: Migratio
   const { ssl, stream } = tlsOptionsOf(host, searchParams) ?? {};
   return {
     ...schema,
-    // the two differ in the types they report: the wrong one sees a schema that is for ever out of date
+    // the two report different column types: with the wrong type, TypeORM finds differences in a correct schema
     type: protocol === 'mariadb:' ? 'mariadb' : 'mysql',
     driver: { createPool },
     host,
@@ -46,19 +53,24 @@ export function dataSourceOptions(configuration: Configuration, theirs: Migratio
       queueLimit: 100 * configuration.DB_POOL_SIZE,
       enableKeepAlive: true,
       jsonStrings: true,
-      maxPreparedStatements: 200, // of a connection: lists of a purge are each a text of their own
+      maxPreparedStatements: 200, // per connection, because a purge sends lists of many lengths
       ...(stream && { stream }),
     },
   };
 }
 
-/** Given to TypeORM as its driver, since a session's settings must be listened for before the first connection. */
+/**
+ * Creates the pool for TypeORM, because the listener that configures a session must be there before the first
+ * connection.
+ */
 function createPool(options: PoolOptions): Pool {
   const pool = mysql.createPool(options);
   pool.on('connection', (connection) => {
-    connection.on('error', () => undefined); // the pool drops it; without a listener the process would end
+    // the pool removes the connection; without a listener the error would end the process
+    connection.on('error', () => undefined);
     connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED', () => undefined);
-    // reads wait for what other nodes have acknowledged: on Galera, on Group Replication; elsewhere unknown, or nothing
+    // on Galera and Group Replication, a read sees the commits of all nodes; on other servers the statement fails
+    // or has no effect
     connection.query('SET SESSION wsrep_sync_wait = 3', () => undefined);
     connection.query("SET SESSION group_replication_consistency = 'BEFORE'", () => undefined);
     connection.query("SET SESSION innodb_lock_wait_timeout = 2, time_zone = '+00:00'", () => undefined);

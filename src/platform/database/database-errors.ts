@@ -6,12 +6,14 @@ interface DriverError {
 }
 
 /**
- * The server has rolled the statement back and asks to send it again: deadlock, lock wait, certification conflict of a
+ * The server has rolled the statement back, and it can be sent again: deadlock, lock wait, certification conflict of a
  * Group Replication or Galera commit. Every statement of this service may be sent again.
  */
 const ROLLED_BACK_ERRNOS = new Set([1213, 1205, 3101, 1180]);
 
-/** The server responds but cannot work now: it is full, stopping, read-only or without quorum, or rejects the account. */
+/**
+ * The server responds but cannot work now: it is full, stopping, read-only or without quorum, or rejects the account.
+ */
 const UNAVAILABLE_ERRNOS = new Set([
   1021, 1040, 1041, 1044, 1045, 1047, 1049, 1053, 1114, 1146, 1203, 1226, 1290, 1317, 1461, 1836, 1927, 3100, 3168,
 ]);

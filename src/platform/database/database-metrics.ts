@@ -5,7 +5,7 @@ import type { PoolUsage } from './sql-client.js';
 
 type Outcome = 'done' | 'repeated' | 'unavailable' | 'failed';
 
-/** Counts statements, and shows how busy the pool is when somebody looks. */
+/** Counts statements, and reads the usage of the pool at each scrape. */
 export class DatabaseMetrics {
   private readonly statements: LabelledValues<Count>;
 
@@ -49,7 +49,7 @@ export class DatabaseMetrics {
       registers,
       collect() {
         this.reset();
-        this.inc(usage()?.refused ?? 0);
+        this.inc(usage()?.rejected ?? 0);
       },
     });
   }

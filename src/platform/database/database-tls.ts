@@ -12,8 +12,8 @@ interface TlsOptions {
 }
 
 /**
- * TLS to the database, where DATABASE_URL asks for it: the certificate must be issued by a trusted authority for the host
- * that DATABASE_URL names (RFC 9525 §6), and the protocol must be TLS 1.2 or later (RFC 9325 §3.1.1).
+ * TLS to the database, where DATABASE_URL asks for it: the certificate must be issued by a trusted authority for the
+ * host that DATABASE_URL names (RFC 9525 §6), and the protocol must be TLS 1.2 or later (RFC 9325 §3.1.1).
  *
  * The trusted authorities are those in the file of `ssl_ca`. With `ssl=true` alone they are Node's own, and those of
  * NODE_EXTRA_CA_CERTS.
@@ -27,9 +27,9 @@ export function tlsOptionsOf(host: string, searchParams: URLSearchParams): TlsOp
 }
 
 /**
- * mysql2 gives Node no name to verify where the host is an IP address. Node then takes the name from the socket, and verifies
- * `localhost` where the socket has none: a certificate for any IP address would be refused, and one for `localhost` accepted
- * from every server. Node names a socket only after a DNS lookup, so the name is set here.
+ * mysql2 gives Node no name to verify where the host is an IP address. Node then takes the name from the socket, and
+ * verifies `localhost` where the socket has none: a certificate for any IP address would be refused, and one for
+ * `localhost` accepted from every server. Node names a socket only after a DNS lookup, so the name is set here.
  */
 const connectToIp: StreamFactory = ({ config }) => {
   const { host, port } = config;

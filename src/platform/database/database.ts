@@ -12,8 +12,8 @@ import type { InsertStatement, SelectStatement, Statement, WriteStatement } from
 import { TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
 
 /**
- * The statements of request paths: one round trip each, bounded in time, repeated where the server asks for it.
- * The registry's changes and the operator's commands use TypeORM's repositories.
+ * Sends the statements of request paths. Each takes one round trip, has a time limit, and is repeated if the server has
+ * rolled it back. Changes of the registry and the operator's commands use TypeORM's repositories.
  */
 @Injectable()
 export class Database {
@@ -32,7 +32,7 @@ export class Database {
     this.metrics = new DatabaseMetrics(metrics, () => this.client.usage?.());
   }
 
-  /** @throws ServiceUnavailableException when the database is away or too slow */
+  /** @throws ServiceUnavailableException if the database is unavailable or too slow */
   select<Parameters extends SqlValue[], Row>(
     statement: SelectStatement<Parameters, Row>,
     parameters: NoInfer<Parameters>,
@@ -43,7 +43,7 @@ export class Database {
   /**
    * Inserts one row whose key no other row has. Batched rows are inserted together or not at all.
    *
-   * @throws ServiceUnavailableException when the database is away or too slow; the row may be there
+   * @throws ServiceUnavailableException if the database is unavailable or too slow; the row may have been inserted
    */
   insert<Parameters extends SqlValue[]>(
     statement: InsertStatement<Parameters>,
@@ -55,7 +55,7 @@ export class Database {
   /**
    * Sends one INSERT, UPDATE or DELETE and resolves to the number of rows it matched.
    *
-   * @throws ServiceUnavailableException when the database is away or too slow; the change may have happened
+   * @throws ServiceUnavailableException if the database is unavailable or too slow; the change may have happened
    */
   execute<Parameters extends SqlValue[]>(
     statement: WriteStatement<Parameters>,
@@ -65,9 +65,10 @@ export class Database {
   }
 
   /**
-   * Like `execute`, for a change that has the same effect when it is sent twice: it is sent again if its response was lost.
+   * Like `execute`, for a change that has the same effect when it is sent twice: it is sent again if its response was
+   * lost.
    *
-   * @throws ServiceUnavailableException when the database stays away; the change may have happened
+   * @throws ServiceUnavailableException if the database stays unavailable; the change may have happened
    */
   executeIdempotent<Parameters extends SqlValue[]>(
     statement: WriteStatement<Parameters>,
@@ -77,8 +78,8 @@ export class Database {
   }
 
   /**
-   * Rows of a small table as entities, bounded like any statement. A read that hangs may keep its connection; its caller
-   * does not wait for it.
+   * Reads rows of a small table as entities, within 5 s. A read that hangs may keep its connection, but its caller does
+   * not wait any longer.
    *
    * @throws ServiceUnavailableException
    */
@@ -92,10 +93,11 @@ export class Database {
   }
 
   /**
-   * Several writes as one. Not for request paths of customers and agents; one at a time, since SQLite has one connection.
-   * `work` is done again where the server asks for it. It has no time limit: what follows a commit must follow it.
+   * Runs several writes as one transaction. Not for request paths of customers and agents: transactions run one after
+   * another, because SQLite has one connection. `work` runs again if the server has rolled it back. A transaction has no
+   * time limit, because its caller must run the actions that follow a commit.
    *
-   * @throws ServiceUnavailableException when the database is away; the changes may have happened
+   * @throws ServiceUnavailableException if the database is unavailable; the changes may have happened
    */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
     const send = () => this.dataSource.transaction(work);
@@ -120,9 +122,9 @@ export class Database {
       this.metrics.count('done');
       return result;
     } catch (error) {
-      const isAway = isUnavailable(error);
-      this.metrics.count(isAway ? 'unavailable' : 'failed');
-      if (!isAway) throw error;
+      const isOutage = isUnavailable(error);
+      this.metrics.count(isOutage ? 'unavailable' : 'failed');
+      if (!isOutage) throw error;
       throw unavailable(error);
     }
   }

@@ -2,13 +2,13 @@ import type { DataSource, EntityMetadata } from 'typeorm';
 
 const expiring = new WeakSet<object>();
 
-/** Marks an entity whose rows are of no use after their `expires_at`: the purge deletes them then. */
+/** Marks an entity whose rows the purge deletes after their `expires_at`. */
 export const Expires = (): ClassDecorator => (entity) => void expiring.add(entity);
 
 /**
- * The tables of all entities that are marked so.
+ * The tables of all entities with `@Expires()`.
  *
- * @throws Error that names an entity without an indexed column `expires_at`, by which the purge would find its rows
+ * @throws Error that names an entity without an index on `expires_at`, by which the purge finds rows
  */
 export function expiringTables({ entityMetadatas }: DataSource): string[] {
   const marked = entityMetadatas.filter(({ target }) => typeof target === 'function' && expiring.has(target));

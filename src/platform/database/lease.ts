@@ -3,19 +3,20 @@ import { LEASE_STATEMENT } from './retry-policy.js';
 import { MYSQL_DIALECT, SQLITE_DIALECT } from './sql-dialect.js';
 
 /**
- * Lets one process at a time do something: a row that a conditional UPDATE takes. Not `GET_LOCK`, because each node of a
- * Galera cluster has its own.
+ * Lets one process at a time migrate or purge. A lease is a row that a conditional UPDATE acquires. `GET_LOCK` does not
+ * work, because each node of a Galera cluster has its own locks.
  */
 export interface Lease {
   name: 'migration' | 'purge';
-  /** The process that takes it. */
+  /** The random id of the run that acquires the lease. */
   owner: string;
 }
 
-/** Before all migrations, which are themselves done under a lease. */
+/** Creates the table of leases. No migration can do this, because migrations run under a lease. */
 export async function createLeases(dataSource: DataSource): Promise<void> {
-  // not by TypeORM's createTable, which looks and then creates: two processes would both. Leases are milliseconds as
-  // text: 13 digits until 2286, so texts compare like numbers
+  // TypeORM's createTable would check first, and two processes could then both create the table
+  // the column `leased_until` contains milliseconds as text: until 2286 they have 13 digits, so texts compare like
+  // numbers
   await LEASE_STATEMENT.run(() =>
     dataSource.query(
       `CREATE TABLE IF NOT EXISTS lease
@@ -24,7 +25,7 @@ export async function createLeases(dataSource: DataSource): Promise<void> {
   );
 }
 
-/** Takes the lease if it is free, or extends it, for `durationMs`; false while another process holds it. */
+/** Acquires a free lease, or extends it, for `durationMs`. Resolves to false while another process holds the lease. */
 export function acquireLease(dataSource: DataSource, lease: Lease, now: number, durationMs: number): Promise<boolean> {
   return LEASE_STATEMENT.run(() => acquireOnce(dataSource, lease, now, durationMs));
 }

@@ -5,17 +5,17 @@ import { migrationName, migrations } from '../../migrations/migrations.js';
 import type { Clock } from '../clock.js';
 import { acquireLease, createLeases, type Lease, releaseLease } from './lease.js';
 
-/** The service's migrations, then those of an extension, each in the order of the times in their names. */
-class OursFirst extends MigrationExecutor {
+/** Runs the service's migrations, then those of an extension, each in the order of the timestamps in their names. */
+class ServiceMigrationsFirst extends MigrationExecutor {
   protected override getMigrations(): Migration[] {
-    const ours = new Set(migrations.map(migrationName));
+    const serviceNames = new Set(migrations.map(migrationName));
     const all = super.getMigrations();
-    return [...all.filter(({ name }) => ours.has(name)), ...all.filter(({ name }) => !ours.has(name))];
+    return [...all.filter(({ name }) => serviceNames.has(name)), ...all.filter(({ name }) => !serviceNames.has(name))];
   }
 }
 
 const LEASE_DURATION_MS = 60_000;
-/** Time between two looks at a lease that another process holds. */
+/** Time between two attempts to acquire a lease that another process holds. */
 const LEASE_POLL_MS = 250;
 
 /** Whether the schema is older than this build. */
@@ -25,7 +25,7 @@ export async function hasPendingMigrations(dataSource: DataSource): Promise<bool
 }
 
 /**
- * Brings the schema up to date; of several processes that try at once, one does it and the others wait for it.
+ * Runs the pending migrations. If several processes start at once, one of them migrates and the others wait.
  *
  * @returns the names of the migrations that this process ran
  */
@@ -37,7 +37,7 @@ export async function migrate(dataSource: DataSource, clock: Clock): Promise<str
   while (!(await acquire())) await sleep(LEASE_POLL_MS);
   const heartbeat = setInterval(() => void acquire().catch(() => undefined), LEASE_DURATION_MS / 3);
   try {
-    const executor = new OursFirst(dataSource);
+    const executor = new ServiceMigrationsFirst(dataSource);
     executor.transaction = 'each';
     const done = await executor.executePendingMigrations();
     return done.map((migration) => migration.name);

@@ -15,12 +15,12 @@ interface PoolState {
 }
 
 /**
- * Prepared statements over a mysql2 pool, each with a time limit that covers the wait for a connection too. The pool's own
- * time-outs do not: if the server is frozen, its callers would wait without a limit.
+ * Prepared statements over a mysql2 pool. The time limit of a statement includes its wait for a connection. The pool's
+ * own time-outs do not: if the server is frozen, callers would wait without a limit.
  */
 export class MysqlClient implements SqlClient {
   readonly dialect = MYSQL_DIALECT;
-  private refused = 0;
+  private rejected = 0;
   private readonly selects = new StatementBatcher<unknown[]>({
     dialect: MYSQL_DIALECT,
     isPadded: true,
@@ -55,7 +55,7 @@ export class MysqlClient implements SqlClient {
     const { config, _allConnections, _freeConnections, _connectionQueue } = this.pool as unknown as PoolState;
     const idle = _freeConnections.length;
     const inUse = _allConnections.length - idle;
-    return { inUse, idle, limit: config.connectionLimit, waiting: _connectionQueue.length, refused: this.refused };
+    return { inUse, idle, limit: config.connectionLimit, waiting: _connectionQueue.length, rejected: this.rejected };
   }
 
   private async write(sql: string, parameters: SqlValue[]): Promise<number> {
@@ -68,36 +68,36 @@ export class MysqlClient implements SqlClient {
       let isLate = false;
       let isOver = false;
       let isDone = false;
-      const giveUp = () => {
+      const abandon = () => {
         if (isDone) return;
         isLate = true;
         connection?.destroy(); // a late response must not reach the next statement
         reject(new DeadlineExceededError(this.timeoutMs));
       };
-      // after the sockets were read once more: a process that was stopped finds a response there that arrived meanwhile
+      // setImmediate lets node read the sockets once more: the response may have arrived while the process was paused
       const timer = setTimeout(() => {
         isOver = true;
-        setImmediate(giveUp);
+        setImmediate(abandon);
       }, this.timeoutMs);
       const finish = () => {
         isDone = true;
         clearTimeout(timer);
       };
-      this.pool.getConnection((refused, acquired) => {
-        if (isLate || (isOver && acquired)) return acquired?.release(); // a statement is not begun after its time
-        if (refused) {
-          if (refused.message.startsWith('Queue limit')) this.refused++;
+      this.pool.getConnection((poolError, acquired) => {
+        if (isLate || (isOver && acquired)) return acquired?.release(); // its time is over before it was sent
+        if (poolError) {
+          if (poolError.message.startsWith('Queue limit')) this.rejected++;
           finish();
-          return reject(refused);
+          return reject(poolError);
         }
         connection = acquired;
-        connection.execute(sql, parameters, (failed: QueryError | null, result: unknown) => {
+        connection.execute(sql, parameters, (queryError: QueryError | null, result: unknown) => {
           if (isLate) return;
           finish();
           // for example a primary that was demoted: other statements must not use this connection
-          if (failed && isUnavailable(failed)) acquired.destroy();
+          if (queryError && isUnavailable(queryError)) acquired.destroy();
           else acquired.release();
-          if (failed) reject(failed);
+          if (queryError) reject(queryError);
           else resolve(result);
         });
       });

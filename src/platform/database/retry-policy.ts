@@ -3,19 +3,19 @@ import { ServiceUnavailableException } from '@nestjs/common';
 import { isRepeatable } from './database-errors.js';
 
 interface RetryRules {
-  /** How often the work is done at most. */
+  /** The maximum number of attempts. */
   attempts: number;
-  /** How long to wait after a failed attempt; the first attempt is 1. */
+  /** The pause after a failed attempt. The number of the first attempt is 1. */
   pauseMs(attempt: number): number;
   isRetryable(error: unknown): boolean;
 }
 
-/** How often, after what pause and after which errors something is tried again. */
+/** Repeats failed work: how often, after which pause and after which errors. */
 export class RetryPolicy {
   constructor(private readonly rules: RetryRules) {}
 
   /**
-   * @param onRetry called before each pause
+   * @param onRetry called before each pause, with the error
    * @throws the error of the last attempt, or the first one that is not retryable
    */
   async run<Result>(work: () => Promise<Result>, onRetry?: (error: unknown) => void): Promise<Result> {
@@ -49,13 +49,13 @@ export const LOST_RESPONSE = new RetryPolicy({
   isRetryable: (error) => error instanceof ServiceUnavailableException,
 });
 
-/** A statement about a lease. On a cluster, the process that comes second is told at its commit to send it again. */
+/** A statement about a lease. On a cluster, the commit of the slower process fails with a repeatable error. */
 export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPauseMs, isRetryable: isRepeatable });
 
 const START_PAUSE_MS = 1_000;
 
-/** A database that is not there yet when the process starts. */
-export function databaseAtStart(patienceMs: number): RetryPolicy {
-  const retries = Math.ceil(patienceMs / START_PAUSE_MS);
+/** The connection to a database that may not be reachable yet when the process starts. */
+export function databaseAtStart(maxWaitMs: number): RetryPolicy {
+  const retries = Math.ceil(maxWaitMs / START_PAUSE_MS);
   return new RetryPolicy({ attempts: 1 + retries, pauseMs: () => START_PAUSE_MS, isRetryable: () => true });
 }

@@ -2,7 +2,7 @@ import type { SqlDialect } from './sql-dialect.js';
 import type { SqlValue } from './sql-value.js';
 import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 
-/** How busy a pool of connections is. */
+/** The usage of a pool of connections. */
 export interface PoolUsage {
   inUse: number;
   idle: number;
@@ -10,7 +10,7 @@ export interface PoolUsage {
   /** Statements that wait for a connection. */
   waiting: number;
   /** Statements rejected since the start, because too many waited already. */
-  refused: number;
+  rejected: number;
 }
 
 /** Sends statements to one kind of database. */
@@ -24,6 +24,6 @@ export interface SqlClient {
   /** Resolves to the number of rows that the statement matched. */
   execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number>;
 
-  /** Of a client that has a pool. */
+  /** Only a client with a pool has this method. */
   usage?(): PoolUsage;
 }

@@ -11,7 +11,7 @@ export interface SqliteConnection {
   };
 }
 
-/** Prepared statements of the embedded database, which answers at once in this very process. */
+/** Prepared statements of the embedded database, which runs synchronously in this process. */
 export class SqliteClient implements SqlClient {
   readonly dialect = SQLITE_DIALECT;
   private readonly statements = new Map<string, ReturnType<SqliteConnection['prepare']>>();
@@ -36,15 +36,15 @@ export class SqliteClient implements SqlClient {
 
   private prepared(statement: Statement): ReturnType<SqliteConnection['prepare']> {
     const sql = statement.text(SQLITE_DIALECT);
-    const known = this.statements.get(sql);
-    if (known) return known;
+    const existing = this.statements.get(sql);
+    if (existing) return existing;
     const prepared = this.connection.prepare(sql);
     this.statements.set(sql, prepared);
     return prepared;
   }
 }
 
-/** SQLite knows neither dates nor booleans; TypeORM stores them in these forms. */
+/** SQLite has neither dates nor booleans. TypeORM stores them in these forms. */
 function asStored(value: SqlValue): string | number | null {
   if (value instanceof Date) return value.toISOString().replace('T', ' ').slice(0, -1);
   return typeof value === 'boolean' ? Number(value) : value;

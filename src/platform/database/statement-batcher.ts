@@ -13,20 +13,20 @@ interface WaitingStatement<Result> {
   reject(error: unknown): void;
 }
 
-/** What SELECTs and INSERTs need to become one. */
+/** How statements of one kind, SELECT or INSERT, are sent as one. */
 export interface BatchRules<Result> {
   readonly dialect: SqlDialect;
-  /** Whether a statement may be sent twice, so that a larger size does for a smaller number. */
+  /** Whether copies of a statement may fill a batch up to the next larger size. */
   readonly isPadded: boolean;
   send(sql: string, parameters: SqlValue[]): Promise<Result>;
-  /** What each of the `size` statements would have resolved to. */
+  /** Splits the result of a batch into the results of its `size` statements. */
   split(result: Result, size: number): Result[];
 }
 
 /**
- * Sends the same declared statements of one event-loop tick as one: a busy process reads several requests in a tick, and a
- * round trip costs the process and the database more than the statement (docs/performance.md). A statement that is alone in
- * its tick is sent as it is. A statement without `batch` is sent as it is, and at once.
+ * Sends the same declared statements of one event-loop tick as one: a busy process reads several requests in a tick,
+ * and a round trip costs the process and the database more than the statement (docs/performance.md). A statement that
+ * is alone in its tick is sent unchanged. A statement without `batch` is sent unchanged and at once.
  */
 export class StatementBatcher<Result> {
   private readonly waiting = new Map<Statement, WaitingStatement<Result>[]>();
@@ -74,7 +74,7 @@ export class StatementBatcher<Result> {
           for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
         },
         (error) => {
-          // the error of one must not fail the others
+          // the error of one statement must not fail the others
           for (const each of waiting)
             if (isUnavailable(error)) each.reject(error);
             else this.sendTogether(statement, [each], 1);

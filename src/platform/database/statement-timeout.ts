@@ -1,12 +1,12 @@
 import { requestContext } from '../request-context/request-context.js';
 import { DeadlineExceededError } from './database-errors.js';
 
-/** Time for one statement, its wait for a connection included. Its connection is destroyed after it. */
+/** Time limit of one statement, including its wait for a connection. Its connection is then destroyed. */
 export const STATEMENT_TIMEOUT_MS = 1_000;
-/** Time for reading a whole small table. */
+/** Time limit for reading a whole small table. */
 export const TABLE_TIMEOUT_MS = 5_000;
 
-/** Sends a statement. If less than its own time is left of its request's deadline, it has that. */
+/** Sends a statement. If its request's deadline is earlier than its own time limit, the deadline applies. */
 export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Result> {
   const remainingMs = requestContext.deadline()?.remainingMs() ?? Infinity;
   if (remainingMs > STATEMENT_TIMEOUT_MS) return send();
@@ -14,7 +14,7 @@ export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Res
   return withTimeout(send(), remainingMs);
 }
 
-/** Waits so long for some work, which goes on. */
+/** Rejects if work takes longer than `timeoutMs`. The work itself continues. */
 export function withTimeout<Result>(work: Promise<Result>, timeoutMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -7,14 +7,14 @@ import type { SqlValue } from './sql-value.js';
 
 /** A statement, declared once as a constant. Its text is composed once for each dialect. */
 export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
-  /** The types alone; no such value exists. */
+  /** Exists only as a type. */
   declare protected readonly parameters: Parameters;
   private readonly texts = new Map<SqlDialect, string[]>();
 
   /** @param batch whether statements of one event-loop tick may be sent as one */
   protected constructor(readonly batch: boolean) {}
 
-  /** The text of one statement that does what `size` of this one do. It is sent as it is. @internal */
+  /** The SQL text of `size` of these statements sent as one. @internal */
   text(dialect: SqlDialect, size = 1): string {
     let texts = this.texts.get(dialect);
     if (texts === undefined) {
@@ -29,7 +29,7 @@ export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
   protected abstract compose(sql: (part: SqlText) => string, size: number): string;
 }
 
-/** Extra column in a batched SELECT: the index of the statement that the row belongs to. No other column has this name. */
+/** Extra column in a batched SELECT: the index of the statement that the row belongs to. */
 export const STATEMENT_INDEX = 'statement_index';
 
 /** @see selectStatement */
@@ -99,7 +99,9 @@ export function selectStatement<Parameters extends SqlValue[], Row>(
   return new SelectStatement(source);
 }
 
-/** Declares an INSERT of one row. Rows of one event-loop tick are inserted together if the statement has `batch: true`. */
+/**
+ * Declares an INSERT of one row. Rows of one event-loop tick are inserted together if the statement has `batch: true`.
+ */
 export function insertStatement<Entity extends object, const Names extends readonly ColumnOf<Entity>[]>({
   into,
   columns,

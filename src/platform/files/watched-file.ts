@@ -2,37 +2,39 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { FileErrors, WatchedFileName } from './file-errors.js';
 
-/** Milliseconds between two looks, and until a change is looked at again. */
 const CHECK_INTERVAL_MS = 2_000;
+/** A changed file is read again after this time. If it differs again, it is still being written. */
 const SETTLE_TIME_MS = 200;
 
 /**
- * A file that is looked at every 2 s: by its content, since a cluster replaces mounted files by swapping links. While it
- * cannot be read or used, what was read before stays in force, one line says why, and a metric is raised.
+ * Checks a file for changes every 2 s. It compares the content, because a cluster replaces mounted files by swapping
+ * symbolic links. While a file cannot be read or used, its previous content stays in use, the log says why, and a
+ * metric is 1.
  */
 export class WatchedFile {
   private readonly logger = new Logger('Files');
   private timer: NodeJS.Timeout | undefined;
-  private told = '';
+  /** The message that was logged last, so that each reason is logged once. */
+  private logged = '';
 
   /**
-   * @param readText reads what is watched; rejects when it cannot be read
-   * @param used the text that is in force
-   * @param use takes a new text, and answers `false` if it is not put in force; throws an Error, whose message holds no value
-   *   of the file, when it cannot be used
+   * @param readText reads the content; rejects if the file cannot be read
+   * @param current the content that was used last
+   * @param use applies new content and returns `false` if it stays without effect; throws an Error, whose message
+   *   contains no value of the file, if the content is unusable
    */
   constructor(
     private readonly name: WatchedFileName,
     private readonly readText: () => Promise<string>,
-    private used: string,
+    private current: string,
     private readonly use: (text: string) => unknown,
-    private readonly faults: FileErrors,
+    private readonly fileErrors: FileErrors,
   ) {
-    faults.set(name, false);
+    fileErrors.set(name, false);
   }
 
   start(): void {
-    this.timer = setTimeout(() => void this.look().finally(() => this.timer && this.start()), CHECK_INTERVAL_MS);
+    this.timer = setTimeout(() => void this.check().finally(() => this.timer && this.start()), CHECK_INTERVAL_MS);
     this.timer.unref();
   }
 
@@ -41,22 +43,22 @@ export class WatchedFile {
     this.timer = undefined;
   }
 
-  private async look(): Promise<void> {
+  private async check(): Promise<void> {
     try {
       const text = await this.read();
-      if (text !== this.used) {
+      if (text !== this.current) {
         await sleep(SETTLE_TIME_MS);
         if ((await this.read()) !== text) return; // it is being written
         if ((await this.use(text)) !== false) this.logger.log(`${this.name}: changed, and in force`);
       }
-      this.used = text;
-      this.told = '';
-      this.faults.set(this.name, false);
+      this.current = text;
+      this.logged = '';
+      this.fileErrors.set(this.name, false);
     } catch (error) {
-      this.faults.set(this.name, true);
+      this.fileErrors.set(this.name, true);
       const { message } = error as Error;
-      if (message !== this.told) this.logger.warn(`${this.name}: what was read before stays in force: ${message}`);
-      this.told = message;
+      if (message !== this.logged) this.logger.warn(`${this.name}: what was read before stays in force: ${message}`);
+      this.logged = message;
     }
   }
 

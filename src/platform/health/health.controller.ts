@@ -9,24 +9,24 @@ class Health {
   status: 'live' | 'ready';
 }
 
-/** What the cluster's probes ask. */
+/** The probes of the cluster (protocol §2.2). */
 @ManagementController('health')
 export class HealthController {
   constructor(private readonly readiness: Readiness) {}
 
-  /** The process runs and its event loop turns; nothing that a restart would not mend is looked at. */
+  /** Succeeds while the event loop runs. It checks nothing that a restart could not repair. */
   @Get('live')
   @ApiRoute({ summary: 'Whether the process lives', response: Health })
   live(): Health {
     return { status: 'live' };
   }
 
-  /** Requests may come: not while starting, stopping, or without the database. */
+  /** Fails while the process stops or cannot use the database. During the start, the listener responds instead. */
   @Get('ready')
   @ApiRoute({ summary: 'Whether requests may come', response: Health })
   async ready(): Promise<Health> {
-    const obstacle = await this.readiness.obstacle();
-    if (obstacle) throw new ServiceUnavailableException(obstacle);
+    const reason = await this.readiness.unreadyReason();
+    if (reason) throw new ServiceUnavailableException(reason);
     return { status: 'ready' };
   }
 }

@@ -8,7 +8,7 @@ const READ_REVISION = selectStatement<[], unknown>({
   batch: true,
 });
 
-/** Whether requests should come to this process. */
+/** Knows whether this process can serve requests. */
 @Injectable()
 export class Readiness {
   private stopping = false;
@@ -16,11 +16,12 @@ export class Readiness {
   constructor(private readonly database: Database) {}
 
   /**
-   * Reads a real table, since a server without quorum still answers `SELECT 1`; bounded by the database's deadline (1 s).
+   * Reads a real table, because a server without quorum still responds to `SELECT 1`. The time limit of a statement, 1
+   * s, also limits this check.
    *
-   * @returns why this process is not ready, `undefined` when it is
+   * @returns why this process is not ready; `undefined` if it is ready
    */
-  async obstacle(): Promise<'stopping' | 'database' | undefined> {
+  async unreadyReason(): Promise<'stopping' | 'database' | undefined> {
     if (this.stopping) return 'stopping';
     try {
       await this.database.select(READ_REVISION, []);
@@ -30,7 +31,7 @@ export class Readiness {
     }
   }
 
-  /** From now on the cluster sends nothing more. */
+  /** Makes the process unready, so that the cluster stops sending requests. */
   stop(): void {
     this.stopping = true;
   }

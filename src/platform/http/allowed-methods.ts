@@ -1,12 +1,12 @@
 import type { Express } from 'express';
 
-/** The part of Express' router that tells which routes an address has. */
+/** The part of Express' router that contains the routes. */
 interface Layer {
   match(path: string): boolean;
   route?: { methods: Record<string, boolean | undefined> };
 }
 
-/** The methods that the application's routes know for a path, in upper case; none when there is no such address. */
+/** The methods of the application's routes for a path, in upper case. Empty if no route matches the path. */
 export function allowedMethods(application: Express, path: string): string[] {
   const layers = (application as unknown as { router: { stack: Layer[] } }).router.stack;
   const methods = layers
@@ -19,6 +19,6 @@ function matches(layer: Layer, path: string): boolean {
   try {
     return layer.match(path);
   } catch {
-    return false; // a path whose percent-encoding is broken is nobody's
+    return false; // a path with invalid percent-encoding matches no route
   }
 }

@@ -2,24 +2,26 @@ import type { Type } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 
 /**
- * What the OpenAPI document says of a route beyond what its decorators tell: address, method, guards, status. Classes
- * are those that validate, or whose rules describe an answer (class-validator).
+ * Describes a route in the OpenAPI document, in addition to the path, method, guards and status of its decorators. The
+ * class-validator rules of a class become its schema.
  */
 export interface ApiRouteDescription {
   summary: string;
   /** The parameters of the query. */
   query?: Type<object>;
-  /** The body; several classes: it is of one of them. */
+  /** The body. If there are several classes, the body has the form of one of them. */
   body?: Type<object> | Type<object>[];
-  /** How the body may be written; JSON when left out. */
+  /** The accepted formats of the body; JSON by default. */
   bodyFormats?: ('json' | 'form')[];
-  /** The JSON answer, or the media type of one that is not JSON; an empty object when left out. */
+  /** The class of a JSON response, or the media type of another response; an empty object by default. */
   response?: Type<object> | string;
-  /** Whether it may send the browser on. */
+  /** Whether the response may redirect the browser. */
   redirects?: boolean;
-  /** Names of security schemes, where no guard tells: any of them, `none` too, lets a caller in. */
+  /**
+   * Names of security schemes, for a route without a guard. Any one of them is sufficient; `none` makes them optional.
+   */
   security?: string[];
-  /** Statuses of refusals that neither a guard nor a body brings. */
+  /** Statuses of error responses, in addition to those of the guards and the body. */
   errorStatuses?: number[];
 }
 

@@ -6,10 +6,10 @@ import { closeLingering, discardInput } from './lingering-close.js';
 /** The JSON body of an error response to bytes that never became a request, and so have no controller. */
 export type BrokenRequestBody = (status: number, requestId: string) => string;
 
-/** Why a request cannot be handled, or not to its end. */
+/** Why a request cannot be handled, or not completely. */
 export interface BrokenRequest {
   status: number;
-  /** For the log: a code of node or its parser, or a rule of ours. */
+  /** For the log: a code of node or its parser, or the name of a rule of the service. */
   reason: string;
 }
 
@@ -29,7 +29,7 @@ const STATUS_PHRASES: Record<number, string> = {
 };
 const STATUS_BY_REASON: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** What a broken request is, by the `code` of node's error or the name of a rule. */
+/** Maps the `code` of node's error, or the name of a rule, to a status. */
 export function brokenRequestOf(reason: string): BrokenRequest {
   return { status: STATUS_BY_REASON[reason] ?? 400, reason };
 }
@@ -54,7 +54,7 @@ export function endBrokenConnection(
     const response = socket._httpMessage;
     if (!response || response.headersSent) return closeLingering(socket, lingerMs); // it has its response already
     if (!request.isHandled) return write(); // no handler has been called
-    // the handler responds: with this error if it reads the body, else with what it has done without the body
+    // the handler responds: with this error if it reads the body, else with its own response
     response.shouldKeepAlive = false;
     response.once('close', () => closeLingering(socket, lingerMs));
     request.broken = broken;

@@ -5,7 +5,7 @@ import type { ServerOptions } from 'node:http';
  * docs/operations.md, "Connections and memory".
  */
 export interface ConnectionLimits {
-  /** Beyond this number, the connection that is easiest to miss is destroyed for each new one. */
+  /** Beyond this number, each new connection destroys the most dispensable one (open-connections.ts). */
   maxConnections: number;
   /** From the first byte, or from the opening of the connection, to the end of the header. */
   headersTimeoutMs: number;

@@ -3,13 +3,18 @@ import type { FinishedRequest } from '../request-context/finished-request.js';
 import type { RequestContext } from '../request-context/request-context.js';
 import type { BrokenRequestBody } from './broken-request.js';
 
-/** Is called when a request was received and when it has finished. For bytes that are no request, only the second is called. */
+/**
+ * Is called when a request was received and when it has finished. For bytes that are no request, only the second is
+ * called.
+ */
 export interface RequestObserver {
   requestReceived(context: RequestContext, request: IncomingMessage): void;
   requestFinished(request: FinishedRequest): void;
 }
 
-/** What the application adds: responses before it serves, the body of an error response, and the observer. */
+/**
+ * What the application adds to a listener: responses during the start, the body of an error response, and the observer.
+ */
 export interface ListenerHooks {
   starting: RequestListener;
   brokenRequest: BrokenRequestBody;

@@ -18,7 +18,10 @@ const MAX_DRAIN_MS = 5_000;
 /** The status in log and metrics when the client left before the response was written; nginx uses the same. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** One of the two ports of the service. Until `serve`, it responds with `starting`; the public port listens only after it. */
+/**
+ * One of the two ports of the service. Until `serve`, it responds with `starting`; the public port listens only after
+ * it.
+ */
 export class Listener {
   private readonly server: Server;
   private readonly connections: OpenConnections;
@@ -92,7 +95,7 @@ export class Listener {
   }
 
   private begin(request: IncomingMessage, response: ServerResponse): void {
-    if (!request.socket.writable) return; // the connection has had its last response: RFC 9112 §9.6
+    if (!request.socket.writable) return; // the connection has sent its last response: RFC 9112 §9.6
     const violation = headViolation(request);
     if (violation !== undefined) return this.writeError(request.socket, brokenRequestOf(violation));
     request.isHandled = true;

@@ -16,7 +16,7 @@ interface Activity {
 
 /** The connections of one listener: their number and the time without a response are bounded. */
 export class OpenConnections {
-  /** In the order of their last response, the longest ago first; as exact as the interval of the checks. */
+  /** In the order of their last response, the oldest first, with the precision of the checks. */
   private readonly activities = new Map<HttpSocket, Activity>();
   private checks: NodeJS.Timeout | undefined;
 
@@ -37,7 +37,7 @@ export class OpenConnections {
     clearInterval(this.checks);
   }
 
-  /** Browsers and load balancers open connections in advance. Node does not count these as idle. */
+  /** Destroys unused connections. Browsers open connections in advance, and node does not count these as idle. */
   destroySilent(): void {
     const openedBefore = performance.now() - MAX_SILENCE_WHILE_CLOSING_MS;
     for (const [socket, { openedAt }] of this.activities)
@@ -79,7 +79,7 @@ export class OpenConnections {
   }
 }
 
-/** The lowest goes first; a connection whose complete request is being handled is kept. */
+/** The lowest rank is destroyed first. A connection whose complete request is being handled is never destroyed. */
 function rankOf(socket: HttpSocket): number {
   const response = socket._httpMessage;
   if (!socket.writable) return 0; // it has had its last response

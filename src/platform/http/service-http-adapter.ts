@@ -6,11 +6,11 @@ import { requestContext } from '../request-context/request-context.js';
 import { allowedMethods } from './allowed-methods.js';
 import { isOnSurface } from './surfaces.js';
 
-/** Express without what an API does not use (etags, `X-Powered-By`, body parsers), and one way to write an answer. */
+/** Express without etags, `X-Powered-By` and body parsers. All controllers' responses are written here. */
 export class ServiceHttpAdapter extends ExpressAdapter {
   /**
-   * @param trustProxy whose `X-Forwarded-For` counts: how many proxies, or which addresses; none when left out
-   * @param isClosed whether a route is not to exist in this process
+   * @param trustProxy the number or the addresses of the proxies whose `X-Forwarded-For` is trusted; none by default
+   * @param isClosed whether a route must not exist in this process
    */
   constructor(trustProxy?: string, isClosed: (path: string) => boolean = () => false) {
     const application = express();
@@ -20,20 +20,23 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     application.disable('etag');
     application.enable('case sensitive routing');
     const route = application.route.bind(application);
-    const nowhere = express.Router();
-    // a controller without a surface could match all the same, by a parameter or wildcard: its routes are not mounted
-    application.route = (path: string) => (isOnSurface(path) && !isClosed(path) ? route(path) : nowhere.route(path));
+    const unmounted = express.Router();
+    // a route without a surface could still match through a parameter or wildcard, so it is not mounted
+    application.route = (path: string) => (isOnSurface(path) && !isClosed(path) ? route(path) : unmounted.route(path));
     super(application);
   }
 
-  /** Writes a whole answer: an object as JSON, a text under the Content-Type that its controller has set. */
+  /** Writes a whole response: an object as JSON, a text with the Content-Type that its controller has set. */
   override reply(response: Response, body: unknown, statusCode?: number): void {
     const text = typeof body === 'string' ? body : JSON.stringify(body ?? {});
-    response.writeHead(statusCode ?? response.statusCode, answerHeaders(response, requestContext.required().id, text));
+    response.writeHead(
+      statusCode ?? response.statusCode,
+      responseHeaders(response, requestContext.required().id, text),
+    );
     response.end(response.req.method === 'HEAD' ? undefined : text);
   }
 
-  /** An address that exists with other methods answers 405 and names them in `Allow` (RFC 9110 section 15.5.6). */
+  /** A path that has other methods gets 405, with these methods in `Allow` (RFC 9110 §15.5.6, protocol §2.3). */
   override setNotFoundHandler(notFound: RequestHandler): void {
     this.use((request: Request, response: Response, next: (error?: unknown) => void) => {
       const allowed = allowedMethods(this.getInstance(), request.path);
@@ -44,8 +47,8 @@ export class ServiceHttpAdapter extends ExpressAdapter {
   }
 }
 
-/** The headers that every answer carries (protocol §2.10), but for those its controller has set. */
-function answerHeaders(response: ServerResponse, requestId: string, text: string): Record<string, string | number> {
+/** The headers of every response (protocol §2.10), except those that its controller has set. */
+function responseHeaders(response: ServerResponse, requestId: string, text: string): Record<string, string | number> {
   const headers: Record<string, string | number> = {
     'X-Content-Type-Options': 'nosniff',
     'X-Request-Id': requestId,

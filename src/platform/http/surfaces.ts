@@ -2,8 +2,8 @@ import { applyDecorators, Controller } from '@nestjs/common';
 
 /**
  * The two ports of the service (protocol §1.5). The listener of a port puts the name of its surface before the path of
- * each request, and the decorator of a controller puts it before the controller's routes. So a request can only reach the
- * controllers of its own port. A controller without a surface is reachable on neither port.
+ * each request, and the decorator of a controller puts it before the controller's routes. So a request can only reach
+ * the controllers of its own port. A controller without a surface is reachable on neither port.
  *
  * Only this file knows the form of the prefix.
  */
@@ -36,9 +36,9 @@ export function publicPath(path: string): string | undefined {
 /** The path by which the router knows a path of one port. */
 export const pathOn = (surface: Surface, path: string): string => `/${surface}${path}`;
 
-/** Characters that a target cannot have (RFC 9112 §3.2), and that Express would read otherwise: `\` as `/`, for one. */
+/** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them, and read `\` as `/`. */
 const INVALID_IN_TARGET = /[#\xa0]/;
-/** The router has no route for it. */
+/** A target that no route matches. */
 const NO_ROUTE = '/';
 
 /** The request target that a listener hands to the router. An absolute one loses its authority (RFC 9112 §3.2.2). */

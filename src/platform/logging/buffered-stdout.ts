@@ -16,8 +16,9 @@ const MAX_BYTES_PER_CODE_UNIT = 3;
 /**
  * Buffers lines and writes them in the background, so that no request waits for a full disk or for a reader that hangs.
  *
- * It is used in place of sonic-boom, pino's own destination, for two reasons. `flushSync` of sonic-boom 4.2.1 never returns while
- * the disk is full or the reader is gone. And it costs more processor time per line (docs/performance.md).
+ * It is used in place of sonic-boom, pino's own destination, for two reasons. `flushSync` of sonic-boom 4.2.1 never
+ * returns while the disk is full or the reader is gone. And it costs more processor time per line
+ * (docs/performance.md).
  */
 export class BufferedStdout implements DestinationStream {
   /** Lines that were discarded because too many were retained. */
@@ -32,7 +33,10 @@ export class BufferedStdout implements DestinationStream {
   /** When the current write began, by performance.now(). */
   private writingSince: number | undefined;
 
-  /** @param onError called with the system's error code when writing begins to fail. The write is repeated at each interval. */
+  /**
+   * @param onError called with the system's error code when writing begins to fail. The write is repeated at each
+   * interval.
+   */
   constructor(
     private readonly fileDescriptor: number,
     private readonly onError: (code: string) => void,
@@ -49,7 +53,9 @@ export class BufferedStdout implements DestinationStream {
     if (this.filledBytes >= WRITE_THRESHOLD_BYTES && this.writingSince === undefined) this.writeNext();
   }
 
-  /** Writes everything that is retained at once, at the end of the process. It does not wait for a reader that hangs. */
+  /**
+   * Writes everything that is retained at once, at the end of the process. It does not wait for a reader that hangs.
+   */
   flush(): void {
     if (this.writingSince !== undefined && performance.now() - this.writingSince > WRITE_TIMEOUT_MS) return;
     this.queueFilled();

@@ -2,7 +2,7 @@ import { Counter } from 'prom-client';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import type { Log } from './log.js';
 
-/** Shows how many lines of the log were lost. */
+/** Adds the counter of lost log lines. */
 export function logMetrics(log: Log, metrics: MetricsRegistry): void {
   new Counter({
     name: 'cas_log_lines_lost_total',

@@ -3,16 +3,16 @@ import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
 import { BufferedStdout } from './buffered-stdout.js';
 
-/** The log of a process: JSON lines in production, lines for a reader in development. */
+/** The log of a process: JSON lines in production, readable lines in development. */
 export interface Log {
   logger: Logger;
-  /** Lines that nobody will read: the disk was full, or the reader too slow, for too long. */
+  /** Lines that were discarded, because the disk was full or the reader too slow for too long. */
   readonly lost: number;
-  /** Writes what is still kept; for the end of a process. */
+  /** Writes the lines that are still buffered, at the end of a process. */
   flush(): void;
 }
 
-/** The log on stdout of the service. What a `kill -9` cuts off are the lines of the last 200 ms. */
+/** The service's log on stdout. A `kill -9` loses at most the lines of the last 200 ms. */
 export function serviceLog(configuration: Configuration): Log {
   if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 1);
   const stdout = new BufferedStdout(1, (code) =>
@@ -25,11 +25,11 @@ export function serviceLog(configuration: Configuration): Log {
     get lost() {
       return stdout.lost;
     },
-    flush: () => quietly(() => stdout.flush()),
+    flush: () => ignoringErrors(() => stdout.flush()),
   };
 }
 
-/** The log on stderr of a command, whose stdout is for its result. */
+/** A command's log on stderr, because stdout is for the command's result. */
 export function commandLog(configuration: Configuration): Log {
   if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 2);
   return {
@@ -39,10 +39,10 @@ export function commandLog(configuration: Configuration): Log {
   };
 }
 
-function readableLog(configuration: Configuration, channel: 1 | 2): Log {
+function readableLog(configuration: Configuration, fileDescriptor: 1 | 2): Log {
   const colorize = process.stdout.isTTY ?? false;
   const { build: pretty } = loadWhenUsed<typeof import('pino-pretty')>('pino-pretty');
-  const stream = pretty({ destination: channel, sync: true, singleLine: true, ignore: 'surface', colorize });
+  const stream = pretty({ destination: fileDescriptor, sync: true, singleLine: true, ignore: 'surface', colorize });
   return { logger: loggerOn(configuration, stream), lost: 0, flush: () => undefined };
 }
 
@@ -51,7 +51,9 @@ function loggerOn({ LOG_LEVEL }: Configuration, stream: DestinationStream): Logg
   return pino({ level: LOG_LEVEL, base: null, timestamp: timestamps(), formatters }, stream);
 }
 
-/** ISO 8601 in UTC. Several lines of one millisecond share the text, which costs as much to make as the rest of a line. */
+/**
+ * ISO 8601 in UTC. Lines of one millisecond share the text, because formatting it costs as much as the rest of a line.
+ */
 function timestamps(): () => string {
   let last = 0;
   let text = '';
@@ -63,11 +65,11 @@ function timestamps(): () => string {
   };
 }
 
-/** A log that cannot be written must not keep a process from ending. */
-function quietly(act: () => void): void {
+/** A log that cannot be written must not prevent the end of a process. */
+function ignoringErrors(act: () => void): void {
   try {
     act();
   } catch {
-    // its reader is gone
+    // for example because the reader has closed the pipe
   }
 }

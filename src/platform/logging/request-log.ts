@@ -2,12 +2,12 @@ import type { Level, Logger } from 'pino';
 import type { FinishedRequest } from '../request-context/finished-request.js';
 import { traceOf } from './trace.js';
 
-/** What the cluster asks every few seconds: of no interest as long as the answer is good. */
+/** Routes that the cluster requests every few seconds. Their successful requests are logged at level debug. */
 const PROBE = /^\/(health\/|metrics$)/;
 
 /**
- * One line for each request, when it is over (docs/observability.md). It is made of what the service knows, never of what
- * the caller sent: no address, query, header, body or cookie.
+ * Writes one line for each finished request (docs/observability.md). A line contains only what the service knows, never
+ * what the caller sent: no path, query, header, body or cookie.
  */
 export class RequestLog {
   constructor(private readonly logger: Logger) {}

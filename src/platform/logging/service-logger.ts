@@ -1,7 +1,7 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Logger } from 'pino';
 
-/** Nest's account of its own start: of no use to whoever runs the service. A start that fails is told once, by `main`. */
+/** NestJS's messages about its own start, which do not help an operator. `runService` reports a start that fails. */
 const FRAMEWORK = new Set([
   'ExceptionHandler',
   'TypeOrmModule',
@@ -12,7 +12,7 @@ const FRAMEWORK = new Set([
   'NestApplication',
 ]);
 
-/** What Nest's `Logger` is told, by us and by itself, as lines of our log. */
+/** Writes the messages of NestJS's `Logger`, from the framework and from the service, to the service's log. */
 export class ServiceLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
@@ -36,7 +36,7 @@ export class ServiceLogger implements LoggerService {
     this.write('trace', message, rest);
   }
 
-  /** Nest puts the name of who speaks last. */
+  /** NestJS passes the context of a message, such as a class name, as the last parameter. */
   private write(level: 'error' | 'warn' | 'info' | 'debug' | 'trace', message: unknown, rest: unknown[]): void {
     const context = rest.at(-1);
     if (!FRAMEWORK.has(String(context))) this.logger[level]({ context }, String(message));

@@ -1,26 +1,25 @@
 import type { Aggregator, Metric, MetricValueWithName } from 'prom-client';
-import { LabelledValues, named } from './labelled-counter.js';
+import { LabelledValues, labelsByName } from './labelled-counter.js';
 import type { MetricsRegistry } from './metrics-registry.js';
 
-/** Seconds: from what one SELECT takes to what a caller is ever kept waiting. */
-const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-const NAMES = [...BUCKETS.map(String), '+Inf'];
+/** From the duration of one SELECT to the longest time that a caller waits. */
+const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const BUCKET_NAMES = [...BUCKETS_SECONDS.map(String), '+Inf'];
 
-/** What was observed with one set of labels. */
+/** The durations that were observed with one set of labels. */
 class Durations {
-  readonly counts = new Array<number>(NAMES.length).fill(0);
-  /** Seconds. */
-  sum = 0;
+  readonly counts = new Array<number>(BUCKET_NAMES.length).fill(0);
+  sumSeconds = 0;
 
   add(seconds: number): void {
     let bucket = 0;
-    while (bucket < BUCKETS.length && seconds > (BUCKETS[bucket] as number)) bucket++;
+    while (bucket < BUCKETS_SECONDS.length && seconds > (BUCKETS_SECONDS[bucket] as number)) bucket++;
     this.counts[bucket] = (this.counts[bucket] as number) + 1;
-    this.sum += seconds;
+    this.sumSeconds += seconds;
   }
 }
 
-/** A histogram that prom-client shows, and that is filled without it (see LabelledValues). */
+/** A histogram that prom-client exports, and that is filled without prom-client (see LabelledValues). */
 export class DurationHistogram {
   readonly type = 'histogram';
   readonly aggregator: Aggregator = 'sum';
@@ -35,24 +34,24 @@ export class DurationHistogram {
     metrics.registerMetric(this as unknown as Metric);
   }
 
-  /** Asked by prom-client at each scrape. */
+  /** prom-client calls this at each scrape. */
   async get(): Promise<object> {
     const { name, help, aggregator } = this;
-    const values = [...this.values.entries()].flatMap(([labels, durations]) => this.shown(labels, durations));
+    const values = [...this.values.entries()].flatMap(([labels, durations]) => this.samples(labels, durations));
     return { name, help, type: this.type, aggregator, values };
   }
 
   reset(): void {}
 
-  private shown(values: string[], { counts, sum }: Durations): MetricValueWithName<string>[] {
+  private samples(values: string[], { counts, sumSeconds }: Durations): MetricValueWithName<string>[] {
     const { name } = this;
-    const labels = named(this.labelNames, values);
+    const labels = labelsByName(this.labelNames, values);
     let count = 0;
-    const buckets = counts.map((own, index) => {
-      count += own;
-      return { metricName: `${name}_bucket`, labels: { le: NAMES[index] as string, ...labels }, value: count };
+    const buckets = counts.map((inBucket, index) => {
+      count += inBucket;
+      return { metricName: `${name}_bucket`, labels: { le: BUCKET_NAMES[index] as string, ...labels }, value: count };
     });
     const total = { metricName: `${name}_count`, labels, value: count };
-    return [...buckets, { metricName: `${name}_sum`, labels, value: sum }, total];
+    return [...buckets, { metricName: `${name}_sum`, labels, value: sumSeconds }, total];
   }
 }

@@ -3,7 +3,7 @@ import { DurationHistogram } from './duration-histogram.js';
 import { type Count, type LabelledValues, labelledCounter } from './labelled-counter.js';
 import type { MetricsRegistry } from './metrics-registry.js';
 
-/** Counts requests and measures how long they took, by labels that only this service's own code can widen. */
+/** Counts requests and measures their durations. Label values never come from the caller. */
 export class HttpMetrics {
   private readonly requests: LabelledValues<Count>;
   private readonly durations: DurationHistogram;

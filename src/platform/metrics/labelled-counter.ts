@@ -2,48 +2,50 @@ import { Counter } from 'prom-client';
 import type { MetricsRegistry } from './metrics-registry.js';
 
 /**
- * Values by labels, until prom-client is told of them: when it is scraped, not at each request, which cost the hot path 20 µs
- * (docs/performance.md). Labels must be constants of the code; a label that callers make up would fill the memory.
+ * Values by labels. prom-client reads them at each scrape. Updating prom-client at each request would cost the hot path
+ * 20 µs (docs/performance.md). Label values must be constants of the code: values from callers could fill the memory.
  */
 export class LabelledValues<Value> {
-  private readonly below = new Map<string, LabelledValues<Value>>();
-  private own: Value | undefined;
+  private readonly children = new Map<string, LabelledValues<Value>>();
+  private ownValue: Value | undefined;
 
-  constructor(private readonly make: () => Value) {}
+  constructor(private readonly create: () => Value) {}
 
-  /** The values with this label next. */
+  /** The values whose next label is this one. */
   at(label: string): LabelledValues<Value> {
-    const known = this.below.get(label);
-    if (known) return known;
-    const made = new LabelledValues(this.make);
-    this.below.set(label, made);
-    return made;
+    const existing = this.children.get(label);
+    if (existing) return existing;
+    const created = new LabelledValues(this.create);
+    this.children.set(label, created);
+    return created;
   }
 
-  /** The value with these labels and no more. */
+  /** The value with exactly these labels. */
   get value(): Value {
-    this.own ??= this.make();
-    return this.own;
+    this.ownValue ??= this.create();
+    return this.ownValue;
   }
 
-  /** Makes the value be there, before there is anything to count. */
+  /** Creates the value, so that a counter shows 0 before its first event. */
   touch(): void {
-    this.own ??= this.make();
+    this.ownValue ??= this.create();
   }
 
-  /** Every value, with its labels in the order in which they were asked for. */
+  /** Every value, with its labels in the order of the calls of `at`. */
   *entries(labels: string[] = []): Generator<[string[], Value]> {
-    if (this.own !== undefined) yield [labels, this.own];
-    for (const [label, below] of this.below) yield* below.entries([...labels, label]);
+    if (this.ownValue !== undefined) yield [labels, this.ownValue];
+    for (const [label, child] of this.children) yield* child.entries([...labels, label]);
   }
 }
 
-/** How often something happened. */
+/** The number of events. */
 export interface Count {
   count: number;
 }
 
-/** A counter of prom-client's, counted by `at(…).at(…).value.count++` in the order of its labels. */
+/**
+ * A counter of prom-client. `at(…).at(…).value.count++` increments it, with the labels in the order of `labelNames`.
+ */
 export function labelledCounter(
   metrics: MetricsRegistry,
   { name, help, labelNames }: { name: string; help: string; labelNames: string[] },
@@ -56,13 +58,13 @@ export function labelledCounter(
     registers: [metrics],
     collect() {
       this.reset();
-      for (const [labels, { count }] of counts.entries()) this.inc(named(labelNames, labels), count);
+      for (const [labels, { count }] of counts.entries()) this.inc(labelsByName(labelNames, labels), count);
     },
   });
   return counts;
 }
 
-/** Labels by their names. */
-export function named(names: string[], labels: string[]): Record<string, string> {
+/** The label values by the names of the labels. */
+export function labelsByName(names: string[], labels: string[]): Record<string, string> {
   return Object.fromEntries(names.map((name, index) => [name, labels[index] ?? '']));
 }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Registry } from 'prom-client';
 
-/** The metrics of one service; whoever measures something registers it here (docs/observability.md lists them). */
+/** The metrics of one process. docs/observability.md lists them. */
 @Injectable()
 export class MetricsRegistry extends Registry {}

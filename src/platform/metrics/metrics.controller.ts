@@ -3,7 +3,7 @@ import { ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/surfaces.js';
 import { MetricsRegistry } from './metrics-registry.js';
 
-/** What Prometheus scrapes, in its text format. */
+/** The metrics in the text format of Prometheus. */
 @ManagementController('metrics')
 export class MetricsController {
   constructor(private readonly metrics: MetricsRegistry) {}

@@ -1,62 +1,64 @@
-/** How often something happened in the present window of time. */
+/** The count of one key in the current window. */
 interface Count {
+  /** The number of the window since 1970. */
   window: number;
-  /** Milliseconds. */
-  length: number;
-  /** What is known of all processes. */
+  windowMs: number;
+  /** The count that the shared store returned last. */
   shared: number;
-  /** What this process has on its way to the others, and what it has not sent yet. */
+  /** The part of this process that is being sent to the store. */
   sending: number;
+  /** The part of this process that is not sent yet. */
   own: number;
 }
 
-/** What this process has counted and not told the others. */
+/** Requests that this process has counted but not sent to the shared store. */
 export interface Untold {
   key: string;
   window: number;
-  length: number;
+  windowMs: number;
   own: number;
 }
 
-/** Keys that are remembered; beyond, the one counted first is forgotten, since a flood must not fill the memory. */
+/** Beyond this number the oldest key is removed, because a flood of keys must not fill the memory. */
 const MAX_KEYS = 100_000;
 
 /**
- * Counts by key in windows of time that begin at the same moments on every process. In memory, so that counting costs
- * less than a microsecond; what other processes have counted is added when it becomes known.
+ * Counts requests by key, in windows of time that begin at the same moments in every process. The counts are in memory,
+ * so that counting takes less than 1 µs. The counts of other processes are added after each exchange with the shared
+ * store.
  */
 export class LimitCounts {
   private readonly counts = new Map<string, Count>();
 
-  /** Counts one more, and returns how many that makes in the window. */
-  add(key: string, window: number, length: number): number {
-    const known = this.counts.get(key);
-    const count = known?.window === window ? known : this.begin(key, window, length);
+  /** Counts a request, and returns the new count of the window. */
+  add(key: string, window: number, windowMs: number): number {
+    const current = this.counts.get(key);
+    const count = current?.window === window ? current : this.begin(key, window, windowMs);
     count.own++;
     return count.shared + count.sending + count.own;
   }
 
-  /** How many are counted in the window. A key that is only asked about leaves nothing in memory. */
+  /** The count of the window. Reading a key does not store it. */
   of(key: string, window: number): number {
     const count = this.counts.get(key);
     return count?.window === window ? count.shared + count.sending + count.own : 0;
   }
 
-  /** What is to be told the others, at most so many; each is on its way until `told` or `kept`. */
+  /** Takes at most `limit` counts to send. Each counts as being sent until `told` or `kept` is called with it. */
   untold(limit: number): Untold[] {
     const untold: Untold[] = [];
     for (const [key, count] of this.counts) {
       if (untold.length === limit) break;
-      const { window, length, own } = count;
+      const { window, windowMs, own } = count;
       if (own === 0) continue;
       count.sending = own;
       count.own = 0;
-      untold.push({ key, window, length, own });
+      untold.push({ key, window, windowMs, own });
     }
     return untold;
   }
 
-  /** The others have been told, and this is what all have counted. */
+  /** The store has added the count. @param shared the count of all processes */
   told({ key, window }: Untold, shared: number): void {
     const count = this.counts.get(key);
     if (count?.window !== window) return;
@@ -64,14 +66,16 @@ export class LimitCounts {
     count.sending = 0;
   }
 
-  /** Whether the others know, nobody knows: it is not told twice, and goes on counting here. */
+  /**
+   * Sending has failed, and the store may have added the count. It is not sent again, and still counts in this process.
+   */
   kept(untold: Untold): void {
     this.told(untold, 0);
   }
 
-  private begin(key: string, window: number, length: number): Count {
-    const count = { window, length, shared: 0, sending: 0, own: 0 };
-    this.counts.delete(key); // what begins last is forgotten last
+  private begin(key: string, window: number, windowMs: number): Count {
+    const count = { window, windowMs, shared: 0, sending: 0, own: 0 };
+    this.counts.delete(key); // a Map keeps the order of insertion: the newest window is removed last
     this.counts.set(key, count);
     const [oldest] = this.counts.size > MAX_KEYS ? this.counts.keys() : [];
     if (oldest !== undefined) this.counts.delete(oldest);

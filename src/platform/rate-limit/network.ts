@@ -1,34 +1,34 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 
-/** Stands for the network of a caller without a readable address: all of them share one count. */
+/** The network of callers without a readable IP address. They share one count. */
 const UNKNOWN = 'unknown';
 
-/** The address in a text, without the zone, brackets and port that proxies may write with it; `unknown` where none is. */
+/** The IP address in a text, without the zone, brackets and port that proxies may add; `unknown` if there is none. */
 export function addressOf(text: string): string {
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const [bare = ''] = (bracketed ?? withPort ?? text).split('%', 1);
   return isIP(bare) ? bare : UNKNOWN;
 }
 
-/** A network that an address belongs to, and how many times the limit of a single network it may use. */
+/** A network that contains an IP address, and how many times the limit it may use. */
 export interface Network {
   network: string;
   factor: number;
 }
 
-/** A /56 has 256 networks of /64, and a /48 has 256 of /56. Providers give their customers one of the three (RFC 6177). */
+/** A /56 contains 256 networks of /64, a /48 contains 256 of /56. Providers assign one of the three (RFC 6177 §2). */
 const FACTOR_OF_56 = 8;
 const FACTOR_OF_48 = 32;
 
-/** The network of one address holder, however the address is written: an IPv4 address, an IPv6 /64. */
+/** The network of one address holder, whatever the notation of the IP address: an IPv4 address or an IPv6 /64. */
 export function networkOf(text: string): string {
   const groups = addressGroups(text);
   return groups ? narrowestOf(groups) : UNKNOWN;
 }
 
 /**
- * The networks that a limit counts for an address, the narrowest first: an IPv4 address, or the /64, /56 and /48 of an IPv6
- * address. One caller can have a whole /48, which has 65,536 networks of /64.
+ * The networks that a limit counts for an IP address, the narrowest first: an IPv4 address, or the /64, /56 and /48 of
+ * an IPv6 address. One caller can have a whole /48, which contains 65,536 networks of /64.
  */
 export function networksOf(text: string): Network[] {
   const groups = addressGroups(text);

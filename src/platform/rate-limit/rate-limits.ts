@@ -14,10 +14,10 @@ interface LimitKey {
   factor: number;
 }
 
-/** The limits of RATE_LIMIT, shared by all processes where REDIS_URL is set (docs/decisions/0014-rate-limits.md). */
+/** Enforces RATE_LIMIT. With REDIS_URL all processes share their counts (docs/decisions/0014-rate-limits.md). */
 @Injectable()
 export class RateLimits implements OnApplicationShutdown {
-  /** Each limit has its own: a flood of keys of one must not make another forget. */
+  /** Each limit has counts of its own, because a flood of keys of one limit must not remove the keys of another. */
   private readonly counts: Record<LimitName, LimitCounts> = {
     identities: new LimitCounts(),
     tokens: new LimitCounts(),
@@ -41,7 +41,7 @@ export class RateLimits implements OnApplicationShutdown {
       labelNames: ['limit'],
       registers: [metrics],
     });
-    for (const limit of Object.keys(this.counts)) limited.inc({ limit }, 0); // there before the first refusal
+    for (const limit of Object.keys(this.counts)) limited.inc({ limit }, 0); // shows 0 from the start
     this.limited = limited;
     new Gauge({
       name: 'cas_rate_limit_store_up',
@@ -58,22 +58,23 @@ export class RateLimits implements OnApplicationShutdown {
   }
 
   /**
-   * Counts one more of what a limit is for.
+   * Counts a request, unless the limit is reached.
    *
-   * @param key whose: short, and of a form that callers cannot make up without end
-   * @returns seconds until it may be again; 0 when it may be now
+   * @param key identifies what the limit counts for, such as a client. It is short, and callers cannot invent new
+   *   values
+   * @returns 0 if the request is within the limit, else the seconds until the next request may be
    */
   take(limit: LimitName, key: string): number {
     return this.takeAll(limit, [{ key, factor: 1 }]);
   }
 
   /**
-   * Counts a request of a limit that is kept for each network, or for each account and network.
+   * Counts a request for the networks of an IP address, or for an account in these networks.
    *
-   * An IPv6 address counts in its /64, its /56 and its /48. A request that one of these refuses counts in none of them: one
-   * /64 that goes on sending would otherwise use up what its neighbours in the /48 may have.
+   * An IPv6 address counts in its /64, its /56 and its /48. If one of these limits is reached, the request counts in
+   * none of them. Otherwise one /64 could use up the limit of its /48 with requests that are rejected.
    *
-   * @returns seconds until it may be again; 0 when it may be now
+   * @returns 0 if the request is within the limits, else the seconds until the next request may be
    */
   takeForAddress(limit: LimitName, address: string, account = ''): number {
     const networks = networksOf(address);
@@ -85,16 +86,16 @@ export class RateLimits implements OnApplicationShutdown {
     const { RATE_LIMIT } = this.configuration;
     if (RATE_LIMIT === 'off') return 0;
     const { count, seconds } = RATE_LIMIT[limit];
-    const length = seconds * 1000;
+    const windowMs = seconds * 1000;
     const now = this.clock.now();
-    const window = Math.floor(now / length);
+    const window = Math.floor(now / windowMs);
     const counts = this.counts[limit];
     const nameOf = (key: string) => `${limit}:${key}`;
     if (keys.every(({ key, factor }) => counts.of(nameOf(key), window) < factor * count)) {
-      for (const { key } of keys) counts.add(nameOf(key), window, length);
+      for (const { key } of keys) counts.add(nameOf(key), window, windowMs);
       return 0;
     }
     this.limited.inc({ limit });
-    return Math.ceil(((window + 1) * length - now) / 1000);
+    return Math.ceil(((window + 1) * windowMs - now) / 1000);
   }
 }

@@ -3,16 +3,15 @@ import type { Redis } from 'ioredis';
 import { loadWhenUsed } from '../load-when-used.js';
 import type { LimitCounts, Untold } from './limit-counts.js';
 
-/** Milliseconds between two exchanges with the other processes, and for one. */
-const SEND_INTERVAL_MS = 100;
+const EXCHANGE_INTERVAL_MS = 100;
 const COMMAND_TIMEOUT_MS = 500;
-/** Keys of one limit in one exchange. */
+/** The maximum number of keys of one limit in one exchange. */
 const MAX_BATCH_COUNTS = 1_000;
 const PREFIX = 'cas:limit:';
 
 /**
- * Shares counts with the other processes by Redis, ten times a second. No request ever waits for it: while it is away each
- * process goes on with what it knows, and counts alone.
+ * Shares counts with the other processes through Redis, ten times a second. No request waits for Redis. While Redis is
+ * unavailable, each process continues with the counts that it has, and counts alone.
  */
 export class SharedCounts {
   private readonly logger = new Logger('RateLimits');
@@ -30,13 +29,13 @@ export class SharedCounts {
     this.redis = new Redis(url, {
       connectTimeout: 1_000,
       commandTimeout: COMMAND_TIMEOUT_MS,
-      socketTimeout: 2 * COMMAND_TIMEOUT_MS, // a server that hangs is left: what waits for its answers would fill the memory
+      socketTimeout: 2 * COMMAND_TIMEOUT_MS, // commands that wait for a frozen server would fill the memory
       maxRetriesPerRequest: 0,
       enableOfflineQueue: false,
       retryStrategy: () => 1_000,
     });
-    this.redis.on('error', () => undefined); // told below, once
-    this.timer = setInterval(() => this.tell(), SEND_INTERVAL_MS);
+    this.redis.on('error', () => undefined); // exchangeCounts logs the outage once
+    this.timer = setInterval(() => this.startExchange(), EXCHANGE_INTERVAL_MS);
     this.timer.unref();
   }
 
@@ -45,7 +44,7 @@ export class SharedCounts {
     this.redis.disconnect();
   }
 
-  private tell(): void {
+  private startExchange(): void {
     this.exchange ??= this.exchangeCounts().finally(() => {
       this.exchange = undefined;
     });
@@ -56,14 +55,14 @@ export class SharedCounts {
       counts.untold(MAX_BATCH_COUNTS).map((each) => ({ counts, ...each })),
     );
     try {
-      // a server that answers and takes no writes is away
+      // a probe that writes, because a server that rejects writes is not usable
       if (untold.length > 0) await this.add(untold);
       else await this.redis.set(`${PREFIX}probe`, 1, 'PX', 1_000);
       if (!this.isUp) this.logger.log('REDIS_URL: back; limits are shared again');
       this.isUp = true;
     } catch {
       for (const each of untold) each.counts.kept(each);
-      // the library's message may hold the address, and its password
+      // the library's message may contain the URL with its password
       if (this.isUp) this.logger.warn('REDIS_URL: away; each process limits by what it counts itself');
       this.isUp = false;
     }
@@ -71,9 +70,9 @@ export class SharedCounts {
 
   private async add(untold: (Untold & { counts: LimitCounts })[]): Promise<void> {
     const pipeline = this.redis.pipeline();
-    for (const { key, window, length, own } of untold) {
+    for (const { key, window, windowMs, own } of untold) {
       const name = `${PREFIX}${key}:${window}`;
-      pipeline.incrby(name, own).pexpire(name, 2 * length);
+      pipeline.incrby(name, own).pexpire(name, 2 * windowMs);
     }
     const results = (await pipeline.exec()) ?? [];
     const failed = results.find(([error]) => error);

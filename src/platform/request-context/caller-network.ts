@@ -2,8 +2,8 @@ import { sha256 } from '../secret.js';
 import { requestContext } from './request-context.js';
 
 /**
- * A hash of the network of the current request, so that the database stores no IP address. Hashes can only be compared for
- * the same `context`. `null` where no IP address is known.
+ * A hash of the network of the current request, so that the database stores no IP address. Hashes can only be compared
+ * for the same `context`. `null` where no IP address is known.
  */
 export function callerNetwork(context: string): string | null {
   const request = requestContext.current();

@@ -2,8 +2,8 @@
 export const REQUEST_DEADLINE_MS = 2_800;
 
 /**
- * The time that the statements of a request have. It begins with the first statement, because a caller may take seconds to
- * send a body. The clock is monotonic.
+ * The time that the statements of a request have. It begins with the first statement, because a caller may take seconds
+ * to send a body. The clock is monotonic.
  */
 export class Deadline {
   /** @param startedAt when the first statement was sent, by `performance.now()` */

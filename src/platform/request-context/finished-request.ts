@@ -1,6 +1,6 @@
 import type { Surface } from '../http/surfaces.js';
 
-/** What the log, the metrics and the traces learn about a request after its response. */
+/** A request after its response, for the log, the metrics and the traces. */
 export interface FinishedRequest {
   id: string;
   surface: Surface;

@@ -8,8 +8,8 @@ import type { FinishedRequest, RequestTrace } from './finished-request.js';
 import { requestIdOf } from './request-id.js';
 
 /**
- * What is known about a request. Code that learns a fact sets it here; the log, the metrics, the audit and the traces read it.
- * Folders of higher levels add their own facts by declaration merging, as bearer/principal.ts does.
+ * What is known about a request. Code that learns a fact sets it here; the log, the metrics, the audit and the traces
+ * read it. Folders of higher levels add their own facts by declaration merging, as bearer/principal.ts does.
  *
  * A class, because V8 gives each object literal with a getter its own shape, which costs 40 µs per request.
  */
@@ -19,7 +19,7 @@ export class RequestContext {
   readonly method: string;
   /** When the head of the request had arrived, by performance.now(). */
   readonly receivedAt = performance.now();
-  /** The grant that is asked for. It is one that the service has, never a name made up by the caller. */
+  /** The requested grant type. It is registered, never an unknown value from the caller. */
   grant: string | undefined = undefined;
   /** A registered client. */
   clientId: string | undefined = undefined;
@@ -44,7 +44,10 @@ export class RequestContext {
     this.method = request.method ?? '';
   }
 
-  /** The caller's IP address, according to TRUST_PROXY. A getter, because few requests need it and computing it costs time. */
+  /**
+   * The caller's IP address, according to TRUST_PROXY. A getter, because few requests need it and computing it costs
+   * time.
+   */
   get ip(): string {
     return (this.request as Request).ip ?? '';
   }

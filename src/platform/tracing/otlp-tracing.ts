@@ -17,19 +17,19 @@ import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { FinishedRequest, RequestTrace } from '../request-context/finished-request.js';
 import type { Tracing } from './tracing.js';
 
-/** Milliseconds that a stop waits for a receiver that does not answer. */
+/** How long a stop waits for a receiver that does not respond. */
 const STOP_TIMEOUT_MS = 1_000;
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The span that the running code is part of. */
+/** The span that the running code belongs to. */
 const contexts = new AsyncLocalStorage<Context>();
 
-/** Traces by OTLP over HTTP; what a receiver does not take in time is thrown away, and nobody waits for it. */
+/** Sends traces by OTLP over HTTP, in the background. Spans that the receiver does not take in time are discarded. */
 export class OtlpTracing implements Tracing {
   private readonly provider: TracerProvider;
   private readonly tracer: Tracer;
 
-  /** @param endpoint the receiver's base address, to which `/v1/traces` is added */
+  /** @param endpoint the base URL of the receiver, to which `/v1/traces` is added */
   constructor(endpoint: string) {
     const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` });
     this.provider = new TracerProvider({
@@ -46,8 +46,8 @@ export class OtlpTracing implements Tracing {
   }
 
   async stop(): Promise<void> {
-    const sent = this.provider.shutdown().catch(() => undefined);
-    await Promise.race([sent, sleep(STOP_TIMEOUT_MS, undefined, { ref: false })]);
+    const shutdown = this.provider.shutdown().catch(() => undefined);
+    await Promise.race([shutdown, sleep(STOP_TIMEOUT_MS, undefined, { ref: false })]);
   }
 }
 
@@ -65,7 +65,7 @@ class OtlpRequestTrace implements RequestTrace {
       try {
         return await work();
       } catch (error) {
-        fail(span, (error as Error).name);
+        setError(span, (error as Error).name);
         throw error;
       } finally {
         span.end();
@@ -84,13 +84,13 @@ class OtlpRequestTrace implements RequestTrace {
       ...(clientId !== undefined && { 'cas.client_id': clientId }),
       ...(organizationId !== undefined && { 'cas.organization_id': organizationId }),
     });
-    if (status >= 500) fail(this.root, error ?? String(status));
+    if (status >= 500) setError(this.root, error ?? String(status));
     this.root.end();
   }
 }
 
-/** What went wrong by its kind alone: a message could hold what the caller sent. */
-function fail(span: Span, type: string): void {
+/** Marks a span as failed, by the kind of the error alone: its message could contain what the caller sent. */
+function setError(span: Span, type: string): void {
   span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });
 }

@@ -2,15 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestTrace } from '../request-context/finished-request.js';
 import { requestContext } from '../request-context/request-context.js';
 
-/** Traces requests (OpenTelemetry), where an operator has said where to. */
+/** Traces requests by OpenTelemetry. */
 export interface Tracing {
-  /** Begins a trace, or goes on with the one that the request's `traceparent` names (W3C Trace Context). */
+  /** Begins the span of a request, in the trace of its `traceparent` (W3C Trace Context) or in a new trace. */
   begin(request: IncomingMessage): RequestTrace;
-  /** Sends what is still kept. */
+  /** Sends the spans that are still buffered. */
   stop(): Promise<void>;
 }
 
-/** Does work as a span of the current request; where nothing is traced, just does it. */
+/** Runs work in a span of the current request. Without tracing, it runs the work alone. */
 export function traced<Result>(
   name: string,
   attributes: Record<string, string>,
