@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The floor: what the service does for its callers, with nothing but node:http, mysql2 and node:crypto. No framework, no
- * validation, no registry, no log, no limit, no deadline, and the fewest statements that keep its promises. The service is
- * measured as a ratio to it, in the same run.
+ * The floor: a server that gives the same responses as the service, with node:http, mysql2 and node:crypto only. It has
+ * no framework, validation, registry, log, limits or deadline, and sends as few statements as correct responses need. A
+ * run measures both servers and reports their ratio.
  */
 import {
   createHash,
@@ -34,7 +34,7 @@ const pool = mysql.createPool({
   connectionLimit: 10,
 });
 
-const RECOGNISE = `
+const RECOGNISE_CUSTOMER = `
   SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id, here.generation
   FROM customer_identity shown
   JOIN customer_identity browser ON browser.entity_id = shown.browser_id
@@ -85,41 +85,45 @@ server.listen(Number(PORT), '127.0.0.1', () => {
 /** @param {Request} request @param {Response} response @param {string} text */
 function token(request, response, text) {
   const body = JSON.parse(text);
-  if (body.grant_type === 'agent_token') return ofAgent(request, response, body);
-  if (body.grant_type === 'identity_token') return exchanged(response, body);
+  if (body.grant_type === 'agent_token') return agentToken(request, response, body);
+  if (body.grant_type === 'identity_token') return exchange(response, body);
   const [, entityId] = /__svc_cid=([^;]*)/.exec(request.headers.cookie ?? '') ?? [];
   const [, secret] = /__svc_cst=([^;]*)/.exec(request.headers.cookie ?? '') ?? [];
-  if (entityId && secret) returning(body, entityId, secret, response);
-  else created(body, response);
+  if (entityId && secret) returningCustomer(body, entityId, secret, response);
+  else newCustomer(body, response);
 }
 
 /** @param {any} body @param {string} entityId @param {string} secret @param {Response} response */
-function returning(body, entityId, secret, response) {
-  execute(response, RECOGNISE, [body.organization_id, '', entityId], ([row]) => {
-    if (!timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(sha256(secret)))) throw new Error('another secret');
-    answer(
+function returningCustomer(body, entityId, secret, response) {
+  execute(response, RECOGNISE_CUSTOMER, [body.organization_id, '', entityId], ([row]) => {
+    if (!timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(sha256(secret)))) throw new Error('wrong secret');
+    respond(
       response,
-      tokenAnswer(row.entity_id, body, { organization_id: body.organization_id }),
+      tokenResponse(row.entity_id, body, { organization_id: body.organization_id }),
       cookies(row.entity_id, secret),
     );
   });
 }
 
 /** @param {any} body @param {Response} response */
-function created(body, response) {
+function newCustomer(body, response) {
   const entityId = uuidv7();
   const secret = randomBytes(32).toString('hex');
   const day = Math.floor(Date.now() / 86_400_000);
   const row = [entityId, entityId, body.organization_id, '', sha256(secret), day, new Date()];
   execute(response, NEW_CUSTOMER, row, () => {
-    answer(response, tokenAnswer(entityId, body, { organization_id: body.organization_id }), cookies(entityId, secret));
+    respond(
+      response,
+      tokenResponse(entityId, body, { organization_id: body.organization_id }),
+      cookies(entityId, secret),
+    );
   });
 }
 
 /** @param {Request} request @param {Response} response @param {any} body */
-function ofAgent(request, response, body) {
+function agentToken(request, response, body) {
   const claims = verified(request.headers.authorization?.slice(7) ?? '');
-  if (!claims.scope.split(' ').includes('customers:own')) throw new Error('not its scope');
+  if (!claims.scope.split(' ').includes('customers:own')) throw new Error('missing scope');
   const { organization_id } = claims;
   const parameters = [body.entity_id, organization_id, ...revocationOf(claims), claims.sub, claims.gen];
   execute(response, CUSTOMER_OF_AGENT, parameters, ([customer]) => {
@@ -127,7 +131,7 @@ function ofAgent(request, response, body) {
     const { sub, client_id, gen, jti } = claims;
     const lineage = { gen: customer.generation ?? 0, ancestors: [jti], act: { sub, client_id, gen } };
     const fields = { client_id: body.client_id, organization_id };
-    answer(response, tokenAnswer(body.entity_id, { ...body, organization_id }, fields, lineage));
+    respond(response, tokenResponse(body.entity_id, { ...body, organization_id }, fields, lineage));
   });
 }
 
@@ -142,15 +146,15 @@ function transfer(request, response, text) {
     const lineage = { gen: claims.gen, ancestors: [jti], transfers: 1 };
     const madeWith = JSON.stringify({ jti, sub, client_id, iat, lineage });
     const row = [sha256(code), 'transfer', body.client_id, sub, organization_id, null, madeWith, later(3_600)];
-    execute(response, NEW_CODE, row, () => answer(response, { identity_transfer_token: code, expires_in: 3_600 }));
+    execute(response, NEW_CODE, row, () => respond(response, { identity_transfer_token: code, expires_in: 3_600 }));
   });
 }
 
 /** @param {Response} response @param {any} body */
-function exchanged(response, body) {
+function exchange(response, body) {
   const hash = sha256(body.code);
   execute(response, CODE, [hash], ([code]) => {
-    if (code.client_id !== body.client_id || code.consumed_at !== null) throw new Error('not its code');
+    if (code.client_id !== body.client_id || code.consumed_at !== null) throw new Error('invalid code');
     const { lineage, ...bearer } = JSON.parse(code.made_with);
     execute(response, ENDED, endOf({ ...bearer, ...lineage, sub: code.subject }), ([{ ended }]) => {
       if (ended !== 0) throw new Error('ended');
@@ -159,7 +163,7 @@ function exchanged(response, body) {
       execute(response, REDEEM, [attempt, network, hash, new Date(), attempt], ({ affectedRows }) => {
         if (affectedRows !== 1) throw new Error('another attempt was faster');
         const { client_id, subject, organization_id } = code;
-        answer(response, tokenAnswer(subject, { client_id, organization_id }, { client_id }, lineage));
+        respond(response, tokenResponse(subject, { client_id, organization_id }, { client_id }, lineage));
       });
     });
   });
@@ -173,7 +177,7 @@ function info(request, response) {
     if (ended !== 0) throw new Error('ended');
     const { client_id, sub, exp, organization_id } = claims;
     const expires_in = exp - Math.floor(Date.now() / 1000);
-    answer(response, { access_token, client_id, entity_id: sub, expires_in, organization_id, token_type: 'Bearer' });
+    respond(response, { access_token, client_id, entity_id: sub, expires_in, organization_id, token_type: 'Bearer' });
   });
 }
 
@@ -183,10 +187,11 @@ const SECRET = sha256('secret-of-the-chat-api');
 function introspect(request, response, text) {
   const basic = Buffer.from(request.headers.authorization?.slice(6) ?? '', 'base64').toString();
   const secret = sha256(basic.slice(basic.indexOf(':') + 1));
-  if (!timingSafeEqual(Buffer.from(secret), Buffer.from(SECRET))) throw new Error('not its secret');
+  if (!timingSafeEqual(Buffer.from(secret), Buffer.from(SECRET)))
+    throw new Error('wrong secret of the resource server');
   const claims = verified(JSON.parse(text).token);
   execute(response, ENDED, endOf(claims), ([{ ended }]) => {
-    answer(response, ended !== 0 ? { active: false } : { active: true, token_type: 'Bearer', ...claims });
+    respond(response, ended !== 0 ? { active: false } : { active: true, token_type: 'Bearer', ...claims });
   });
 }
 
@@ -196,15 +201,15 @@ function execute(response, sql, parameters, then) {
     try {
       if (error) throw error;
       then(result);
-    } catch (fault) {
-      console.error(fault);
+    } catch (failure) {
+      console.error(failure);
       response.writeHead(500).end();
     }
   });
 }
 
 /** @param {Response} response @param {object} body @param {string[]} [setCookie] */
-function answer(response, body, setCookie) {
+function respond(response, body, setCookie) {
   const text = JSON.stringify(body);
   response.writeHead(200, {
     ...(response.req.url !== '/oauth2/introspect' && { Vary: 'Origin' }),
@@ -229,7 +234,7 @@ function cookies(entity_id, secret) {
  * @param {string} entity_id @param {{ client_id: string, organization_id: string }} of @param {object} fields
  * @param {object} [lineage]
  */
-function tokenAnswer(entity_id, of, fields, lineage) {
+function tokenResponse(entity_id, of, fields, lineage) {
   return {
     access_token: accessToken(entity_id, of, lineage),
     entity_id,
@@ -260,11 +265,11 @@ function accessToken(sub, { client_id, organization_id }, lineage = { gen: 0 }) 
 /** @param {string} bearer */
 function verified(bearer) {
   const [head, payload = '', signature = ''] = bearer.slice(4).split('.');
-  const isOurs =
+  const isValid =
     head === header &&
     verify('sha256', Buffer.from(`${head}.${payload}`), publicKey, Buffer.from(signature, 'base64url'));
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString());
-  if (!isOurs || claims.exp <= Date.now() / 1000) throw new Error('not its token');
+  if (!isValid || claims.exp <= Date.now() / 1000) throw new Error('invalid token');
   return claims;
 }
 

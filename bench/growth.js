@@ -1,35 +1,37 @@
 // @ts-check
 /**
- * `npm run bench:growth`: returning and new customers with an empty database, and with millions of customers, codes and
- * revocations in it, which at last a purge works through. 1 and 5 million customers, 10 million expired codes and as many
- * revocations, or as many as GROWTH says: `GROWTH=1,5,10` (millions). Takes a quarter of an hour, and 10 GB of disk.
+ * `npm run bench:growth`: measures returning and new customers with a small database, with millions of customers, codes
+ * and revocations, and during a purge. By default there are 1 and 5 million customers, 10 million expired codes and as
+ * many revocations; `GROWTH=1,5,10` sets these numbers in millions. Takes 15 minutes and 10 GB of disk.
  */
 import { spawn } from 'node:child_process';
 import { measure, medians } from './measure.js';
 import { routesOf } from './routes.js';
 import { SERVICE } from './server.js';
+import { withSetup } from './setup.js';
 import { ORGANIZATION, seedCustomers } from './site.js';
-import { onStage } from './stage.js';
 
-const [SOME = 1, MANY = 5, EXPIRED = 10] = (process.env.GROWTH ?? '1,5,10').split(',').map(Number);
+const [FIRST_MILLIONS = 1, SECOND_MILLIONS = 5, EXPIRED_MILLIONS = 10] = (process.env.GROWTH ?? '1,5,10')
+  .split(',')
+  .map(Number);
 const MILLION = 1_000_000;
-/** As good as none. */
-const FEW = 20_000;
-const SECONDS = 5;
+/** Customers of the small database. */
+const SMALL_CUSTOMERS = 20_000;
+const ROUND_SECONDS = 5;
 const ROUNDS = 3;
 
-await onStage('2G', async ({ connection, pid, environment, start }) => {
+await withSetup('2G', async ({ connection, pid, environment, start }) => {
   /** @type {Record<string, object>} */
   const rows = {};
-  const look = async (/** @type {string} */ size, /** @type {number} */ customers) => {
+  const measureWith = async (/** @type {string} */ size, /** @type {number} */ customers) => {
     const routes = (await routesOf(environment.SIGNING_KEYS_FILE, customers)).slice(0, 2);
     const service = await start(SERVICE);
     for (const { name, requests } of routes) {
-      const once = (/** @type {number} */ seconds) =>
+      const measureFor = (/** @type {number} */ seconds) =>
         measure(service, { pid, connection }, { port: service.port, requests: requests(), seconds });
-      await once(2);
+      await measureFor(2);
       const rounds = [];
-      while (rounds.length < ROUNDS) rounds.push(await once(SECONDS));
+      while (rounds.length < ROUNDS) rounds.push(await measureFor(ROUND_SECONDS));
       const { rate, cpu, databaseCpu, p50, p99, written } = medians(rounds);
       rows[`${name}, ${size}`] = {
         'requests/s': Math.round(rate),
@@ -43,17 +45,20 @@ await onStage('2G', async ({ connection, pid, environment, start }) => {
     await service.stop();
     console.table(rows);
   };
-  await seedCustomers(connection, 1, FEW);
-  await look('20,000 customers', FEW);
-  await seedCustomers(connection, FEW + 1, SOME * MILLION);
-  await look(`${SOME} million`, SOME * MILLION);
-  await seedCustomers(connection, SOME * MILLION + 1, MANY * MILLION);
-  await look(`${MANY} million`, MANY * MILLION);
-  await seedExpired(EXPIRED * MILLION);
-  await look(`${MANY} million, ${EXPIRED} million expired codes and as many revocations`, MANY * MILLION);
+  await seedCustomers(connection, 1, SMALL_CUSTOMERS);
+  await measureWith('20,000 customers', SMALL_CUSTOMERS);
+  await seedCustomers(connection, SMALL_CUSTOMERS + 1, FIRST_MILLIONS * MILLION);
+  await measureWith(`${FIRST_MILLIONS} million`, FIRST_MILLIONS * MILLION);
+  await seedCustomers(connection, FIRST_MILLIONS * MILLION + 1, SECOND_MILLIONS * MILLION);
+  await measureWith(`${SECOND_MILLIONS} million`, SECOND_MILLIONS * MILLION);
+  await seedExpired(EXPIRED_MILLIONS * MILLION);
+  await measureWith(
+    `${SECOND_MILLIONS} million, ${EXPIRED_MILLIONS} million expired codes and as many revocations`,
+    SECOND_MILLIONS * MILLION,
+  );
   const purge = spawn(process.execPath, ['dist/cli.js', 'purge'], { env: environment, stdio: 'ignore' });
-  await look(`${MANY} million, and a purge at work`, MANY * MILLION);
-  if (purge.exitCode !== null) throw new Error('the purge ended before its looks did');
+  await measureWith(`${SECOND_MILLIONS} million, and a purge at work`, SECOND_MILLIONS * MILLION);
+  if (purge.exitCode !== null) throw new Error('the purge ended before the measurement did');
   purge.kill('SIGKILL');
   console.table(await sizes());
 
@@ -73,15 +78,15 @@ await onStage('2G', async ({ connection, pid, environment, start }) => {
 
   async function sizes() {
     await connection.query('ANALYZE TABLE customer_identity, one_time_code, revocation');
-    const [found] = await connection.query(`
-      SELECT table_name AS name, table_rows AS many, data_length AS data, index_length AS indexes
+    const [result] = await connection.query(`
+      SELECT table_name AS name, table_rows AS estimated_rows, data_length AS data, index_length AS indexes
       FROM information_schema.tables WHERE table_schema = DATABASE() AND table_rows > 1000`);
-    const tables = /** @type {{ name: string, many: number, data: number, indexes: number }[]} */ (found);
+    const tables = /** @type {{ name: string, estimated_rows: number, data: number, indexes: number }[]} */ (result);
     const megabytes = (/** @type {number} */ bytes) => Math.round(bytes / 2 ** 20);
     return Object.fromEntries(
-      tables.map(({ name, many, data, indexes }) => [
+      tables.map(({ name, estimated_rows, data, indexes }) => [
         name,
-        { rows: Number(many), 'data MB': megabytes(data), 'indexes MB': megabytes(indexes) },
+        { rows: Number(estimated_rows), 'data MB': megabytes(data), 'indexes MB': megabytes(indexes) },
       ]),
     );
   }

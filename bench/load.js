@@ -11,7 +11,7 @@ const SCRIPT = join(import.meta.dirname, 'load.lua');
 const run = promisify(execFile);
 let runs = 0;
 
-/** The path of wrk, which is installed if it is not there and can be. */
+/** The path of wrk. If wrk is missing, it is installed. */
 export function findWrk() {
   const [missing] = installPrograms([WRK], { command: 'npm run bench', args: process.argv });
   if (missing) throw new Error(`the load generator is missing: ${missing.command}`);
@@ -19,13 +19,13 @@ export function findWrk() {
 }
 
 /**
- * Loads a server with requests, in turn, over connections that each send the next when the last is answered (wrk).
+ * Loads a server with requests, in turn, by wrk. Each connection sends its next request after the last response.
  *
- * @param {{ port: number, requests: string[], seconds: number, connections?: number }} options requests: as they are
- *   written to the socket
- * @returns {Promise<{ requests: number, rate: number, bytes: number, p50: number, p99: number }>} requests per second,
- *   bytes of an answer, times in milliseconds
- * @throws Error when an answer is no success
+ * @param {{ port: number, requests: string[], seconds: number, connections?: number }} options `requests`: their
+ *   bytes on the socket
+ * @returns {Promise<{ requests: number, rate: number, bytes: number, p50: number, p99: number }>} `rate`: requests per
+ *   second, `bytes`: average size of a response, `p50` and `p99`: milliseconds
+ * @throws Error if a request fails
  */
 export async function load({ port, requests, seconds, connections = 32 }) {
   const file = join(tmpdir(), `load-${process.pid}-${runs++}`);

@@ -1,4 +1,4 @@
--- Sends the requests of a file in turn, each ended by a NUL byte, and tells what came of it as one line of JSON.
+-- Sends the requests of a file in turn, and prints the result as one line of JSON. A NUL byte ends each request.
 local requests, last = {}, 0
 
 function init(args)

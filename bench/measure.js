@@ -3,13 +3,13 @@ import { load } from './load.js';
 import { cpuTime } from './server.js';
 
 /**
- * @typedef {object} Measured one server's answers to one kind of request
+ * @typedef {object} Measured the cost and the times of one kind of request on one server
  * @property {number} rate requests per second
- * @property {number} cpu microseconds of the server's process for a request
- * @property {number} databaseCpu microseconds of the database's process for a request
- * @property {number} statements for a request
- * @property {number} written bytes that the database wrote to its log and its files for a request
- * @property {number} bytes of an answer
+ * @property {number} cpu processor time of the server per request, in microseconds
+ * @property {number} databaseCpu processor time of the database per request, in microseconds
+ * @property {number} statements per request
+ * @property {number} written bytes that the database wrote to its log and its files per request
+ * @property {number} bytes size of a response
  * @property {number} p50 milliseconds
  * @property {number} p99 milliseconds
  */

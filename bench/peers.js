@@ -6,7 +6,7 @@ import { post } from './routes.js';
 
 const FOLDER = join(import.meta.dirname, 'peers');
 
-/** Other servers, at what is nearest to our routes. */
+/** Other servers, each with the route that is most similar to a route of the service. */
 const PEERS = [
   {
     name: 'node-oidc-provider: client_credentials, in memory',
@@ -26,7 +26,7 @@ const PEERS = [
   },
 ];
 
-/** The peers, if they are installed or can be; their packages are none of ours. */
+/** The peers, if their packages are installed or can be. The packages are not dependencies of the service. */
 export function peers() {
   if (existsSync(join(FOLDER, 'node_modules'))) return PEERS;
   const install = ['ci', '--omit=peer', '--ignore-scripts', '--no-audit', '--no-fund'];

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * `node bench/purge.js`: what the purge of 300,000 expired codes does to returning customers' cookie grants, on a private
- * durable MariaDB. Rows per second of the purge, and times of the requests before and during it. Takes half a minute.
+ * `npm run bench:purge`: measures the cookie grant of returning customers before and during a purge of 300,000 expired
+ * codes, on a private durable MariaDB. Also prints the purged rows per second. Takes 30 s.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,68 +10,68 @@ import { load } from './load.js';
 import { median } from './measure.js';
 import { routesOf } from './routes.js';
 import { SERVICE } from './server.js';
+import { withSetup } from './setup.js';
 import { ORGANIZATION, seedCustomers } from './site.js';
-import { onStage } from './stage.js';
 
 const ROWS = 300_000;
 const CONNECTIONS = 16;
 const CUSTOMERS = 20_000;
-/** Looks at the load before the purge, of a second each; and seconds that the purge may take. */
-const BEFORE = 6;
-const LONGEST = 35;
-const EXPIRED = `
+const ROUNDS_BEFORE = 6;
+const ROUND_SECONDS = 1;
+const PURGE_TIMEOUT_MS = 35_000;
+const INSERT_EXPIRED_CODES = `
   INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, expires_at)
   SELECT SHA2(seq, 256), 'transfer', 'site', UUID(), '${ORGANIZATION}', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_${ROWS}`;
 
-await onStage('512M', async ({ connection, environment, start }) => {
+await withSetup('512M', async ({ connection, environment, start }) => {
   const { port } = await start(SERVICE);
   await seedCustomers(connection, 1, CUSTOMERS);
-  await connection.query(EXPIRED);
+  await connection.query(INSERT_EXPIRED_CODES);
   const [returning] = await routesOf(environment.SIGNING_KEYS_FILE);
   const requests = returning?.requests() ?? [];
-  const look = () => load({ port, requests, connections: CONNECTIONS, seconds: 1 });
-  for (let warm = 0; warm < 2; warm++) await look();
+  const measureRound = () => load({ port, requests, connections: CONNECTIONS, seconds: ROUND_SECONDS });
+  for (let warm = 0; warm < 2; warm++) await measureRound();
   const before = [];
-  while (before.length < BEFORE) before.push(await look());
-  const [during, purged] = await purgeUnder(look, environment, connection);
+  while (before.length < ROUNDS_BEFORE) before.push(await measureRound());
+  const [during, purged] = await purgeUnder(measureRound, environment, connection);
   console.table({ 'before the purge': row(before), 'during the purge': row(during) });
   console.log(`purged ${purged.rows} rows, ${Math.round(purged.rows / purged.seconds)} rows/s`);
 });
 
-/** @typedef {Awaited<ReturnType<typeof load>>} Load */
+/** @typedef {Awaited<ReturnType<typeof load>>} Round */
 
 /**
- * Purges, and meanwhile looks at the load; only the looks count that lie wholly within the purge.
+ * Purges, and measures rounds of load meanwhile. A round counts only if it ends before the purge does.
  *
- * @param {() => Promise<Load>} look
+ * @param {() => Promise<Round>} measureRound
  * @param {NodeJS.ProcessEnv} env
  * @param {import('mysql2/promise').Connection} database
- * @returns {Promise<[Load[], { rows: number, seconds: number }]>}
+ * @returns {Promise<[Round[], { rows: number, seconds: number }]>}
  */
-async function purgeUnder(look, env, database) {
+async function purgeUnder(measureRound, env, database) {
   const deleted = async () => {
     const [rows] = await database.query("SHOW GLOBAL STATUS LIKE 'Handler_delete'");
     return Number(/** @type {{ Value: string }[]} */ (rows)[0]?.Value);
   };
   const start = await deleted();
-  const purge = spawn(process.execPath, ['dist/cli.js', 'purge'], { env, stdio: 'ignore', timeout: LONGEST * 1000 });
+  const purge = spawn(process.execPath, ['dist/cli.js', 'purge'], { env, stdio: 'ignore', timeout: PURGE_TIMEOUT_MS });
   const ended = once(purge, 'exit').then(() => performance.now());
   while (purge.exitCode === null && (await deleted()) === start) await sleep(10);
   const begun = performance.now();
-  /** @type {Load[]} */
-  const looks = [];
+  /** @type {Round[]} */
+  const rounds = [];
   const runs = () => purge.exitCode === null && purge.signalCode === null;
   while (runs()) {
-    const seen = await look();
-    if (runs() || looks.length === 0) looks.push(seen);
+    const round = await measureRound();
+    if (runs() || rounds.length === 0) rounds.push(round);
   }
   const seconds = ((await ended) - begun) / 1000;
-  return [looks, { rows: (await deleted()) - start, seconds }];
+  return [rounds, { rows: (await deleted()) - start, seconds }];
 }
 
-/** @param {Load[]} looks */
-function row(looks) {
-  const of = (/** @type {'rate' | 'p50' | 'p99'} */ what) => looks.map((each) => each[what]);
+/** @param {Round[]} rounds */
+function row(rounds) {
+  const of = (/** @type {'rate' | 'p50' | 'p99'} */ what) => rounds.map((each) => each[what]);
   return {
     'requests/s': Math.round(median(of('rate'))),
     'p50 ms': Number(median(of('p50')).toFixed(1)),

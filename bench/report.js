@@ -11,7 +11,7 @@ const PLOT = join(import.meta.dirname, '../docs/performance.svg');
  * @typedef {object} Run
  * @property {{ name: string, floor: Measured, service: Measured }[]} routes
  * @property {({ name: string } & Measured)[]} peers
- * @property {number} start milliseconds
+ * @property {number} start milliseconds from the start of the process to its first response
  * @property {{ atRest: number, underLoad: number }} memory megabytes
  */
 
@@ -33,7 +33,7 @@ export function report(run, { save, json }) {
       'floor statements': Number(floor.statements.toFixed(1)),
       'p50 ms': Number(service.p50.toFixed(1)),
       'p99 ms': Number(service.p99.toFixed(1)),
-      'answer bytes': Math.round(service.bytes),
+      'response bytes': Math.round(service.bytes),
     };
     return [name, row];
   });
@@ -45,7 +45,7 @@ export function report(run, { save, json }) {
   if (ofPeers.length > 0) console.table(Object.fromEntries(ofPeers));
   const { atRest, underLoad } = run.memory;
   console.log(
-    `start to the first answer ${Math.round(run.start)} ms; memory ${Math.round(atRest)} MB at rest, ${Math.round(underLoad)} MB after it all`,
+    `start to the first response ${Math.round(run.start)} ms; memory ${Math.round(atRest)} MB at rest, ${Math.round(underLoad)} MB after the whole load`,
   );
   const text = `${JSON.stringify(run, undefined, 2)}\n`;
   if (json) writeFileSync(json, text);

@@ -1,29 +1,32 @@
 // @ts-check
 import { CLIENT, customer, ORGANIZATION, RESOURCE_SERVER, tokenMaker, transferToken } from './site.js';
 
-/** Different callers of each route: more than fit into any cache of a processor, as on a site. */
-const CALLERS = 20_000;
-/** Exchanges of one run: a transfer token is good for one. */
-const EXCHANGES = 10_000;
+/** Different callers of each route: too many for the caches of the processor, as on a real site. */
+const CALLER_COUNT = 20_000;
+/** Exchanges of one round. Each needs its own transfer token. */
+const EXCHANGE_COUNT = 10_000;
 
 /**
  * @typedef {object} Route
  * @property {string} name
  * @property {boolean} [management] whether it is on the management port
- * @property {() => string[]} requests of the next run, as they are written to the socket
+ * @property {() => string[]} requests the bytes of the requests of the next round
  */
 
 /**
- * What is measured: a few seconds of each.
+ * The routes to measure.
  *
  * @param {string} keysFile
- * @param {number} [customers] how many there are: those who come are spread over them
+ * @param {number} [customers] the number of customers in the database; the callers are spread evenly over them
  * @returns {Promise<Route[]>}
  */
-export async function routesOf(keysFile, customers = CALLERS) {
+export async function routesOf(keysFile, customers = CALLER_COUNT) {
   const tokens = await tokenMaker(keysFile);
   const agent = await tokens.ofAgent();
-  const callers = Array.from({ length: CALLERS }, (_, index) => 1 + Math.floor((index * customers) / CALLERS));
+  const callers = Array.from(
+    { length: CALLER_COUNT },
+    (_, index) => 1 + Math.floor((index * customers) / CALLER_COUNT),
+  );
   const bearers = await Promise.all(callers.map((n) => tokens.ofCustomer(n)));
   const basic = Buffer.from(`${RESOURCE_SERVER.id}:${RESOURCE_SERVER.secret}`).toString('base64');
   const routes = {
@@ -52,7 +55,9 @@ export async function routesOf(keysFile, customers = CALLERS) {
   };
   let exchanged = 0;
   const exchanges = () =>
-    Array.from({ length: EXCHANGES }, () => token({ grant_type: 'identity_token', code: transferToken(++exchanged) }));
+    Array.from({ length: EXCHANGE_COUNT }, () =>
+      token({ grant_type: 'identity_token', code: transferToken(++exchanged) }),
+    );
   const measured = Object.entries(routes).map(([name, requests]) => ({
     name,
     management: name === 'introspection',
@@ -66,12 +71,16 @@ function token(parameters, header) {
   return json('/v2/customer/token', { client_id: CLIENT, response_type: 'token', ...parameters }, header);
 }
 
-/** JSON as browsers send it. @param {string} path @param {object} parameters @param {string} [header] */
+/**
+ * A POST of JSON with the Content-Type of browsers.
+ *
+ * @param {string} path @param {object} parameters @param {string} [header]
+ */
 function json(path, parameters, header) {
   return post(path, JSON.stringify(parameters), ['Content-Type: text/plain', header].filter(Boolean).join('\r\n'));
 }
 
-/** A POST as it is written to the socket. @param {string} path @param {string} body @param {string} header */
+/** The bytes of a POST. @param {string} path @param {string} body @param {string} header */
 export function post(path, body, header) {
   return `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }

@@ -1,43 +1,43 @@
 // @ts-check
 /**
- * `npm run bench [-- --save] [-- --json FILE] [-- ROUTE …]`: the built service, started as the image starts it, against the
- * floor and against other servers, on a private durable MariaDB, in turn; medians of three rounds. At most ten minutes.
- * Prints a table beside the saved run, docs/performance.json; `--save` makes this the saved run, and draws
- * docs/performance.svg.
+ * `npm run bench [-- --save] [-- --json FILE] [-- ROUTE …]`: compares the built service with the floor and with other
+ * servers, on a private durable MariaDB. The service starts as in the image. The servers take turns, and each figure is
+ * the median of three rounds. Takes at most 10 minutes. Prints a table with the ratios of the saved run,
+ * docs/performance.json. `--save` replaces the saved run and draws docs/performance.svg.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { checkSameAnswers } from './answers.js';
 import { measure, median, medians } from './measure.js';
 import { peers } from './peers.js';
 import { report } from './report.js';
+import { assertSameResponses } from './responses.js';
 import { routesOf } from './routes.js';
 import { memory, SERVICE } from './server.js';
+import { withSetup } from './setup.js';
 import { seedAgent, seedCustomers, seedTransfers } from './site.js';
-import { onStage } from './stage.js';
 
 const ROUNDS = 3;
-const STARTS = 5;
+const START_COUNT = 5;
 const CUSTOMERS = 100_000;
-const WARM_UP = 2;
-const SECONDS = Number(process.env.BENCH_SECONDS ?? 5);
+const WARM_UP_SECONDS = 2;
+const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 5);
 
 const { values: options, positionals: wanted } = parseArgs({
   options: { save: { type: 'boolean' }, json: { type: 'string' } },
   allowPositionals: true,
 });
 
-report(await onStage('1G', run), options);
+report(await withSetup('1G', run), options);
 
-/** @param {import('./stage.js').Stage} stage @returns {Promise<import('./report.js').Run>} */
+/** @param {import('./setup.js').Setup} setup @returns {Promise<import('./report.js').Run>} */
 async function run({ connection, pid, environment, start }) {
   await seedCustomers(connection, 1, CUSTOMERS);
   await seedTransfers(connection, CUSTOMERS);
   await seedAgent(connection);
   const starts = [];
-  for (let round = 0; round < STARTS; round++) {
+  for (let round = 0; round < START_COUNT; round++) {
     const server = await start(SERVICE);
-    starts.push(server.started);
+    starts.push(server.startMs);
     await server.stop();
   }
   const service = await start(SERVICE);
@@ -47,7 +47,7 @@ async function run({ connection, pid, environment, start }) {
   const all = await routesOf(environment.SIGNING_KEYS_FILE);
   const routes = [];
   for (const route of all.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
-    await checkSameAnswers(route, floor, service);
+    await assertSameResponses(route, floor, service);
     const [ofFloor, ofService] = await compare([floor, service], route);
     routes.push({ name: route.name, floor: ofFloor, service: ofService });
   }
@@ -63,15 +63,15 @@ async function run({ connection, pid, environment, start }) {
    * @param {import('./server.js').Server[]} servers @param {import('./routes.js').Route} route
    */
   async function compare(servers, { requests, management }) {
-    const look = (/** @type {import('./server.js').Server} */ server, /** @type {number} */ seconds) => {
+    const measureOnce = (/** @type {import('./server.js').Server} */ server, /** @type {number} */ seconds) => {
       const port = management ? server.managementPort : server.port;
       return measure(server, { pid, connection }, { port, requests: requests(), seconds });
     };
-    for (const server of servers) await look(server, WARM_UP);
+    for (const server of servers) await measureOnce(server, WARM_UP_SECONDS);
     /** @type {import('./measure.js').Measured[][]} */
     const rounds = servers.map(() => []);
     for (let round = 0; round < ROUNDS; round++)
-      for (const [index, server] of servers.entries()) rounds[index]?.push(await look(server, SECONDS));
+      for (const [index, server] of servers.entries()) rounds[index]?.push(await measureOnce(server, ROUND_SECONDS));
     return /** @type {[import('./measure.js').Measured, import('./measure.js').Measured]} */ (rounds.map(medians));
   }
 }

@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../scripts/free-port.js';
 
-/** Milliseconds. */
-const LONGEST_START = 10_000;
+const START_TIMEOUT_MS = 10_000;
 
 const [, command = '[]'] =
   /^CMD (\[.+\])$/m.exec(readFileSync(join(import.meta.dirname, '../Dockerfile'), 'utf8')) ?? [];
@@ -18,22 +17,22 @@ export const SERVICE = /** @type {string[]} */ (JSON.parse(command)).slice(1);
  * @typedef {object} Server
  * @property {number} pid
  * @property {number} port
- * @property {number} managementPort the same port where the server has one only
- * @property {number} started milliseconds from the start of its process to its first answer
+ * @property {number} managementPort equal to `port` if the server has only one port
+ * @property {number} startMs milliseconds from the start of the process to its first response
  * @property {() => Promise<unknown>} stop
  * @property {() => void} kill
  */
 
 /**
- * Starts a server as a process of its own. Its log goes to a file, as in a cluster: a pipe would measure its reader too,
- * and fill up without one.
+ * Starts a server as a process. Its log goes to a file, as in a cluster. With a pipe, the measurement would include the
+ * reader of the pipe.
  *
  * @param {string[]} program what follows `node` @param {NodeJS.ProcessEnv} env @param {string} log
  * @returns {Promise<Server>}
  */
 export async function startServer(program, env, log) {
   const [port, managementPort] = [await freePort(), await freePort()];
-  const begun = performance.now();
+  const startedAt = performance.now();
   const ports = { PORT: String(port), MANAGEMENT_PORT: String(managementPort) };
   const stdio = /** @type {const} */ (['ignore', openSync(log, 'w'), 'inherit']);
   const child = spawn(process.execPath, program, { env: { ...env, ...ports }, stdio: [...stdio] });
@@ -42,16 +41,16 @@ export async function startServer(program, env, log) {
     child.kill('SIGINT');
     return ended;
   };
-  while (performance.now() < begun + LONGEST_START) {
-    if (await answers(port)) {
-      const started = performance.now() - begun;
-      const hasTwo = program === SERVICE;
+  while (performance.now() < startedAt + START_TIMEOUT_MS) {
+    if (await isReachable(port)) {
+      const startMs = performance.now() - startedAt;
+      const hasManagementPort = program === SERVICE;
       const pid = Number(child.pid);
       return {
         pid,
         port,
-        managementPort: hasTwo ? managementPort : port,
-        started,
+        managementPort: hasManagementPort ? managementPort : port,
+        startMs,
         stop,
         kill: () => void child.kill('SIGKILL'),
       };
@@ -63,9 +62,9 @@ export async function startServer(program, env, log) {
 }
 
 /** @param {number} port */
-function answers(port) {
+function isReachable(port) {
   return fetch(`http://127.0.0.1:${port}/.well-known/jwks.json`).then(
-    (answer) => answer.text().then(() => true),
+    (response) => response.text().then(() => true),
     () => false,
   );
 }

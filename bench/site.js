@@ -1,5 +1,5 @@
 // @ts-check
-/** What every bench loads: a site with customers, in the service's default production configuration. */
+/** The data of all benchmarks: a site with customers. The service has its default production configuration. */
 import { execFileSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -8,8 +8,8 @@ import { importJWK, SignJWT } from 'jose';
 
 export const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
 export const CLIENT = 'site';
-const AGENT = '5b0c2d7e-3f41-4c8a-9d26-7e1f0a9b8c64';
-/** What introspects. */
+const AGENT_ID = '5b0c2d7e-3f41-4c8a-9d26-7e1f0a9b8c64';
+/** The resource server that introspects tokens. */
 export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api-0123456789' };
 
 const REGISTRY = `
@@ -17,13 +17,12 @@ organizations: [{ id: ${ORGANIZATION}, name: Bench, public_clients: [${CLIENT}] 
 clients: [{ client_id: ${CLIENT}, name: Site, client_type: web, scopes: ['customers:own'] }]
 resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret}, audiences: [customer-api] }]
 `;
-const BEGIN = Date.UTC(2026, 0, 1);
-const DAY = 86_400_000;
-/** Rows of one INSERT. */
-const BATCH = 1_000_000;
+const FIRST_ID_TIME_MS = Date.UTC(2026, 0, 1);
+const DAY_MS = 86_400_000;
+const INSERT_ROWS = 1_000_000;
 
 /**
- * The environment of a process of the service: everything on, and limits that are never reached.
+ * The environment of the service. Its rate limits are on, but so high that no benchmark reaches them.
  *
  * @param {string} folder @param {string} databaseUrl
  */
@@ -45,49 +44,49 @@ export function environmentOf(folder, databaseUrl) {
   };
 }
 
-/** The n-th customer that `seedCustomers` makes. @param {number} n from 1 on */
+/** The n-th customer that `seedCustomers` adds. @param {number} n from 1 */
 export function customer(n) {
-  const time = (BEGIN + n).toString(16).padStart(12, '0');
+  const time = (FIRST_ID_TIME_MS + n).toString(16).padStart(12, '0');
   const rest = createHash('md5').update(String(n)).digest('hex');
   const entityId = `${time.slice(0, 8)}-${time.slice(8)}-7${rest.slice(0, 3)}-8${rest.slice(3, 6)}-${rest.slice(6, 18)}`;
   return { entityId, secret: sha256(`secret${n}`) };
 }
 
 /**
- * Adds customers, in the order in which their ids grow.
+ * Adds customers in the order of their ids.
  *
  * @param {import('mysql2/promise').Connection} database @param {number} from @param {number} to
  */
 export async function seedCustomers(database, from, to) {
-  for (let first = from; first <= to; first += BATCH) {
+  for (let first = from; first <= to; first += INSERT_ROWS) {
     await database.query(`
       INSERT INTO customer_identity
         (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at)
-      SELECT id, id, '${ORGANIZATION}', '', SHA2(SHA2(CONCAT('secret', n), 256), 256), ${Math.floor(Date.now() / DAY)}, NOW(3)
+      SELECT id, id, '${ORGANIZATION}', '', SHA2(SHA2(CONCAT('secret', n), 256), 256), ${Math.floor(Date.now() / DAY_MS)}, NOW(3)
       FROM (
         SELECT n, CONCAT(LEFT(t, 8), '-', SUBSTR(t, 9), '-7', LEFT(r, 3), '-8', SUBSTR(r, 4, 3), '-', SUBSTR(r, 7, 12)) AS id
         FROM (
-          SELECT seq AS n, MD5(seq) AS r, LPAD(LOWER(HEX(${BEGIN} + seq)), 12, '0') AS t
-          FROM seq_${first}_to_${Math.min(to, first + BATCH - 1)}
+          SELECT seq AS n, MD5(seq) AS r, LPAD(LOWER(HEX(${FIRST_ID_TIME_MS} + seq)), 12, '0') AS t
+          FROM seq_${first}_to_${Math.min(to, first + INSERT_ROWS - 1)}
         ) parts
       ) ids`);
   }
 }
 
-/** Adds the agent whose tokens `tokenMaker` makes. @param {import('mysql2/promise').Connection} database */
+/** Adds the agent whose tokens `tokenMaker` signs. @param {import('mysql2/promise').Connection} database */
 export async function seedAgent(database) {
   await database.query(
     `INSERT INTO agent (id, email, name, password_hash, organization_id, scopes, owned_by_file)
       VALUES (?, 'agent@bench.example', 'Agent', '', ?, '["customers:own"]', 0)`,
-    [AGENT, ORGANIZATION],
+    [AGENT_ID, ORGANIZATION],
   );
 }
 
-/** The n-th transfer token that `seedTransfers` makes. @param {number} n */
+/** The n-th transfer token that `seedTransfers` adds. @param {number} n */
 export const transferToken = (n) => `dev:${sha256(`code${n}`)}`;
 
 /**
- * Adds transfer tokens, the n-th of the n-th customer.
+ * Adds transfer tokens. The n-th token is for the n-th customer.
  *
  * @param {import('mysql2/promise').Connection} database @param {number} count
  */
@@ -104,7 +103,7 @@ export async function seedTransfers(database, count) {
 }
 
 /**
- * Makes access tokens as the service does: those of customers, and one of an agent.
+ * Signs access tokens as the service does, for customers and for one agent.
  *
  * @param {string} keysFile
  */
@@ -118,7 +117,7 @@ export async function tokenMaker(keysFile) {
   };
   return {
     ofCustomer: (/** @type {number} */ n) => make({ sub: customer(n).entityId, aud: 'customer-api', gen: 0 }),
-    ofAgent: () => make({ sub: AGENT, aud: 'agent-api', scope: 'customers:own', gen: 0 }),
+    ofAgent: () => make({ sub: AGENT_ID, aud: 'agent-api', scope: 'customers:own', gen: 0 }),
   };
 }
 

@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 const PROJECT = dirname(import.meta.dirname);
 const NEST = fileURLToPath(import.meta.resolve('@nestjs/cli/bin/nest.js'));
 const STAMP = join(PROJECT, 'dist/.built');
-const CONFIGURATION = /^(package|package-lock|nest-cli|tsconfig.*)\.json$/;
+const CONFIGURATION_FILE = /^(package|package-lock|nest-cli|tsconfig.*)\.json$/;
 
-/** Compiles the service into dist/, unless nothing changed since the last time. Throws what the compiler said. */
+/** Compiles the service into dist/, if a source changed since the last build. Throws the compiler's output. */
 export function buildIfStale() {
   if (!isStale()) return;
   console.error('building…');
@@ -17,7 +17,7 @@ export function buildIfStale() {
   const nest = spawnSync(process.execPath, [NEST, 'build'], { cwd: PROJECT, encoding: 'utf8' });
   if (nest.status !== 0) throw new Error(`The build failed:\n${nest.stdout}${nest.stderr}`, { cause: nest.error });
   writeFileSync(STAMP, '');
-  utimesSync(STAMP, start, start); // what is saved during a build makes the next one
+  utimesSync(STAMP, start, start); // a file that is saved during a build makes the build stale
 }
 
 function isStale() {
@@ -25,9 +25,9 @@ function isStale() {
   return inputs().some((path) => statSync(path).mtimeMs > built);
 }
 
-/** Folders too: theirs is the time of a removal. */
+/** Includes folders, because the time of a folder changes when a file in it is removed. */
 function inputs() {
-  const configuration = readdirSync(PROJECT).filter((name) => CONFIGURATION.test(name));
+  const configuration = readdirSync(PROJECT).filter((name) => CONFIGURATION_FILE.test(name));
   const sources = readdirSync(join(PROJECT, 'src'), { recursive: true, encoding: 'utf8' });
   return [...configuration, 'src', ...sources.map((name) => join('src', name))].map((name) => join(PROJECT, name));
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** Compares the configuration with .env.example and docs/configuration.md: each has every variable, and no other. */
+/** Checks that .env.example and docs/configuration.md describe exactly the variables of the configuration. */
 import { readFileSync } from 'node:fs';
 
 /** @param {string} path @param {RegExp} pattern */

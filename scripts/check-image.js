@@ -1,8 +1,9 @@
 // @ts-check
 /**
- * `npm run check:image`: what the Dockerfile would ship, without a container engine. Production packages are installed into
- * an empty folder as the image does it, the built service is put beside them, all of it read-only and run by a user who
- * owns nothing there; its health is asked by the image's own command, and SIGTERM ends it.
+ * `npm run check:image`: checks the content of the image without a container engine. It installs the production
+ * packages into an empty folder with the command of the Dockerfile, and copies the built service there. The files are
+ * read-only, and the service runs as a user who owns none of them. It must pass the image's health check, and end on
+ * SIGTERM.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { buildIfStale } from './build.js';
 
 const PROJECT = dirname(import.meta.dirname);
-const LONGEST_START = 10_000;
+const START_TIMEOUT_MS = 10_000;
 
 const dockerfile = readFileSync(join(PROJECT, 'Dockerfile'), 'utf8');
 const [, user = ''] = match(/^USER (\d+):\d+$/m);
@@ -38,17 +39,17 @@ try {
   chmodSync(folder, 0o755);
   mkdirSync(data);
   chmodSync(data, 0o777);
-  loadWhatStartsDoNot();
+  loadLazyPackages();
   await run();
   const megabytes = Number(execFileSync('du', ['-sm', root], { encoding: 'utf8' }).split('\t')[0]);
-  console.log(`the image would ship ${megabytes} MB beside Node`);
+  console.log(`the image would ship ${megabytes} MB in addition to Node`);
 } finally {
   spawnSync('chmod', ['-R', 'u+w', root]);
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Packages that are loaded when they are first used, which no start would miss. */
-function loadWhatStartsDoNot() {
+/** Loads the packages that the service loads at their first use: its start would not notice that one is missing. */
+function loadLazyPackages() {
   const program = "require('@node-rs/argon2').hashSync('x'); import('jose'); require('class-validator-jsonschema')";
   execFileSync(process.execPath, ['--eval', program], { cwd: root, stdio: 'inherit', ...asUser });
 }
@@ -65,24 +66,24 @@ async function run() {
   };
   const [program = '', ...parameters] = JSON.parse(command);
   const service = spawn(program, parameters, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'], ...asUser });
-  let said = '';
+  let output = '';
   service.stdout.setEncoding('utf8').on('data', (text) => {
-    said += text;
+    output += text;
   });
-  const [, port] = await until(() => /port (\d+) for the cluster/.exec(said));
+  const [, port] = await until(() => /port (\d+) for the cluster/.exec(output));
   const [node = '', ...probe] = JSON.parse(health);
-  const probing = { env: { ...env, MANAGEMENT_PORT: port }, cwd: root, ...asUser };
-  execFileSync(node, probe, probing);
-  if (spawnSync(node, probe, { ...probing, env: { ...env, MANAGEMENT_PORT: '1' } }).status !== 1)
-    throw new Error('HEALTHCHECK finds what is not there healthy');
+  const probeOptions = { env: { ...env, MANAGEMENT_PORT: port }, cwd: root, ...asUser };
+  execFileSync(node, probe, probeOptions);
+  if (spawnSync(node, probe, { ...probeOptions, env: { ...env, MANAGEMENT_PORT: '1' } }).status !== 1)
+    throw new Error('HEALTHCHECK succeeds although no service listens');
   service.kill('SIGTERM');
   const [code] = await once(service, 'exit');
-  if (code !== 0) throw new Error(`SIGTERM ended it with ${code}`);
+  if (code !== 0) throw new Error(`the service ended with ${code} after SIGTERM`);
 }
 
 /** @template Value @param {() => Value | null} find @returns {Promise<Value>} */
 async function until(find) {
-  for (let waited = 0; waited < LONGEST_START; waited += 50) {
+  for (let waitedMs = 0; waitedMs < START_TIMEOUT_MS; waitedMs += 50) {
     const found = find();
     if (found) return found;
     await sleep(50);
@@ -93,6 +94,6 @@ async function until(find) {
 /** @param {RegExp} pattern */
 function match(pattern) {
   const found = pattern.exec(dockerfile);
-  if (!found) throw new Error(`Dockerfile: nothing like ${pattern}`);
+  if (!found) throw new Error(`Dockerfile: no line matches ${pattern}`);
   return found;
 }

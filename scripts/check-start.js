@@ -1,5 +1,5 @@
 // @ts-check
-/** Starts the built service once, in an empty folder, and asks it for a token the way its own welcome says. */
+/** Starts the built service once, in an empty folder, and runs the commands that its first output suggests. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -35,5 +35,5 @@ async function readUntil(last) {
     text += chunk;
     if (text.includes(last)) return text;
   }
-  throw new Error(`the service stopped after saying: ${text}`);
+  throw new Error(`the service ended after this output: ${text}`);
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** `npm run cli -- COMMAND`: the operator's commands during development. */
+/** `npm run cli -- COMMAND`: runs the operator's commands during development. */
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { buildIfStale } from './build.js';

@@ -33,13 +33,13 @@ function isExecutable(path) {
   }
 }
 
-/** Only root can install packages, and only where there is apt. */
+/** Installing packages needs root and apt. */
 export function canInstallPackages() {
   return process.getuid?.() === 0 && findProgram(['apt-get']) !== undefined;
 }
 
 /**
- * The command that installs Debian packages, for people.
+ * The command with which a person installs Debian packages.
  * @param {string[]} packages
  */
 export function installCommand(packages) {
@@ -51,7 +51,7 @@ export function installCommand(packages) {
  * @param {string[]} packages
  */
 export function installPackages(packages) {
-  // a failure is no reason to stop, since lists that are only partly new may do; a mirror that hangs is
+  // stop only if the mirror hangs: after a failed update, lists that are partly new may be sufficient
   if (aptGet(['update'], MINUTE_MS).signal) return;
   // only the download has a time limit: a killed dpkg would leave half-installed packages behind
   if (aptGet(['install', '--download-only', ...packages], 3 * MINUTE_MS).status !== 0) return;
@@ -60,13 +60,13 @@ export function installPackages(packages) {
 
 /**
  * @param {string[]} args
- * @param {number} [timeout] milliseconds
+ * @param {number} [timeoutMs]
  */
-function aptGet(args, timeout) {
+function aptGet(args, timeoutMs) {
   return spawnSync('apt-get', [...OPTIONS, ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     killSignal: 'SIGKILL',
-    ...(timeout && { timeout }),
+    ...(timeoutMs && { timeout: timeoutMs }),
   });
 }

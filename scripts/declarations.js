@@ -1,5 +1,5 @@
 // @ts-check
-/** The declarations that the build emits, made in memory: a check needs no build. */
+/** Emits the declarations of the build in memory, so that a check needs no build. */
 import { dirname, join, relative } from 'node:path';
 import ts from 'typescript';
 
@@ -8,8 +8,8 @@ const SOURCES = join(PROJECT, 'src');
 export const OUT = join(PROJECT, 'dist');
 
 /**
- * A program over declarations alone, as another team's compiler reads them. Throws what is wrong with them.
- * @param {string[]} entries where the build puts them
+ * A program over declarations alone, as another team's compiler reads them. Throws an error with the diagnostics.
+ * @param {string[]} entries paths in dist/
  */
 export function programOver(entries) {
   const emitted = emit(entries.map((entry) => entry.replace(OUT, SOURCES).replace(/\.d\.ts$/, '.ts')));
@@ -26,13 +26,13 @@ export function programOver(entries) {
   const program = ts.createProgram(entries, options, host);
   for (const path of emitted.keys()) {
     const file = program.getSourceFile(path);
-    if (file) refuse(program.getSemanticDiagnostics(file));
+    if (file) assertNone(program.getSemanticDiagnostics(file));
   }
   return program;
 }
 
 /**
- * What sources and those that they import are declared as, by the path where the build puts it.
+ * Emits the declarations of sources and of their imports, by their paths in dist/.
  * @param {string[]} sources
  */
 function emit(sources) {
@@ -40,7 +40,7 @@ function emit(sources) {
   const emitted = new Map();
   const options = { ...compilerOptions(), declaration: true, emitDeclarationOnly: true, sourceMap: false };
   const { diagnostics } = ts.createProgram(sources, options).emit(undefined, (path, text) => emitted.set(path, text));
-  refuse(diagnostics);
+  assertNone(diagnostics);
   return emitted;
 }
 
@@ -49,13 +49,13 @@ function compilerOptions() {
   return ts.parseJsonConfigFileContent(config, ts.sys, PROJECT).options;
 }
 
-/** @param {readonly ts.Diagnostic[]} faults */
-function refuse(faults) {
-  if (faults.length === 0) return;
+/** @param {readonly ts.Diagnostic[]} diagnostics */
+function assertNone(diagnostics) {
+  if (diagnostics.length === 0) return;
   const host = {
     getCurrentDirectory: () => PROJECT,
     getCanonicalFileName: (/** @type {string} */ path) => relative(PROJECT, path),
     getNewLine: () => '\n',
   };
-  throw new Error(ts.formatDiagnostics(faults, host));
+  throw new Error(ts.formatDiagnostics(diagnostics, host));
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * A port of 127.0.0.1 that nobody listens on at the moment.
+ * A port of 127.0.0.1 on which no process listens at the moment.
  * @returns {Promise<number>}
  */
 export async function freePort() {

@@ -2,7 +2,7 @@
 
 /** @typedef {import('./test-programs.js').TestProgram} TestProgram */
 
-/** The option by which a person forbids a test command to install programs. */
+/** The option that forbids a test command to install programs. */
 export const NO_INSTALL = '--no-install';
 
 /** Thrown where a program is missing and must not be installed. */
@@ -21,16 +21,16 @@ export class MissingProgramsError extends Error {}
 export function installPrograms(programs, { command, args }, print = console.error) {
   const missing = programs.filter((program) => !program.find());
   if (missing.length === 0) return [];
-  if (args.includes(NO_INSTALL)) throw new MissingProgramsError(refusal(missing, command));
+  if (args.includes(NO_INSTALL)) throw new MissingProgramsError(missingMessage(missing, command));
   const installable = missing.filter((program) => program.canInstall());
   if (installable.length === 0) return missing;
-  print(announcement(installable, command));
+  print(installMessage(installable, command));
   for (const program of installable) install(program, print);
   return missing.filter((program) => !program.find());
 }
 
 /**
- * The arguments without our own option.
+ * The arguments without `--no-install`, for vitest.
  * @param {string[]} args
  */
 export function withoutNoInstall(args) {
@@ -58,7 +58,7 @@ function install(program, print) {
 }
 
 /** @param {TestProgram[]} missing @param {string} command */
-function announcement(missing, command) {
+function installMessage(missing, command) {
   return [
     `${command} installs programs that the tests need and that this machine does not have:`,
     ...missing.map((program) => `  ${program.name}: ${program.command}`),
@@ -67,7 +67,7 @@ function announcement(missing, command) {
 }
 
 /** @param {TestProgram[]} missing @param {string} command */
-function refusal(missing, command) {
+function missingMessage(missing, command) {
   return [
     `${command} needs programs that this machine does not have, and ${NO_INSTALL} forbids to install them.`,
     'To get them:',

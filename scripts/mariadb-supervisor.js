@@ -1,8 +1,8 @@
 // @ts-check
 // Runs one private mariadbd for mariadb.js: node mariadb-supervisor.js DIR MARIADBD [OPTION…]
-// SIGUSR2 kills the server as a crash does; the next SIGUSR2 starts it again on what the crash left.
-// It outlives its starter only by the moment it takes to kill the server and remove DIR: however the starter ends, the
-// kernel closes the pipe that is our stdin.
+// SIGUSR2 kills the server as a crash does. The next SIGUSR2 starts it again with the data that the crash left.
+// The supervisor ends soon after its parent process, because the kernel then closes the pipe to its stdin. It kills the
+// server and removes DIR before it ends.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -23,21 +23,21 @@ const [dir = '', mariadbd = '', ...options] = process.argv.slice(2);
 
 const TEMPLATE_OPTIONS = [
   '--no-defaults',
-  '--force', // whatever the machine's host name resolves to
+  '--force', // also if the machine's host name does not resolve
   '--skip-name-resolve',
   '--skip-test-db',
-  '--innodb-log-file-size=16M', // every server copies it
+  '--innodb-log-file-size=16M', // small, because each server copies this file
   '--loose-debug-no-sync',
 ];
 
-// First of all: what comes in meanwhile waits until the server runs.
+// The listeners come first, so that the supervisor also ends if its parent ends during the start.
 process.once('exit', () => remove(dir));
 process.stdin.on('error', end).on('close', end).resume();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, end);
 
 const template = templateFolder();
-process.once('exit', (code) => code !== 0 && remove(template)); // it may be damaged, and the next run makes another
-if (!existsSync(template)) makeTemplate();
+process.once('exit', (code) => code !== 0 && remove(template)); // it may be damaged, and the next run creates another
+if (!existsSync(template)) createTemplate();
 cpSync(template, join(dir, 'data'), { recursive: true, mode: constants.COPYFILE_FICLONE });
 
 let isDown = false;
@@ -61,14 +61,14 @@ function end() {
   server.kill('SIGKILL');
 }
 
-/** Where this mariadbd's fresh data folder is kept, from which every server starts. */
+/** The path of an empty data folder for this mariadbd. Each server starts from a copy of this folder. */
 function templateFolder() {
   const origin = [mariadbd, statSync(mariadbd).mtimeMs, process.getuid?.(), TEMPLATE_OPTIONS];
   const key = createHash('sha256').update(JSON.stringify(origin)).digest('hex').slice(0, 16);
   return join(cacheFolder(), `mariadb-template-${key}`);
 }
 
-/** The user's cache folder, or else the server's own, which saves nothing but works. */
+/** The user's cache folder. If it is not writable, the server's own folder, which is not shared with later runs. */
 function cacheFolder() {
   try {
     const folder = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
@@ -80,8 +80,8 @@ function cacheFolder() {
   }
 }
 
-/** Under another name first: nobody ever meets half a template. */
-function makeTemplate() {
+/** Creates the template under another name and renames it, so that no other run uses an incomplete template. */
+function createTemplate() {
   const draft = mkdtempSync(`${template}.`);
   try {
     execFileSync('mariadb-install-db', [...TEMPLATE_OPTIONS, `--datadir=${draft}`], {
@@ -90,7 +90,7 @@ function makeTemplate() {
     renameSync(draft, template);
   } catch (error) {
     remove(draft);
-    if (!existsSync(template)) throw error; // else another run was quicker
+    if (!existsSync(template)) throw error; // if it exists, another run has created it meanwhile
   }
 }
 

@@ -11,23 +11,23 @@ import { freePort } from './free-port.js';
 import { findMariadb, MARIADB } from './test-programs.js';
 
 const SUPERVISOR = join(import.meta.dirname, 'mariadb-supervisor.js');
-const READY_MS = 60_000;
+const READY_TIMEOUT_MS = 60_000;
 const LOG_TAIL_BYTES = 4096;
 
 const ISOLATED = [
   '--no-defaults',
   '--bind-address=127.0.0.1',
-  '--socket=', // none: its path would have to fit into 104 bytes
+  '--socket=', // none, because its path must not be longer than 104 bytes
   '--skip-name-resolve',
   '--character-set-server=utf8mb4',
   '--collation-server=utf8mb4_general_ci',
   '--default-time-zone=+00:00',
-  '--max-connections=1000', // many pools on a machine with many cores
+  '--max-connections=1000', // for the pools of many test workers
 ];
 
 const NOT_DURABLE = [
   '--innodb-flush-log-at-trx-commit=0',
-  '--innodb-log-file-size=16M', // as in the supervisor's template: nothing to resize
+  '--innodb-log-file-size=16M', // as in the supervisor's template, so that the server need not resize it
   '--loose-innodb-flush-method=nosync',
   '--loose-innodb-doublewrite=0',
   '--loose-debug-no-sync', // tables of other engines and their definitions
@@ -50,20 +50,20 @@ const NOT_DURABLE = [
  * @property {() => void} crash kills the server and leaves its folder
  * @property {() => Promise<void>} restart starts it again after a crash; resolves when it serves
  * @property {(database?: string) => string} url of a database, or of the server
- * @property {(name: string) => Promise<string>} createDatabase makes an empty database and answers its URL
+ * @property {(name: string) => Promise<string>} createDatabase creates an empty database and resolves to its URL
  * @property {() => Promise<void>} stop kills the server and removes its folder
  */
 
 /**
- * Starts a private MariaDB on a free port of 127.0.0.1, with an account for the tests that may do everything.
- * Server and folder are gone soon after this process, however it ends.
+ * Starts a private MariaDB on a free port of 127.0.0.1, with an account that has all privileges.
+ * The server and its folder are removed soon after this process ends, also after a crash.
  * @param {Settings} [settings]
  * @returns {Promise<MariadbServer>}
  */
 export async function startMariadb(settings = {}) {
   const mariadbd = findMariadb();
   if (!mariadbd) throw new Error(`No mariadbd was found: ${MARIADB.command}`);
-  // A second time, since the port may have been taken meanwhile, or the template been damaged.
+  // Tries twice, because the port may have been taken meanwhile, or the template may be damaged.
   return launch(mariadbd, settings).catch(() => launch(mariadbd, settings));
 }
 
@@ -129,17 +129,17 @@ function serverOptions(dir, port, { durable = false, bufferPool = '64M', extra =
  * @param {Account} account
  */
 async function untilReady(supervisor, account) {
-  const deadline = Date.now() + READY_MS;
+  const deadline = Date.now() + READY_TIMEOUT_MS;
   while (!hasEnded(supervisor)) {
-    if (await answers(account)) return;
-    if (Date.now() > deadline) throw new Error(`No answer within ${READY_MS} ms`);
+    if (await isReachable(account)) return;
+    if (Date.now() > deadline) throw new Error(`No response within ${READY_TIMEOUT_MS} ms`);
     await sleep(20);
   }
-  throw new Error('It ended by itself');
+  throw new Error('The server ended during its start');
 }
 
 /** @param {Account} account */
-function answers(account) {
+function isReachable(account) {
   return withConnection(account, (connection) => connection.ping()).then(
     () => true,
     () => false,

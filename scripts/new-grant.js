@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * `npm run new:grant -- NAME`: writes a grant that works, with its test, from the templates in scripts/new-grant/, and names its
- * module in src/app.module.ts. What is there already is never touched.
+ * `npm run new:grant -- NAME`: writes a working grant and its test from the templates in scripts/new-grant/, and adds
+ * its module to src/app.module.ts. It never overwrites existing files of a grant.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,9 +13,9 @@ const TEMPLATES = join(import.meta.dirname, 'new-grant');
 const APPLICATION = 'src/app.module.ts';
 const BIOME = fileURLToPath(import.meta.resolve('@biomejs/biome/bin/biome'));
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
-const LONGEST = 40;
-/** Grant types that RFC 6749 and its kin have given a meaning, which other addresses here serve or nobody does. */
-const TAKEN = ['authorization-code', 'refresh-token', 'password', 'client-credentials', 'implicit'];
+const MAX_NAME_LENGTH = 40;
+/** Grant types that RFC 6749 defines. No other grant may use their names. */
+const RESERVED_NAMES = ['authorization-code', 'refresh-token', 'password', 'client-credentials', 'implicit'];
 
 try {
   console.log(newGrant(process.argv.slice(2)));
@@ -27,12 +27,12 @@ try {
 /** @param {string[]} parameters */
 function newGrant([name = '', ...more]) {
   if (name === '' || more.length > 0) throw new Error('usage: npm run new:grant -- NAME');
-  if (!NAME.test(name) || name.length > LONGEST) {
+  if (!NAME.test(name) || name.length > MAX_NAME_LENGTH) {
     throw new Error(
-      `"${name}" is no name for a grant: lower case words and hyphens, at most ${LONGEST}, as in sms-code`,
+      `"${name}" is no name for a grant: lower case words and hyphens, at most ${MAX_NAME_LENGTH}, as in sms-code`,
     );
   }
-  if (TAKEN.includes(name)) throw new Error(`"${name}" has a meaning in RFC 6749; choose another name`);
+  if (RESERVED_NAMES.includes(name)) throw new Error(`"${name}" has a meaning in RFC 6749; choose another name`);
   const folder = `src/grants/${name}`;
   const test = `test/e2e/${name}-grant.e2e-spec.ts`;
   for (const path of [folder, test]) {
@@ -62,7 +62,7 @@ function filledIn(template, name) {
 }
 
 /**
- * The application with one line more in its list, and the import that this needs.
+ * The text of app.module.ts with the import of the module, and with the module in the list.
  * @param {string} text @param {string} name
  */
 function withModule(text, name) {
@@ -83,7 +83,7 @@ function grantType(name) {
   return name.replaceAll('-', '_');
 }
 
-/** Line breaks depend on the length of names, and imports stand in an order. @param {string[]} paths */
+/** Formats the files: line breaks depend on the length of the name, and imports are sorted. @param {string[]} paths */
 function format(paths) {
   const { status, stderr } = spawnSync(process.execPath, [BIOME, 'check', '--write', ...paths], {
     cwd: PROJECT,

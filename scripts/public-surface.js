@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What the package promises, as docs/public-surface.md: every declaration that an entry of `exports` names or that one of
- * these mentions. `npm run check:surface` fails when the page says something else; `npm run update:surface` renews it.
+ * Writes docs/public-surface.md: the declarations that the package exports, and the declarations that these mention.
+ * `npm run check:surface` fails if the page is out of date. `npm run update:surface` updates it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -37,18 +37,18 @@ function report() {
   const program = programOver(entries.map(({ path }) => path));
   const checker = program.getTypeChecker();
   /** @type {Set<ts.Symbol>} */
-  const told = new Set();
+  const symbolsSeen = new Set();
   const sections = entries.map(({ title, path }) => {
     const file = program.getSourceFile(path);
     const module = file && checker.getSymbolAtLocation(file);
     const symbols = module ? checker.getExportsOfModule(module).map((symbol) => resolved(checker, symbol)) : [];
-    for (const symbol of symbols) told.add(symbol);
+    for (const symbol of symbols) symbolsSeen.add(symbol);
     return section(`\`${title}\``, symbols);
   });
-  const importable = told.size;
-  // a set goes on over what is added to it meanwhile: what the mentioned mention, too
-  for (const symbol of told) for (const other of mentionedBy(checker, symbol)) told.add(other);
-  const mentioned = [...told].slice(importable);
+  const importable = symbolsSeen.size;
+  // iterating over a Set includes elements that are added meanwhile, so this also finds indirect mentions
+  for (const symbol of symbolsSeen) for (const other of mentionedBy(checker, symbol)) symbolsSeen.add(other);
+  const mentioned = [...symbolsSeen].slice(importable);
   return [HEAD, ...sections, section('Mentioned, and not importable', mentioned)].join('\n');
 }
 
@@ -62,7 +62,7 @@ function section(title, symbols) {
 function textOf(symbol) {
   const printer = ts.createPrinter({ removeComments: true });
   const print = (/** @type {ts.Node} */ node) =>
-    printer.printNode(ts.EmitHint.Unspecified, shown(node), node.getSourceFile());
+    printer.printNode(ts.EmitHint.Unspecified, publicPart(node), node.getSourceFile());
   const text = declarationsOf(symbol).map(print).join('\n');
   return text.replaceAll(/^(export )?(declare )?/gm, '').replaceAll('    ', '  ');
 }
@@ -73,10 +73,10 @@ function declarationsOf({ declarations = [] }) {
 }
 
 /**
- * A class without its private members and, where one of these is among its parameters, without its constructor.
+ * A class without its private members. A constructor is removed too, if one of its parameters is a private member.
  * @param {ts.Node} node
  */
-function shown(node) {
+function publicPart(node) {
   if (!ts.isClassDeclaration(node)) return node;
   const hidden = new Set(node.members.filter(isPrivate).map((member) => member.name?.getText()));
   const members = node.members.filter((member) => {
@@ -94,7 +94,7 @@ function isPrivate(member) {
 }
 
 /**
- * The declarations of ours that one names.
+ * The declarations of this project that a declaration mentions.
  * @param {ts.TypeChecker} checker
  * @param {ts.Symbol} symbol
  */
@@ -104,15 +104,15 @@ function mentionedBy(checker, symbol) {
   const visit = (/** @type {ts.Node} */ node) => {
     const name = ts.isIdentifier(node) ? checker.getSymbolAtLocation(node) : undefined;
     const other = name && resolved(checker, name);
-    if (other?.declarations?.some(isOurs)) found.push(other);
+    if (other?.declarations?.some(isOfProject)) found.push(other);
     ts.forEachChild(node, visit);
   };
-  for (const node of declarationsOf(symbol)) visit(shown(node));
+  for (const node of declarationsOf(symbol)) visit(publicPart(node));
   return found;
 }
 
 /** @param {ts.Declaration} node */
-function isOurs(node) {
+function isOfProject(node) {
   const statement = ts.isVariableDeclaration(node) ? node.parent.parent : node;
   return ts.isSourceFile(statement.parent) && statement.getSourceFile().fileName.startsWith(OUT);
 }

@@ -8,7 +8,8 @@ const PROJECT = dirname(import.meta.dirname);
 const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs');
 
 /**
- * Runs vitest and returns its exit code. It passes signals on and stays, so that the caller can end what it has started.
+ * Runs vitest and resolves to its exit code. Signals are forwarded to vitest, and the caller can then stop its own
+ * processes.
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} environment in addition to that of this process
  * @returns {Promise<number>}

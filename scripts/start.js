@@ -1,5 +1,5 @@
 // @ts-check
-/** `npm start`: builds what has changed, then becomes the service. */
+/** `npm start`: builds the service if a source changed, and runs it in this process. */
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { buildIfStale } from './build.js';

@@ -1,5 +1,6 @@
 // @ts-check
-// `npm run test:cluster`: three processes of the service on three Galera nodes, then on three MySQL servers of a group.
+// `npm run test:cluster`: tests three processes of the service on three Galera nodes, then on a group of three MySQL
+// servers.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +29,7 @@ async function main(args) {
 }
 
 /**
- * The tests of one project on one cluster, one file after the other: what one does to the nodes, the next would notice.
+ * Runs the tests of one project on one cluster, one file after another, because a test file stops and cuts off nodes.
  * @param {string} project
  * @param {string[]} args
  */

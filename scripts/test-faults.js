@@ -1,5 +1,6 @@
 // @ts-check
-// `npm run test:faults`: the built service on a MariaDB that is frozen, killed and cut off under load. Takes two minutes.
+// `npm run test:faults`: tests the built service under load while its MariaDB is frozen, killed and cut off.
+// Takes 2 minutes.
 import { buildIfStale } from './build.js';
 import { installPrograms, waysToGet, withoutNoInstall } from './install-programs.js';
 import { runVitest } from './run-vitest.js';

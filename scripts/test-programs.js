@@ -8,18 +8,18 @@ const SBIN = ['/usr/sbin'];
 const GALERA_PROVIDERS = ['/usr/lib/galera', '/usr/lib64/galera-4', '/usr/lib/galera-4'];
 
 /**
- * @typedef {object} TestProgram a program of the machine that tests run
- * @property {string} name in plain words
- * @property {string} command what a person runs to get it
+ * @typedef {object} TestProgram a program that the tests run
+ * @property {string} name for messages
+ * @property {string} command the command with which a person installs it
  * @property {string} [alternative] another way to run the tests
- * @property {() => unknown} find `undefined` where it is missing
+ * @property {() => unknown} find returns `undefined` if the program is missing
  * @property {() => boolean} canInstall
  * @property {() => void} install
  */
 
 /**
  * @param {string} name
- * @param {string[]} packages Debian packages that bring it
+ * @param {string[]} packages the Debian packages that contain it
  * @param {() => unknown} find
  * @param {string} [alternative]
  * @returns {TestProgram}

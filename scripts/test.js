@@ -1,5 +1,5 @@
 // @ts-check
-// `npm test`: vitest, with a private MariaDB, a browser and a Redis server for the tests that need one.
+// `npm test`: runs vitest, with a private MariaDB, a browser and a Redis server for the tests that need them.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { startMariadb } from './mariadb.js';
 import { runVitest } from './run-vitest.js';
 import { CHROMIUM, MARIADB, REDIS } from './test-programs.js';
 
-/** What a run without a program leaves out. */
+/** The tests that do not run without a program. */
 const SKIPPED = new Map([
   [MARIADB, 'The MariaDB half of the tests did NOT run: no server was found, or it did not start.'],
   [CHROMIUM, 'The browser half of the tests did NOT run: no Chromium was found.'],
@@ -50,7 +50,7 @@ async function main(args) {
 }
 
 /**
- * A private server. One that does not start counts as missing.
+ * Starts a private server. A server that does not start counts as missing.
  * @param {import('./test-programs.js').TestProgram[]} missing
  */
 async function startDatabase(missing) {
@@ -70,7 +70,7 @@ function path(program) {
 }
 
 /**
- * A run that failed never says `0 failed`, even if what failed was no test: a file that cannot be loaded, a hook.
+ * The result in one line. A failed run never reports `0 failed`, also if a hook or the import of a test file failed.
  * @param {string} report file of vitest's json reporter
  * @param {number} code
  */

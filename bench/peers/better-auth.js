@@ -1,4 +1,4 @@
-/** better-auth: anonymous sign-in, its users and sessions on the same MariaDB. */
+/** better-auth: anonymous sign-in. It stores its users and sessions in the same MariaDB. */
 import { createServer } from 'node:http';
 import { betterAuth } from 'better-auth';
 import { getMigrations } from 'better-auth/db/migration';

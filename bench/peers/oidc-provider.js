@@ -1,4 +1,4 @@
-/** node-oidc-provider: client_credentials with an ES256 JWT, tokens kept in memory. It stores no customer. */
+/** node-oidc-provider: client_credentials with an ES256 JWT. It stores tokens in memory, and no customers. */
 import { generateKeyPairSync } from 'node:crypto';
 import Provider from 'oidc-provider';
 

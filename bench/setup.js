@@ -9,7 +9,7 @@ import { SERVICE, startServer } from './server.js';
 import { environmentOf } from './site.js';
 
 /**
- * @typedef {object} Stage
+ * @typedef {object} Setup
  * @property {import('mysql2/promise').Connection} connection to the database
  * @property {() => number} pid of the database's process
  * @property {ReturnType<typeof environmentOf>} environment of the servers
@@ -17,11 +17,14 @@ import { environmentOf } from './site.js';
  */
 
 /**
- * Does something with the built service and a private durable MariaDB that has its tables; leaves nothing behind.
+ * Runs a benchmark with the built service and a private durable MariaDB that has its tables. Removes both afterwards.
  *
- * @template Result @param {string} bufferPool @param {(stage: Stage) => Promise<Result>} play @returns {Promise<Result>}
+ * @template Result
+ * @param {string} bufferPool size of InnoDB's buffer pool
+ * @param {(setup: Setup) => Promise<Result>} work
+ * @returns {Promise<Result>}
  */
-export async function onStage(bufferPool, play) {
+export async function withSetup(bufferPool, work) {
   buildIfStale();
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   const database = await startMariadb({ durable: true, bufferPool });
@@ -34,9 +37,9 @@ export async function onStage(bufferPool, play) {
       servers.push(server);
       return server;
     };
-    await (await start(SERVICE)).stop(); // makes the tables
+    await (await start(SERVICE)).stop(); // creates the tables
     const connection = await mysql.createConnection(database.url('bench'));
-    const result = await play({ connection, pid: database.pid, environment, start });
+    const result = await work({ connection, pid: database.pid, environment, start });
     connection.destroy();
     return result;
   } finally {
