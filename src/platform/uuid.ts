@@ -5,7 +5,7 @@ export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 
 /**
  * A UUIDv7 (RFC 9562 §5.7). Such ids grow with time, so the database inserts rows at the end of a table. An INSERT then
- * reads no page, whatever the size of the table.
+ * reads no page, also in a large table.
  *
  * @param now milliseconds since 1970
  */

@@ -27,9 +27,9 @@ export function tlsOptionsOf(host: string, searchParams: URLSearchParams): TlsOp
 }
 
 /**
- * mysql2 gives Node no name to verify where the host is an IP address. Node then takes the name from the socket, and
- * verifies `localhost` where the socket has none: a certificate for any IP address would be refused, and one for
- * `localhost` accepted from every server. Node names a socket only after a DNS lookup, so the name is set here.
+ * Sets the name that Node verifies, if the host is an IP address. mysql2 passes no name then, and Node takes the name
+ * from the socket. A socket has a name only after a DNS lookup; without one, Node verifies `localhost`. It would then
+ * reject certificates for IP addresses, and accept a certificate for `localhost` from every server.
  */
 const connectToIp: StreamFactory = ({ config }) => {
   const { host, port } = config;

@@ -5,7 +5,7 @@ const MAX_DISCARDED_BYTES = 1024 * 1024;
 
 const closing = new WeakSet<Socket>();
 
-/** From now on, nothing that the client sends reaches node's HTTP parser. The bytes are read and thrown away. */
+/** From now on, nothing that the client sends reaches node's HTTP parser. The bytes are read and discarded. */
 export function discardInput(socket: Socket): void {
   let discardedBytes = 0;
   socket.removeAllListeners('data');
@@ -20,7 +20,7 @@ export function discardInput(socket: Socket): void {
 /**
  * Sends the last bytes, closes our side, and destroys the connection when the client has closed its own side, at the
  * latest after `lingerMs`. Destroying it at once could discard the response before the client has read it: the kernel
- * answers input that nobody has read with a reset (RFC 9112 §9.6).
+ * sends a reset if input was not read (RFC 9112 §9.6).
  */
 export function closeLingering(socket: Socket, lingerMs: number, lastBytes = ''): void {
   if (closing.has(socket) || socket.destroyed) return;

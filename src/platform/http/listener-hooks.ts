@@ -3,10 +3,7 @@ import type { FinishedRequest } from '../request-context/finished-request.js';
 import type { RequestContext } from '../request-context/request-context.js';
 import type { BrokenRequestBody } from './broken-request.js';
 
-/**
- * Is called when a request was received and when it has finished. For bytes that are no request, only the second is
- * called.
- */
+/** Observes requests. For bytes that are no request, only `requestFinished` is called. */
 export interface RequestObserver {
   requestReceived(context: RequestContext, request: IncomingMessage): void;
   requestFinished(request: FinishedRequest): void;

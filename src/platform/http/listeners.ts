@@ -19,8 +19,8 @@ const MAX_DRAIN_MS = 5_000;
 const CLIENT_CLOSED_REQUEST = 499;
 
 /**
- * One of the two ports of the service. Until `serve`, it responds with `starting`; the public port listens only after
- * it.
+ * One of the two ports of the service. Until `serve` is called, the listener responds with `starting`. The public port
+ * starts to listen after that.
  */
 export class Listener {
   private readonly server: Server;
@@ -43,7 +43,7 @@ export class Listener {
     };
     this.server = createServer(serverOptions(limits), receive);
     this.server.maxHeadersCount = MAX_HEADER_LINES + 1; // one more than is accepted, so that node 20 shows the excess
-    // RFC 9110 §10.1.1: an expectation that the service does not know may be ignored; node would respond without a body
+    // an unknown expectation may be ignored (RFC 9110 §10.1.1); node would respond to it without a body
     this.server.on('checkExpectation', receive);
     this.server.on('connect', (_request, socket: Socket) => this.rejectTunnel(socket));
     this.server.on('connection', (socket) => {

@@ -6,9 +6,9 @@ const BUFFER_BYTES = 64 * 1024;
 const WRITE_THRESHOLD_BYTES = BUFFER_BYTES / 2;
 /** Full buffers that are retained while they cannot be written: 4 MiB. */
 const MAX_RETAINED_BUFFERS = 64;
-/** The longest time until a line is written, also if no other line follows. */
+/** The maximum time until a line is written, also if no other line follows. */
 const WRITE_INTERVAL_MS = 200;
-/** A write that takes longer is taken for one that never ends. */
+/** A write that takes longer counts as one that never ends. */
 const WRITE_TIMEOUT_MS = 1_000;
 /** A UTF-16 code unit of a line becomes at most this many bytes of UTF-8. */
 const MAX_BYTES_PER_CODE_UNIT = 3;
@@ -53,9 +53,7 @@ export class BufferedStdout implements DestinationStream {
     if (this.filledBytes >= WRITE_THRESHOLD_BYTES && this.writingSince === undefined) this.writeNext();
   }
 
-  /**
-   * Writes everything that is retained at once, at the end of the process. It does not wait for a reader that hangs.
-   */
+  /** Writes all retained lines synchronously, at the end of the process. Does not wait for a reader that hangs. */
   flush(): void {
     if (this.writingSince !== undefined && performance.now() - this.writingSince > WRITE_TIMEOUT_MS) return;
     this.queueFilled();

@@ -12,7 +12,7 @@ interface Count {
 }
 
 /** Requests that this process has counted but not sent to the shared store. */
-export interface Untold {
+export interface UnsentCount {
   key: string;
   window: number;
   windowMs: number;
@@ -45,8 +45,8 @@ export class LimitCounts {
   }
 
   /** Takes at most `limit` counts to send. Each counts as being sent until `told` or `kept` is called with it. */
-  untold(limit: number): Untold[] {
-    const untold: Untold[] = [];
+  untold(limit: number): UnsentCount[] {
+    const untold: UnsentCount[] = [];
     for (const [key, count] of this.counts) {
       if (untold.length === limit) break;
       const { window, windowMs, own } = count;
@@ -58,8 +58,12 @@ export class LimitCounts {
     return untold;
   }
 
-  /** The store has added the count. @param shared the count of all processes */
-  told({ key, window }: Untold, shared: number): void {
+  /**
+   * Records that the store has added the count.
+   *
+   * @param shared the count of all processes
+   */
+  told({ key, window }: UnsentCount, shared: number): void {
     const count = this.counts.get(key);
     if (count?.window !== window) return;
     count.shared = Math.max(count.shared + count.sending, shared);
@@ -67,9 +71,10 @@ export class LimitCounts {
   }
 
   /**
-   * Sending has failed, and the store may have added the count. It is not sent again, and still counts in this process.
+   * Records that sending has failed. The store may have added the count, so it is not sent again. It still counts in
+   * this process.
    */
-  kept(untold: Untold): void {
+  kept(untold: UnsentCount): void {
     this.told(untold, 0);
   }
 

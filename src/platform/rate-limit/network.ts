@@ -20,7 +20,7 @@ export interface Network {
 const FACTOR_OF_56 = 8;
 const FACTOR_OF_48 = 32;
 
-/** The network of one address holder, whatever the notation of the IP address: an IPv4 address or an IPv6 /64. */
+/** The network of one address holder, in any notation: an IPv4 address or an IPv6 /64. */
 export function networkOf(text: string): string {
   const groups = addressGroups(text);
   return groups ? narrowestOf(groups) : UNKNOWN;

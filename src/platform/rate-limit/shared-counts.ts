@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { loadWhenUsed } from '../load-when-used.js';
-import type { LimitCounts, Untold } from './limit-counts.js';
+import type { LimitCounts, UnsentCount } from './limit-counts.js';
 
 const EXCHANGE_INTERVAL_MS = 100;
 const COMMAND_TIMEOUT_MS = 500;
@@ -51,32 +51,32 @@ export class SharedCounts {
   }
 
   private async exchangeCounts(): Promise<void> {
-    const untold = this.counts.flatMap((counts) =>
+    const unsent = this.counts.flatMap((counts) =>
       counts.untold(MAX_BATCH_COUNTS).map((each) => ({ counts, ...each })),
     );
     try {
       // a probe that writes, because a server that rejects writes is not usable
-      if (untold.length > 0) await this.add(untold);
+      if (unsent.length > 0) await this.add(unsent);
       else await this.redis.set(`${PREFIX}probe`, 1, 'PX', 1_000);
       if (!this.isUp) this.logger.log('REDIS_URL: back; limits are shared again');
       this.isUp = true;
     } catch {
-      for (const each of untold) each.counts.kept(each);
+      for (const each of unsent) each.counts.kept(each);
       // the library's message may contain the URL with its password
       if (this.isUp) this.logger.warn('REDIS_URL: away; each process limits by what it counts itself');
       this.isUp = false;
     }
   }
 
-  private async add(untold: (Untold & { counts: LimitCounts })[]): Promise<void> {
+  private async add(unsent: (UnsentCount & { counts: LimitCounts })[]): Promise<void> {
     const pipeline = this.redis.pipeline();
-    for (const { key, window, windowMs, own } of untold) {
+    for (const { key, window, windowMs, own } of unsent) {
       const name = `${PREFIX}${key}:${window}`;
       pipeline.incrby(name, own).pexpire(name, 2 * windowMs);
     }
     const results = (await pipeline.exec()) ?? [];
     const failed = results.find(([error]) => error);
     if (failed) throw failed[0];
-    for (const [index, each] of untold.entries()) each.counts.told(each, Number(results[2 * index]?.[1]));
+    for (const [index, each] of unsent.entries()) each.counts.told(each, Number(results[2 * index]?.[1]));
   }
 }
