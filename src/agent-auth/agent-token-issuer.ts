@@ -13,11 +13,11 @@ export interface AgentGrant {
   clientId: string;
   /** Scopes separated by spaces. */
   scope: string;
-  /** The agent's, as it was read when access was granted. */
+  /** The generation of the agent at the time when the agent granted access. */
   generation: number;
 }
 
-/** The part of the answers of RFC 6749 that an access token makes (sections 4.2.2 and 5.1). */
+/** The part of a token response that describes the access token (RFC 6749 §4.2.2, §5.1). */
 export class AgentTokenResponse {
   @IsString()
   access_token: string;
@@ -25,7 +25,7 @@ export class AgentTokenResponse {
   @IsIn(['Bearer'])
   token_type: 'Bearer';
 
-  /** Seconds. */
+  /** In seconds. */
   @IsInt()
   expires_in: number;
 
@@ -50,7 +50,7 @@ export class AgentTokenIssuer implements OnModuleInit {
     });
   }
 
-  /** `jti`: the attempt's id where a code or a refresh token was redeemed for it. */
+  /** @param jti starts with the id of the attempt if a code or a refresh token was redeemed for the token */
   issue(
     { agentId, organizationId, clientId, scope, generation }: AgentGrant,
     jti: string = randomUUID(),

@@ -1,11 +1,11 @@
 /**
- * What an agent grants an application: what was asked for (left out: all the application is registered for), as far as
- * the application is registered for it and the agent has it (protocol §6.6).
+ * The scopes that an agent grants an application: the requested scopes that both the application and the agent have
+ * (protocol §6.6). A request without scopes requests all scopes of the application.
  *
- * @param asked scopes separated by spaces (RFC 6749 section 3.3)
- * @returns scopes separated by spaces; empty when they have nothing in common
+ * @param requestedScope scopes separated by spaces (RFC 6749 §3.3)
+ * @returns scopes separated by spaces; empty if there is no common scope
  */
-export function grantedScope(asked: string | undefined, ofClient: string[], ofAgent: string[]): string {
-  const wanted = asked === undefined ? ofClient : asked.split(' ').filter((scope) => scope !== '');
-  return [...new Set(wanted)].filter((scope) => ofClient.includes(scope) && ofAgent.includes(scope)).join(' ');
+export function grantedScope(requestedScope: string | undefined, ofClient: string[], ofAgent: string[]): string {
+  const requested = requestedScope === undefined ? ofClient : requestedScope.split(' ').filter((scope) => scope !== '');
+  return [...new Set(requested)].filter((scope) => ofClient.includes(scope) && ofAgent.includes(scope)).join(' ');
 }

@@ -1,7 +1,7 @@
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { ownFields, TokenResponse } from '../token/token-response.js';
 import type { TokenRouteKind } from '../token/token-route.js';
-import { answerOf, type ObjectSchema, oneOf, type Schema, schemaOf, without } from './schemas.js';
+import { type ObjectSchema, oneOf, responseSchemaOf, type Schema, schemaOf, without } from './schemas.js';
 
 /** The parameters of each grant at the token address, for the components of the document. */
 export function grantComponents(grants: RegisteredGrant[]): Record<string, Schema> {
@@ -36,8 +36,8 @@ function grantBody({ name, body }: RegisteredGrant, kind: TokenRouteKind): Objec
 }
 
 /** The answer of a grant: that of every grant, and what the grant declares to respond with. */
-export function grantAnswer(grant: RegisteredGrant): ObjectSchema {
-  const { properties, ...answer } = answerOf(TokenResponse);
+export function grantResponse(grant: RegisteredGrant): ObjectSchema {
+  const { properties, ...schema } = responseSchemaOf(TokenResponse);
   const responds = grant.responds ?? [];
   const filledIn = responds.filter((field) => !ownFields(grant).includes(field));
   const added = [
@@ -46,8 +46,8 @@ export function grantAnswer(grant: RegisteredGrant): ObjectSchema {
   ];
   return {
     title: grant.name,
-    ...answer,
+    ...schema,
     properties: { ...properties, ...Object.fromEntries(added) },
-    required: [...(answer.required ?? []), ...filledIn],
+    required: [...(schema.required ?? []), ...filledIn],
   };
 }

@@ -3,9 +3,9 @@ import { DiscoveryService } from '@nestjs/core';
 import { Configuration } from '../platform/configuration/configuration.js';
 import type { Surface } from '../platform/http/surfaces.js';
 import { GrantRegistry } from '../token/grant-registry.js';
+import { errorComponent, errorResponseComponents } from './error-responses.js';
 import { grantComponents } from './grant-schemas.js';
 import { operationOf, SECURITY_SCHEMES } from './operation.js';
-import { errorComponent, refusalComponents } from './refusals.js';
 import { routesOf } from './routes.js';
 import type { Schema } from './schemas.js';
 
@@ -22,11 +22,11 @@ export class OpenApiDocument {
 
   /** Made when first asked for; nothing in it changes while the process runs. */
   read(): Schema {
-    this.document ??= this.make();
+    this.document ??= this.build();
     return this.document;
   }
 
-  private make(): Schema {
+  private build(): Schema {
     const servers: Record<Surface, Schema[]> = {
       public: [{ url: this.configuration.AUTH_URL, description: 'Public port' }],
       management: [{ url: '/', description: 'Management port' }],
@@ -34,7 +34,7 @@ export class OpenApiDocument {
     const grants = this.grants.all();
     const paths: Record<string, Schema> = {};
     for (const route of routesOf(this.discovery)) {
-      const { surface, address, method } = route;
+      const { surface, path: address, method } = route;
       paths[address] = { servers: servers[surface], ...paths[address], [method]: operationOf(route, grants) };
     }
     return {
@@ -52,7 +52,7 @@ export class OpenApiDocument {
       paths,
       components: {
         schemas: { ...errorComponent(), ...grantComponents(grants) },
-        responses: refusalComponents(),
+        responses: errorResponseComponents(),
         securitySchemes: SECURITY_SCHEMES,
       },
     };

@@ -3,10 +3,10 @@ import { BearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { FixedGrantType, TokenRoute } from '../token/token-route.js';
-import { grantAnswer, grantBodies } from './grant-schemas.js';
-import { refusalsAt } from './refusals.js';
+import { errorResponsesOf } from './error-responses.js';
+import { grantBodies, grantResponse } from './grant-schemas.js';
 import type { Route } from './routes.js';
-import { answerOf, oneOf, patchOf, type Schema, schemaOf } from './schemas.js';
+import { oneOf, patchOf, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
 
 /** How callers say who they are, by the names that routes describe. */
 export const SECURITY_SCHEMES: Schema = {
@@ -17,34 +17,36 @@ export const SECURITY_SCHEMES: Schema = {
 };
 
 /** Statuses that any route may answer. */
-const ALWAYS = [500, 503];
+const STATUSES_OF_EVERY_ROUTE = [500, 503];
 /** Statuses that reading a body brings. */
-const OF_BODIES = [400, 413, 415];
+const STATUSES_OF_BODIES = [400, 413, 415];
 const MEDIA_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
 const MERGE_PATCH = 'application/merge-patch+json';
 const reflector = new Reflector();
 
 /** A route as OpenAPI's operation object; `grants` are those that the service has. */
 export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
-  const { surface, address, method, description } = route;
+  const { surface, path: address, method, description } = route;
   const { summary, query } = description;
-  const asked = grantsOf(route, grants);
+  const asked = grantsOfRoute(route, grants);
   return {
     operationId: `${method}${address.replace(/\W+/g, '_').replace(/_$/, '')}`,
     summary,
     tags: [surface],
     security: securityOf(route, asked),
     parameters: [...pathParameters(address), ...(query ? queryParameters(schemaOf(query)) : [])],
-    ...(asked ? { requestBody: grantRequest(route, asked) } : description.body && { requestBody: requestBody(route) }),
+    ...(asked
+      ? { requestBody: grantRequestBody(route, asked) }
+      : description.body && { requestBody: requestBody(route) }),
     responses: {
-      ...successes(route, asked),
-      ...refusalsAt(refusalsOf(route, asked), description.response === 'text/html'),
+      ...successResponses(route, asked),
+      ...errorResponsesOf(errorStatusesOf(route, asked), description.response === 'text/html'),
     },
   };
 }
 
 /** The grants that a token route offers; `undefined` for any other route. */
-function grantsOf({ handler }: Route, grants: RegisteredGrant[]): RegisteredGrant[] | undefined {
+function grantsOfRoute({ handler }: Route, grants: RegisteredGrant[]): RegisteredGrant[] | undefined {
   switch (reflector.get(TokenRoute, handler)) {
     case undefined:
       return undefined;
@@ -57,7 +59,7 @@ function grantsOf({ handler }: Route, grants: RegisteredGrant[]): RegisteredGran
   }
 }
 
-function grantRequest(route: Route, asked: RegisteredGrant[]): Schema {
+function grantRequestBody(route: Route, asked: RegisteredGrant[]): Schema {
   const content = (those: RegisteredGrant[]) => ({
     schema: grantBodies(those, reflector.get(TokenRoute, route.handler)),
   });
@@ -81,21 +83,25 @@ function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
   return alternatives !== undefined || (Array.isArray(required) && required.length > 0);
 }
 
-function successes({ status, description: { response: answer, redirects } }: Route, asked?: RegisteredGrant[]): Schema {
+function successResponses(
+  { status, description: { response: answer, redirects } }: Route,
+  asked?: RegisteredGrant[],
+): Schema {
   const isText = typeof answer === 'string';
-  const one = answer === undefined ? { type: 'object', additionalProperties: false } : isText ? {} : answerOf(answer);
-  const schema = asked ? { anyOf: asked.map(grantAnswer) } : one;
+  const one =
+    answer === undefined ? { type: 'object', additionalProperties: false } : isText ? {} : responseSchemaOf(answer);
+  const schema = asked ? { anyOf: asked.map(grantResponse) } : one;
   const content = { [isText ? answer : MEDIA_TYPES.json]: { schema } };
   const redirect = { description: 'To the application, or back to the page', headers: { Location: { schema: {} } } };
   return { [status]: { description: 'Done', content }, ...(redirects && { 302: redirect, 303: redirect }) };
 }
 
-function refusalsOf({ guards, description, address }: Route, asked?: RegisteredGrant[]): number[] {
+function errorStatusesOf({ guards, description, path: address }: Route, asked?: RegisteredGrant[]): number[] {
   const { body, errorStatuses: refusals = [], security = [] } = description;
   return [
-    ...ALWAYS,
+    ...STATUSES_OF_EVERY_ROUTE,
     ...refusals,
-    ...(body || asked ? OF_BODIES : []),
+    ...(body || asked ? STATUSES_OF_BODIES : []),
     ...(asked ? [429] : []),
     ...(asked?.some(({ agentScope }) => agentScope) ? [401, 403] : []),
     ...(guards.includes(BearerGuard) || security.length > 0 ? [401] : []),

@@ -7,11 +7,11 @@ import { type Surface, splitSurface } from '../platform/http/surfaces.js';
 /** A route as its decorators declare it. */
 export interface Route {
   surface: Surface;
-  /** Without the surface: `/v2/customer/token`, parameters as `{name}`. */
-  address: string;
-  /** In lower case. */
+  /** The path without the surface, with parameters as `{name}`: `/v2/customer/token`. */
+  path: string;
+  /** The HTTP method in lower case. */
   method: string;
-  /** Status of the answer when all is well. */
+  /** The status of a successful response. */
   status: number;
   guards: Type[];
   description: ApiRouteDescription;
@@ -20,7 +20,7 @@ export interface Route {
 
 const reflector = new Reflector();
 
-/** The routes of all controllers that a listener answers. */
+/** The routes of all controllers that one of the two ports serves. */
 export function routesOf(discovery: DiscoveryService): Route[] {
   return discovery.getControllers().flatMap(({ metatype }) => routesOfController(metatype as Type));
 }
@@ -32,14 +32,13 @@ function routesOfController(controller: Type): Route[] {
     const method: RequestMethod | undefined = Reflect.getMetadata(METHOD_METADATA, handler);
     if (method === undefined) return [];
     const guards = [controller, handler].flatMap((each): Type[] => Reflect.getMetadata(GUARDS_METADATA, each) ?? []);
-    const byDefault = method === RequestMethod.POST ? 201 : 200;
-    const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? byDefault;
+    const defaultStatus = method === RequestMethod.POST ? 201 : 200;
+    const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? defaultStatus;
     return pathsOf(controller, handler).map(({ surface, path }) => {
-      const address = path.replace(/:(\w+)/g, '{$1}') || '/';
       const description = reflector.get(ApiRoute, handler) ?? { summary: name, response: '*/*' };
       return {
         surface,
-        address,
+        path: path.replace(/:(\w+)/g, '{$1}') || '/',
         method: RequestMethod[method].toLowerCase(),
         status,
         guards,
@@ -52,9 +51,9 @@ function routesOfController(controller: Type): Route[] {
 
 /** The paths of a handler. A controller without a surface is reachable on neither port, so it has none. */
 function pathsOf(controller: Type, handler: object): { surface: Surface; path: string }[] {
-  const above = pathsAt(controller);
-  const below = pathsAt(handler);
-  const joined = above.flatMap((start) => below.map((end) => `/${start}/${end}`));
+  const controllerPaths = pathsAt(controller);
+  const handlerPaths = pathsAt(handler);
+  const joined = controllerPaths.flatMap((start) => handlerPaths.map((end) => `/${start}/${end}`));
   return joined.flatMap((path) => splitSurface(path.replace(/\/+/g, '/').replace(/\/$/, '')) ?? []);
 }
 

@@ -32,15 +32,15 @@ export function schemaOf(type: Type<object>): ObjectSchema {
       },
       [IS_EMAIL]: { type: 'string' }, // the format `email` knows ASCII alone
       [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
-        const held = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();
-        return (held ? schemaOf(held as Type<object>) : {}) as never;
+        const nested = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();
+        return (nested ? schemaOf(nested as Type<object>) : {}) as never;
       },
     },
   }) as unknown as ObjectSchema;
 }
 
 /** The schema of an answer: it has what is declared and nothing else. */
-export function answerOf(type: Type<object>): ObjectSchema {
+export function responseSchemaOf(type: Type<object>): ObjectSchema {
   return { ...schemaOf(type), additionalProperties: false };
 }
 

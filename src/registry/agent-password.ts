@@ -17,13 +17,15 @@ const POOL_THREADS = 4;
 export const MAX_PARALLEL_HASHES = Math.min(POOL_THREADS, Math.max(1, availableParallelism() - 1));
 
 /**
- * The queue of the operator: registry files and the admin API. It admits any number, so that sign-ins of strangers can never
- * make a registry file fail. The sign-in page has a bounded queue of its own.
+ * The queue of the operator: registry files and the admin API. It admits any number, so that sign-ins of strangers can
+ * never make a registry file fail. The sign-in page has a bounded queue of its own.
  */
 const OPERATOR_QUEUE = new BoundedQueue({ maxRunning: MAX_PARALLEL_HASHES, maxWaiting: Number.POSITIVE_INFINITY });
 
-/** A hash of no password. A sign-in with an unknown email is compared with it, so that it takes as long as any other. */
-export const NOBODYS_HASH = nobodysHash();
+/**
+ * A hash of no password. A sign-in with an unknown email is compared with it, so that it takes as long as any other.
+ */
+export const UNKNOWN_EMAIL_HASH = randomHash();
 
 export function hashPassword(password: string): Promise<string> {
   const { Algorithm, hash } = argon2();
@@ -46,7 +48,7 @@ export function passwordFingerprint({ passwordHash }: Agent): string {
 }
 
 /** PHC string format. */
-function nobodysHash(): string {
+function randomHash(): string {
   const { memoryCost, timeCost, parallelism } = ARGON2ID_COST;
   const [salt, hash] = [16, 32].map((bytes) => randomBytes(bytes).toString('base64').replace(/=+$/, ''));
   return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${salt}$${hash}`;

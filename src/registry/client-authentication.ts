@@ -21,8 +21,8 @@ export class ClientAuthentication {
   ) {}
 
   /**
-   * The client that a request authenticates as: by `client_secret_basic` or `client_secret_post`; an application without
-   * a secret by its `client_id` alone, and it must prove itself otherwise, as by PKCE.
+   * The client that a request authenticates as: by `client_secret_basic` or `client_secret_post`; an application
+   * without a secret by its `client_id` alone, and it must prove itself otherwise, as by PKCE.
    *
    * @throws OAuthError `invalid_client`, or `invalid_request` when the request authenticates in two ways
    */
@@ -60,7 +60,9 @@ export class ClientAuthentication {
     return client;
   }
 
-  /** Whether a hash is that of the current secret or of a replaced one that is still valid. It is compared with each. */
+  /**
+   * Whether a hash is that of the current secret or of a replaced one that is still valid. It is compared with each.
+   */
   private isSecretOf(client: ClientApplication | undefined, hash: string): boolean {
     const isCurrent = equalInConstantTime(client?.secretHash ?? NO_SECRET, hash);
     const matching = (client ? previousSecretsOf(client) : []).filter((each) => equalInConstantTime(each.hash, hash));

@@ -18,8 +18,8 @@ export class ClientSecrets {
    * Gives a client a new secret; the replaced secret stays valid for a while.
    *
    * @returns the new secret, which is stored only as a hash
-   * @throws OAuthError `not_found`; `conflict` where the file owns the client, or too many replaced secrets are still valid;
-   * `invalid_request` where the client has no secret
+   * @throws OAuthError `not_found`; `conflict` where the file owns the client, or too many replaced secrets are still
+   * valid; `invalid_request` where the client has no secret
    */
   async renew(clientId: string, oldValidForSeconds: number): Promise<string> {
     const secret = randomSecret('base64url');

@@ -3,9 +3,11 @@ import { publicPath } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { Registry } from './registry.js';
 
-/** The customer routes, and among them the token routes of protocol §4.1 and §4.2, which receive the identity cookies. */
-const CUSTOMER = /^\/(v2\/)?customer(\/|$)/;
-const TOKEN = /^\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
+/**
+ * The customer routes, and among them the token routes of protocol §4.1 and §4.2, which receive the identity cookies.
+ */
+const CUSTOMER_ROUTE = /^\/(v2\/)?customer(\/|$)/;
+const TOKEN_ROUTE = /^\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
 
 /**
  * CORS for the customer addresses (protocol §2.9): an origin that some client may use reads every answer, errors
@@ -14,16 +16,16 @@ const TOKEN = /^\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
 export function customerCors(registry: Registry) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const path = publicPath(request.path);
-    if (path === undefined || !CUSTOMER.test(path)) return next();
+    if (path === undefined || !CUSTOMER_ROUTE.test(path)) return next();
     response.setHeader('Vary', 'Origin');
     const origin = request.headers.origin;
-    const known = origin !== undefined && registry.knowsOrigin(origin);
-    if (known) {
+    const isKnown = origin !== undefined && registry.knowsOrigin(origin);
+    if (isKnown) {
       response.setHeader('Access-Control-Allow-Origin', origin);
-      if (TOKEN.test(path)) response.setHeader('Access-Control-Allow-Credentials', 'true');
+      if (TOKEN_ROUTE.test(path)) response.setHeader('Access-Control-Allow-Credentials', 'true');
     }
     if (request.method !== 'OPTIONS') return next();
-    if (known) {
+    if (isKnown) {
       response.setHeader('Access-Control-Allow-Methods', 'POST, GET, DELETE');
       response.setHeader('Access-Control-Allow-Headers', 'content-type, authorization');
       response.setHeader('Access-Control-Max-Age', '600');

@@ -14,8 +14,8 @@ export class EndedTokens {
   }
 
   /**
-   * Called twice: before the change is committed, so that a crash leaves no valid token, and after it, for tokens that were
-   * issued meanwhile.
+   * Called twice: before the change is committed, so that a crash leaves no valid token, and after it, for tokens that
+   * were issued meanwhile.
    */
   async end(resource: RegistryResource, keys: string[], moment: 'before' | 'after'): Promise<void> {
     for (const { resource: other, revoke } of this.revokers) if (other === resource) await revoke(keys, moment);

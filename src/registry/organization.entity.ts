@@ -31,8 +31,9 @@ export class Organization {
   ownedByFile: boolean;
 
   /**
-   * Whether a client may get and pass on tokens of this organization's customers: a private client of this organization, or a
-   * public client that the organization admits. The authorization page asks the agent instead (`ClientApplication.usableIn`).
+   * Whether a client may get and pass on tokens of this organization's customers: a private client of this
+   * organization, or a public client that the organization admits. The authorization page asks the agent instead
+   * (`ClientApplication.usableIn`).
    */
   admits({ clientId, organizationId }: { clientId: string; organizationId: string | null }): boolean {
     if (organizationId !== null) return organizationId === this.id;

@@ -22,8 +22,8 @@ const MAX_PREVIOUS_SECRETS = 5;
 export const NO_PREVIOUS_SECRETS = { previousSecretHash: null, previousSecrets: null } as const;
 
 /**
- * The replaced secrets of a client, the last one last. Processes of release 1 know one replaced secret, in columns of their
- * own. If that one is not in the list, such a process has written since, and only its columns count.
+ * The replaced secrets of a client, the last one last. Processes of release 1 know one replaced secret, in columns of
+ * their own. If that one is not in the list, such a process has written since, and only its columns count.
  */
 export function previousSecretsOf({
   previousSecrets,
@@ -41,11 +41,12 @@ export function isValidAt(now: number, { expires_at }: PreviousSecret): boolean 
 }
 
 /**
- * The columns of a client with a new secret. The replaced secret is valid for `oldValidFor` seconds more. The ends of secrets
- * that were replaced earlier do not change: a caller who lost a response and asks again ends no secret that is in use, and
- * prolongs none that may have leaked.
+ * The columns of a client with a new secret. The replaced secret is valid for `oldValidFor` seconds more. The ends of
+ * secrets that were replaced earlier do not change: a caller who lost a response and asks again ends no secret that is
+ * in use, and prolongs none that may have leaked.
  *
- * @throws OAuthError `invalid_request` where the client has no secret, `conflict` where too many replaced ones are valid
+ * @throws OAuthError `invalid_request` where the client has no secret, `conflict` where too many replaced ones are
+ * valid
  */
 export function withNewSecret(client: SecretColumns, hash: string, now: number, oldValidFor: number): SecretColumns {
   if (client.secretHash === null) throw OAuthError.invalidRequest('client_id: a client without a secret');

@@ -8,13 +8,13 @@ const DANGEROUS_SCHEMES = /^(javascript|data|file|blob|vbscript|about|ws|wss|ftp
  * Whether a URI may be registered as a redirect URI: absolute http(s), without fragment (RFC 6749 section 3.1.2);
  * for a native application also a private-use scheme, which is a domain name in reverse (RFC 8252 section 7.1).
  */
-export function isRegistrableRedirectUri(uri: string, native: boolean): boolean {
+export function isRegistrableRedirectUri(uri: string, isNative: boolean): boolean {
   if (uri.length > MAX_REDIRECT_URI_CHARACTERS) return false;
   if (!URL.canParse(uri) || uri.includes('#') || /[\s\\]/.test(uri) || DANGEROUS_SCHEMES.test(uri)) return false;
   const { protocol, username, password, hostname } = new URL(uri);
   if (username || password) return false;
   if (protocol === 'http:' || protocol === 'https:') return /^https?:\/\/[^/]/.test(uri) && hostname !== '';
-  return native && protocol.includes('.');
+  return isNative && protocol.includes('.');
 }
 
 /** Whether a text is an origin as browsers send it: scheme, host, port, in lower case and nothing else. */

@@ -5,7 +5,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
 import { EndedTokens } from './ended-tokens.js';
 import { assertConsistent, assertFileKeyIsFree, assertNotReferenced, editableRow } from './entries/database-checks.js';
-import { type Entry, removedColumns, secretColumns, toResponse, withKeptFields } from './entries/entry.js';
+import { type Entry, removedColumns, secretColumns, toResponse, withRetainedFields } from './entries/entry.js';
 import { mergePatched } from './entries/merge-patch.js';
 import { parseEntry } from './entries/parse-entry.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
@@ -56,7 +56,7 @@ export class RegistryEditor {
       if (await manager.findOneBy(entity, { [column]: key })) throw OAuthError.conflict(`${field}: is there already`);
       await assertFileKeyIsFree(manager, resource, entry, key);
       const row = { [column]: key, ...resource.toRow(entry, secret) };
-      await manager.insert(entity, { ...withKeptFields(resource, row), ownedByFile: false });
+      await manager.insert(entity, { ...withRetainedFields(resource, row), ownedByFile: false });
     });
     return key;
   }
@@ -67,7 +67,7 @@ export class RegistryEditor {
    * @throws OAuthError `not_found`, `conflict` where the file owns it, `invalid_request`
    */
   async change(resource: RegistryResource, key: string, sent: Entry): Promise<void> {
-    const { entity, columnsOfEnd } = resource;
+    const { entity, columnsOnTokenEnd: columnsOfEnd } = resource;
     const { field, column, isGenerated } = resource.key;
     assertSecretsStay(sent);
     const secret = await secretColumns(resource, sent);

@@ -7,8 +7,8 @@ import { Registry } from './registry.js';
 import { RegistryRevision } from './registry-revision.entity.js';
 
 /**
- * The transactions of the admin API. Each begins with an increment of the revision: the lock on that row admits one writer at
- * a time, on all processes.
+ * The transactions of the admin API. Each begins with an increment of the revision: the lock on that row admits one
+ * writer at a time, on all processes.
  */
 @Injectable()
 export class RegistryTransactions {
@@ -33,7 +33,10 @@ export class RegistryTransactions {
   }
 }
 
-/** Work that is rejected has changed nothing, and is committed: a rollback on SQLite's one connection ends others' writes. */
+/**
+ * Work that is rejected has changed nothing, and is committed: a rollback on SQLite's one connection ends others'
+ * writes.
+ */
 function asResult(error: unknown): OAuthError {
   if (error instanceof OAuthError) return error;
   throw error;

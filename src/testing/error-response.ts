@@ -48,8 +48,8 @@ export function violationOfErrorResponse(answer: ErrorResponse): string | undefi
 }
 
 function violationOfErrorBody(status: number, body: Record<string, unknown>, requestId?: string): string | undefined {
-  const more = Object.keys(body).find((field) => !FIELDS.includes(field));
-  if (more !== undefined) return `an error with the field ${more}`;
+  const unknownField = Object.keys(body).find((field) => !FIELDS.includes(field));
+  if (unknownField !== undefined) return `an error with the field ${unknownField}`;
   if (!STATUSES[String(body.error)]?.includes(status)) return `${body.error} with ${status}`;
   if (body.oauth_exception !== body.error) return 'oauth_exception is not error';
   if (typeof body.error_description !== 'string' || body.error_description === '') return 'no error_description';

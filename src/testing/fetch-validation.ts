@@ -8,15 +8,15 @@ const services = new Map<string, { isManagement: boolean; responses: () => OpenA
 const patch = new SharedPatch(globalThis, 'fetch', (fetch) => validated(fetch as typeof globalThis.fetch));
 
 /**
- * Checks every response that `fetch` gets from a service against the service's OpenAPI document. Returns a function that
- * ends the checks. `fetch` is the original again after the checks of the last service have ended.
+ * Checks every response that `fetch` gets from a service against the service's OpenAPI document. Returns a function
+ * that ends the checks. `fetch` is the original again after the checks of the last service have ended.
  */
 export function validateFetchOf({ application }: Service, url: string, managementUrl: string): () => void {
   const document = application.get(OpenApiDocument);
-  let made: OpenApiResponses | undefined;
+  let compiled: OpenApiResponses | undefined;
   const responses = () => {
-    made ??= new OpenApiResponses(document.read() as unknown as OpenApiResponsesDocument);
-    return made;
+    compiled ??= new OpenApiResponses(document.read() as unknown as OpenApiResponsesDocument);
+    return compiled;
   };
   services.set(url, { isManagement: false, responses });
   services.set(managementUrl, { isManagement: true, responses });

@@ -107,14 +107,14 @@ export class GrantTestContext {
 
   /** Insists that an answer is one of the protocol. */
   async assertValid(answer: TestResponse, asked: TokenRequestContext = {}): Promise<void> {
-    const fault = await this.checks.violationOf(answer, asked);
-    if (fault !== undefined) throw new Error(`${fault}\n${this.told(answer)}`);
+    const violation = await this.checks.violationOf(answer, asked);
+    if (violation !== undefined) throw new Error(`${violation}\n${this.describe(answer)}`);
   }
 
   /** Asks, and insists on a token. */
   async expectToken(body: Parameters | string, how: SendOptions = {}): Promise<TestResponse> {
     const answer = await this.send(body, how);
-    if (answer.status !== 200) throw new Error(`refused, where there should be a token\n${this.told(answer)}`);
+    if (answer.status !== 200) throw new Error(`refused, where there should be a token\n${this.describe(answer)}`);
     return answer;
   }
 
@@ -129,13 +129,13 @@ export class GrantTestContext {
     const isError = answer.status === status && [error].flat().includes(answer.body.error);
     if (answer.status === 200 || !isError || !hint.test(answer.body.error_hint ?? '')) {
       const wanted = [status, error, hint.source === '^' ? '' : `hint ${hint.source}`].flat().filter(Boolean).join(' ');
-      throw new Error(`not refused with ${wanted}\n${this.told(answer)}`);
+      throw new Error(`not refused with ${wanted}\n${this.describe(answer)}`);
     }
     return answer;
   }
 
   /** An answer and what the log says of it, for whoever reads a failure. */
-  private told({ status, text, headers }: TestResponse): string {
+  private describe({ status, text, headers }: TestResponse): string {
     const lines = this.output.about(headers.get('x-request-id') ?? 'none');
     return [`answer: ${status} ${text}`, ...lines.map((line) => `log: ${line.trim()}`)].join('\n');
   }

@@ -24,6 +24,10 @@ export function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit):
   const { settings = {}, environment = {}, valid: _valid, caller: _caller, singleUse: _use, ...extension } = kit;
   const of = (entry?: object) => (entry ? { [name]: entry } : {});
   const listed = optIn ? [name, 'cookie'] : undefined;
-  const registry = kitRegistry({ client: of(settings.client), organization: of(settings.organization), listed });
+  const registry = kitRegistry({
+    client: of(settings.client),
+    organization: of(settings.organization),
+    grantTypes: listed,
+  });
   return { ...extension, registry, environment: { ...environment, AUTH_URL: 'https://auth.example' } };
 }

@@ -28,14 +28,14 @@ export interface KitRegistryOptions {
   client?: Record<string, object>;
   organization?: Record<string, object>;
   /** The grants of every application. */
-  listed?: string[] | undefined;
+  grantTypes?: string[] | undefined;
 }
 
 /** Organizations and applications that differ in what they may do; they list their grants where it is told which. */
 export function kitRegistry({
   client = {},
   organization = {},
-  listed,
+  grantTypes: listed,
 }: KitRegistryOptions = {}): Required<RegistryDocument> {
   const admits = { public_clients: [PUBLIC_SITE] };
   const ofOrganization = { grants: organization };
@@ -45,7 +45,7 @@ export function kitRegistry({
     grants: client,
     ...(listed && { grant_types: listed }),
   };
-  const ofHome = { ...site, organization_id: OWN_ORGANIZATION, redirect_uris: [`${ORIGIN}/`] };
+  const ownSite = { ...site, organization_id: OWN_ORGANIZATION, redirect_uris: [`${ORIGIN}/`] };
   return {
     organizations: [
       { id: OWN_ORGANIZATION, name: 'Home', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
@@ -59,10 +59,10 @@ export function kitRegistry({
       { id: SHARED_ORGANIZATION, name: 'Shared', ...admits, ...ofOrganization },
     ],
     clients: [
-      { client_id: SITE, name: 'Site', ...ofHome },
-      { client_id: UNLISTED_SITE, name: 'Site without grants', ...ofHome, grant_types: [] },
-      { client_id: SILENT_SITE, name: 'Site that lists nothing', ...ofHome, grant_types: undefined },
-      { client_id: BARE_SITE, name: 'Site without settings', ...ofHome, grants: {} },
+      { client_id: SITE, name: 'Site', ...ownSite },
+      { client_id: UNLISTED_SITE, name: 'Site without grants', ...ownSite, grant_types: [] },
+      { client_id: SILENT_SITE, name: 'Site that lists nothing', ...ownSite, grant_types: undefined },
+      { client_id: BARE_SITE, name: 'Site without settings', ...ownSite, grants: {} },
       { client_id: PUBLIC_SITE, name: 'Widget', ...site, redirect_uris: ['https://widget.example/'] },
       {
         client_id: FOREIGN_SITE,

@@ -27,7 +27,7 @@ const compiled = new Map<string, ValidateFunction>();
 
 /** Holds answers against the OpenAPI document of the service that gave them. */
 export class OpenApiResponses {
-  private readonly addresses: { pattern: RegExp; isManagement: boolean; operations: Record<string, Operation> }[];
+  private readonly paths: { pattern: RegExp; isManagement: boolean; operations: Record<string, Operation> }[];
   private readonly validators = new WeakMap<object, ValidateFunction>();
 
   constructor(private readonly document: OpenApiResponsesDocument) {
@@ -35,7 +35,7 @@ export class OpenApiResponses {
     const byParameters = Object.entries(document.paths).sort(
       ([one], [other]) => one.split('{').length - other.split('{').length,
     );
-    this.addresses = byParameters.map(([address, operations]) => ({
+    this.paths = byParameters.map(([address, operations]) => ({
       pattern: matcher(address),
       isManagement: operations.servers[0].url === '/',
       operations,
@@ -60,9 +60,11 @@ export class OpenApiResponses {
 
   /** The methods of an address, by their names in lower case; a slash at the end is the same address. */
   methodsAt({ isManagement, path, method }: Pick<ReceivedResponse, 'isManagement' | 'path' | 'method'>) {
-    const asked = path.replace(/([^/])\/$/, '$1');
-    const here = this.addresses.filter((each) => each.isManagement === isManagement && each.pattern.test(asked));
-    const found = here.find(({ operations }) => Object.hasOwn(operations, method.toLowerCase())) ?? here[0];
+    const normalizedPath = path.replace(/([^/])\/$/, '$1');
+    const matching = this.paths.filter(
+      (each) => each.isManagement === isManagement && each.pattern.test(normalizedPath),
+    );
+    const found = matching.find(({ operations }) => Object.hasOwn(operations, method.toLowerCase())) ?? matching[0];
     return found?.operations;
   }
 

@@ -11,7 +11,10 @@ const patches = [
   ...[process.stdout, process.stderr].map((stream) => recording(stream, 'write')),
 ];
 
-/** All output of a process: the service's log at its lowest level, and what is written past it, by `console` for example. */
+/**
+ * All output of a process: the service's log at its lowest level, and what is written past it, by `console` for
+ * example.
+ */
 export class OutputCapture {
   readonly lines: string[] = [];
   readonly log: Log;

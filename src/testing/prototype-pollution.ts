@@ -7,7 +7,7 @@ export function watchPrototypes(): () => string[] {
   const before = WATCHED.map((prototype) => new Set(Reflect.ownKeys(prototype)));
   return () =>
     WATCHED.flatMap((prototype, index) => {
-      const more = Reflect.ownKeys(prototype).filter((key) => !before[index]?.has(key));
-      return more.map((key) => `${prototype.constructor.name}.prototype.${String(key)}`);
+      const added = Reflect.ownKeys(prototype).filter((key) => !before[index]?.has(key));
+      return added.map((key) => `${prototype.constructor.name}.prototype.${String(key)}`);
     });
 }

@@ -11,21 +11,21 @@ export function race(
   services: { url: string }[],
   path: string,
   text: string,
-  ways = RACE_SIZE,
+  size = RACE_SIZE,
   headers: Record<string, string> = {},
 ): Promise<TestResponse[]> {
-  const opened = sleep(RACE_START_MS);
+  const started = sleep(RACE_START_MS);
   const send = ({ url }: { url: string }) => {
     const body = new ReadableStream({
       async start(stream) {
         stream.enqueue(Buffer.from(text.slice(0, 1)));
-        await opened;
+        await started;
         stream.enqueue(Buffer.from(text.slice(1)));
         stream.close();
       },
     });
     return request(url + path, { method: 'POST', headers, body, duplex: 'half' });
   };
-  const turns = Array.from({ length: ways }, (_, index) => services[index % services.length] as { url: string });
-  return Promise.all(turns.map(send));
+  const targets = Array.from({ length: size }, (_, index) => services[index % services.length] as { url: string });
+  return Promise.all(targets.map(send));
 }

@@ -59,8 +59,8 @@ export class ResponseChecks {
   private async violationOfToken({ body }: TestResponse, asked: TokenRequestContext): Promise<string | undefined> {
     const { responds = [] } = this.declared;
     const fields = [...FIELDS, ...responds].sort().join(', ');
-    const answered = Object.keys(body).sort().join(', ');
-    if (answered !== fields) return `an answer with ${answered}; declared: ${fields}`;
+    const actual = Object.keys(body).sort().join(', ');
+    if (actual !== fields) return `an answer with ${actual}; declared: ${fields}`;
     const { entity_id: entityId, expires_in, token_type, access_token } = body;
     if (typeof entityId !== 'string' || entityId === '') return `entity_id is ${JSON.stringify(entityId)}, not a text`;
     if (token_type !== 'Bearer') return 'a token_type that is not Bearer';
@@ -72,8 +72,10 @@ export class ResponseChecks {
       return 'act is not the agent that asked';
     if (sub !== entityId) return 'a token for another customer than entity_id';
     if (exp - iat !== expires_in) return 'expires_in is not the life of the token';
-    const asks = asked.body?.organization_id ?? asked.organizationId ?? this.environment.organizationId;
-    if (organization_id !== asks) return `a token of the organization ${organization_id}; asked: ${asks}`;
+    const requestedOrganization =
+      asked.body?.organization_id ?? asked.organizationId ?? this.environment.organizationId;
+    if (organization_id !== requestedOrganization)
+      return `a token of the organization ${organization_id}; asked: ${requestedOrganization}`;
     if (asked.body && client_id !== asked.body.client_id) return `a token of the client ${client_id}`;
     for (const [field, value] of Object.entries({ organization_id, client_id })) {
       if (field in body && body[field] !== value) return `${field} is not that of the token`;
@@ -85,17 +87,22 @@ export class ResponseChecks {
 
   private violationOfErrorResponse(answer: TestResponse, { body: sent = {} }: TokenRequestContext): string | undefined {
     const { status, text, cookies, headers, body } = answer;
-    const fault = violationOfErrorResponse({ status, text, cookies, header: (name) => headers.get(name) ?? undefined });
-    if (fault !== undefined) return fault;
+    const violation = violationOfErrorResponse({
+      status,
+      text,
+      cookies,
+      header: (name) => headers.get(name) ?? undefined,
+    });
+    if (violation !== undefined) return violation;
     if (cookies.length > 0) return 'a refusal that sets a cookie';
-    const told = secretsIn(this.declared.body, sent).find((secret) =>
+    const disclosed = secretsIn(this.declared.body, sent).find((secret) =>
       containsSecret(`${body.error_hint ?? ''} ${body.error_description}`, secret),
     );
-    if (told !== undefined) return `a refusal that tells what was sent: ${told}`;
-    const made = this.environment.service.audit.find(
+    if (disclosed !== undefined) return `a refusal that tells what was sent: ${disclosed}`;
+    const issued = this.environment.service.audit.find(
       ({ event, requestId }) =>
         requestId === body.request_id && (event === 'identity.created' || event === 'token.issued'),
     );
-    return made && `a refusal with the audit event ${made.event}`;
+    return issued && `a refusal with the audit event ${issued.event}`;
   }
 }

@@ -1,6 +1,8 @@
 type Method = (...parameters: never[]) => unknown;
 
-/** Replaces a method of a global object while at least one user needs the replacement, and restores it after the last. */
+/**
+ * Replaces a method of a global object while at least one user needs the replacement, and restores it after the last.
+ */
 export class SharedPatch {
   private users = 0;
   private restore: () => void = () => undefined;

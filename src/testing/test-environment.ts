@@ -16,8 +16,8 @@ export class KitEnvironment implements TestEnvironment {
 
   newCustomer = async (): Promise<Customer> => {
     const { clientId: client_id, organizationId: organization_id } = this;
-    const asked = { grant_type: 'cookie', response_type: 'token', client_id, organization_id };
-    const { body, cookies } = await this.service.post(TOKEN, asked);
+    const parameters = { grant_type: 'cookie', response_type: 'token', client_id, organization_id };
+    const { body, cookies } = await this.service.post(TOKEN, parameters);
     const cookie = cookies.map((line) => line.split(';')[0]).join('; ');
     return { entityId: body.entity_id, accessToken: body.access_token, cookie };
   };

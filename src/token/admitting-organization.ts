@@ -5,9 +5,9 @@ import type { Organization } from '../registry/organization.entity.js';
 import type { Registry } from '../registry/registry.js';
 
 /**
- * The organization with an id, which must admit the client.
+ * Finds an organization that admits the client.
  *
- * @throws OAuthError `invalid_request`
+ * @throws OAuthError `invalid_request` if the organization is unknown or does not admit the client
  */
 export function admittingOrganization(
   registry: Registry,

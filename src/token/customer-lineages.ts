@@ -5,15 +5,15 @@ import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { GrantResult } from './grant.js';
 
-/** Finds out what the token of a grant descends from, and with whose generations it ends. */
+/** Determines the lineage of a customer token: the tokens it descends from, and the generations with which it ends. */
 @Injectable()
 export class CustomerLineages {
   constructor(private readonly identities: Identities) {}
 
   /**
-   * A grant that does not say which generation of the customer it has read costs one more statement.
+   * If the grant does not return the generation of the customer, it is read with one more statement.
    *
-   * @throws OAuthError `invalid_grant` when the customer was erased meanwhile
+   * @throws OAuthError `invalid_grant` if the customer was erased in the meantime
    */
   async of(granted: GrantResult, agent: AgentPrincipal | undefined): Promise<TokenLineage> {
     if (granted.lineage) return granted.lineage;

@@ -13,7 +13,7 @@ export interface RegisteredGrant extends GrantMetadata {
 
 const SHORT_WORD = /^[a-z][a-z0-9_]{0,63}$/;
 const URI = /^[a-z][a-z0-9+.-]*:\S+$/;
-/** Fields whose meaning RFC 6749 or RFC 7519 has fixed, and those that every answer has. */
+/** Fields with a meaning in RFC 6749 or RFC 7519, and fields of every token response. */
 const RESERVED = new Set(
   'access_token entity_id expires_in token_type scope refresh_token id_token iss sub aud exp nbf iat jti'.split(' '),
 );
@@ -28,7 +28,7 @@ export class GrantRegistry implements OnModuleInit {
     private readonly catalogue: GrantSettingsClasses,
   ) {}
 
-  /** @throws Error that tells which grant breaks which rule; the application does not start then */
+  /** @throws Error if a grant is declared wrongly, so that the application does not start */
   onModuleInit(): void {
     for (const wrapper of this.discovery.getProviders({ metadataKey: GrantDecorator.KEY })) {
       const declared = this.discovery.getMetadataByDecorator(GrantDecorator, wrapper) as GrantMetadata;
@@ -44,7 +44,7 @@ export class GrantRegistry implements OnModuleInit {
   }
 
   /**
-   * The grant that a request's `grant_type` names.
+   * Finds a grant by its `grant_type`.
    *
    * @throws OAuthError `invalid_request`, `unsupported_grant_type`
    */
@@ -54,12 +54,12 @@ export class GrantRegistry implements OnModuleInit {
     return grant;
   }
 
-  /** Every grant of the service, in the order of their modules. */
+  /** All grants, in the order of their modules. */
   all(): RegisteredGrant[] {
     return [...this.grants.values()];
   }
 
-  /** Whether a grant has declared to take its parameters as a form too. */
+  /** Whether a grant declares `form`, so that its parameters may also be sent as a form. */
   readsForms(grantType: string | null): boolean {
     return this.grants.get(grantType ?? '')?.form ?? false;
   }

@@ -6,90 +6,102 @@ import type { AgentPrincipal } from '../bearer/principal.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 
-/** The parameters that every grant has. A grant's own body class extends it, in the names of the wire. */
+/**
+ * The parameters that every grant has. The body class of a grant extends it. Properties have the names of the
+ * parameters.
+ */
 export class GrantBody {
   @IsString()
   grant_type: string;
 
-  /** The application the token is for. */
+  /** The client that requests the token. */
   @IsString()
   client_id: string;
 
-  /** The organization the token is for, where the grant takes one from the caller; checked by the endpoint. */
+  /** The organization of the customer, if the body class declares it. The endpoint checks it. */
   organization_id?: string;
 
-  /** Checked by the endpoint against the client's, where the grant declares it. */
+  /** One of the client's redirect URIs, if the body class declares it. The endpoint checks it. */
   redirect_uri?: string;
 }
 
-/** The browser behind a request, without the framework. */
+/** The browser that sent a request, independent of Express. */
 export interface Browser {
-  /** The `Origin` header; the endpoint has checked that it is one of the client's. */
+  /** The `Origin` header. The endpoint has checked that it is an origin of the client. */
   readonly origin: string | undefined;
-  /** The `Cookie` header as it came. */
+  /** The `Cookie` header, unchanged. */
   readonly cookies: string | undefined;
-  /** Adds a `Set-Cookie` line to the answer. */
+  /** Adds a `Set-Cookie` header to the response. */
   setCookie(line: string): void;
 }
 
-/** The organization is known beforehand where the body requires an `organization_id`, and where an agent calls. */
+/** The organization is known before the grant runs if the body requires an `organization_id`, or if an agent calls. */
 type OrganizationOf<Body, Agent> = Body extends { organization_id: string }
   ? Organization
   : Agent extends AgentPrincipal
     ? Organization
     : Organization | undefined;
 
-/** What a grant is given; everything here has been checked. `agent` is there when the grant declares `agentScope`. */
+/** The input of a grant. The endpoint has checked all of it. `agent` is set if the grant declares `agentScope`. */
 export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefined> {
   body: Body;
   client: ClientApplication;
-  /** The organization that was asked for, in which the client is usable. */
+  /** The requested organization, which admits the client. */
   organization: OrganizationOf<Body, Agent>;
-  /** The group of protocol §4.2; the empty text outside of groups. */
+  /** The group in the path (protocol §4.2); the empty string on a path without a group. */
   groupId: string;
   agent: Agent;
   browser: Browser;
 }
 
-/** Who the token is for. The endpoint mints it. */
+/** The customer whom the token is for, and values for the response. The endpoint issues the token. */
 export interface GrantResult {
-  /** The customer. */
+  /** The id of the customer. */
   entityId: string;
-  /** The customer's organization. */
+  /** The organization of the customer. */
   organizationId: string;
-  /** The customer's generation as `Identities` found it; left out: the endpoint looks for the customer once more. */
+  /**
+   * The customer's generation as `Identities` returned it. If omitted, the endpoint reads it with one more statement.
+   */
   generation?: number;
-  /** What the token descends from, where a transfer led to it. @internal */
+  /** The lineage of the token if it comes from an identity transfer. @internal */
   lineage?: TokenLineage;
-  /** The attempt that redeemed a code for it (one-time-code), so that a replay of the code ends the token. */
+  /** The attempt that redeemed a one-time code for the token, so that a replay of the code ends the token. */
   attempt?: string;
-  /** Values of the grant's own fields in the answer, as declared by `responds`. */
+  /** Values of the grant's own response fields, which `responds` declares. */
   response?: Record<string, unknown>;
 }
 
-/** A grant proves who a token is for. Validation, minting and the answer are the endpoint's. */
+/**
+ * A grant finds out which customer a token is for. The endpoint validates the request, issues the token and responds.
+ */
 export interface Grant<Body extends GrantBody = GrantBody, Agent = undefined> {
   /**
-   * A property and not a method: TypeScript would let a method ask for a narrower body than the one declared.
+   * A property instead of a method, because TypeScript would admit a method whose body is narrower than the declared
+   * one.
    *
-   * @throws OAuthError when the caller does not prove it
+   * @throws OAuthError if the caller does not prove which customer it is
    */
   grant: (request: GrantRequest<Body, Agent>) => Promise<GrantResult>;
 }
 
-/** What a grant tells the endpoint about itself. What it does not declare stays closed. */
+/** The declaration of a grant. An option that is omitted is off. */
 export interface GrantOptions<Body extends GrantBody, Scope extends string | undefined> {
   /** The class that declares and validates the parameters. */
   body: Type<Body>;
-  /** The scope an agent's bearer needs; without it the grant asks for no bearer and gets no `agent`. */
+  /** The scope that the bearer token of the calling agent needs. If omitted, the grant needs no bearer token. */
   agentScope?: Scope;
-  /** Whether it also answers at the address of protocol §4.2, for organizations whose groups are separated. */
+  /** Whether the grant is also available on the path of a group (protocol §4.2). */
   groups?: boolean;
-  /** Whether a body that says it is `application/x-www-form-urlencoded` is read as one, as RFC 6749 clients send it. */
+  /**
+   * Whether the grant accepts `application/x-www-form-urlencoded` bodies, as RFC 6749 clients send them, besides JSON.
+   */
   form?: boolean;
-  /** Whether only clients that list it may use it: `grant_types` left out does not mean this one. */
+  /** Whether only clients that list the grant may use it. A client without `grant_types` may not. */
   optIn?: boolean;
-  /** Fields of the answer beside those of every answer: `client_id`, `organization_id` (filled in), or the grant's own. */
+  /**
+   * Additional response fields: `client_id` and `organization_id`, which the endpoint fills in, or fields of the grant.
+   */
   responds?: readonly string[];
   /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */
   settings?: Type<object>;
@@ -97,7 +109,7 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
 
 export type GrantMetadata = GrantOptions<GrantBody, string | undefined> & { name: string };
 
-/** The metadata by which the endpoint finds the grants among all providers. */
+/** The decorator behind `@GrantType`. `GrantRegistry` finds the grants by its metadata. */
 export const GrantDecorator = DiscoveryService.createDecorator<GrantMetadata>();
 
 type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
@@ -105,7 +117,7 @@ type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
 /**
  * Makes a class the handler of a `grant_type`. The class must be a provider of a module that the application imports.
  *
- * @param name a short word, or a URI (RFC 6749 section 4.5)
+ * @param name a short word, or a URI (RFC 6749 §4.5)
  */
 export function GrantType<Body extends GrantBody, Scope extends string | undefined = undefined>(
   name: string,

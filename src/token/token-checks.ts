@@ -10,8 +10,9 @@ import type { TokenServices } from './token-services.js';
 export type TokenCheck = (request: TokenRequest, services: TokenServices) => void | Promise<void>;
 
 /**
- * The checks of every token request, in their order: the first that fails decides the error response. Each sets what the checks
- * after it read. Then the grant checks what the caller presents, and the endpoint what the grant returns.
+ * The checks of every token request, in their order. The first check that fails determines the error response. A check
+ * can read the values that the checks before it have set. After these checks the grant checks the caller's proof, and
+ * the endpoint checks the organization that the grant returns.
  */
 export const TOKEN_CHECKS: TokenCheck[] = [
   readTokenParameters,

@@ -5,17 +5,19 @@ import type { Organization } from '../registry/organization.entity.js';
 import type { Browser, GrantBody } from './grant.js';
 import type { RegisteredGrant } from './grant-registry.js';
 
-/** What the route of a request says, next to its body. */
+/** The parameters that the route of a request has, in addition to its body. */
 export interface TokenRouteParameters {
-  /** The grant type of a route that has only one. */
+  /** The grant type of a route that has only one grant. */
   grantType?: string;
   /** The organization and the group in the path. */
   group?: { organizationId: string; groupId: string };
 }
 
-/** A request for a customer token. Each check of token-checks.ts reads what the checks before it have set. */
+/**
+ * A request for a customer token. A check of token-checks.ts can read the values that the checks before it have set.
+ */
 export class TokenRequest {
-  /** The parameters as they were sent, with those of the route. Set by `readTokenParameters`. */
+  /** The parameters of the body and the route, not yet validated. Set by `readTokenParameters`. */
   parameters: Record<string, unknown>;
   /** Set by `findGrant`. */
   grant: RegisteredGrant;
@@ -25,7 +27,7 @@ export class TokenRequest {
   body: GrantBody;
   /** Set by `identifyClient`. */
   client: ClientApplication;
-  /** Set by `findOrganization`. Some grants find the organization only when they run; then it is `undefined`. */
+  /** Set by `findOrganization`. `undefined` for grants that find the organization only when they run. */
   organization: Organization | undefined;
 
   constructor(
@@ -33,7 +35,7 @@ export class TokenRequest {
     readonly route: TokenRouteParameters = {},
   ) {}
 
-  /** The organization that the path or the body names, else the agent's. */
+  /** The organization in the path or the body, else the agent's organization. */
   get organizationId(): string | undefined {
     return this.route.group?.organizationId ?? this.body.organization_id ?? this.agent?.organizationId;
   }

@@ -11,7 +11,7 @@ export class TokenResponse {
   @IsString()
   entity_id: string;
 
-  /** Seconds. */
+  /** In seconds. */
   @IsInt()
   expires_in: number;
 

@@ -15,7 +15,7 @@ import { TokenRequest, type TokenRouteParameters } from './token-request.js';
 import { type TokenResponse, tokenResponse } from './token-response.js';
 import { TokenServices } from './token-services.js';
 
-/** The actor in the audit if no agent calls. */
+/** The actor of the audit event if no agent calls. */
 const CUSTOMER = { kind: 'customer' } as const;
 
 /** Issues a customer token: runs the checks that all grants have in common, then the grant, then signs the token. */
@@ -45,7 +45,7 @@ export class TokenEndpoint {
     const groupId = route.group?.groupId ?? '';
     const granted = await grant.handler.grant({ body, client, organization, groupId, agent, browser });
     if (granted.organizationId === organization?.id) return granted;
-    // an agent never gets a customer of another organization, whatever the grant does
+    // an error of the grant must not give an agent a customer of another organization
     if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
     admittingOrganization(this.services.registry, granted.organizationId, client);
     return granted;

@@ -10,8 +10,8 @@ import { repeatedParameter } from './checks/single-value.js';
 import { stateViolation } from './checks/state.js';
 
 /**
- * The checks whose failure is shown to the agent on an error page. Until they pass, the redirect URI may be an attacker's, so
- * nothing is sent to it (RFC 6749 §4.1.2.1).
+ * The checks whose failure is shown to the agent on an error page. Until they pass, the redirect URI may be an
+ * attacker's, so the page does not redirect to it (RFC 6749 §4.1.2.1).
  */
 export const CLIENT_CHECKS: ((parameters: AuthorizationParameters, registry: Registry) => void)[] = [
   identifyClient,
@@ -19,8 +19,8 @@ export const CLIENT_CHECKS: ((parameters: AuthorizationParameters, registry: Reg
 ];
 
 /**
- * The checks whose failure the client learns, as `invalid_request` with a hint. They run in this order, and the first that
- * fails is reported. `Authorizer.decide` then checks what depends on the agent.
+ * The checks whose failure is reported to the client, as `invalid_request` with a hint. They run in this order, and the
+ * first failure is reported. `Authorizer.decide` then makes the checks that depend on the agent.
  */
 export const REQUEST_CHECKS: ((parameters: AuthorizationParameters) => string | undefined)[] = [
   repeatedParameter,

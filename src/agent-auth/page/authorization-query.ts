@@ -3,7 +3,9 @@ import { Optional } from '../../oauth/parameters.js';
 import { declaredProperties } from '../../platform/declared-properties.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 
-/** The query parameters of the authorization page, for the OpenAPI document. Their rules are in authorization-checks.ts. */
+/**
+ * The query parameters of the authorization page, for the OpenAPI document. Their rules are in authorization-checks.ts.
+ */
 export class AuthorizationQuery {
   @IsString()
   response_type: string;
@@ -41,26 +43,29 @@ export class AuthorizationQuery {
 
 export const PARAMETER_NAMES = declaredProperties(AuthorizationQuery);
 
-/** The parameters as the browser sent them. Each check of authorization-checks.ts reads what the checks before it have set. */
+/**
+ * The parameters of the query string, and the values that the checks of authorization-checks.ts set. A check can read
+ * the values that the checks before it have set.
+ */
 export class AuthorizationParameters {
   client: ClientApplication;
   redirectUri: string;
-  private readonly sent: URLSearchParams;
+  private readonly query: URLSearchParams;
 
   constructor(query: string) {
-    this.sent = new URLSearchParams(query);
+    this.query = new URLSearchParams(query);
   }
 
   /** The value of a parameter. A parameter without a value counts as omitted (RFC 6749 §3.1). */
   value(name: string): string | undefined {
-    return this.sent.get(name) || undefined;
+    return this.query.get(name) || undefined;
   }
 
   values(name: string): string[] {
-    return this.sent.getAll(name);
+    return this.query.getAll(name);
   }
 
-  /** A browser application gets its token at the page, any other client a code. */
+  /** A web application gets its token at the page. Any other client gets a code. */
   get expectedResponseType(): 'code' | 'token' {
     return this.client.clientType === 'web' ? 'token' : 'code';
   }

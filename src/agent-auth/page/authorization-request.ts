@@ -4,7 +4,7 @@ import { CLIENT_CHECKS, REQUEST_CHECKS } from './authorization-checks.js';
 import { AuthorizationParameters } from './authorization-query.js';
 import { hasOrigin } from './checks/redirect-uri.js';
 
-/** A request to the authorization page whose client and redirect URI are certain. */
+/** A request to the authorization page whose client and redirect URI have passed `CLIENT_CHECKS`. */
 export interface AuthorizationRequest {
   client: ClientApplication;
   redirectUri: string;
@@ -21,7 +21,7 @@ export interface AuthorizationRequest {
   query: string;
 }
 
-/** An error that the client learns (RFC 6749 §4.1.2.1). */
+/** An error that is reported to the client (RFC 6749 §4.1.2.1). */
 export interface AuthorizationError {
   error: string;
   /** For the developers of the client. */
@@ -31,7 +31,7 @@ export interface AuthorizationError {
 /**
  * Reads and checks the query of the authorization page (protocol §6.1).
  *
- * @throws OAuthError `invalid_request` if the client or its redirect URI is not certain
+ * @throws OAuthError `invalid_request` if the client or its redirect URI fails a check
  */
 export function readAuthorizationRequest(query: string, registry: Registry): AuthorizationRequest {
   const parameters = new AuthorizationParameters(query);

@@ -1,7 +1,7 @@
 import { MALFORMED } from '../../oauth/oauth-error.js';
 import type { AuthorizationError, AuthorizationRequest } from './authorization-request.js';
 
-/** The parameters of an answer to the application, in the order in which they are written. */
+/** The parameters of a response to the client, in the order in which they are written. */
 export type ResponseParameters = Record<string, string>;
 
 const DESCRIPTIONS: Record<string, string> = {
@@ -12,12 +12,12 @@ const DESCRIPTIONS: Record<string, string> = {
   invalid_request: MALFORMED,
 };
 
-/** An error as an answer (RFC 6749 sections 4.1.2.1 and 4.2.2.1). */
+/** The parameters of an error response (RFC 6749 §4.1.2.1, §4.2.2.1). */
 export function errorParameters({ error, hint }: AuthorizationError): ResponseParameters {
   return { error, error_description: DESCRIPTIONS[error] ?? error, ...(hint && { error_hint: hint }) };
 }
 
-/** An answer with what every answer carries: `state` as it came, and who we are (RFC 9207). */
+/** Adds the parameters of every response: `state` as the client sent it, and the issuer (RFC 9207). */
 export function completed(
   parameters: ResponseParameters,
   { state }: AuthorizationRequest,
@@ -27,14 +27,14 @@ export function completed(
 }
 
 /**
- * Where the browser goes with an answer: in the query for a code, in the fragment for a token, which no server sees.
- * `redirectUri` is one of the client's, character for character, and has no fragment.
+ * The URL to which the browser is redirected. A code is in the query. A token is in the fragment, which browsers do not
+ * send to servers. `redirectUri` has no fragment, because a redirect URI with one cannot be registered.
  */
 export function redirectTarget(
   { redirectUri, responseType }: AuthorizationRequest,
   parameters: ResponseParameters,
 ): string {
-  const text = new URLSearchParams(parameters).toString().replaceAll('+', '%20');
-  if (responseType === 'token') return `${redirectUri}#${text}`;
-  return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${text}`;
+  const encoded = new URLSearchParams(parameters).toString().replaceAll('+', '%20');
+  if (responseType === 'token') return `${redirectUri}#${encoded}`;
+  return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${encoded}`;
 }

@@ -16,7 +16,7 @@ import { PageExceptionFilter } from './page-exception.filter.js';
 import { ConsentForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
 
-/** The authorization address (protocol §6.1), and the agent's answer to its question. */
+/** The authorization endpoint (protocol §6.1), and the route that receives the form of the consent page. */
 @PublicController('')
 @UseFilters(PageExceptionFilter)
 export class AuthorizeController {
@@ -41,7 +41,7 @@ export class AuthorizeController {
     if (authorization.error) return this.responses.sendError(request, authorization, authorization.error);
     const agent = await this.sessions.agentOf(request);
     if (!agent || authorization.prompt.includes('login')) return this.responses.askToSignIn(request, authorization);
-    return this.responses.carryOut(request, authorization, agent, await this.authorizer.decide(authorization, agent));
+    return this.responses.respond(request, authorization, agent, await this.authorizer.decide(authorization, agent));
   }
 
   @Post('consent')
@@ -68,6 +68,6 @@ export class AuthorizeController {
     if (decision === 'deny') return this.responses.send(request, authorization, this.authorizer.deny());
     if (decision !== 'allow') throw OAuthError.invalidRequest('decision: must be allow or deny');
     const allowed = await this.authorizer.allow(authorization, agent, scope.split(' '));
-    return this.responses.carryOut(request, authorization, agent, allowed);
+    return this.responses.respond(request, authorization, agent, allowed);
   }
 }

@@ -11,10 +11,13 @@ import type { AuthorizationRequest } from './authorization-request.js';
 import { errorParameters, type ResponseParameters } from './authorization-response.js';
 import { Consents } from './consents.js';
 
-/** What becomes of a request of a signed-in agent: an answer to the application, or first a question to the agent. */
-export type Decision = { answer: ResponseParameters } | { consentTo: string };
+/**
+ * The decision on a request of a signed-in agent: a response to the client, or scopes to which the agent must consent
+ * first.
+ */
+export type Decision = { response: ResponseParameters } | { consentTo: string };
 
-/** Decides what an agent's application gets (protocol §6.5). */
+/** Decides on the requests of agents, and issues the codes and tokens that they grant (protocol §6.5). */
 @Injectable()
 export class Authorizer {
   constructor(
@@ -26,38 +29,46 @@ export class Authorizer {
   ) {}
 
   /**
-   * Grants the requested scope, unless the agent must be asked first: about a public application once, about one that another
-   * program can impersonate at each request.
+   * Grants the requested scopes, unless the agent must consent first. A public application needs the agent's consent
+   * once. An application that another program can impersonate needs consent to each request.
    */
   async decide(request: AuthorizationRequest, agent: Agent): Promise<Decision> {
     const { client, prompt } = request;
-    if (!client.usableIn(agent.organizationId)) return refusal('access_denied', 'client_id: of another organization');
+    if (!client.usableIn(agent.organizationId))
+      return errorDecision('access_denied', 'client_id: of another organization');
     const scope = grantedScope(request.scope, client.scopes, agent.scopes);
-    if (scope === '') return refusal('invalid_scope', 'scope: nothing that this client and this agent both have');
-    const mustAsk =
+    if (scope === '') return errorDecision('invalid_scope', 'scope: nothing that this client and this agent both have');
+    const needsConsent =
       prompt.includes('consent') ||
       canBeImpersonated(request) ||
       (client.organizationId === null && !(await this.consents.covers(agent, client.clientId, scope)));
-    if (!mustAsk) return { answer: await this.grant(request, agent, scope) };
-    if (prompt.includes('none')) return refusal('consent_required', 'prompt: none');
+    if (!needsConsent) return { response: await this.issueGrant(request, agent, scope) };
+    if (prompt.includes('none')) return errorDecision('consent_required', 'prompt: none');
     return { consentTo: scope };
   }
 
-  /** The agent has allowed what it was shown. If more than that must be decided by now, the agent is asked again. */
+  /**
+   * Grants the scopes that the agent has allowed on the consent page.
+   *
+   * The agent is asked again if the request now needs consent to a scope that the page did not show.
+   *
+   * @param shown the scopes that the page showed
+   */
   async allow(request: AuthorizationRequest, agent: Agent, shown: string[]): Promise<Decision> {
     const decision = await this.decide(request, agent);
-    if ('answer' in decision || !decision.consentTo.split(' ').every((scope) => shown.includes(scope))) return decision;
+    if ('response' in decision || !decision.consentTo.split(' ').every((scope) => shown.includes(scope)))
+      return decision;
     const { client } = request;
     if (!canBeImpersonated(request)) await this.consents.remember(agent, client, decision.consentTo);
     this.consents.recordAudit(agent.id, client.clientId, decision.consentTo);
-    return { answer: await this.grant(request, agent, decision.consentTo) };
+    return { response: await this.issueGrant(request, agent, decision.consentTo) };
   }
 
   deny(): ResponseParameters {
     return errorParameters({ error: 'access_denied', hint: 'the agent has said no' });
   }
 
-  private async grant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {
+  private async issueGrant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {
     const { client, redirectUri, codeChallenge } = request;
     const { id: agentId, organizationId } = agent;
     const generation = agent.generation ?? 0;
@@ -77,13 +88,14 @@ export class Authorizer {
 }
 
 /**
- * Whether another program on the agent's device can make this request as the client and receive the response: the client
- * has no secret, and any program may claim a private-use scheme or a loopback port (RFC 6749 §10.2, RFC 8252 §8.6).
+ * Whether another program on the agent's device can make this request as the client and receive the response: the
+ * client has no secret, and any program may claim a private-use scheme or a loopback port (RFC 6749 §10.2, RFC 8252
+ * §8.6).
  */
 function canBeImpersonated({ client, redirectUri }: AuthorizationRequest): boolean {
   return client.clientType === 'native' && client.secretHash === null && new URL(redirectUri).protocol !== 'https:';
 }
 
-function refusal(error: string, hint: string): Decision {
-  return { answer: errorParameters({ error, hint }) };
+function errorDecision(error: string, hint: string): Decision {
+  return { response: errorParameters({ error, hint }) };
 }

@@ -1,6 +1,9 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** What an agent has let an application do. It counts while the agent has the same organization and password. */
+/**
+ * The scopes that an agent has granted to a client. A consent is valid while the agent's organization and password are
+ * the same.
+ */
 @Entity('consent')
 export class Consent {
   @PrimaryColumn('varchar', { name: 'agent_id', length: 36 })
@@ -13,11 +16,11 @@ export class Consent {
   @Column('varchar', { length: 1000 })
   scope: string;
 
-  /** `null`: release 1 has written the row, which does not count. */
+  /** `null` if release 1 has written the row. Such a row is not a valid consent. */
   @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
   organizationId: string | null;
 
-  /** `null`: release 1 has written the row, which does not count. */
+  /** `null` if release 1 has written the row. Such a row is not a valid consent. */
   @Column('varchar', { name: 'password_fingerprint', length: 16, nullable: true })
   passwordFingerprint: string | null;
 

@@ -44,8 +44,8 @@ const DELETE_ENDED = writeStatement<[agentId: string, organizationId: string, pa
 );
 
 /**
- * Remembers what agents have consented to. A consent belongs to one organization, and ends when the agent moves to another
- * one or gets a new password. Other scopes of the agent do not end it.
+ * Stores the consents of agents. A consent belongs to one organization. It ends when the agent moves to another
+ * organization or gets a new password. A change of the agent's scopes does not end it.
  */
 @Injectable()
 export class Consents implements OnModuleInit {
@@ -62,13 +62,13 @@ export class Consents implements OnModuleInit {
     });
   }
 
-  /** Whether the agent has let the application have every one of these scopes. */
+  /** Whether the agent has consented to every one of these scopes. */
   async covers(agent: Agent, clientId: string, scope: string): Promise<boolean> {
     const given = await this.given(agent, clientId);
     return scope.split(' ').every((each) => given.includes(each));
   }
 
-  /** Adds to what the agent has consented to before, as far as the client is still registered for it. */
+  /** Adds scopes to an earlier consent, of which only the scopes that the client still has are retained. */
   async remember(agent: Agent, { clientId, scopes }: ClientApplication, more: string): Promise<void> {
     const before = (await this.given(agent, clientId)).filter((each) => scopes.includes(each));
     await this.write(agent, clientId, [...new Set([...before, ...more.split(' ')])].join(' '));
@@ -80,7 +80,7 @@ export class Consents implements OnModuleInit {
     this.audit.record({ event: 'consent.given', outcome: 'success', actor: agent, subject: agent, ...about });
   }
 
-  /** Of two that run at once one inserts the row, and the other inserts nothing; both may run again. */
+  /** If two requests insert the row at the same time, one of them inserts it and the other changes nothing. */
   private async write(agent: Agent, clientId: string, scope: string): Promise<void> {
     const now = new Date(this.clock.now());
     const { id, organizationId } = agent;
@@ -91,8 +91,9 @@ export class Consents implements OnModuleInit {
   }
 
   /**
-   * Deletes what no longer counts, so that it does not count again when the agent moves back. It reads the agent without a
-   * lock: the first call is before the commit of the change, which would keep a locking statement waiting.
+   * Deletes consents that have ended. Otherwise a consent would be valid again if the agent moves back. The agent is
+   * read without a lock: the first call runs before the change is committed, and a locking read would wait for the
+   * commit.
    */
   private async deleteEnded(agentId: string): Promise<void> {
     const agent = await this.agents.byId(agentId);

@@ -5,7 +5,9 @@ import { OAuthExceptionFilter } from '../../oauth/oauth-exception.filter.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { renderPage } from './page-view.js';
 
-/** Shows a person an error as a page; whoever asks for JSON gets the one error shape. Never a redirect. */
+/**
+ * Responds with an error page, or with the JSON error response if the `Accept` header prefers JSON. Never redirects.
+ */
 @Catch()
 export class PageExceptionFilter extends OAuthExceptionFilter {
   protected override write(error: OAuthError, response: Response): void {

@@ -1,9 +1,12 @@
 import { IsString } from 'class-validator';
 import { Optional } from '../../oauth/parameters.js';
 
-/** What every form of the pages carries. A field may be missing; what that means is the page's to say. */
+/**
+ * The field that all forms of the pages have. Every field is optional, because each route decides what a missing field
+ * means.
+ */
 export class PageForm {
-  /** Ties the form to the browser that was shown it. */
+  /** The CSRF token, which binds the form to the browser that loaded it. */
   @Optional()
   @IsString()
   csrf?: string;
@@ -28,7 +31,7 @@ export class SignInForm extends RequestForm {
 }
 
 export class ConsentForm extends RequestForm {
-  /** The scopes that the page has shown. */
+  /** The scopes that the page showed. */
   @Optional()
   @IsString()
   scope?: string;

@@ -10,12 +10,12 @@ import { completed, errorParameters, type ResponseParameters, redirectTarget } f
 import type { Decision } from './authorizer.js';
 import { renderPage } from './page-view.js';
 
-/** What scopes mean to a person. */
-const SCOPES: Record<string, string> = {
+/** Descriptions of scopes on the consent page. */
+const SCOPE_DESCRIPTIONS: Record<string, string> = {
   [CUSTOMERS_OWN]: 'create customers, and act in the name of each of your customers',
 };
 
-/** How the page answers: by asking the agent something, or by sending the browser back to the application. */
+/** The responses of the authorization page: a page for the agent, or a redirect to the client. */
 @Injectable()
 export class PageResponses {
   constructor(
@@ -23,25 +23,25 @@ export class PageResponses {
     private readonly configuration: Configuration,
   ) {}
 
-  /** Sends the agent back to the application: by a redirect, or to the window that opened the page. */
+  /** Sends the response to the client: by a redirect, or by postMessage to the window that opened the page. */
   send(request: Request, authorization: AuthorizationRequest, parameters: ResponseParameters): string {
     if (parameters.error) requestContext.set({ error: parameters.error, reason: parameters.error_hint ?? 'the page' });
     const response = request.res as Response;
-    const answer = completed(parameters, authorization, this.configuration.AUTH_URL);
+    const completedParameters = completed(parameters, authorization, this.configuration.AUTH_URL);
     if (authorization.toOpener) {
       response.status(200);
       const { origin } = new URL(authorization.redirectUri);
-      return renderPage(response, 'opener', { message: JSON.stringify(answer), origin }, authorization);
+      return renderPage(response, 'opener', { message: JSON.stringify(completedParameters), origin }, authorization);
     }
-    // 303 after a form, so that no browser sends the form on to the application (RFC 9700 section 4.12)
-    return redirect(response, redirectTarget(authorization, answer), request.method === 'GET' ? 302 : 303);
+    // 303 after a form, so that no browser sends the form on to the application (RFC 9700 §4.12)
+    return redirect(response, redirectTarget(authorization, completedParameters), request.method === 'GET' ? 302 : 303);
   }
 
   sendError(request: Request, authorization: AuthorizationRequest, error: AuthorizationError): string {
     return this.send(request, authorization, errorParameters(error));
   }
 
-  /** The sign-in page, again with what went wrong; an application that wants no page gets `login_required`. */
+  /** Responds with the sign-in page, or with the error `login_required` to a request with `prompt=none`. */
   askToSignIn(request: Request, authorization: AuthorizationRequest, email = '', problem?: string): string {
     if (authorization.prompt.includes('none'))
       return this.sendError(request, authorization, { error: 'login_required', hint: 'prompt: none' });
@@ -50,22 +50,22 @@ export class PageResponses {
     return renderPage(request.res as Response, 'sign-in', values, authorization);
   }
 
-  /** Answers what was decided, or asks the agent first. */
-  carryOut(request: Request, authorization: AuthorizationRequest, agent: Agent, decision: Decision): string {
-    if ('answer' in decision) return this.send(request, authorization, decision.answer);
+  /** Sends the response to the client, or shows the consent page first. */
+  respond(request: Request, authorization: AuthorizationRequest, agent: Agent, decision: Decision): string {
+    if ('response' in decision) return this.send(request, authorization, decision.response);
     return this.askForConsent(request, authorization, agent, decision.consentTo);
   }
 
   private askForConsent(request: Request, authorization: AuthorizationRequest, agent: Agent, scope: string): string {
     const { client, query } = authorization;
-    const scopes = scope.split(' ').map((name) => ({ name, description: SCOPES[name] ?? name }));
+    const scopes = scope.split(' ').map((name) => ({ name, description: SCOPE_DESCRIPTIONS[name] ?? name }));
     const about = { clientName: client.name, isPublic: client.organizationId === null, scopes };
     const values = { ...about, csrf: this.csrfTokens.issue(request), query, scope, email: agent.email };
     return renderPage(request.res as Response, 'consent', values, authorization);
   }
 
-  /** Back to the page with the same request, which is then decided for the agent who is signed in now. */
-  again(request: Request, authorization: AuthorizationRequest): string {
+  /** Redirects to the page with the same request, which is then decided for the agent who has just signed in. */
+  redirectToPage(request: Request, authorization: AuthorizationRequest): string {
     const query = new URLSearchParams(authorization.query);
     const prompt = authorization.prompt.filter((each) => each !== 'login');
     if (prompt.length > 0) query.set('prompt', prompt.join(' '));
@@ -76,7 +76,7 @@ export class PageResponses {
 
 function redirect(response: Response, target: string, status: 302 | 303): string {
   response.status(status);
-  // a registered address may have letters outside ASCII, which a header cannot carry
+  // a registered redirect URI may have characters outside ASCII, which a header cannot contain
   response.setHeader('Location', target.replace(/[^\x21-\x7e]+/g, encodeURIComponent));
   response.setHeader('Content-Type', 'text/html; charset=utf-8');
   response.setHeader('Referrer-Policy', 'no-referrer');

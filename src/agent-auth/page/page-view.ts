@@ -8,15 +8,15 @@ import type { AuthorizationRequest } from './authorization-request.js';
 
 let eta: Eta | undefined;
 
-/** The one stylesheet of the pages, which never changes while the process runs. */
+/** The stylesheet of all pages. */
 export const STYLESHEET = readFileSync(join(import.meta.dirname, 'views', 'page.css'), 'utf8');
-/** The one script: hands the answer to the window that opened the page. Allowed by its hash. */
+/** The only script: it sends the response to the window that opened the page. The CSP admits it by its hash. */
 const OPENER_SCRIPT = readFileSync(join(import.meta.dirname, 'views', 'opener.js'), 'utf8').trim();
 const OPENER_SCRIPT_HASH = createHash('sha256').update(OPENER_SCRIPT).digest('base64');
 
 export type View = 'sign-in' | 'consent' | 'signed-out' | 'error' | 'opener';
 
-/** Writes a page with headers that let it do nothing but what it is for. */
+/** Renders a page, and sets security headers that admit only what the page needs. */
 export function renderPage(
   response: Response,
   view: View,
@@ -27,7 +27,7 @@ export function renderPage(
   response.setHeader('Content-Security-Policy', contentSecurityPolicy(view, request));
   response.setHeader('X-Frame-Options', 'DENY');
   response.setHeader('Referrer-Policy', 'same-origin');
-  // with this policy a page that was opened by the application's could not reach it
+  // with this policy the page could not send the response to the window that opened it
   if (!request?.toOpener) response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
   eta ??= templates();
   return eta.render(view, { ...values, script: OPENER_SCRIPT });
@@ -38,14 +38,16 @@ function templates(): Eta {
   return new Eta({ views: join(import.meta.dirname, 'views'), cache: true, autoEscape: true });
 }
 
-/** Browsers also hold the redirects after a posted form against `form-action`: where they go stands there. */
+/**
+ * Browsers apply `form-action` also to the redirects that follow a form, so it lists the sources of the redirect URI.
+ */
 function contentSecurityPolicy(view: View, request: AuthorizationRequest | undefined): string {
   const script = view === 'opener' ? `; script-src 'sha256-${OPENER_SCRIPT_HASH}'` : '';
   const target = request === undefined ? '' : ` ${redirectSources(request)}`;
   return `default-src 'none'; style-src 'self'${script}; form-action 'self'${target}; frame-ancestors 'none'; base-uri 'none'`;
 }
 
-/** A server's callback is no page: it sends the browser on, often to another origin, which counts as well. */
+/** The callback of a server often redirects to another origin, and `form-action` applies to that redirect too. */
 function redirectSources({ redirectUri, responseType }: AuthorizationRequest): string {
   const { origin, protocol } = new URL(redirectUri);
   if (origin === 'null') return protocol;

@@ -15,7 +15,7 @@ import { PageResponses } from './page-responses.js';
 import { renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
 
-/** Where the forms of the sign-in page go (protocol §6.4). */
+/** The routes of the sign-in form and the sign-out form (protocol §6.4). */
 @PublicController('')
 @UseFilters(PageExceptionFilter)
 export class SessionController {
@@ -45,7 +45,7 @@ export class SessionController {
     const outcome = await this.signIn.attempt(request, email, password);
     if ('agent' in outcome) {
       await this.sessions.begin(request, outcome.agent);
-      return this.responses.again(request, authorization);
+      return this.responses.redirectToPage(request, authorization);
     }
     const { status, problem, retryAfter } = outcome;
     request.res?.status(status);

@@ -9,14 +9,14 @@ import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { sha256 } from '../../platform/secret.js';
 import type { Agent } from '../../registry/agent.entity.js';
-import { NOBODYS_HASH } from '../../registry/agent-password.js';
+import { UNKNOWN_EMAIL_HASH } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import { PasswordChecks } from '../session/password-checks.js';
 import { type SignInAttempt, SignInAttempts } from '../session/sign-in-attempts.js';
 import { SignedCookies } from '../session/signed-cookies.js';
 
-const DEVICE = 'agent_device';
-/** A year. */
+const DEVICE_COOKIE = 'agent_device';
+/** 365 days. */
 const DEVICE_LIFETIME_SECONDS = 31_536_000;
 
 export type SignInOutcome = { agent: Agent } | { problem: string; status: number; retryAfter?: number };
@@ -39,37 +39,39 @@ export class SignIn {
    * @throws OAuthError `temporarily_unavailable`, 503, if too many passwords wait to be checked
    */
   async attempt(request: Request, typedEmail: string, password: string): Promise<SignInOutcome> {
-    // MySQL ignores spaces at the end of an email: each spelling would be an account of its own to the limit
+    // MySQL ignores spaces at the end of an email. Without trim, an attacker could avoid the limit of an account with
+    // them.
     const email = typedEmail.trim();
     const device = this.deviceOf(request, email);
-    const address = addressOf(requestContext.required().ip);
-    const attempt = this.attempts.begin(email, address, device);
-    const wait = attempt.waitSeconds || this.takeShared(email, address);
+    const ip = addressOf(requestContext.required().ip);
+    const attempt = this.attempts.begin(email, ip, device);
+    const wait = attempt.waitSeconds || this.takeSharedLimit(email, ip);
     if (wait > 0) {
       requestContext.set({ error: 'temporarily_unavailable', reason: 'limit: sign_in' });
-      this.recordAudit('limited', address);
+      this.recordAudit('limited', ip);
       return { problem: `Too many attempts. Try again in ${inWords(wait)}.`, status: 429, retryAfter: wait };
     }
     const { agent, isRight } = await this.check(request, email, password, attempt);
     if (!agent || !isRight) {
       requestContext.set({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
-      this.recordAudit('failed', address, agent);
+      this.recordAudit('failed', ip, agent);
       return { problem: 'This email and password do not belong together.', status: 400 };
     }
-    this.recordAudit('succeeded', address, agent);
+    this.recordAudit('succeeded', ip, agent);
     this.attempts.succeed(attempt);
     this.rememberDevice(request, email, device ?? randomUUID());
     return { agent };
   }
 
   /**
-   * An attempt that the service could not check is not a failure: the queue was full, or the database unreachable. An attempt
-   * whose client disconnected stays a failure. Otherwise a few networks could keep the queue full without reaching a limit.
+   * An attempt that the service could not check is not a failure: the queue was full, or the database unreachable. An
+   * attempt whose client disconnected stays a failure. Otherwise a few networks could keep the queue full without
+   * reaching a limit.
    */
   private async check(request: Request, email: string, password: string, attempt: SignInAttempt) {
     try {
       const agent = await this.agents.byEmail(email);
-      const hash = agent?.passwordHash ?? NOBODYS_HASH;
+      const hash = agent?.passwordHash ?? UNKNOWN_EMAIL_HASH;
       return { agent, isRight: await this.passwordChecks.isPasswordOf(hash, password, request) };
     } catch (error) {
       if (error instanceof AbandonedTaskError) throw OAuthError.unavailable(error);
@@ -78,31 +80,34 @@ export class SignIn {
     }
   }
 
-  /** Asked after the attempts of this process: an attempt that they refuse must not create a key. */
-  private takeShared(email: string, address: string): number {
-    return this.limits.takeForAddress('sign_in', address, sha256(email.toLowerCase()));
+  /**
+   * Counts the attempt against the limit that all processes share. It runs after the limits of this process, so that an
+   * attempt that they reject stores no key.
+   */
+  private takeSharedLimit(email: string, ip: string): number {
+    return this.limits.takeForAddress('sign_in', ip, sha256(email.toLowerCase()));
   }
 
-  /** The email itself is never recorded: an unknown one may be a person's too. */
-  private recordAudit(what: 'succeeded' | 'failed' | 'limited', address: string, agent?: Agent): void {
+  /** The email itself is never recorded: an unknown email may also belong to a person. */
+  private recordAudit(what: 'succeeded' | 'failed' | 'limited', ip: string, agent?: Agent): void {
     const party = { kind: 'agent', id: agent?.id } as const;
     this.audit.record({
       event: `sign_in.${what}`,
       outcome: what === 'succeeded' ? 'success' : 'failure',
       actor: party,
       ...(agent && { subject: party, organizationId: agent.organizationId }),
-      details: { address },
+      details: { address: ip },
     });
   }
 
   /** The device's id, if this agent has signed in on it before. */
   private deviceOf(request: Request, email: string): string | undefined {
-    const [id, ofEmail] = this.cookies.read(request, DEVICE)?.split(' ') ?? [];
+    const [id, ofEmail] = this.cookies.read(request, DEVICE_COOKIE)?.split(' ') ?? [];
     return ofEmail === sha256(email.toLowerCase()) ? id : undefined;
   }
 
   private rememberDevice(request: Request, email: string, id: string): void {
-    this.cookies.write(request, DEVICE, `${id} ${sha256(email.toLowerCase())}`, DEVICE_LIFETIME_SECONDS);
+    this.cookies.write(request, DEVICE_COOKIE, `${id} ${sha256(email.toLowerCase())}`, DEVICE_LIFETIME_SECONDS);
   }
 }
 

@@ -10,11 +10,11 @@ import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import { SignedCookies } from './signed-cookies.js';
 
-const NAME = 'agent_session';
-/** A working day. */
+const COOKIE_NAME = 'agent_session';
+/** 8 hours, one working day. */
 const LIFETIME_SECONDS = 8 * 3600;
 
-/** What the cookie holds, in this order. */
+/** The fields of the cookie, in this order. */
 interface Session {
   agentId: string;
   /** Milliseconds since 1970. */
@@ -27,8 +27,8 @@ interface Session {
 }
 
 /**
- * The session of an agent at the authorization page: a signed cookie that ends with the agent's password. Signing out
- * puts the session on the denylist, which ends copies of the cookie too.
+ * The session of an agent at the authorization page: a signed cookie that ends when the agent's password changes. A
+ * sign-out puts the session on the denylist, which ends copies of the cookie too.
  */
 @Injectable()
 export class AgentSessions {
@@ -45,10 +45,10 @@ export class AgentSessions {
     await this.revoke(this.read(request));
     const expires = this.clock.now() + LIFETIME_SECONDS * 1000;
     const value = [agent.id, expires, passwordFingerprint(agent), randomUUID(), agent.generation ?? 0].join('.');
-    this.cookies.write(request, NAME, value, LIFETIME_SECONDS);
+    this.cookies.write(request, COOKIE_NAME, value, LIFETIME_SECONDS);
   }
 
-  /** The agent of the session; `undefined` if the session has ended, or the agent was removed or has a new password. */
+  /** The signed-in agent; `undefined` if the session has ended, or the agent was removed or has a new password. */
   async agentOf(request: Request): Promise<Agent | undefined> {
     const session = this.read(request);
     if (!session || !(this.clock.now() < session.expires)) return undefined;
@@ -56,8 +56,8 @@ export class AgentSessions {
     if (!agent || !equalInConstantTime(passwordFingerprint(agent), session.fingerprint)) return undefined;
     const { id: jti, agentId: sub, expires, generation: gen } = session;
     const iat = expires / 1000 - LIFETIME_SECONDS;
-    const isOver = await this.denylist.hasEnded({ jti, sub, client_id: '', iat, aud: 'agent-api', gen });
-    return isOver ? undefined : agent;
+    const hasEnded = await this.denylist.hasEnded({ jti, sub, client_id: '', iat, aud: 'agent-api', gen });
+    return hasEnded ? undefined : agent;
   }
 
   async end(request: Request): Promise<void> {
@@ -67,7 +67,7 @@ export class AgentSessions {
       const agent = { kind: 'agent', id: session.agentId } as const;
       this.audit.record({ event: 'sign_out', outcome: 'success', actor: agent, subject: agent });
     }
-    this.cookies.remove(request, NAME);
+    this.cookies.remove(request, COOKIE_NAME);
   }
 
   private async revoke(session: Session | undefined): Promise<void> {
@@ -76,7 +76,8 @@ export class AgentSessions {
   }
 
   private read(request: Request): Session | undefined {
-    const [agentId, expires, fingerprint, id, generation = 0] = this.cookies.read(request, NAME)?.split('.') ?? [];
+    const [agentId, expires, fingerprint, id, generation = 0] =
+      this.cookies.read(request, COOKIE_NAME)?.split('.') ?? [];
     if (agentId === undefined || fingerprint === undefined || id === undefined) return undefined;
     return { agentId, expires: Number(expires), fingerprint, id, generation: Number(generation) };
   }

@@ -6,11 +6,11 @@ import { randomSecret } from '../../platform/secret.js';
 import { SessionSecrets } from './session-secrets.js';
 import { SignedCookies } from './signed-cookies.js';
 
-const NAME = 'form';
+const COOKIE_NAME = 'form';
 const PURPOSE = 'form token';
 const LIFETIME_SECONDS = 8 * 3600;
 
-/** Tokens against cross-site request forgery: a posted form must carry the token that its browser was given. */
+/** Tokens against cross-site request forgery. A form must contain the token that was issued to the same browser. */
 @Injectable()
 export class CsrfTokens {
   constructor(
@@ -19,20 +19,22 @@ export class CsrfTokens {
     private readonly configuration: Configuration,
   ) {}
 
-  /** A token for a form, bound to a cookie of the browser. */
+  /** Issues a token for a form, bound to a cookie of the browser. */
   issue(request: Request): string {
-    const nonce = this.cookies.read(request, NAME) ?? randomSecret('base64url');
-    this.cookies.write(request, NAME, nonce, LIFETIME_SECONDS);
+    const nonce = this.cookies.read(request, COOKIE_NAME) ?? randomSecret('base64url');
+    this.cookies.write(request, COOKIE_NAME, nonce, LIFETIME_SECONDS);
     return this.secrets.sign(PURPOSE, nonce);
   }
 
-  /** @throws OAuthError `invalid_request` if the token is not this browser's, or another origin sent the form */
+  /**
+   * @throws OAuthError `invalid_request` if the token was not issued to this browser, or another origin sent the form
+   */
   check(request: Request, token: unknown): void {
     const { origin } = request.headers;
     if (origin !== undefined && origin !== this.configuration.AUTH_URL) {
       throw OAuthError.invalidRequest('Origin: forms come from this service alone');
     }
-    const nonce = this.cookies.read(request, NAME);
+    const nonce = this.cookies.read(request, COOKIE_NAME);
     if (nonce === undefined || typeof token !== 'string' || !this.secrets.isSignature(PURPOSE, nonce, token)) {
       throw OAuthError.invalidRequest('csrf: open the page again and send its form');
     }

@@ -6,14 +6,14 @@ import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES } from '../../registry/agent-password.js';
 
-/** About 2 s of work for one thread. */
+/** About 2 s of work for one thread, at 20 ms for each hash. */
 const MAX_WAITING_CHECKS = 80;
 
 const OUTCOMES = ['checked', 'refused', 'abandoned'] as const;
 
 /**
- * Checks the passwords of sign-ins in a bounded queue. A hash costs 20 ms of a core and 19 MiB, and any caller can ask for
- * one: without a bound, a flood of sign-ins makes an agent wait for all of them.
+ * Checks the passwords of sign-ins in a bounded queue. A hash costs 20 ms of a core and 19 MiB, and any caller can ask
+ * for one: without a bound, a flood of sign-ins makes an agent wait for all of them.
  */
 @Injectable()
 export class PasswordChecks {

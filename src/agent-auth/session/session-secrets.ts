@@ -5,25 +5,25 @@ import { Configuration } from '../../platform/configuration/configuration.js';
 import { equalInConstantTime } from '../../platform/secret.js';
 
 /**
- * The secrets that sign what the page gives a browser: the first signs, all verify. Where SESSION_SECRET is not set they
- * are derived from the signing keys, which every process has and an operator rotates anyway.
+ * The secrets for the cookies and CSRF tokens of the page: the first secret signs, all secrets verify. Without
+ * SESSION_SECRET they are derived from the signing keys, which all processes share and operators already rotate.
  */
 @Injectable()
 export class SessionSecrets {
-  private readonly given: string[] | undefined;
+  private readonly configured: string[] | undefined;
 
   constructor(
     { SESSION_SECRET }: Configuration,
     private readonly keys: SigningKeys,
   ) {
-    this.given = SESSION_SECRET?.split(',');
+    this.configured = SESSION_SECRET?.split(',');
   }
 
   get all(): string[] {
-    return this.given ?? this.keys.derivedSecrets('agent session');
+    return this.configured ?? this.keys.derivedSecrets('agent session');
   }
 
-  /** A signature of a text, for one purpose. */
+  /** Signs a text for one purpose, so that a signature for one purpose is not valid for another. */
   sign(purpose: string, text: string): string {
     return hmac(this.all[0] as string, purpose, text);
   }

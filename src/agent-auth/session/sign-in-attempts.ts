@@ -5,7 +5,7 @@ import { sha256 } from '../../platform/secret.js';
 
 interface Failures {
   count: number;
-  /** Milliseconds since 1970. Until then every attempt is refused. */
+  /** Milliseconds since 1970. Until then every attempt is rejected. */
   blockedUntil: number;
 }
 
@@ -31,15 +31,15 @@ const MAX_ACCOUNT_WAIT_SECONDS = 30;
 /**
  * Slows down the guessing of passwords. Each failure beyond the free ones doubles the wait.
  *
- * Attempts are counted by account and network, by network, and by account. An IPv6 address counts in three networks (/64, /56,
- * /48), the wider ones with a multiple of the limit.
+ * Attempts are counted by account and network, by network, and by account. An IPv6 address counts in three networks
+ * (/64, /56, /48). The wider networks have a multiple of the limit.
  *
- * The limit of an account neither refuses nor counts the first attempt from a network without failures in the last hour. Without
- * this exemption strangers could lock an agent out by guessing. Attackers with many networks get one more attempt per network,
- * hour and process. The number of their networks and the bounded password queue limit the guesses
- * (docs/decisions/0022-sign-in-attempts-and-password-queue.md).
+ * The limit of an account neither rejects nor counts the first attempt from a network without failures in the last
+ * hour. Without this exemption an attacker could lock an agent out by guessing. An attacker with many networks gets one
+ * more attempt per network, hour and process. The number of networks and the bounded password queue limit these
+ * attempts (docs/decisions/0022-sign-in-attempts-and-password-queue.md).
  *
- * A device on which the agent has signed in before has only a limit of its own.
+ * A device on which the agent has signed in before has a limit of its own, and no other limit applies to it.
  */
 @Injectable()
 export class SignInAttempts {
@@ -48,31 +48,34 @@ export class SignInAttempts {
   constructor(private readonly clock: Clock) {}
 
   /** Counts an attempt before its password is checked, so that parallel attempts are counted too. */
-  begin(email: string, address: string, knownDevice: string | undefined): SignInAttempt {
+  begin(email: string, ip: string, knownDevice: string | undefined): SignInAttempt {
     const now = this.clock.now();
-    const limits = this.limitsOf(email, address, knownDevice, now);
+    const limits = this.limitsOf(email, ip, knownDevice, now);
     const blockedUntil = Math.max(...limits.map(({ key }) => this.failuresOf(key, now).blockedUntil));
     if (blockedUntil > now) return { waitSeconds: Math.ceil((blockedUntil - now) / 1000), limits: [] };
     for (const limit of limits) this.count(limit, now);
     return { waitSeconds: 0, limits };
   }
 
-  /** The password was right. The account's failures in the narrowest network are forgotten; elsewhere this attempt is not one. */
+  /**
+   * The password was right: deletes the account's failures in the narrowest network, and uncounts the attempt
+   * elsewhere.
+   */
   succeed({ limits: [narrowest, ...others] }: SignInAttempt): void {
     if (narrowest) this.failures.delete(narrowest.key);
-    for (const { key } of others) this.takeBack(key);
+    for (const { key } of others) this.uncount(key);
   }
 
-  /** The service could not check the password: the attempt is not counted as a failure. */
+  /** The service could not check the password, so the attempt does not count as a failure. */
   withdraw({ limits }: SignInAttempt): void {
-    for (const { key } of limits) this.takeBack(key);
+    for (const { key } of limits) this.uncount(key);
   }
 
-  private limitsOf(email: string, address: string, knownDevice: string | undefined, now: number): Limit[] {
+  private limitsOf(email: string, ip: string, knownDevice: string | undefined, now: number): Limit[] {
     const account = sha256(email.toLowerCase());
     if (knownDevice !== undefined)
       return [{ key: `${account} device ${knownDevice}`, free: 10, maxWaitSeconds: MAX_WAIT_SECONDS }];
-    const networks = networksOf(address).map((each) => ({ ...each, key: `at ${each.network}` }));
+    const networks = networksOf(ip).map((each) => ({ ...each, key: `at ${each.network}` }));
     const isFirst = networks.every(({ key, factor }) => this.failuresOf(key, now).count < factor);
     return [
       ...networks.map(({ key, factor }) => limitOf(`${account} ${key}`, 5 * factor)),
@@ -84,13 +87,13 @@ export class SignInAttempts {
   private count({ key, free, maxWaitSeconds }: Limit, now: number): void {
     const count = this.failuresOf(key, now).count + 1;
     const waitSeconds = count < free ? 0 : Math.min(2 ** (count - free), maxWaitSeconds);
-    this.failures.delete(key); // a Map keeps the order of insertion: the key that was counted last is evicted last
+    this.failures.delete(key); // a Map has the order of insertion: the key that was counted last is evicted last
     this.failures.set(key, { count, blockedUntil: now + waitSeconds * 1000 });
     const [oldest] = this.failures.size > MAX_KEYS ? this.failures.keys() : [];
     if (oldest !== undefined) this.failures.delete(oldest);
   }
 
-  private takeBack(key: string): void {
+  private uncount(key: string): void {
     const now = this.clock.now();
     const { count, blockedUntil } = this.failuresOf(key, now);
     if (count > 1) this.failures.set(key, { count: count - 1, blockedUntil: Math.min(blockedUntil, now) });

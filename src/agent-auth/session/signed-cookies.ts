@@ -22,12 +22,12 @@ export class SignedCookies {
   /**
    * The value of a cookie that this service has signed; `undefined` if there is none.
    *
-   * Only the cookie of this name is verified, and only its first occurrence. cookie-parser's middleware would verify every
-   * cookie of the request, and the caller decides how many those are.
+   * Only the cookie of this name is verified, and only its first occurrence. cookie-parser's middleware would verify
+   * every cookie of the request, and the caller decides how many those are.
    */
   read(request: Request, name: CookieName): string | undefined {
     const cookie = firstCookie(request.headers.cookie ?? '', this.fullName(name));
-    // cookieParser.signedCookie returns a text without the prefix `s:` as it is, although nothing has signed it
+    // cookieParser.signedCookie returns a text without the prefix `s:` unchanged, although it has no signature
     if (!cookie?.startsWith('s:')) return undefined;
     const value = cookieParser.signedCookie(cookie, this.secrets.all);
     // The signature does not cover the name. The value repeats it, so that one cookie is never accepted as another.
@@ -35,7 +35,7 @@ export class SignedCookies {
   }
 
   write(request: Request, name: CookieName, value: string, lifetimeSeconds: number): void {
-    request.secret = this.secrets.all[0]; // Express signs with it
+    request.secret = this.secrets.all[0]; // Express signs the cookie with this secret
     request.res?.cookie(this.fullName(name), `${name}.${value}`, {
       ...this.attributes(),
       signed: true,

@@ -1,7 +1,7 @@
 import { IsIn, IsString, MaxLength } from 'class-validator';
 import { Optional } from '../../oauth/parameters.js';
 
-/** How a client says who it is, unless by `Authorization: Basic` (RFC 6749 section 2.3.1). */
+/** The credentials of a client that does not authenticate by `Authorization: Basic` (RFC 6749 §2.3.1). */
 class ClientParameters {
   @Optional()
   @IsString()
@@ -12,7 +12,7 @@ class ClientParameters {
   client_secret?: string;
 }
 
-/** RFC 6749 section 4.1.3 and RFC 7636 section 4.5. */
+/** The access token request (RFC 6749 §4.1.3, RFC 7636 §4.5). */
 export class CodeExchangeBody extends ClientParameters {
   @IsIn(['authorization_code'])
   grant_type: 'authorization_code';
@@ -30,7 +30,7 @@ export class CodeExchangeBody extends ClientParameters {
   code_verifier?: string;
 }
 
-/** RFC 6749 section 6. */
+/** The refresh request (RFC 6749 §6). */
 export class RefreshBody extends ClientParameters {
   @IsIn(['refresh_token'])
   grant_type: 'refresh_token';

@@ -15,7 +15,7 @@ import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
 import { assertClientUsesCodes, TokenPairEndpoint, TokenPairResponse } from './token-pair.endpoint.js';
 
-/** `/v2/token`: the token endpoint of agents (RFC 6749 section 3.2; protocol §6.8). */
+/** `/v2/token`: the token endpoint of agents (RFC 6749 §3.2, protocol §6.8). */
 @PublicController('v2/token')
 export class TokenPairController {
   constructor(
@@ -37,26 +37,26 @@ export class TokenPairController {
   @HttpCode(200)
   async token(@Req() request: Request): Promise<TokenPairResponse> {
     const { authorization, 'content-type': contentType } = request.headers;
-    const sent = parseFormOrJson(await readBody(request), contentType);
-    const client = this.clients.authenticate(authorization, sent);
+    const parameters = parseFormOrJson(await readBody(request), contentType);
+    const client = this.clients.authenticate(authorization, parameters);
     requestContext.set({ clientId: client.clientId });
     const wait = this.limits.take('tokens', client.clientId);
     if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
     assertClientUsesCodes(client);
-    const grantType = requiredString('grant_type', sent.grant_type);
+    const grantType = requiredString('grant_type', parameters.grant_type);
     switch (grantType) {
       case 'authorization_code':
         requestContext.set({ grant: grantType });
-        return this.endpoint.exchange(client, sent);
+        return this.endpoint.exchange(client, parameters);
       case 'refresh_token':
         requestContext.set({ grant: grantType });
-        return this.endpoint.refresh(client, sent);
+        return this.endpoint.refresh(client, parameters);
       default:
         throw OAuthError.unsupportedGrantType();
     }
   }
 
-  /** Ends the bearer, and the refresh token it came with. */
+  /** Ends the bearer token. */
   @Delete()
   @ApiRoute({ summary: 'End an agent token and its refresh tokens' })
   @UseGuards(BearerGuard)

@@ -13,7 +13,7 @@ import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse } from '../agent-
 import { grantedScope } from '../granted-scope.js';
 import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
 
-/** The answer of `POST /v2/token` (protocol §6.8). */
+/** The response of `POST /v2/token` (protocol §6.8). */
 export class TokenPairResponse extends AgentTokenResponse {
   @IsString()
   refresh_token: string;
@@ -25,7 +25,7 @@ export class TokenPairResponse extends AgentTokenResponse {
   organization_id: string;
 }
 
-/** Gives agents' tokens for authorization codes and refresh tokens. */
+/** Issues token pairs to the clients of agents, for authorization codes and refresh tokens. */
 @Injectable()
 export class TokenPairEndpoint {
   constructor(
@@ -37,44 +37,44 @@ export class TokenPairEndpoint {
   ) {}
 
   /**
-   * The first token pair for an authorization code (RFC 6749 section 4.1.3).
+   * The first token pair for an authorization code (RFC 6749 §4.1.3).
    *
    * @throws OAuthError `invalid_request`, `invalid_grant`
    */
-  async exchange(client: ClientApplication, sent: Record<string, unknown>): Promise<TokenPairResponse> {
-    const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, sent);
+  async exchange(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
+    const { code, redirect_uri, code_verifier } = readParameters(CodeExchangeBody, parameters);
     const proof = { clientId: client.clientId, redirectUri: redirect_uri, codeVerifier: code_verifier };
     const redeemed = await this.codes.redeem('authorization', code, proof);
     const { subject: agentId, organizationId, scope, attempt, grantedAt, lineage } = redeemed;
     const { clientId } = client;
     const granted = { agentId, organizationId, clientId, scope: scope ?? '', generation: lineage.gen };
-    const grant = await this.stillGranted(client, granted);
-    // the attempt that redeemed the code begins the chain: whoever replays the code ends all of it
+    const grant = await this.currentGrant(client, granted);
+    // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
     const refreshToken = await this.refreshTokens.begin(attempt, granted, grantedAt);
-    return this.answer(grant, `${attempt}.${randomUUID()}`, refreshToken);
+    return this.tokenPairResponse(grant, `${attempt}.${randomUUID()}`, refreshToken);
   }
 
   /**
-   * The next token pair of a chain (RFC 6749 section 6).
+   * The next token pair of a refresh family (RFC 6749 §6).
    *
    * @throws OAuthError `invalid_request`, `invalid_grant`
    */
-  async refresh(client: ClientApplication, sent: Record<string, unknown>): Promise<TokenPairResponse> {
-    const { refresh_token, scope } = readParameters(RefreshBody, sent);
-    // a client that has a secret has shown it by now
+  async refresh(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
+    const { refresh_token, scope } = readParameters(RefreshBody, parameters);
+    // the controller has authenticated every client that has a secret
     const refreshing = { clientId: client.clientId, isAuthenticated: client.secretHash !== null };
-    const decide = async (granted: AgentGrant) => narrowed(await this.stillGranted(client, granted), scope);
+    const decide = async (granted: AgentGrant) => narrowScope(await this.currentGrant(client, granted), scope);
     const refreshed = await this.refreshTokens.rotate(refresh_token, refreshing, decide);
-    return this.answer(refreshed, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
+    return this.tokenPairResponse(refreshed, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
   }
 
-  /** Ends a bearer and its descendants. The refresh family that was given with it goes on. */
+  /** Ends a bearer token and its descendants. The refresh family that was issued with it stays valid. */
   end({ claims: token }: AgentPrincipal): Promise<void> {
     return this.denylist.revokeToken(token);
   }
 
-  /** What the agent may grant the client now: since it did, the agent or the client may have lost something. */
-  private async stillGranted(client: ClientApplication, granted: AgentGrant): Promise<AgentGrant> {
+  /** What the agent can grant the client now. The agent or the client may have lost scopes since the grant. */
+  private async currentGrant(client: ClientApplication, granted: AgentGrant): Promise<AgentGrant> {
     const { agentId, organizationId, clientId, generation } = granted;
     const agent = await this.agents.byId(agentId);
     if ((agent?.generation ?? 0) > generation) throw OAuthError.invalidGrant('the agent has changed since');
@@ -86,7 +86,7 @@ export class TokenPairEndpoint {
     return { agentId, organizationId, clientId, scope, generation };
   }
 
-  private answer(grant: AgentGrant, jti: string, refreshToken: string): TokenPairResponse {
+  private tokenPairResponse(grant: AgentGrant, jti: string, refreshToken: string): TokenPairResponse {
     return {
       ...this.tokens.issue(grant, jti),
       refresh_token: refreshToken,
@@ -96,17 +96,17 @@ export class TokenPairEndpoint {
   }
 }
 
-/** A refreshed token may ask for less than was granted, never for more (RFC 6749 section 6). */
-function narrowed(grant: AgentGrant, asked: string | undefined): AgentGrant {
-  if (asked === undefined) return grant;
+/** A refresh request may ask for fewer scopes than were granted, never for more (RFC 6749 §6). */
+function narrowScope(grant: AgentGrant, requestedScope: string | undefined): AgentGrant {
+  if (requestedScope === undefined) return grant;
   const granted = grant.scope.split(' ');
-  const scopes = asked.split(' ');
+  const scopes = requestedScope.split(' ');
   if (!scopes.every((scope) => granted.includes(scope)))
     throw OAuthError.invalidRequest('scope: more than was granted');
   return { ...grant, scope: scopes.join(' ') };
 }
 
-/** The client of a code exchange is one that is given codes at the page. */
+/** Web applications get tokens at the page and never codes, so they cannot redeem one. */
 export function assertClientUsesCodes(client: ClientApplication): void {
   if (client.clientType === 'web')
     throw OAuthError.unauthorizedClient('client_id: a web application gets its token at the page');

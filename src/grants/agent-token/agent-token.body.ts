@@ -8,7 +8,7 @@ export class AgentTokenBody extends GrantBody {
   @IsIn(['token'])
   response_type: 'token';
 
-  /** The customer to get a token for; left out: a new one. */
+  /** The customer whom the token is for. If omitted, the grant creates a customer. */
   @Optional()
   @Matches(UUID, { message: 'must be a UUID in lower case' })
   entity_id?: string;

@@ -6,7 +6,7 @@ import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
 import { type Grant, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 import { AgentTokenBody } from './agent-token.body.js';
 
-/** Protocol §4.3 and §4.6: an agent speaks for any customer of its organization, and makes new ones. */
+/** An agent gets tokens for all customers of its organization, and creates new customers (protocol §4.3, §4.6). */
 @Injectable()
 @GrantType('agent_token', {
   body: AgentTokenBody,
@@ -20,7 +20,7 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
     const { organizationId } = agent;
     const { entity_id: entityId } = body;
     if (entityId === undefined) return this.identities.create(organizationId);
-    // somebody else's customer is as unknown as one that does not exist
+    // the same error for a customer of another organization as for an unknown id, so that agents cannot probe for ids
     const customer = await this.identities.find(entityId, organizationId);
     if (!customer) throw OAuthError.invalidRequest('entity_id: unknown');
     return customer;

@@ -3,7 +3,7 @@ import { Optional } from '../../oauth/parameters.js';
 import { UUID } from '../../platform/uuid.js';
 import { GrantBody } from '../../token/grant.js';
 
-/** The parameters of protocol §4.1; at the address of protocol §4.2 `organization_id` may be left to the path. */
+/** The parameters of protocol §4.1. On the path of a group (protocol §4.2) `organization_id` may be omitted. */
 export class CookieBody extends GrantBody {
   @IsIn(['token'])
   response_type: 'token';

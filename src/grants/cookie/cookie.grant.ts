@@ -4,7 +4,10 @@ import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { type Grant, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 import { CookieBody } from './cookie.body.js';
 
-/** A request with the cookies of a known browser gets its customer, any other request a new customer (protocol §4.1, §4.2). */
+/**
+ * A request with valid identity cookies gets the customer of the browser. Any other request creates a customer
+ * (protocol §4.1, §4.2).
+ */
 @Injectable()
 @GrantType('cookie', { body: CookieBody, groups: true, responds: ['organization_id'] })
 export class CookieGrant implements Grant<CookieBody> {

@@ -3,7 +3,9 @@ import { type Grant, type GrantRequest, type GrantResult, GrantType } from '../.
 import { Transfers } from '../../transfer/transfers.js';
 import { IdentityTokenBody } from './identity-token.body.js';
 
-/** Protocol §4.5: whoever shows a transfer token, with what fits its challenge, becomes its customer. Once. */
+/**
+ * Redeems an identity transfer token, once, for a token of its customer. The code verifier must match (protocol §4.5).
+ */
 @Injectable()
 @GrantType('identity_token', { body: IdentityTokenBody, responds: ['client_id'] })
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {

@@ -4,37 +4,43 @@ import { Clock, Configuration, OAuthError } from '../../public/grant.js';
 import { IssuerKeys, type Jose } from './issuer-keys.js';
 import type { JwtBearerSettings } from './jwt-bearer.settings.js';
 
-/** What an assertion proves. */
+/** The user whom an assertion authenticates. */
 export interface ProvenUser {
   issuer: string;
-  /** The organization's own id of its user, byte for byte. */
+  /** The organization's id of its user, byte for byte. */
   userId: string;
-  /** By which the assertion is known when it comes again. */
+  /** Identifies the assertion, so that a second use is detected. */
   jti: string;
-  /** When the assertion ends, in seconds since 1970. */
+  /** The expiry of the assertion, in seconds since 1970. */
   expires: number;
 }
 
-/** The request that an assertion is for. */
+/** The client and the organization of the token request. */
 export interface AssertionUse {
   clientId: string;
   organizationId: string;
 }
 
-/** Asymmetric ones alone: with a symmetric one, who can verify could sign. */
+/** Only asymmetric algorithms: with a symmetric key, every service that verifies assertions could also sign them. */
 const ALGORITHMS = ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA', 'Ed25519'];
-/** Headers by which an assertion would bring its own key, or rules that we do not know (RFC 8725 sections 3.1 and 3.10). */
+/**
+ * Headers that name a key of the assertion's own, or extensions that this service does not support (RFC 8725 §3.1,
+ * §3.10).
+ */
 const UNTRUSTED_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
-/** JWTs that say what they are must say that they are this (RFC 8725 section 3.11); most sign-in systems write JWT. */
-const TYPES = ['jwt', 'authorization-grant+jwt'];
-/** Seconds that an assertion may still be good for. */
+/**
+ * The `typ` header is optional, because many sign-in systems omit it or send `JWT`. Other types are rejected (RFC 8725
+ * §3.11).
+ */
+const ACCEPTED_TYPES = ['jwt', 'authorization-grant+jwt'];
+/** An assertion must expire within this time. */
 const MAX_LIFETIME_SECONDS = 600;
-/** Seconds that the issuer's clock may be ahead of ours. */
+/** The issuer's clock may be ahead of this service's clock by this much. */
 const CLOCK_SKEW_SECONDS = 30;
 const MAX_CLAIM_LENGTH = 255;
 const SEGMENT = /^[A-Za-z0-9_-]+$/;
 
-/** Verifies assertions of organizations' own sign-in systems (RFC 7523 section 3, RFC 8725). */
+/** Verifies assertions of the sign-in systems of organizations (RFC 7523 §3, RFC 8725). */
 @Injectable()
 export class Assertions {
   private readonly audience: string[];
@@ -48,19 +54,19 @@ export class Assertions {
   }
 
   /**
-   * The user whom an assertion is about. Whether it was used before is not looked at.
+   * Verifies an assertion. It does not check whether the assertion was used before.
    *
-   * @throws OAuthError `invalid_grant`; `temporarily_unavailable` while the issuer's keys cannot be had
+   * @throws OAuthError `invalid_grant`; `temporarily_unavailable` if the issuer's keys cannot be fetched
    */
   async verify(assertion: string, settings: JwtBearerSettings, use: AssertionUse): Promise<ProvenUser> {
-    const jose = await import('jose'); // a service to which nobody signs in so is spared loading it
-    refuseStrange(jose, assertion);
+    const jose = await import('jose'); // loaded at the first use, because most deployments do not use this grant
+    assertAcceptedForm(jose, assertion);
     const claims = await this.claimsOf(jose, assertion, settings);
-    this.refuseUntimely(claims);
-    refuseForOthers(claims, use);
+    this.assertValidNow(claims);
+    assertIntendedFor(claims, use);
     const { iss: issuer, sub: userId, jti, exp: expires } = claims;
-    if (!isText(userId)) throw refusal('sub is no text of 1 to 255 characters');
-    if (!isText(jti)) throw refusal('jti is no text of 1 to 255 characters');
+    if (!isClaimText(userId)) throw invalidAssertion('sub is no text of 1 to 255 characters');
+    if (!isClaimText(jti)) throw invalidAssertion('jti is no text of 1 to 255 characters');
     return { issuer: issuer as string, userId, jti, expires: expires as number };
   }
 
@@ -76,63 +82,64 @@ export class Assertions {
     }).catch((error) => {
       if (error instanceof OAuthError) throw error;
       const { code, claim = '', name } = error as Partial<Record<string, string>>;
-      throw refusal(`${error instanceof errors.JOSEError ? code : name} ${claim}`.trim());
+      throw invalidAssertion(`${error instanceof errors.JOSEError ? code : name} ${claim}`.trim());
     });
     return payload;
   }
 
-  /** The tolerance is for a clock that is ahead; what has expired has expired. */
-  private refuseUntimely({ exp, iat }: JWTPayload): void {
+  /** `clockTolerance` is for issuers whose clock is ahead. It must not extend the validity of an expired assertion. */
+  private assertValidNow({ exp, iat }: JWTPayload): void {
     const now = this.clock.now() / 1000;
-    if (!(now < Number(exp))) throw refusal('expired');
-    if (!(Number(exp) <= now + MAX_LIFETIME_SECONDS)) throw refusal('exp is more than 10 minutes ahead');
+    if (!(now < Number(exp))) throw invalidAssertion('expired');
+    if (!(Number(exp) <= now + MAX_LIFETIME_SECONDS)) throw invalidAssertion('exp is more than 10 minutes ahead');
     if (iat !== undefined && !(typeof iat === 'number' && iat <= now + CLOCK_SKEW_SECONDS))
-      throw refusal('iat is in the future');
+      throw invalidAssertion('iat is in the future');
   }
 }
 
-/** What cannot be an assertion, or would have its own way with the verification; before a key is asked for. */
-function refuseStrange(jose: Jose, assertion: string): void {
+/** Rejects an assertion by its form and header before a key is looked up, so that it cannot cause a fetch of keys. */
+function assertAcceptedForm(jose: Jose, assertion: string): void {
   const segments = assertion.split('.');
-  // the same bytes spelt otherwise would be the same assertion as another text
+  // a second base64url encoding of the same bytes would be a valid second text of the same assertion
   const isCanonical = (text: string) =>
     SEGMENT.test(text) && Buffer.from(text, 'base64url').toString('base64url') === text;
-  if (segments.length !== 3 || !segments.every(isCanonical)) throw refusal('not a signed JWT');
+  if (segments.length !== 3 || !segments.every(isCanonical)) throw invalidAssertion('not a signed JWT');
   const header = headerOf(jose, assertion);
-  if (!ALGORITHMS.includes(String(header.alg))) throw refusal('alg is not one of ours');
-  const strange = UNTRUSTED_HEADERS.find((name) => Object.hasOwn(header, name));
-  if (strange) throw refusal(`header has ${strange}`);
-  if (header.typ !== undefined && !TYPES.includes(mediaTypeOf(header.typ))) throw refusal('typ is that of another JWT');
+  if (!ALGORITHMS.includes(String(header.alg))) throw invalidAssertion('alg is not one of ours');
+  const untrusted = UNTRUSTED_HEADERS.find((name) => Object.hasOwn(header, name));
+  if (untrusted) throw invalidAssertion(`header has ${untrusted}`);
+  if (header.typ !== undefined && !ACCEPTED_TYPES.includes(mediaTypeOf(header.typ)))
+    throw invalidAssertion('typ is that of another JWT');
 }
 
 function headerOf(jose: Jose, assertion: string): Record<string, unknown> {
   try {
     return jose.decodeProtectedHeader(assertion);
   } catch {
-    throw refusal('header is no JSON object');
+    throw invalidAssertion('header is no JSON object');
   }
 }
 
-/** RFC 7515 section 4.1.9: `application/` may be left out, and case does not matter. */
+/** The prefix `application/` is optional, and case is insignificant (RFC 7515 §4.1.9). */
 function mediaTypeOf(typ: unknown): string {
   return String(typ)
     .toLowerCase()
     .replace(/^application\//, '');
 }
 
-/** An issuer may bind its assertion to the client and the organization it is for. */
-function refuseForOthers({ client_id, organization_id }: JWTPayload, use: AssertionUse): void {
-  if (client_id !== undefined && client_id !== use.clientId) throw refusal('for another client');
+/** An issuer can bind an assertion to a client and an organization. */
+function assertIntendedFor({ client_id, organization_id }: JWTPayload, use: AssertionUse): void {
+  if (client_id !== undefined && client_id !== use.clientId) throw invalidAssertion('for another client');
   if (organization_id !== undefined && organization_id !== use.organizationId)
-    throw refusal('for another organization');
+    throw invalidAssertion('for another organization');
 }
 
-/** Half a surrogate pair would be stored as any other half. */
-function isText(value: unknown): value is string {
+/** Rejects lone surrogates: UTF-8 encodes all of them as the same character, so that two users could be one. */
+function isClaimText(value: unknown): value is string {
   if (typeof value !== 'string' || value.length === 0 || value.length > MAX_CLAIM_LENGTH) return false;
   return /^[^\p{Cc}\p{Cs}]*$/u.test(value);
 }
 
-function refusal(reason: string): OAuthError {
+function invalidAssertion(reason: string): OAuthError {
   return OAuthError.invalidGrant(`assertion: ${reason}`);
 }

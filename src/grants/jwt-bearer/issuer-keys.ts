@@ -5,7 +5,7 @@ import type { JwtBearerSettings } from './jwt-bearer.settings.js';
 
 export type Jose = typeof import('jose');
 
-/** The public keys of the sign-in systems that organizations have. */
+/** The public keys of the sign-in systems of organizations. */
 @Injectable()
 export class IssuerKeys {
   private readonly inline = new WeakMap<object, JWTVerifyGetKey>();
@@ -14,9 +14,10 @@ export class IssuerKeys {
   constructor(private readonly clock: Clock) {}
 
   /**
-   * A function that finds the key that an assertion names. No header of the assertion is followed to a key of its own.
+   * Returns a function that finds the key of an assertion by its `kid`. It ignores headers that contain or refer to a
+   * key.
    *
-   * The function rejects with OAuthError `temporarily_unavailable` while the keys cannot be fetched.
+   * The function rejects with OAuthError `temporarily_unavailable` if the keys cannot be fetched.
    */
   of(jose: Jose, { jwks, jwks_uri }: JwtBearerSettings): JWTVerifyGetKey {
     return jwks_uri === undefined ? this.ofSet(jose, jwks as NonNullable<typeof jwks>) : this.ofUri(jwks_uri).getKey;

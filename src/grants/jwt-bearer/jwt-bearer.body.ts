@@ -1,9 +1,9 @@
 import { IsIn, IsString, Matches, MaxLength } from 'class-validator';
 import { GrantBody, Optional, UUID } from '../../public/grant.js';
 
-/** The parameters of RFC 7523 section 2.1, and whose user the assertion is about. */
+/** The parameters of RFC 7523 §2.1, and the organization of the user. */
 export class JwtBearerBody extends GrantBody {
-  /** A JWT that the organization's own sign-in system has signed. */
+  /** A JWT that the organization's sign-in system has signed. */
   @IsString()
   @MaxLength(8192)
   assertion: string;
@@ -11,7 +11,7 @@ export class JwtBearerBody extends GrantBody {
   @Matches(UUID, { message: 'must be a UUID in lower case' })
   override organization_id: string;
 
-  /** `browser`: the customer whom the browser's cookies show is this user, too. */
+  /** `browser` links the customer of the identity cookies to the user. */
   @Optional()
   @IsIn(['browser'])
   link?: 'browser';

@@ -18,7 +18,7 @@ import { UsedAssertions } from './used-assertions.js';
 
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
-/** RFC 7523 section 2.1: whom an organization's own sign-in system vouches for is the one customer of that user. */
+/** A user whom the organization's sign-in system authenticates gets tokens for one customer (RFC 7523 §2.1). */
 @Injectable()
 @GrantType(JWT_BEARER, {
   body: JwtBearerBody,
@@ -30,7 +30,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 export class JwtBearerGrant implements Grant<JwtBearerBody> {
   constructor(
     private readonly assertions: Assertions,
-    private readonly used: UsedAssertions,
+    private readonly usedAssertions: UsedAssertions,
     private readonly users: OrganizationUsers,
     private readonly identities: Identities,
     private readonly cookies: IdentityCookies,
@@ -39,23 +39,31 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
   async grant({ body, client, organization, browser }: GrantRequest<JwtBearerBody>): Promise<GrantResult> {
     const settings = organization.grants[JWT_BEARER] as JwtBearerSettings | undefined;
     if (!settings) throw OAuthError.unauthorizedClient('grant_type: not for this organization');
-    if (body.link) refuseLink(settings, browser);
+    if (body.link) assertMayLink(settings, browser);
     const organizationId = organization.id;
     const user = await this.assertions.verify(body.assertion, settings, { clientId: client.clientId, organizationId });
     const attempt = randomUUID();
-    await this.used.use(user, attempt);
-    const shown = body.link && (await this.shownBy(browser, organizationId));
-    const customer = await this.users.customerOf({ organizationId, userId: user.userId, shown, attempt });
+    await this.usedAssertions.use(user, attempt);
+    const browserCustomerId = body.link && (await this.customerOfBrowser(browser, organizationId));
+    const customer = await this.users.customerOf({
+      organizationId,
+      userId: user.userId,
+      browserCustomerId: browserCustomerId,
+      attempt,
+    });
     return { ...customer, attempt };
   }
 
-  private shownBy({ cookies, origin }: Browser, organizationId: string): Promise<string | undefined> {
+  private customerOfBrowser({ cookies, origin }: Browser, organizationId: string): Promise<string | undefined> {
     return this.identities.findForBrowser(this.cookies.read(cookies, origin), { organizationId, groupId: '' });
   }
 }
 
-/** Cookies come with whatever page sends the request; so the page must be one of the client's (docs/decisions/0019). */
-function refuseLink(settings: JwtBearerSettings, { origin }: Browser): void {
+/**
+ * A browser sends its cookies with the requests of any page. The page must therefore be one of the client's
+ * (docs/decisions/0019).
+ */
+function assertMayLink(settings: JwtBearerSettings, { origin }: Browser): void {
   if (!settings.link_browsers) throw OAuthError.unauthorizedClient('link: not for this organization');
   if (origin === undefined) throw OAuthError.invalidRequest('link: needs an Origin');
 }

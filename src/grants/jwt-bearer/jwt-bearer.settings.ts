@@ -11,26 +11,26 @@ import {
 } from 'class-validator';
 import type { JSONWebKeySet } from 'jose';
 import { Optional } from '../../public/grant.js';
-import { faultOfKeys } from './public-keys.js';
+import { keySetViolation } from './public-keys.js';
 
-/** What the registry says of an organization's own sign-in system, under the organization's `grants`. */
+/** The registry's settings for an organization's sign-in system, under the organization's `grants`. */
 export class JwtBearerSettings {
-  /** The `iss` of its assertions, to the character. */
+  /** The `iss` of its assertions, which must match exactly. */
   @IsString()
   @Length(1, 255)
   issuer: string;
 
-  /** Its public keys, or `jwks_uri`. */
+  /** The public keys. Either `jwks` or `jwks_uri` is required. */
   @ValidateIf((settings: JwtBearerSettings, value) => value !== undefined || settings.jwks_uri === undefined)
   @ArePublicKeys()
   jwks?: JSONWebKeySet;
 
-  /** Where it publishes its keys (RFC 7517 section 5). */
+  /** The URL of the public keys (RFC 7517 §5). */
   @Optional()
-  @IsKeyAddress()
+  @IsKeySetUrl()
   jwks_uri?: string;
 
-  /** What its assertions may name as `aud`; left out: AUTH_URL, and the address of the token endpoint. */
+  /** The accepted values of `aud`. If omitted: AUTH_URL, and the URL of the token endpoint. */
   @Optional()
   @IsArray()
   @ArrayNotEmpty()
@@ -39,36 +39,36 @@ export class JwtBearerSettings {
   @Length(1, 255, { each: true })
   audience?: string[];
 
-  /** Whether a browser's customer may become a user's; left out: it may not. */
+  /** Whether the customer of a browser may be linked to a user. If omitted, it may not. */
   @Optional()
   @IsBoolean()
   link_browsers?: boolean;
 }
 
 function ArePublicKeys(): PropertyDecorator {
-  const faultOf = (value: unknown, settings: object) =>
-    'jwks_uri' in settings ? 'must not stand beside jwks_uri' : faultOfKeys(value);
+  const violationOf = (value: unknown, settings: object) =>
+    'jwks_uri' in settings ? 'must not stand beside jwks_uri' : keySetViolation(value);
   return ValidateBy({
     name: 'arePublicKeys',
     validator: {
-      validate: (value, context) => faultOf(value, context?.object ?? {}) === undefined,
-      defaultMessage: (context?: ValidationArguments) => faultOf(context?.value, context?.object ?? {}) ?? '',
+      validate: (value, context) => violationOf(value, context?.object ?? {}) === undefined,
+      defaultMessage: (context?: ValidationArguments) => violationOf(context?.value, context?.object ?? {}) ?? '',
     },
   });
 }
 
-/** https, so that nobody on the way gives us keys of his own; or an address of this machine. */
-function IsKeyAddress(): PropertyDecorator {
+/** Requires https, so that an attacker on the network cannot replace the keys. Loopback URLs may use http. */
+function IsKeySetUrl(): PropertyDecorator {
   return ValidateBy({
     name: 'isKeyAddress',
-    validator: { validate: isKeyAddress, defaultMessage: () => 'must be an https URL without user and fragment' },
+    validator: { validate: isKeySetUrl, defaultMessage: () => 'must be an https URL without user and fragment' },
   });
 }
 
-function isKeyAddress(value: unknown): boolean {
+function isKeySetUrl(value: unknown): boolean {
   if (typeof value !== 'string' || !URL.canParse(value)) return false;
   const { protocol, hostname, username, password, hash } = new URL(value);
   if (username !== '' || password !== '' || hash !== '') return false;
-  const isHere = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
-  return protocol === 'https:' || (protocol === 'http:' && isHere);
+  const isLoopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback);
 }

@@ -19,7 +19,7 @@ const FIND_LINKED = selectStatement<[customerId: string, entityId: string], User
   'SELECT entity_id FROM organization_user WHERE customer_id = ? AND entity_id <> ? ORDER BY linked_at',
 );
 
-/** Deletes an organization's users with their customers, and retains the customers that users still have. */
+/** Deletes the users of erased customers, and retains the customers that still belong to a user. */
 @Injectable()
 export class OrganizationUserParticipant implements CustomerDataParticipant {
   constructor(

@@ -1,9 +1,11 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /**
- * A customer that belongs to a user of an organization: the one that the user's tokens are for, which has `userHash`, or
- * one that a browser of the user was before, linked to it. That a customer belongs to one user at most is its key, that a
- * user has one customer the other: so each change is one INSERT.
+ * A customer that belongs to a user of an organization. The row of the customer whom the user's tokens are for has
+ * `userHash`. The other rows are linked customers, which browsers of the user had before.
+ *
+ * The primary key ensures that a customer belongs to at most one user. The unique index ensures that a user has one
+ * customer. So each change is one INSERT.
  */
 @Entity('organization_user')
 @Index('organization_user_of_organization', ['organizationId', 'userHash'], { unique: true })
@@ -14,11 +16,11 @@ export class OrganizationUser {
   @Column('varchar', { name: 'organization_id', length: 36 })
   organizationId: string;
 
-  /** SHA-256 of organization and user id; `null` of a linked one. */
+  /** SHA-256 of the organization and the user id; `null` in the row of a linked customer. */
   @Column('varchar', { name: 'user_hash', length: 64, nullable: true })
   userHash: string | null;
 
-  /** The customer that the user's tokens are for: of that one itself. */
+  /** The customer whom the user's tokens are for. In the row of this customer it equals `entityId`. */
   @Index('organization_user_customer_id')
   @Column('varchar', { name: 'customer_id', length: 36 })
   customerId: string;
@@ -30,7 +32,7 @@ export class OrganizationUser {
   @Column('datetime', { name: 'linked_at', precision: 3 })
   linkedAt: Date;
 
-  /** When the customer was seen to be there; `null` while it is made, or when whoever made it has died. */
+  /** When the customer was known to exist; `null` before, and after a crash of the process that created the row. */
   @Column('datetime', { name: 'settled_at', precision: 3, nullable: true })
   settledAt: Date | null;
 }

@@ -18,29 +18,32 @@ import { OrganizationUser } from './organization-user.entity.js';
 /** A user of an organization who signs in. */
 export interface SignIn {
   organizationId: string;
-  /** The organization's own id of the user, byte for byte. */
+  /** The organization's id of the user, byte for byte. */
   userId: string;
-  /** The customer whom the browser's cookies show, where it is to be linked. */
-  shown: string | undefined;
-  /** Which request this is: by it a change whose answer was lost is known as its own. */
+  /** The customer of the identity cookies, if the request asks to link it. */
+  browserCustomerId: string | undefined;
+  /** Identifies the request, so that it recognizes its own write after a lost response of the database. */
   attempt: string;
 }
 
 interface Row extends EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_by' | 'settled_at'> {
-  /** Of the customer. */
+  /** The generation of the customer; `null` if the customer does not exist. */
   generation: number | null;
 }
 
-const OF_USER = {
+const USER_ROWS = {
   columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'known.settled_at', 'customer.generation'],
   from: `organization_user known LEFT JOIN customer_identity customer ON customer.entity_id = known.entity_id
     WHERE known.organization_id = ? AND known.user_hash = ?`,
 };
 
-const FIND = selectStatement<[organizationId: string, userHash: string], Row>({ ...OF_USER, batch: true });
+const FIND = selectStatement<[organizationId: string, userHash: string], Row>({ ...USER_ROWS, batch: true });
 
-const FIND_OR_SHOWN = selectStatement<[organizationId: string, userHash: string, shown: string], Row>(
-  `SELECT ${OF_USER.columns.join(', ')} FROM ${OF_USER.from} UNION ALL
+const FIND_WITH_BROWSER_CUSTOMER = selectStatement<
+  [organizationId: string, userHash: string, browserCustomerId: string],
+  Row
+>(
+  `SELECT ${USER_ROWS.columns.join(', ')} FROM ${USER_ROWS.from} UNION ALL
     SELECT entity_id, NULL, linked_by, settled_at, NULL FROM organization_user WHERE entity_id = ?`,
 );
 
@@ -68,12 +71,15 @@ const FIND_OWN = selectStatement<[entityId: string, attempt: string], unknown>({
   batch: true,
 });
 
-/** Turns until a sign-in has met its own end state; each further one needs another erasure at the same moment. */
+/**
+ * A sign-in starts again after a lost race or an erasure. This limit is reached only by several erasures at the same
+ * time.
+ */
 const MAX_ATTEMPTS = 5;
 
 /**
- * Which customer a user of an organization is. The row comes first and the customer after it, so that whoever loses the race
- * for the row, or finds what a dead process has left, makes the very same customer.
+ * Finds or creates the customer of a user of an organization. The row of the user is inserted before the customer. So a
+ * request that loses the race for the row, or that follows a crash, creates the customer with the same id.
  */
 @Injectable()
 export class OrganizationUsers {
@@ -84,35 +90,47 @@ export class OrganizationUsers {
     private readonly audit: Audit,
   ) {}
 
-  /** The user's customer. Of a known user one SELECT; a new user's is made, or is the one shown, if it is nobody's yet. */
-  async customerOf(asked: SignIn): Promise<Customer> {
-    const userHash = sha256(JSON.stringify([asked.organizationId, asked.userId]));
+  /**
+   * The customer of a user. A known user costs one SELECT. A new user gets the browser's customer if it belongs to no
+   * user yet, else a new customer.
+   */
+  async customerOf(request: SignIn): Promise<Customer> {
+    const userHash = sha256(JSON.stringify([request.organizationId, request.userId]));
     for (let turn = 0; turn < MAX_ATTEMPTS; turn++) {
-      // one who is not to be had, even when nobody raced for it, was erased
-      const signIn = turn > 1 ? { ...asked, shown: undefined } : asked;
+      // if the browser's customer could not be claimed twice, it was erased
+      const signIn = turn > 1 ? { ...request, browserCustomerId: undefined } : request;
       const rows = await this.rowsOf(signIn, userHash);
       const own = rows.find(({ user_hash }) => user_hash !== null);
-      // a customer that belongs to somebody is never taken: many sign in at one computer
-      const free = rows.some(({ entity_id }) => entity_id === signIn.shown) ? undefined : signIn.shown;
-      const customer = own ? await this.settled(own, signIn, userHash) : await this.begin(free, signIn, userHash);
+      // a customer that belongs to a user is never reassigned: several users can sign in with one browser
+      const unlinkedId = rows.some(({ entity_id }) => entity_id === signIn.browserCustomerId)
+        ? undefined
+        : signIn.browserCustomerId;
+      const customer = own
+        ? await this.settle(own, signIn, userHash)
+        : await this.createUser(unlinkedId, signIn, userHash);
       if (customer === undefined) continue;
-      if (own && free !== undefined && free !== customer.entityId) await this.link(free, customer.entityId, signIn);
+      if (own && unlinkedId !== undefined && unlinkedId !== customer.entityId)
+        await this.link(unlinkedId, customer.entityId, signIn);
       return customer;
     }
     throw OAuthError.unavailable();
   }
 
-  private rowsOf({ organizationId, shown }: SignIn, userHash: string): Promise<Row[]> {
-    return shown === undefined
+  private rowsOf({ organizationId, browserCustomerId }: SignIn, userHash: string): Promise<Row[]> {
+    return browserCustomerId === undefined
       ? this.database.select(FIND, [organizationId, userHash])
-      : this.database.select(FIND_OR_SHOWN, [organizationId, userHash, shown]);
+      : this.database.select(FIND_WITH_BROWSER_CUSTOMER, [organizationId, userHash, browserCustomerId]);
   }
 
-  /** The first sign-in of a user, which may lose to another one, and of a customer, which may just have become another's. */
-  private async begin(free: string | undefined, signIn: SignIn, userHash: string): Promise<Customer | undefined> {
+  /** Inserts the row of a new user; `undefined` if another request has inserted the user or claimed the customer. */
+  private async createUser(
+    unlinkedId: string | undefined,
+    signIn: SignIn,
+    userHash: string,
+  ): Promise<Customer | undefined> {
     const { organizationId, attempt } = signIn;
     const now = this.clock.now();
-    const entityId = free ?? uuidv7(now);
+    const entityId = unlinkedId ?? uuidv7(now);
     const changed = await this.database.executeIdempotent(INSERT, [
       entityId,
       organizationId,
@@ -129,13 +147,13 @@ export class OrganizationUsers {
       settled_at: null,
       generation: null,
     };
-    return this.settled(inserted, signIn, userHash);
+    return this.settle(inserted, signIn, userHash);
   }
 
-  /** The customer of a user's row, once it is known to be there; `undefined` when it was erased. */
-  private async settled(
+  /** Creates the customer of a user's row if it does not exist; `undefined` if the customer was erased. */
+  private async settle(
     row: Row,
-    { organizationId, shown, attempt }: SignIn,
+    { organizationId, browserCustomerId, attempt }: SignIn,
     userHash: string,
   ): Promise<Customer | undefined> {
     const { entity_id: entityId, linked_by, settled_at, generation } = row;
@@ -147,33 +165,34 @@ export class OrganizationUsers {
     }
     const now = new Date(this.clock.now());
     if ((await this.database.executeIdempotent(SETTLE, [now, entityId, userHash])) === 0) return undefined;
-    if (linked_by === attempt && entityId === shown) this.tell(entityId, entityId, organizationId);
+    if (linked_by === attempt && entityId === browserCustomerId) this.auditLink(entityId, entityId, organizationId);
     return customer;
   }
 
-  /** The customer that a browser was before is from now on remembered with its user's. */
-  private async link(shown: string, customer: string, { organizationId, attempt }: SignIn): Promise<void> {
+  /** Links the customer of a browser to the customer of the user. */
+  private async link(linkedId: string, customerId: string, { organizationId, attempt }: SignIn): Promise<void> {
     const now = new Date(this.clock.now());
     const changed = await this.database.executeIdempotent(INSERT_LINK, [
-      shown,
+      linkedId,
       organizationId,
-      customer,
+      customerId,
       attempt,
       now,
       now,
     ]);
-    if (changed === 0 && !(await this.isLinkedBy(attempt, shown))) return;
-    const isThere = async (entityId: string) => (await this.identities.find(entityId, organizationId)) !== undefined;
-    if ((await isThere(shown)) && (await isThere(customer))) return this.tell(customer, shown, organizationId);
-    // one was erased before it could forget the other
-    await this.database.executeIdempotent(DELETE_OWN, [shown, attempt]);
+    if (changed === 0 && !(await this.isLinkedBy(attempt, linkedId))) return;
+    const exists = async (entityId: string) => (await this.identities.find(entityId, organizationId)) !== undefined;
+    if ((await exists(linkedId)) && (await exists(customerId)))
+      return this.auditLink(customerId, linkedId, organizationId);
+    // one of them was erased before the link existed, so its erasure did not delete the link
+    await this.database.executeIdempotent(DELETE_OWN, [linkedId, attempt]);
   }
 
   private async isLinkedBy(attempt: string, entityId: string): Promise<boolean> {
     return (await this.database.select(FIND_OWN, [entityId, attempt])).length > 0;
   }
 
-  private tell(id: string, linked: string, organizationId: string): void {
+  private auditLink(id: string, linked: string, organizationId: string): void {
     const subject = { kind: 'customer', id } as const;
     const actor = { kind: 'customer' } as const;
     this.audit.record({

@@ -4,19 +4,21 @@ import { isPublicJwk } from '../../public/grant.js';
 const MAX_KEYS = 20;
 const MIN_RSA_BITS = 2048;
 
-/** Why something is no set of public keys that our algorithms can verify with; `undefined` when it is one. */
-export function faultOfKeys(value: unknown): string | undefined {
+/**
+ * The violation of a value that is no set of public keys for the supported algorithms; `undefined` if there is none.
+ */
+export function keySetViolation(value: unknown): string | undefined {
   const keys = (value as { keys?: unknown } | undefined)?.keys;
   if (!Array.isArray(keys) || keys.length === 0 || keys.length > MAX_KEYS)
     return `must be a JWK Set of 1 to ${MAX_KEYS} keys`;
-  const faults = keys.map((key) => faultOfKey(key));
-  const faulty = faults.findIndex((fault) => fault !== undefined);
-  if (faulty >= 0) return `keys[${faulty}] ${faults[faulty]}`;
+  const violations = keys.map((key) => keyViolation(key));
+  const firstInvalid = violations.findIndex((violation) => violation !== undefined);
+  if (firstInvalid >= 0) return `keys[${firstInvalid}] ${violations[firstInvalid]}`;
   const kids = keys.map(({ kid }) => kid);
   return new Set(kids).size < kids.length ? 'must have keys with different kid' : undefined;
 }
 
-function faultOfKey(key: unknown): string | undefined {
+function keyViolation(key: unknown): string | undefined {
   if (typeof key !== 'object' || key === null) return 'must be a JWK';
   if (!isPublicJwk(key)) return 'must be a public key, without its private part';
   const { kid, use } = key as { kid?: unknown; use?: unknown };

@@ -1,15 +1,15 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../../public/grant.js';
 
-/** An assertion that was used; kept for as long as it could come again. */
+/** An assertion that was used. The row expires when the assertion is no longer valid. */
 @Expires()
 @Entity('used_assertion')
 export class UsedAssertion {
-  /** SHA-256 of its issuer and `jti`. */
+  /** SHA-256 of the issuer and the `jti` of the assertion. */
   @PrimaryColumn('varchar', { length: 64 })
   hash: string;
 
-  /** The attempt that used it, which is the `jti` of the token it gave. */
+  /** The attempt that used the assertion. It is also the `jti` of the issued token. */
   @Column('varchar', { name: 'used_by', length: 36 })
   usedBy: string;
 

@@ -3,7 +3,7 @@ import { Database, insertIgnoreStatement, OAuthError, selectStatement, sha256 } 
 import type { ProvenUser } from './assertions.js';
 import { UsedAssertion } from './used-assertion.entity.js';
 
-/** Time for which another process's clock may still find the assertion good. */
+/** The clock of another process may be behind by this much, so that it still accepts the assertion. */
 const CLOCK_SKEW_SECONDS = 30;
 
 const INSERT = insertIgnoreStatement({ into: UsedAssertion, columns: ['hash', 'used_by', 'expires_at'] });
@@ -14,15 +14,16 @@ const FIND_OWN = selectStatement<[hash: string, attempt: string], unknown>({
   batch: true,
 });
 
-/** Assertions that were used, of which none is used again (RFC 7523 section 5.2). */
+/** Ensures that an assertion is used only once (RFC 7523 §5.2). */
 @Injectable()
 export class UsedAssertions {
   constructor(private readonly database: Database) {}
 
   /**
-   * Uses an assertion. Of parallel attempts the unique key lets one; its own, sent again after a lost answer, is still its.
+   * Marks an assertion as used. The primary key admits one of several parallel attempts. An attempt whose insert is
+   * repeated after a lost response of the database recognizes its own row.
    *
-   * @throws OAuthError `invalid_grant` when it was used before
+   * @throws OAuthError `invalid_grant` if another attempt has used the assertion
    */
   async use({ issuer, jti, expires }: ProvenUser, attempt: string): Promise<void> {
     const hash = sha256(JSON.stringify([issuer, jti]));

@@ -26,14 +26,17 @@ export function toResponse(resource: RegistryResource, row: ObjectLiteral): Entr
 }
 
 /** A row with the columns of fields that its entry omits. */
-export function withKeptFields({ keptFields = {} }: RegistryResource, row: ObjectLiteral): ObjectLiteral {
+export function withRetainedFields(
+  { retainedFields: keptFields = {} }: RegistryResource,
+  row: ObjectLiteral,
+): ObjectLiteral {
   const columns: ObjectLiteral = Object.assign({}, ...Object.values(keptFields));
   const missing = Object.entries(columns).filter(([column]) => row[column] === undefined);
   return { ...row, ...Object.fromEntries(missing) };
 }
 
 /** The columns of fields that a patch removes by `null`, where an entry without the field would keep the column. */
-export function removedColumns({ keptFields = {} }: RegistryResource, patch: Entry): ObjectLiteral {
+export function removedColumns({ retainedFields: keptFields = {} }: RegistryResource, patch: Entry): ObjectLiteral {
   const removed = Object.entries(keptFields).filter(([field]) => patch[field] === null);
   return Object.assign({}, ...removed.map(([, columns]) => columns));
 }

@@ -2,11 +2,13 @@ import { UNKNOWN_FIELD } from '../../platform/validation-violations.js';
 
 const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
 
-/** The violations of fields, at any depth, that class-transformer would take for a part of a class. No entry has them. */
-export function prototypeKeyViolations(value: unknown, above = ''): string[] {
+/**
+ * The violations of fields, at any depth, that class-transformer would take for a part of a class. No entry has them.
+ */
+export function prototypeKeyViolations(value: unknown, parentPath = ''): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
-    const path = Array.isArray(value) ? `${above}[${name}]` : above ? `${above}.${name}` : name;
+    const path = Array.isArray(value) ? `${parentPath}[${name}]` : parentPath ? `${parentPath}.${name}` : name;
     return PROTOTYPE_KEYS.includes(name) ? [`${path}: ${UNKNOWN_FIELD}`] : prototypeKeyViolations(inner, path);
   });
 }

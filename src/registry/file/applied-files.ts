@@ -20,8 +20,8 @@ export class SupersededRegistryFileError extends Error {
 
 /**
  * The file in force, if it supersedes this content: if this content was applied before and has been replaced since. A
- * `revision` that is higher than every one before always applies. A text that was applied before and has been replaced stays superseded with other secret files:
- * an old pod has the old text, and the new secrets.
+ * `revision` that is higher than every one before always applies. A text that was applied before and has been replaced
+ * stays superseded with other secret files: an old pod has the old text, and the new secrets.
  */
 export async function supersedingFile(find: Find, content: FileContent): Promise<AppliedRegistryFile | undefined> {
   const [latest] = await find({ order: { sequence: 'DESC' }, take: 1 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { EntityManager, ObjectLiteral } from 'typeorm';
-import { secretColumns, withKeptFields } from '../entries/entry.js';
+import { secretColumns, withRetainedFields } from '../entries/entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
@@ -40,7 +40,10 @@ export function rowsOf(document: RegistryDocument, stored: StoredEntries): Promi
   );
 }
 
-/** Creates and changes the rows of a resource, and releases those that the file no longer lists; whether anything changed. */
+/**
+ * Creates and changes the rows of a resource, and releases those that the file no longer lists; whether anything
+ * changed.
+ */
 export async function applyRows(manager: EntityManager, listed: ListedRows): Promise<[AppliedEntry[], boolean]> {
   const existing = await manager.find(listed.resource.entity);
   const applied: AppliedEntry[] = [];
@@ -60,13 +63,13 @@ async function applyRow(
   listed: ObjectLiteral,
   existing: ObjectLiteral[],
 ): Promise<AppliedEntry> {
-  const { entity, fileKey, columnsOfEnd } = resource;
+  const { entity, fileKey, columnsOnTokenEnd: columnsOfEnd } = resource;
   const { column: key } = fileKey;
   const row: ObjectLiteral = { ...listed, ownedByFile: true };
   const current = existing.find((other) => other[key] === row[key]);
   const entry = { resource, kind: resource.noun, id: String(row[key]), row };
   if (!current) {
-    await manager.insert(entity, withKeptFields(resource, row));
+    await manager.insert(entity, withRetainedFields(resource, row));
     return { ...entry, changes: Object.keys(row), outcome: 'created' };
   }
   const changes = Object.keys(row).filter(

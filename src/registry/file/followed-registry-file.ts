@@ -16,7 +16,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
 
   constructor(
     private readonly registryFile: RegistryFile,
-    private readonly faults: FileErrors,
+    private readonly errors: FileErrors,
     metrics: MetricsRegistry,
   ) {
     this.superseded = new Gauge({
@@ -27,8 +27,8 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
   }
 
   /**
-   * Applies the file, unless it is superseded: then the process serves with the registry of the database. A file that is
-   * refused later leaves the registry as it was.
+   * Applies the file, unless it is superseded: then the process serves with the registry of the database. A file that
+   * is refused later leaves the registry as it was.
    *
    * @throws RegistryFileError with every violation of the file as it is now
    */
@@ -41,12 +41,13 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
       const changed = parsed(watched);
       // a file that lists nothing is one that a full disk has left, and would take everything from the file's care
       if (changed.text.trim() === '') throw new Error('the file is empty');
-      // an operator who changes the text of a running process means it; a change of secret files says nothing about the text
+      // an operator who changes the text of a running process means it; a change of secret files says nothing about the
+      // text
       const isApplied = await this.apply(path, changed.text !== text);
       text = changed.text;
       return isApplied;
     };
-    this.file = new WatchedFile('REGISTRY_FILE', read, first, change, this.faults);
+    this.file = new WatchedFile('REGISTRY_FILE', read, first, change, this.errors);
     this.file.start();
   }
 

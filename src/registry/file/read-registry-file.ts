@@ -32,8 +32,8 @@ export interface WatchedText {
 }
 
 /**
- * Reads a registry file and the secret files that it names, relative to itself. The violations are of form: unknown fields,
- * wrong types, unreadable files.
+ * Reads a registry file and the secret files that it names, relative to itself. The violations are of form: unknown
+ * fields, wrong types, unreadable files.
  *
  * @throws RegistryFileError when the text is no YAML, or a field has the name of a prototype
  */

@@ -42,8 +42,8 @@ export class RegistryFile {
   ) {}
 
   /**
-   * Brings the database to the state that the file lists, in one transaction. Entries that the file no longer lists stay, and
-   * the admin API may change them. Applied again, the same file changes nothing.
+   * Brings the database to the state that the file lists, in one transaction. Entries that the file no longer lists
+   * stay, and the admin API may change them. Applied again, the same file changes nothing.
    *
    * @param force applies a superseded file too
    * @throws RegistryFileError with every violation, in which case nothing is changed

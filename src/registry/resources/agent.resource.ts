@@ -43,7 +43,7 @@ export const agentResource = defineResource<AgentEntry, Agent>({
     isRequired: true,
   },
   tokensEndWith: { password: 'passwordHash', organization_id: 'organizationId', scopes: 'scopes' },
-  columnsOfEnd: { generation: () => 'COALESCE(generation, 0) + 1' },
+  columnsOnTokenEnd: { generation: () => 'COALESCE(generation, 0) + 1' },
   toRow: ({ email, name, organization_id: organizationId, scopes }, secret) => ({
     email: email.toLowerCase(),
     name,

@@ -69,7 +69,7 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
     columns: (secretHash) => ({ secretHash, ...NO_PREVIOUS_SECRETS }),
     isRequired: false,
   },
-  keptFields: { client_secret: { secretHash: null, ...NO_PREVIOUS_SECRETS } },
+  retainedFields: { client_secret: { secretHash: null, ...NO_PREVIOUS_SECRETS } },
   toRow: (entry, secret) => ({
     clientId: entry.client_id,
     name: entry.name,

@@ -102,8 +102,8 @@ function areClientIds(values: unknown[]): boolean {
   );
 }
 
-function areTexts(rule: (texts: string[], entry: { client_type?: string }) => boolean, message: string) {
+function areTexts(isValid: (texts: string[], entry: { client_type?: string }) => boolean, message: string) {
   const validate = (value: unknown, context?: { object: object }) =>
-    Array.isArray(value) && value.every((text) => typeof text === 'string') && rule(value, context?.object ?? {});
+    Array.isArray(value) && value.every((text) => typeof text === 'string') && isValid(value, context?.object ?? {});
   return ValidateBy({ name: ARE_TEXTS, validator: { validate, defaultMessage: () => message } });
 }

@@ -42,7 +42,7 @@ export const organizationResource = defineResource<OrganizationEntry, Organizati
   entity: Organization,
   key: { field: 'id', column: 'id' },
   grantSettings: 'grants',
-  keptFields: { public_clients: { publicClients: [] } },
+  retainedFields: { public_clients: { publicClients: [] } },
   warning: {
     appliesTo: ({ public_clients }, stored) => public_clients === undefined && stored?.publicClients === 'all',
     text: 'without public_clients, each goes on admitting every public client; say all, or a list of client ids',

@@ -27,7 +27,9 @@ interface Reference<Field, Column> extends ResourceKey<Field, Column> {
   resource: RegistryResource;
 }
 
-/** The secret of an entry. It is stored as a hash and never returned; the file may name a file instead (`FIELD_file`). */
+/**
+ * The secret of an entry. It is stored as a hash and never returned; the file may name a file instead (`FIELD_file`).
+ */
 interface ResourceSecret<Field, Column, Row> extends ResourceKey<Field, Column> {
   kind: SecretKind;
   /** The columns of a row with a new secret. */
@@ -63,11 +65,11 @@ interface Description<Entry, Row, Field, Column> {
   references?: Reference<Field, Column>[];
   secret?: ResourceSecret<Field, Column, Row>;
   /** Fields that keep their stored value where an entry omits them, with the columns of a new row and after `null`. */
-  keptFields?: { [Name in Field & string]?: Columns<Row> };
+  retainedFields?: { [Name in Field & string]?: Columns<Row> };
   /** Fields with their columns: a change of one ends the tokens of the entry. Its deletion always does. */
   tokensEndWith?: { [Name in Field & string]?: Column };
   /** Columns that are set when the tokens of an entry end; a function returns SQL. */
-  columnsOfEnd?: { [Name in Column & string]?: () => string };
+  columnsOnTokenEnd?: { [Name in Column & string]?: () => string };
   warning?: ResourceWarning<Entry, Row>;
   /** @param secret the columns of a new secret */
   toRow(entry: Entry, secret: Columns<Row>): Columns<Row>;

@@ -20,14 +20,14 @@ const KINDS = {
 /** Changes one thing about the parameters; answers what. A name may come twice after it. */
 export function mutateFields(fields: Fields, random: Random): string {
   const kind = random.weighted(KINDS);
-  const at = random.below(fields.length);
-  const field = fields[at];
+  const index = random.below(fields.length);
+  const field = fields[index];
   if (!field || kind === 'add') {
     fields.push([random.chance(0.5) ? hostileName(random) : `fz${random.below(9)}`, hostileValue(random)]);
     return 'add a parameter';
   }
   const [name, value] = field;
-  if (kind === 'drop') fields.splice(at, 1);
+  if (kind === 'drop') fields.splice(index, 1);
   else if (kind === 'value') field[1] = hostileValue(random);
   else if (kind === 'text') field[1] = mutatedText(typeof value === 'string' ? value : JSON.stringify(value), random);
   else if (kind === 'double') fields.push([name, random.chance(0.5) ? value : hostileText(random)]);

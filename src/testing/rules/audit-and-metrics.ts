@@ -3,7 +3,7 @@ import { request } from '../http-client.js';
 import type { RuleSet } from '../rule.js';
 
 /** What the operator learns of the grant. No grant can leave it out: the endpoint does it. */
-export const accountRules: RuleSet = ({ name, agentScope }) => [
+export const auditAndMetricsRules: RuleSet = ({ name, agentScope }) => [
   {
     title: 'is in the audit, by its name, with the customer, the client, the organization and the request',
     async check(context) {
@@ -14,9 +14,9 @@ export const accountRules: RuleSet = ({ name, agentScope }) => [
         (each) => each.event === 'token.issued' && each.requestId === requestId,
       );
       if (!entry || more.length > 0) throw new Error(`${more.length + (entry ? 1 : 0)} audit events token.issued`);
-      const told = [entry.grant, entry.clientId, entry.organizationId, entry.subject?.id, entry.details?.jti];
-      const right = [name, client_id, organization_id, sub, jti];
-      if (`${told}` !== `${right}`) throw new Error(`token.issued tells ${told}; it was ${right}`);
+      const audited = [entry.grant, entry.clientId, entry.organizationId, entry.subject?.id, entry.details?.jti];
+      const expected = [name, client_id, organization_id, sub, jti];
+      if (`${audited}` !== `${expected}`) throw new Error(`token.issued tells ${audited}; it was ${expected}`);
       const actor = agentScope === undefined ? 'customer' : 'agent';
       if (entry.actor.kind !== actor || entry.outcome !== 'success') throw new Error(JSON.stringify(entry));
     },

@@ -42,7 +42,7 @@ export const bodyRules: RuleSet = ({ form }) => [
         );
     },
   },
-  form ? READS_FORMS : REFUSES_FORMS,
+  form ? READS_FORMS : REJECTS_FORMS,
 ];
 
 const READS_FORMS: Rule = {
@@ -53,7 +53,7 @@ const READS_FORMS: Rule = {
   },
 };
 
-const REFUSES_FORMS: Rule = {
+const REJECTS_FORMS: Rule = {
   title: 'reads no form, which it does not declare',
   async check(context) {
     const sent = (await context.body()) as Record<string, string>;

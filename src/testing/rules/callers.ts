@@ -11,27 +11,30 @@ export const callerRules: RuleSet = ({ agentScope, body }) => [
     title: 'answers the same for a customer of another organization as for one that does not exist',
     check: (context) =>
       forEach(ownParameters(body), async (parameter) => {
-        const theirs = await context.environment.foreignCustomer();
-        const nobody = uuidv7(context.environment.service.clock.now());
-        const [one, other] = [await answerTo(context, parameter, theirs), await answerTo(context, parameter, nobody)];
+        const foreignCustomer = await context.environment.foreignCustomer();
+        const unknownCustomer = uuidv7(context.environment.service.clock.now());
+        const [one, other] = [
+          await comparableResponse(context, parameter, foreignCustomer),
+          await comparableResponse(context, parameter, unknownCustomer),
+        ];
         if (one !== other) throw new Error(`${parameter}: for somebody else's customer ${one}\nfor nobody ${other}`);
       }),
   },
 ];
 
 /** What a caller could tell two answers apart by: of a token nothing, since its customer is checked by itself. */
-async function answerTo(context: GrantTestContext, parameter: string, value: string): Promise<string> {
+async function comparableResponse(context: GrantTestContext, parameter: string, value: string): Promise<string> {
   const { status, body } = await context.send(await context.body({ [parameter]: value }));
   const { request_id: _own, ...told } = body;
   return `${status} ${status === 200 ? '' : JSON.stringify(told)}`;
 }
 
 function agentRules(scope: string): Rule[] {
-  const refused = { status: 401, error: 'invalid_token' };
-  const refuses = async (context: GrantTestContext, bearers: Record<string, string | undefined>) => {
+  const rejection = { status: 401, error: 'invalid_token' };
+  const expectRejected = async (context: GrantTestContext, bearers: Record<string, string | undefined>) => {
     for (const [what, authorization] of Object.entries(bearers)) {
       const answer = await about(what, async () =>
-        context.expectError(refused, await context.body(), { headers: { authorization } }),
+        context.expectError(rejection, await context.body(), { headers: { authorization } }),
       );
       if (answer.headers.get('www-authenticate') !== 'Bearer error="invalid_token"')
         throw new Error(`${what}: no WWW-Authenticate`);
@@ -43,7 +46,7 @@ function agentRules(scope: string): Rule[] {
       check: async (context) => {
         const { accessToken } = await context.environment.newCustomer();
         const agent = await context.environment.agentToken(scope);
-        await refuses(context, {
+        await expectRejected(context, {
           'no bearer': undefined,
           "a customer's token": `Bearer ${accessToken}`,
           'a damaged token': `Bearer ${agent.slice(0, -9)}AAAAAAAAA`,
@@ -60,7 +63,7 @@ function agentRules(scope: string): Rule[] {
         const { clock } = context.environment.service;
         clock.advance({ seconds: 30 * 86_400 });
         try {
-          await refuses(context, { 'an expired token': `Bearer ${agent}` });
+          await expectRejected(context, { 'an expired token': `Bearer ${agent}` });
         } finally {
           clock.advance({ seconds: -30 * 86_400 });
         }

@@ -16,15 +16,15 @@ import { about, forEach, type Rule, type RuleSet } from '../rule.js';
 export const clientRules: RuleSet = (declared) => {
   const parameters = declaredProperties(declared.body);
   return [
-    ...OF_EVERY_GRANT,
+    ...RULES_OF_EVERY_GRANT,
     ...(declared.optIn ? [UNLISTED] : []),
     ...(declared.settings ? [WITHOUT_SETTINGS] : []),
-    ...(parameters.includes('organization_id') ? OF_ORGANIZATIONS : []),
+    ...(parameters.includes('organization_id') ? ORGANIZATION_RULES : []),
     ...(parameters.includes('redirect_uri') ? [REDIRECT_URI] : []),
   ];
 };
 
-const OF_EVERY_GRANT: Rule[] = [
+const RULES_OF_EVERY_GRANT: Rule[] = [
   {
     title: 'refuses a client that nobody knows',
     check: (context) =>
@@ -75,7 +75,7 @@ const WITHOUT_SETTINGS: Rule = {
   check: async (context) => void (await context.send(await context.body({ client_id: BARE_SITE }))),
 };
 
-const OF_ORGANIZATIONS: Rule[] = [
+const ORGANIZATION_RULES: Rule[] = [
   {
     title: 'refuses an organization that nobody knows, and one in which the client is not usable',
     check: (context) =>

@@ -11,9 +11,9 @@ export const FORM_RULES: Rule[] = [
     check: async (context) => {
       const sent = await context.body();
       await forEach(Object.keys(sent), (name) => {
-        const doubled = `${new URLSearchParams(sent as Record<string, string>)}&${name}=text`;
+        const repeated = `${new URLSearchParams(sent as Record<string, string>)}&${name}=text`;
         const refusal = { error: 'invalid_request', hint: /^body: .*more than once/ };
-        return about(name, () => context.expectError(refusal, doubled, { headers: FORM }));
+        return about(name, () => context.expectError(refusal, repeated, { headers: FORM }));
       });
     },
   },

@@ -10,9 +10,9 @@ import type { Parameters, SendOptions } from '../token-request.js';
 /** Requests under way at a time. */
 const WORKERS = 16;
 /** Requests that are made of the same valid one. */
-const PER_BODY = 20;
+const REQUESTS_PER_BODY = 20;
 /** How many things are wrong with a request: some are right. */
-const FAULTS = [0, 1, 1, 1, 2, 2, 3];
+const MUTATION_COUNTS = [0, 1, 1, 1, 2, 2, 3];
 const HEADERS: [name: string, values: string[]][] = [
   ['origin', [ORIGIN, 'https://evil.example', 'null', `https://${MARK}.example`]],
   ['cookie', ['__svc_cid=x; __svc_cst=y', `__svc_cid=${MARK}`, '=', ';;', 'a'.repeat(3_000)]],
@@ -31,10 +31,10 @@ export const fuzzRules: RuleSet = () => [
       const bodies = new Map<number, Promise<Parameters>>();
       const bodyOf = (index: number) => {
         // a request that was used up is refused before what is wrong with it is seen
-        const turn = Math.floor(index / (context.kit.singleUse ? 1 : PER_BODY));
-        const made = bodies.get(turn) ?? context.body();
-        bodies.set(turn, made);
-        return made;
+        const turn = Math.floor(index / (context.kit.singleUse ? 1 : REQUESTS_PER_BODY));
+        const body = bodies.get(turn) ?? context.body();
+        bodies.set(turn, body);
+        return body;
       };
       const worker = async () => {
         while (next < first + requests && failure === undefined) {
@@ -46,19 +46,19 @@ export const fuzzRules: RuleSet = () => [
       };
       await Promise.all(Array.from({ length: WORKERS }, worker));
       if (failure !== undefined) throw failure;
-      const touched = context.pollutedPrototypes();
-      if (touched.length > 0) throw new Error(`touched: ${touched}`);
+      const polluted = context.pollutedPrototypes();
+      if (polluted.length > 0) throw new Error(`touched: ${polluted}`);
     },
   },
 ];
 
-async function fuzzOne(context: GrantTestContext, index: number, right: Parameters): Promise<void> {
+async function fuzzOne(context: GrantTestContext, index: number, valid: Parameters): Promise<void> {
   const { seed } = fuzzOptions;
   const random = new Random(seed, index);
-  const fields: Fields = Object.entries(right).map(([name, value]) => [name, value]);
-  const notes = Array.from({ length: random.pick(FAULTS) }, () => mutateFields(fields, random));
+  const fields: Fields = Object.entries(valid).map(([name, value]) => [name, value]);
+  const notes = Array.from({ length: random.pick(MUTATION_COUNTS) }, () => mutateFields(fields, random));
   const isForm = context.declared.form === true && random.chance(0.3);
-  const how: SendOptions = { headers: isForm ? { 'content-type': 'application/x-www-form-urlencoded' } : {} };
+  const options: SendOptions = { headers: isForm ? { 'content-type': 'application/x-www-form-urlencoded' } : {} };
   let body: Buffer = Buffer.from((isForm ? formOf : jsonOf)(fields, random));
   if (random.chance(0.15)) {
     const [mutated, note] = mutateBytes(body, random);
@@ -67,13 +67,13 @@ async function fuzzOne(context: GrantTestContext, index: number, right: Paramete
   }
   if (random.chance(0.2)) {
     const [name, values] = random.pick(HEADERS);
-    how.headers = { ...how.headers, [name]: random.pick(values) };
+    options.headers = { ...options.headers, [name]: random.pick(values) };
     notes.push(name);
   }
   if (random.chance(0.1))
-    how.path = `/v2/customer/${OWN_ORGANIZATION}/${random.pick(['sales', 'support', 'x'.repeat(65)])}/token`;
+    options.path = `/v2/customer/${OWN_ORGANIZATION}/${random.pick(['sales', 'support', 'x'.repeat(65)])}/token`;
   try {
-    await context.send(body, how);
+    await context.send(body, options);
   } catch (error) {
     const repeat = `FUZZ_SEED=${seed} FUZZ_FIRST=${index} FUZZ_REQUESTS=1`;
     const what = `${notes.join('; ') || 'nothing'}: ${JSON.stringify(body.toString('latin1'))}`;

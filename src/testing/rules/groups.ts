@@ -8,7 +8,7 @@ const groupOf = (organizationId: string, group: string) => ({
 });
 
 /** The address of protocol §4.2, which is a grant's only where it declares `groups`. */
-export const groupRules: RuleSet = ({ groups }) => (groups ? OF_GROUPS : [WITHOUT_GROUPS]);
+export const groupRules: RuleSet = ({ groups }) => (groups ? GROUP_RULES : [WITHOUT_GROUPS]);
 
 const WITHOUT_GROUPS: Rule = {
   title: 'is not at the address of a group, which it does not declare',
@@ -18,19 +18,19 @@ const WITHOUT_GROUPS: Rule = {
   },
 };
 
-const OF_GROUPS: Rule[] = [
+const GROUP_RULES: Rule[] = [
   {
     title: 'gives a browser a customer of its own in each group, as it declares',
     async check(context) {
       const { cookie } = await context.environment.newCustomer();
       const headers = { cookie, ...(await context.callerHeaders()) };
-      const places = [groupOf(OWN_ORGANIZATION, 'sales'), groupOf(OWN_ORGANIZATION, 'support'), {}];
+      const routes = [groupOf(OWN_ORGANIZATION, 'sales'), groupOf(OWN_ORGANIZATION, 'support'), {}];
       const customers = new Set<string>();
-      for (const place of places) {
-        const { body } = await context.expectToken(await context.body(), { ...place, headers });
+      for (const route of routes) {
+        const { body } = await context.expectToken(await context.body(), { ...route, headers });
         customers.add(body.entity_id);
       }
-      if (customers.size < places.length) throw new Error('one customer in several groups; heed `groupId`');
+      if (customers.size < routes.length) throw new Error('one customer in several groups; heed `groupId`');
     },
   },
   {

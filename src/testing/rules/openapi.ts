@@ -8,7 +8,7 @@ import type { RuleSet } from '../rule.js';
 interface Entry {
   document: { components: { schemas: Record<string, { properties?: object }> } };
   requests: Record<string, { schema: { discriminator?: { mapping: Record<string, string> } } }>;
-  answers: { title?: string }[];
+  responses: { title?: string }[];
 }
 
 const ajv = addFormats.default(new Ajv2020({ strict: false }));
@@ -34,11 +34,11 @@ export const openApiRules: RuleSet = ({ name, body, form }) => [
   {
     title: 'answers as the OpenAPI document says of it',
     async check(context) {
-      const { answers } = await entryOf(context);
+      const { responses: answers } = await entryOf(context);
       const schema = answers.find(({ title }) => title === name);
       if (!schema) throw new Error('no answer of the grant');
-      const answer = await context.expectToken(await context.body());
-      if (!ajv.validate(schema, answer.body)) throw new Error(ajv.errorsText());
+      const response = await context.expectToken(await context.body());
+      if (!ajv.validate(schema, response.body)) throw new Error(ajv.errorsText());
     },
   },
 ];
@@ -46,5 +46,9 @@ export const openApiRules: RuleSet = ({ name, body, form }) => [
 async function entryOf({ environment }: GrantTestContext): Promise<Entry> {
   const { body: document } = await request(`${environment.service.managementUrl}/openapi.json`, {});
   const { requestBody, responses } = document.paths['/v2/customer/token'].post;
-  return { document, requests: requestBody.content, answers: responses[200].content['application/json'].schema.anyOf };
+  return {
+    document,
+    requests: requestBody.content,
+    responses: responses[200].content['application/json'].schema.anyOf,
+  };
 }

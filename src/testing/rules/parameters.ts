@@ -46,8 +46,8 @@ export const parameterRules: RuleSet = ({ body, form }) => {
           const sent = { [name]: 'text', ...(await context.body()) };
           const text = JSON.stringify(sent).slice(1);
           const escaped = `"\\u${name.charCodeAt(0).toString(16).padStart(4, '0')}${name.slice(1)}"`;
-          for (const spelt of [JSON.stringify(name), escaped]) {
-            const doubled = `{${spelt}:${JSON.stringify(sent[name])},${text}`;
+          for (const written of [JSON.stringify(name), escaped]) {
+            const doubled = `{${written}:${JSON.stringify(sent[name])},${text}`;
             await about(name, () =>
               context.expectError({ error: 'invalid_request', hint: /^body: .*more than once/ }, doubled),
             );
@@ -107,8 +107,8 @@ export const parameterRules: RuleSet = ({ body, form }) => {
         await forEach(strange, ([name, text]) =>
           about(`${name}: ${JSON.stringify(text)}`, () => context.send({ ...right, [name]: text })),
         );
-        const touched = context.pollutedPrototypes();
-        if (touched.length > 0) throw new Error(`touched: ${touched}`);
+        const polluted = context.pollutedPrototypes();
+        if (polluted.length > 0) throw new Error(`touched: ${polluted}`);
       },
     },
   ];

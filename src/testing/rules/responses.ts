@@ -1,7 +1,7 @@
 import type { RuleSet } from '../rule.js';
 
 /** The response to a token request. `ResponseChecks` looks at most of it in every response to every rule. */
-export const answerRules: RuleSet = () => [
+export const responseRules: RuleSet = () => [
   {
     title: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
     check: async (context) => void (await context.expectToken(await context.body())),

@@ -15,9 +15,10 @@ export const secretRules: RuleSet = ({ body }) => [
         for (const secret of secretsIn(body, sent)) secrets.add(secret);
         const headers = { ...(await context.callerHeaders()), ...(await cookiesOf(context)) };
         for (const value of Object.values(headers)) for (const part of secretParts(value)) secrets.add(part);
-        const answer = await about(JSON.stringify(sent), () => context.send(sent, { headers }));
-        for (const part of secretParts(`${answer.body.access_token}`)) secrets.add(part);
-        for (const line of answer.cookies) for (const part of secretParts(line.split(';')[0] ?? '')) secrets.add(part);
+        const response = await about(JSON.stringify(sent), () => context.send(sent, { headers }));
+        for (const part of secretParts(`${response.body.access_token}`)) secrets.add(part);
+        for (const line of response.cookies)
+          for (const part of secretParts(line.split(';')[0] ?? '')) secrets.add(part);
       }
       await assertNoSecretIn(context, secrets);
     },
@@ -30,14 +31,16 @@ async function requestsOf(context: GrantTestContext): Promise<Parameters[]> {
   for (const name of ownParameters(context.declared.body)) {
     const { [name]: value = '' } = await context.body();
     if (typeof value !== 'string') continue;
-    for (const wrong of [...almost(value), MARK, `${value}${MARK}`, `${MARK}${value}`])
+    for (const wrong of [...similarTexts(value), MARK, `${value}${MARK}`, `${MARK}${value}`])
       requests.push(await context.body({ [name]: wrong }));
   }
   return requests;
 }
 
-/** Texts of the same form: another digit for a digit, another letter for a letter; at the end, the beginning, within. */
-function almost(text: string): string[] {
+/**
+ * Texts of the same form: another digit for a digit, another letter for a letter; at the end, the beginning, within.
+ */
+function similarTexts(text: string): string[] {
   const places = [text.length - 1, 0, text.length >> 1].filter((at) => /[0-9a-z]/i.test(text[at] ?? ''));
   return places.map((at) => {
     const character = text[at] as string;
@@ -56,9 +59,9 @@ async function assertNoSecretIn({ environment, output }: GrantTestContext, secre
   const { text: metrics } = await request(`${environment.service.managementUrl}/metrics`, {});
   const places = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics };
   for (const [place, text] of Object.entries(places)) {
-    const told = [...secrets].find((secret) => containsSecret(text, secret));
-    if (told === undefined) continue;
-    const line = text.split('\n').find((each) => containsSecret(each, told));
-    throw new Error(`the ${place} tells ${told}: ${line?.slice(0, 500)}`);
+    const found = [...secrets].find((secret) => containsSecret(text, secret));
+    if (found === undefined) continue;
+    const line = text.split('\n').find((each) => containsSecret(each, found));
+    throw new Error(`the ${place} tells ${found}: ${line?.slice(0, 500)}`);
   }
 }

@@ -18,8 +18,8 @@ export const settingsRules: RuleSet = ({ settings }) => [
     async check(context) {
       const { settings: given } = context.kit;
       const entry = { ...(given?.client ?? given?.organization), no_such_setting: 'text' };
-      const faults = await faultsOf(context, entry);
-      if (faults.length === 0) throw new Error('a registry with the field no_such_setting is taken');
+      const violations = await violationsOf(context, entry);
+      if (violations.length === 0) throw new Error('a registry with the field no_such_setting is taken');
     },
   },
   ...(settings
@@ -30,7 +30,9 @@ export const settingsRules: RuleSet = ({ settings }) => [
             const { settings: given } = context.kit;
             for (const field of declaredProperties(settings)) {
               const entry = { ...(given?.client ?? given?.organization) };
-              const refused = await Promise.all(VALUES.map((value) => faultsOf(context, { ...entry, [field]: value })));
+              const refused = await Promise.all(
+                VALUES.map((value) => violationsOf(context, { ...entry, [field]: value })),
+              );
               const isRuled = refused.some((faults) => faults.some((fault) => fault.includes(`.${field}`)));
               if (!isRuled) throw new Error(`${field}: takes anything`);
             }
@@ -40,8 +42,10 @@ export const settingsRules: RuleSet = ({ settings }) => [
     : []),
 ];
 
-/** Why a registry in which a client has these settings is refused; it is never applied, since it has a fault of its own. */
-async function faultsOf({ declared, environment }: GrantTestContext, entry: object): Promise<string[]> {
+/**
+ * Why a registry in which a client has these settings is refused; it is never applied, since it has a fault of its own.
+ */
+async function violationsOf({ declared, environment }: GrantTestContext, entry: object): Promise<string[]> {
   const registry = kitRegistry({ client: { [declared.name]: entry } });
   registry.agents.push({ email: 'no address' });
   const path = join(environment.service.database.folder, `settings-${crypto.randomUUID()}.yaml`);

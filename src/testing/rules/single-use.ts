@@ -6,9 +6,9 @@ import { about, type Rule, type RuleSet } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 
 /** What is good once is good once: in turn, at once, and on every process of the service. */
-export const singleUseRules: RuleSet = (_declared, { singleUse }) => (singleUse ? GOOD_ONCE : [GOOD_AGAIN]);
+export const singleUseRules: RuleSet = (_declared, { singleUse }) => (singleUse ? SINGLE_USE : [REPEATABLE]);
 
-const GOOD_AGAIN: Rule = {
+const REPEATABLE: Rule = {
   title: 'gives a token to the same request again, since the kit was not told `singleUse`',
   async check(context) {
     const sent = await context.body();
@@ -17,7 +17,7 @@ const GOOD_AGAIN: Rule = {
   },
 };
 
-const GOOD_ONCE: Rule[] = [
+const SINGLE_USE: Rule[] = [
   {
     title: 'gives no second token to a request that has got one',
     async check(context) {
@@ -58,14 +58,14 @@ const GOOD_ONCE: Rule[] = [
 
 async function raceOf(context: GrantTestContext, services: { url: string }[]): Promise<void> {
   const sent = await context.body();
-  const answers = await race(services, TOKEN, JSON.stringify(sent), RACE_SIZE, await context.callerHeaders());
-  const winners = answers.filter(({ status }) => status === 200);
+  const responses = await race(services, TOKEN, JSON.stringify(sent), RACE_SIZE, await context.callerHeaders());
+  const winners = responses.filter(({ status }) => status === 200);
   if (winners.length !== 1)
-    throw new Error(`${winners.length} of ${RACE_SIZE} got a token: ${answers.map(({ status }) => status)}`);
-  for (const answer of answers) {
-    await context.assertValid(answer, { body: sent });
-    if (answer !== winners[0] && answer.body.error !== 'invalid_grant')
-      throw new Error(`a loser is told ${answer.text}`);
+    throw new Error(`${winners.length} of ${RACE_SIZE} got a token: ${responses.map(({ status }) => status)}`);
+  for (const response of responses) {
+    await context.assertValid(response, { body: sent });
+    if (response !== winners[0] && response.body.error !== 'invalid_grant')
+      throw new Error(`a loser is told ${response.text}`);
   }
   const headers = { authorization: `Bearer ${winners[0]?.body.access_token}` };
   const { status } = await context.environment.service.send('GET', '/v2/customer/info', headers);

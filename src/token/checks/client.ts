@@ -3,7 +3,9 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import type { TokenRequest } from '../token-request.js';
 import type { TokenServices } from '../token-services.js';
 
-/** Finds the client that `client_id` names. A request from a browser must come from one of the client's origins. */
+/**
+ * Finds the client with the requested `client_id`. A request from a browser must come from one of the client's origins.
+ */
 export function identifyClient(request: TokenRequest, { registry }: TokenServices): void {
   request.client = registry.clientCalling(request.body.client_id, request.http.headers.origin);
   requestContext.set({ clientId: request.client.clientId });

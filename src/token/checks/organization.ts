@@ -5,7 +5,7 @@ import type { TokenServices } from '../token-services.js';
 
 const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** The path of a group is only for grants that declare `groups`. */
+/** Only grants that declare `groups` are available on the path of a group. */
 export function assertGrantServesGroups({ route, grant }: TokenRequest): void {
   if (route.group && !grant.groups) throw OAuthError.invalidRequest('grant_type: not at the address of a group');
 }
@@ -22,7 +22,7 @@ export function applyOrganizationOfRoute(request: TokenRequest): void {
   request.parameters = { ...request.parameters, organization_id };
 }
 
-/** Finds the organization, which must admit the client and, if the path names a group, separate its groups. */
+/** Finds the organization. It must admit the client. On the path of a group it must separate its groups. */
 export function findOrganization(request: TokenRequest, { registry }: TokenServices): void {
   const { organizationId, client, route } = request;
   if (organizationId === undefined) return;

@@ -17,7 +17,7 @@ export async function readTokenParameters(request: TokenRequest, { grants }: Tok
   request.parameters = route.grantType === undefined ? parameters : { ...parameters, grant_type: route.grantType };
 }
 
-/** Finds the grant that `grant_type` names. */
+/** Finds the grant with the requested `grant_type`. */
 export function findGrant(request: TokenRequest, { grants }: TokenServices): void {
   request.grant = grants.named(request.parameters.grant_type);
   requestContext.set({ grant: request.grant.name });

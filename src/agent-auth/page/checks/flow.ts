@@ -1,7 +1,7 @@
 import type { AuthorizationParameters } from '../authorization-query.js';
 import { hasOrigin } from './redirect-uri.js';
 
-/** `flow=button` sends the response by postMessage, which needs the origin of a page. */
+/** `flow=button` sends the response by postMessage, which needs the origin of the receiving page. */
 export function flowViolation(parameters: AuthorizationParameters): string | undefined {
   const flow = parameters.value('flow');
   if (flow !== undefined && flow !== 'button' && flow !== 'redirect') return 'flow: must be button or redirect';

@@ -3,8 +3,8 @@ import type { AuthorizationParameters } from '../authorization-query.js';
 import { singleValue } from './single-value.js';
 
 /**
- * The redirect URI must equal a registered one, character for character (RFC 9700 §2.1). `redirect_uri_match: prefix` does not
- * count here: it is for the grants of customers, which send nothing to the URI.
+ * The redirect URI must equal a registered one, character for character (RFC 9700 §2.1). `redirect_uri_match: prefix`
+ * has no effect here. It is for the grants of customers, which never redirect to the URI.
  */
 export function assertRedirectUriRegistered(parameters: AuthorizationParameters): void {
   const redirectUri = singleValue(parameters, 'redirect_uri');
@@ -13,7 +13,7 @@ export function assertRedirectUriRegistered(parameters: AuthorizationParameters)
   parameters.redirectUri = redirectUri;
 }
 
-/** Whether a page can have this URI, so that it has an origin. A private-use scheme has none. */
+/** Whether a redirect URI has an origin. A URI with a private-use scheme has none. */
 export function hasOrigin(redirectUri: string): boolean {
   return new URL(redirectUri).origin !== 'null';
 }

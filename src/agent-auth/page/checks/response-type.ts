@@ -1,6 +1,6 @@
 import type { AuthorizationParameters } from '../authorization-query.js';
 
-/** The type of the client decides the one response type that it may use. */
+/** Each type of client may use one response type only. */
 export function responseTypeViolation(parameters: AuthorizationParameters): string | undefined {
   const responseType = parameters.value('response_type');
   const expected = parameters.expectedResponseType;

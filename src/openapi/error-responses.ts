@@ -1,14 +1,14 @@
 import { ErrorBody } from '../oauth/oauth-error.js';
-import { answerOf, type Schema } from './schemas.js';
+import { responseSchemaOf, type Schema } from './schemas.js';
 
-interface Refusal {
+interface ErrorStatus {
   description: string;
   /** Header fields beside those of every answer. */
   headers?: string[];
 }
 
 /** What each status of an error means (protocol §2.12). */
-const REFUSALS: Record<number, Refusal> = {
+const ERROR_STATUSES: Record<number, ErrorStatus> = {
   400: { description: 'A parameter is missing or wrong, or what it proves is not good' },
   401: { description: 'No valid bearer, or no valid client credentials', headers: ['WWW-Authenticate'] },
   403: { description: "The bearer's scope does not reach", headers: ['WWW-Authenticate'] },
@@ -23,13 +23,13 @@ const REFUSALS: Record<number, Refusal> = {
 
 /** The schema of every error, by the name under which the responses below refer to it. */
 export function errorComponent(): Schema {
-  return { Error: answerOf(ErrorBody) };
+  return { Error: responseSchemaOf(ErrorBody) };
 }
 
 /** The answers of all refusals, for the components of the document. */
-export function refusalComponents(): Schema {
-  const refusals = Object.entries(REFUSALS);
-  return Object.fromEntries(refusals.map(([status, refusal]) => [status, answerFor(refusal)]));
+export function errorResponseComponents(): Schema {
+  const refusals = Object.entries(ERROR_STATUSES);
+  return Object.fromEntries(refusals.map(([status, refusal]) => [status, errorResponse(refusal)]));
 }
 
 /**
@@ -37,19 +37,22 @@ export function refusalComponents(): Schema {
  *
  * @throws Error when a status has no meaning here
  */
-export function refusalsAt(statuses: number[], isPage: boolean): Schema {
-  const answers = [...new Set(statuses)].map((status) => {
-    const refusal = REFUSALS[status];
+export function errorResponsesOf(statuses: number[], isPage: boolean): Schema {
+  const responses = [...new Set(statuses)].map((status) => {
+    const refusal = ERROR_STATUSES[status];
     if (!refusal) throw new Error(`a route describes the status ${status}, which no refusal has`);
-    return [status, isPage ? answerFor(refusal, { 'text/html': {} }) : { $ref: `#/components/responses/${status}` }];
+    return [
+      status,
+      isPage ? errorResponse(refusal, { 'text/html': {} }) : { $ref: `#/components/responses/${status}` },
+    ];
   });
-  return Object.fromEntries(answers);
+  return Object.fromEntries(responses);
 }
 
-function answerFor({ description, headers = [] }: Refusal, otherwise: Schema = {}): Schema {
+function errorResponse({ description, headers = [] }: ErrorStatus, otherContent: Schema = {}): Schema {
   return {
     description,
     headers: Object.fromEntries(['X-Request-Id', ...headers].map((name) => [name, { schema: { type: 'string' } }])),
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } }, ...otherwise },
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } }, ...otherContent },
   };
 }
