@@ -7,18 +7,18 @@ import type { Agent } from './agent.entity.js';
 
 const argon2 = () => loadWhenUsed<typeof import('@node-rs/argon2')>('@node-rs/argon2');
 
-/** The minimum of OWASP for argon2id: 19 MiB, 2 passes. One hash takes about 20 ms of one core. */
+/** The OWASP minimum for argon2id: 19 MiB, 2 passes. One hash takes about 20 ms of one core. */
 export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** The threads of libuv's pool, which compute the hashes. */
 const POOL_THREADS = 4;
 
-/** One processor fewer than there are, so that hashes never take the processor from the thread that serves requests. */
+/** One processor fewer than the machine has, so that one is always free for the thread that serves requests. */
 export const MAX_PARALLEL_HASHES = Math.min(POOL_THREADS, Math.max(1, availableParallelism() - 1));
 
 /**
- * The queue of the operator: registry files and the admin API. It admits any number, so that sign-ins of strangers can
- * never make a registry file fail. The sign-in page has a bounded queue of its own.
+ * The queue of the operator: registry files and the admin API. It is unbounded, so that a flood of sign-ins cannot make
+ * a registry file fail. The sign-in page has a bounded queue of its own.
  */
 const OPERATOR_QUEUE = new BoundedQueue({ maxRunning: MAX_PARALLEL_HASHES, maxWaiting: Number.POSITIVE_INFINITY });
 
@@ -47,7 +47,7 @@ export function passwordFingerprint({ passwordHash }: Agent): string {
   return sha256(passwordHash).slice(0, 16);
 }
 
-/** PHC string format. */
+/** A hash in PHC string format that no password matches. */
 function randomHash(): string {
   const { memoryCost, timeCost, parallelism } = ARGON2ID_COST;
   const [salt, hash] = [16, 32].map((bytes) => randomBytes(bytes).toString('base64').replace(/=+$/, ''));

@@ -1,6 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** A member of an organization's staff, who grants applications access at the authorization page. */
+/** A person of an organization's staff, who grants applications access at the authorization page. */
 @Entity('agent')
 @Index('agent_email', ['email'], { unique: true })
 export class Agent {
@@ -24,7 +24,7 @@ export class Agent {
   @Column('simple-json')
   scopes: string[];
 
-  /** Whether the registry file lists it; what the file lists, the file owns. */
+  /** Whether the registry file lists the entry. Such an entry can only be changed through the file. */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;
 

@@ -1,10 +1,10 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** A content of the registry file that was applied; the row with the highest sequence is the one in force. */
+/** A registry file that was applied. The row with the highest sequence is the file in force. */
 @Entity('applied_registry_file')
 @Index('applied_registry_file_sequence', ['sequence'], { unique: true })
 export class AppliedRegistryFile {
-  /** Of the file's text and of the secret files that it names. */
+  /** The hash of the file's text and of the secret files that the text names. */
   @PrimaryColumn('varchar', { name: 'content_hash', length: 64 })
   contentHash: string;
 
@@ -14,7 +14,7 @@ export class AppliedRegistryFile {
   @Column('integer')
   sequence: number;
 
-  /** The highest `revision` of this file and of all that were applied before it. */
+  /** The highest `revision` of this file and of all files that were applied before. */
   @Column('integer', { name: 'highest_revision', nullable: true })
   highestRevision: number | null;
 

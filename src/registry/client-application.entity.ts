@@ -5,7 +5,7 @@ import { isBelow } from './redirect-uri.js';
 
 export type ClientType = 'web' | 'server' | 'native';
 
-/** An application that asks for tokens: a client in the words of RFC 6749. */
+/** An application that requests tokens: a client in RFC 6749. */
 @Entity('client_application')
 export class ClientApplication {
   @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
@@ -14,11 +14,11 @@ export class ClientApplication {
   @Column('varchar', { length: 200 })
   name: string;
 
-  /** Decides the response_type at the authorization page, and nothing else (protocol §8.3). */
+  /** Determines the `response_type` at the authorization page (protocol §8.3). */
   @Column('varchar', { name: 'client_type', length: 16 })
   clientType: ClientType;
 
-  /** The one organization of a private client; `null` for a public client, which each organization admits or not. */
+  /** The organization of a private client; `null` for a public client, which each organization admits or not. */
   @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
   organizationId: string | null;
 
@@ -26,11 +26,11 @@ export class ClientApplication {
   @Column('varchar', { name: 'secret_hash', length: 64, nullable: true })
   secretHash: string | null;
 
-  /** The secrets before it that are still valid. @internal */
+  /** Replaced secrets that are still valid. @internal */
   @Column('simple-json', { name: 'previous_secrets', nullable: true })
   previousSecrets: PreviousSecret[] | null;
 
-  /** SHA-256 of the last of them, for processes of release 1, which know one. @internal */
+  /** SHA-256 of one replaced secret, for processes of release 1, which know one only. @internal */
   @Column('varchar', { name: 'previous_secret_hash', length: 64, nullable: true })
   previousSecretHash: string | null;
 
@@ -41,30 +41,33 @@ export class ClientApplication {
   @Column('simple-json', { name: 'redirect_uris' })
   redirectUris: string[];
 
-  /** `prefix` also admits URIs below the registered ones; for the cookie grant, never for the page. */
+  /**
+   * `prefix` also admits URIs below the registered ones. It applies to customer grants, never to the authorization
+   * page.
+   */
   @Column('varchar', { name: 'redirect_uri_match', length: 16 })
   redirectUriMatch: 'exact' | 'prefix';
 
-  /** Origins beside those of the redirect URIs. */
+  /** Origins in addition to those of the redirect URIs. */
   @Column('simple-json')
   origins: string[];
 
-  /** The customer grants it may use; `null`: all but those that ask to be listed. */
+  /** The customer grants that the client may use; `null`: all except grants with `optIn`. */
   @Column('simple-json', { name: 'grant_types', nullable: true })
   grantTypes: string[] | null;
 
-  /** What agents may grant to it. */
+  /** The scopes that agents can grant to the client. */
   @Column('simple-json')
   scopes: string[];
 
   @Column('simple-json')
   grants: GrantSettings;
 
-  /** Whether the registry file lists it; what the file lists, the file owns. @internal */
+  /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;
 
-  /** Every origin whose pages may use this application. */
+  /** The origins whose pages may send requests with this client id. */
   get allOrigins(): string[] {
     const ofRedirects = this.redirectUris.map((uri) => new URL(uri).origin).filter((origin) => origin !== 'null');
     return [...new Set([...ofRedirects, ...this.origins])];
@@ -78,12 +81,15 @@ export class ClientApplication {
     return this.organizationId === null || this.organizationId === organizationId;
   }
 
-  /** Whether it may use a grant; one that is `optIn` only where it is listed. */
+  /** Whether the client may use a grant. A grant with `optIn` must be listed. */
   mayUse(grantType: string, optIn = false): boolean {
     return this.grantTypes === null ? !optIn : this.grantTypes.includes(grantType);
   }
 
-  /** Whether a redirect URI is one of the client's: character for character, or below one for a `prefix` client. */
+  /**
+   * Whether a redirect URI equals a registered one, character for character, or lies below one if the match is
+   * `prefix`.
+   */
   admitsRedirectUri(uri: string): boolean {
     if (this.redirectUris.includes(uri)) return true;
     return this.redirectUriMatch === 'prefix' && this.redirectUris.some((registered) => isBelow(uri, registered));

@@ -9,10 +9,10 @@ import { isValidAt, previousSecretsOf } from './previous-secrets.js';
 import { Registry } from './registry.js';
 import type { ResourceServer } from './resource-server.entity.js';
 
-/** Compared with where there is no secret, so that an unknown client takes as long as a wrong secret. */
+/** Compared with the secret of an unknown client, so that the response takes as long as for a wrong secret. */
 const NO_SECRET = sha256('');
 
-/** Who a client is, by its secret (RFC 6749 section 2.3.1). */
+/** Authenticates clients and resource servers by their secrets (RFC 6749 §2.3.1). */
 @Injectable()
 export class ClientAuthentication {
   constructor(
@@ -21,10 +21,10 @@ export class ClientAuthentication {
   ) {}
 
   /**
-   * The client that a request authenticates as: by `client_secret_basic` or `client_secret_post`; an application
-   * without a secret by its `client_id` alone, and it must prove itself otherwise, as by PKCE.
+   * Authenticates a client by `client_secret_basic` or `client_secret_post`. A client without a secret sends only its
+   * `client_id`. The caller must require another proof from it, such as PKCE.
    *
-   * @throws OAuthError `invalid_client`, or `invalid_request` when the request authenticates in two ways
+   * @throws OAuthError `invalid_client`, or `invalid_request` if the request authenticates in two ways
    */
   authenticate(authorization: string | undefined, parameters: Record<string, unknown>): ClientApplication {
     const id = optionalString('client_id', parameters.client_id);
@@ -38,7 +38,7 @@ export class ClientAuthentication {
   }
 
   /**
-   * The resource server that an `Authorization: Basic` header authenticates as.
+   * Authenticates a resource server by an `Authorization: Basic` header.
    *
    * @throws OAuthError `invalid_client`
    */
@@ -61,7 +61,8 @@ export class ClientAuthentication {
   }
 
   /**
-   * Whether a hash is that of the current secret or of a replaced one that is still valid. It is compared with each.
+   * Whether a hash is that of the current secret or of a replaced secret that is still valid. It is compared with all
+   * secrets, so that the duration does not depend on which one matches.
    */
   private isSecretOf(client: ClientApplication | undefined, hash: string): boolean {
     const isCurrent = equalInConstantTime(client?.secretHash ?? NO_SECRET, hash);

@@ -15,11 +15,11 @@ export class ClientSecrets {
   ) {}
 
   /**
-   * Gives a client a new secret; the replaced secret stays valid for a while.
+   * Gives a client a new secret. The replaced secret stays valid for the given time.
    *
    * @returns the new secret, which is stored only as a hash
-   * @throws OAuthError `not_found`; `conflict` where the file owns the client, or too many replaced secrets are still
-   * valid; `invalid_request` where the client has no secret
+   * @throws OAuthError `not_found`; `conflict` if the file owns the client, or too many replaced secrets are still
+   * valid; `invalid_request` if the client has no secret
    */
   async renew(clientId: string, oldValidForSeconds: number): Promise<string> {
     const secret = randomSecret('base64url');

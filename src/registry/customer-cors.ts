@@ -3,15 +3,13 @@ import { publicPath } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { Registry } from './registry.js';
 
-/**
- * The customer routes, and among them the token routes of protocol §4.1 and §4.2, which receive the identity cookies.
- */
+/** All customer routes. The token routes among them receive the identity cookies (protocol §4.1, §4.2). */
 const CUSTOMER_ROUTE = /^\/(v2\/)?customer(\/|$)/;
 const TOKEN_ROUTE = /^\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
 
 /**
- * CORS for the customer addresses (protocol §2.9): an origin that some client may use reads every answer, errors
- * too. Whether it is the asked client's origin is checked where the client is known.
+ * CORS for the customer routes (protocol §2.9). A page of any client's origin can read every response, also error
+ * responses. `Registry.clientCalling` later checks that the origin belongs to the client of the request.
  */
 export function customerCors(registry: Registry) {
   return (request: Request, response: Response, next: NextFunction): void => {

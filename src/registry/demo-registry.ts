@@ -10,8 +10,8 @@ export const DEMO = {
 };
 
 /**
- * The path of a registry to try the service with: an organization, a web and a server application, an agent. Written at
- * the first start with secrets of its own (mode 0600), never changed again.
+ * The path of a demo registry with an organization, a web and a server application, and an agent. The first start
+ * writes the file with random secrets (mode 0600). Later starts do not change it.
  */
 export function demoRegistry(folder: string, authUrl: string): string {
   const path = join(folder, 'demo-registry.yaml');

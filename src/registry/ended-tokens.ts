@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { RegistryResource } from './resources/registry-resource.js';
 
-/** Ends the tokens of entries, which it gets by the keys of the admin API. */
+/** Ends the tokens of entries. `keys` are the keys of the admin API. */
 export type TokenRevoker = (keys: string[], moment: 'before' | 'after') => Promise<void>;
 
-/** Ends the tokens of registry entries that are changed or deleted. The modules that know the tokens say how. */
+/**
+ * Ends the tokens of registry entries that are changed or deleted. The modules that issue the tokens register revokers.
+ */
 @Injectable()
 export class EndedTokens {
   private readonly revokers: { resource: RegistryResource; revoke: TokenRevoker }[] = [];
@@ -15,7 +17,7 @@ export class EndedTokens {
 
   /**
    * Called twice: before the change is committed, so that a crash leaves no valid token, and after it, for tokens that
-   * were issued meanwhile.
+   * were issued in the meantime.
    */
   async end(resource: RegistryResource, keys: string[], moment: 'before' | 'after'): Promise<void> {
     for (const { resource: other, revoke } of this.revokers) if (other === resource) await revoke(keys, moment);

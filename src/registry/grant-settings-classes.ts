@@ -1,8 +1,8 @@
 import { Injectable, type Type } from '@nestjs/common';
 
 /**
- * The customer grants of this build and the classes that validate their settings, as far as the registry must know
- * them to refuse a file. The token endpoint fills it when it finds its grants.
+ * The names of all grants, and the classes that validate their settings. The registry checks files with them. The token
+ * endpoint adds the grants at the start, because the registry may not depend on it.
  */
 @Injectable()
 export class GrantSettingsClasses {
@@ -16,7 +16,7 @@ export class GrantSettingsClasses {
     return this.settingsOf.has(grantType);
   }
 
-  /** The class for a grant's entry under `grants`; `undefined` when the grant has no settings. */
+  /** The class for a grant's entry under `grants`; `undefined` if the grant has no settings. */
   settings(grantType: string): Type<object> | undefined {
     return this.settingsOf.get(grantType);
   }

@@ -1,6 +1,6 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** Settings of grant types by their names; each grant's own class says what may stand there. */
+/** Settings of grants by their names. The class that a grant declares validates its settings. */
 export type GrantSettings = Record<string, Record<string, unknown>>;
 
 /** The public clients that an organization admits: all of them, or those with these client ids. */
@@ -22,11 +22,14 @@ export class Organization {
   @Column('simple-json')
   grants: GrantSettings;
 
-  /** `null` admits none, as `[]` does: a process of release 1, which does not know the column, created the row. */
+  /**
+   * `null` admits none, as `[]` does. A process of release 1 creates rows with `null`, because it does not know the
+   * column.
+   */
   @Column('simple-json', { name: 'public_clients', nullable: true })
   publicClients: AdmittedPublicClients | null;
 
-  /** Whether the registry file lists it; what the file lists, the file owns. @internal */
+  /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;
 

@@ -1,13 +1,13 @@
 import { OAuthError } from '../oauth/oauth-error.js';
 
-/** A client secret that was replaced, as SHA-256, and the end of its validity, which was fixed at that moment. */
+/** The hash of a replaced client secret, and the end of its validity, which is fixed when the secret is replaced. */
 export interface PreviousSecret {
   hash: string;
   /** ISO 8601. */
   expires_at: string;
 }
 
-/** The columns of `ClientApplication` that are about its secrets. */
+/** The columns of `ClientApplication` for its secrets. */
 interface SecretColumns {
   secretHash: string | null;
   previousSecrets: PreviousSecret[] | null;
@@ -15,15 +15,16 @@ interface SecretColumns {
   previousSecretExpiresAt: Date | null;
 }
 
-/** Replaced secrets of one client that are valid at the same time. */
+/** At most this many replaced secrets of a client are valid at the same time. */
 const MAX_PREVIOUS_SECRETS = 5;
 
-/** The columns of a client whose earlier secrets end at once. */
+/** The columns of a client whose replaced secrets end immediately. */
 export const NO_PREVIOUS_SECRETS = { previousSecretHash: null, previousSecrets: null } as const;
 
 /**
- * The replaced secrets of a client, the last one last. Processes of release 1 know one replaced secret, in columns of
- * their own. If that one is not in the list, such a process has written since, and only its columns count.
+ * The replaced secrets of a client, the latest one last. Processes of release 1 store one replaced secret in separate
+ * columns. If that secret is not in the list, such a process has written the row last, and only these columns are
+ * valid.
  */
 export function previousSecretsOf({
   previousSecrets,
@@ -41,16 +42,20 @@ export function isValidAt(now: number, { expires_at }: PreviousSecret): boolean 
 }
 
 /**
- * The columns of a client with a new secret. The replaced secret is valid for `oldValidFor` seconds more. The ends of
- * secrets that were replaced earlier do not change: a caller who lost a response and asks again ends no secret that is
- * in use, and prolongs none that may have leaked.
+ * The columns of a client with a new secret. The replaced secret is valid for another `oldValidForSeconds`. The ends of
+ * secrets that were replaced earlier do not change. So a caller who repeats the request after a lost response neither
+ * ends a secret that is in use, nor prolongs a secret that may have leaked.
  *
- * @throws OAuthError `invalid_request` where the client has no secret, `conflict` where too many replaced ones are
- * valid
+ * @throws OAuthError `invalid_request` if the client has no secret, `conflict` if too many replaced secrets are valid
  */
-export function withNewSecret(client: SecretColumns, hash: string, now: number, oldValidFor: number): SecretColumns {
+export function withNewSecret(
+  client: SecretColumns,
+  hash: string,
+  now: number,
+  oldValidForSeconds: number,
+): SecretColumns {
   if (client.secretHash === null) throw OAuthError.invalidRequest('client_id: a client without a secret');
-  const replaced = { hash: client.secretHash, expires_at: new Date(now + oldValidFor * 1000).toISOString() };
+  const replaced = { hash: client.secretHash, expires_at: new Date(now + oldValidForSeconds * 1000).toISOString() };
   const previous = [...previousSecretsOf(client), replaced].filter((each) => isValidAt(now, each));
   if (previous.length > MAX_PREVIOUS_SECRETS) {
     const firstEnd = previous.map(({ expires_at }) => expires_at).sort()[0];
@@ -58,7 +63,7 @@ export function withNewSecret(client: SecretColumns, hash: string, now: number, 
       `client_id: ${MAX_PREVIOUS_SECRETS} earlier secrets are still valid, one until ${firstEnd}; wait, or change client_secret, which ends them`,
     );
   }
-  // release 1 keeps the oldest one: a caller who asks again after a lost response still uses it
+  // release 1 gets the oldest one, because a caller who repeats the request after a lost response still uses it
   const [oldest] = previous;
   return {
     secretHash: hash,

@@ -1,12 +1,12 @@
-/** The column of a code's redirect URI has so many characters. */
+/** The length of the column that stores the redirect URI of an authorization code. */
 const MAX_REDIRECT_URI_CHARACTERS = 2_000;
 
-/** Schemes that carry code or local files. Not even a native application may register them. */
+/** Schemes for code, local files and other protocols, which a native application may not register either. */
 const DANGEROUS_SCHEMES = /^(javascript|data|file|blob|vbscript|about|ws|wss|ftp):/;
 
 /**
- * Whether a URI may be registered as a redirect URI: absolute http(s), without fragment (RFC 6749 section 3.1.2);
- * for a native application also a private-use scheme, which is a domain name in reverse (RFC 8252 section 7.1).
+ * Whether a URI may be registered as a redirect URI: absolute http(s), without fragment (RFC 6749 §3.1.2).
+ * A native application may also register a private-use scheme, which is a reversed domain name (RFC 8252 §7.1).
  */
 export function isRegistrableRedirectUri(uri: string, isNative: boolean): boolean {
   if (uri.length > MAX_REDIRECT_URI_CHARACTERS) return false;
@@ -17,16 +17,16 @@ export function isRegistrableRedirectUri(uri: string, isNative: boolean): boolea
   return isNative && protocol.includes('.');
 }
 
-/** Whether a text is an origin as browsers send it: scheme, host, port, in lower case and nothing else. */
+/** Whether a text is an origin as browsers send it: scheme, host and port in lower case, and nothing else. */
 export function isOrigin(text: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#@\\\s]+$/.test(text)) return false;
   return !/^https?:/.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 }
 
 /**
- * Whether a URI lies below a registered one, at a segment boundary: the same scheme, host and port, and nothing a
- * server might read as another place (query, fragment, userinfo, backslash, encoded slash or dot, dot segment even with
- * a path parameter, empty segment).
+ * Whether a URI lies below a registered one, at a segment boundary, with the same scheme, host and port. It must not
+ * have a part that a server could interpret as another path: query, fragment, userinfo, backslash, encoded slash or
+ * dot, empty segment, or dot segment, even with a path parameter.
  */
 export function isBelow(uri: string, registered: string): boolean {
   const base = registered.replace(/\/$/, '');

@@ -2,10 +2,10 @@ import type { Audit } from '../audit/audit.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 
 interface RegistryChange {
-  /** `service`: the registry file. */
+  /** `service` for changes by the registry file. */
   actor: 'operator' | 'service';
   resource: RegistryResource;
-  /** The key of the admin API: an agent's email must not be in the audit. */
+  /** The key of the admin API. The key of the file is not used, because an agent's email must not be in the audit. */
   key: string;
   change: 'created' | 'changed' | 'deleted';
   fields?: string[];

@@ -13,7 +13,7 @@ import { RegistryTransactions } from './registry-transactions.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
-/** Reads and changes single entries of the registry by the rules of its file. */
+/** Reads and changes single entries of the registry, with the same rules as the registry file. */
 @Injectable()
 export class RegistryEditor {
   constructor(
@@ -23,7 +23,7 @@ export class RegistryEditor {
     private readonly catalogue: GrantSettingsClasses,
   ) {}
 
-  /** The next entries after a key, in the order of their keys. */
+  /** The entries after a key, in the order of their keys. */
   async list(resource: RegistryResource, after: string, limit: number): Promise<Entry[]> {
     const { column } = resource.key;
     const options = { where: { [column]: MoreThan(after) }, order: { [column]: 'ASC' }, take: limit } as const;
@@ -35,21 +35,21 @@ export class RegistryEditor {
   async read(resource: RegistryResource, key: string): Promise<Entry> {
     const { column } = resource.key;
     const [row] = await this.database.read(resource.entity, { where: { [column]: key } });
-    // MySQL ignores spaces at the end of a key
+    // MySQL ignores spaces at the end of a key, so the row may have another key, so the row may have another key
     if (!row || row[column] !== key) throw OAuthError.notFound();
     return toResponse(resource, row);
   }
 
   /**
    * @returns the key of the new entry
-   * @throws OAuthError `invalid_request`, `conflict` where another entry has this key or email
+   * @throws OAuthError `invalid_request`, `conflict` if another entry has this key or email
    */
-  async create(resource: RegistryResource, sent: Entry): Promise<string> {
+  async create(resource: RegistryResource, newEntry: Entry): Promise<string> {
     const { entity } = resource;
     const { field, column, isGenerated } = resource.key;
-    const entry = parseEntry(resource, mergePatched({}, sent));
+    const entry = parseEntry(resource, mergePatched({}, newEntry));
     const key = isGenerated ? randomUUID() : String(entry[field]);
-    // before the transaction, because the hash of a password takes long, and SQLite has one connection
+    // before the transaction, because hashing a password is slow, and SQLite has only one connection
     const secret = await secretColumns(resource, entry);
     await this.transactions.run(async (manager) => {
       await assertConsistent(manager, resource, entry, this.catalogue, false);
@@ -62,27 +62,27 @@ export class RegistryEditor {
   }
 
   /**
-   * Changes the fields that are sent, `null` removes a field (RFC 7396), and checks the resulting entry as a whole.
+   * Applies a merge patch (RFC 7396) to an entry, and checks the resulting entry as a whole.
    *
-   * @throws OAuthError `not_found`, `conflict` where the file owns it, `invalid_request`
+   * @throws OAuthError `not_found`, `conflict` if the file owns the entry, `invalid_request`
    */
-  async change(resource: RegistryResource, key: string, sent: Entry): Promise<void> {
-    const { entity, columnsOnTokenEnd: columnsOfEnd } = resource;
+  async change(resource: RegistryResource, key: string, patch: Entry): Promise<void> {
+    const { entity, columnsOnTokenEnd } = resource;
     const { field, column, isGenerated } = resource.key;
-    assertSecretsStay(sent);
-    const secret = await secretColumns(resource, sent);
-    const endsTokens = Object.keys(resource.tokensEndWith ?? {}).some((name) => name in sent);
+    assertSecretsStay(patch);
+    const secret = await secretColumns(resource, patch);
+    const endsTokens = Object.keys(resource.tokensEndWith ?? {}).some((name) => name in patch);
     await this.transactions.run(async (manager) => {
       const row = editableRow(await manager.findOneBy(entity, { [column]: key }), column, key);
-      if (!isGenerated && sent[field] !== undefined && sent[field] !== key) {
+      if (!isGenerated && patch[field] !== undefined && patch[field] !== key) {
         throw OAuthError.invalidRequest(`${field}: cannot be changed`);
       }
-      const entry = parseEntry(resource, mergePatched(resource.toEntry(row), sent));
+      const entry = parseEntry(resource, mergePatched(resource.toEntry(row), patch));
       await assertConsistent(manager, resource, entry, this.catalogue, true);
       await assertFileKeyIsFree(manager, resource, entry, key);
       const columns = Object.entries(resource.toRow(entry, secret)).filter(([, value]) => value !== undefined);
-      const changed = { ...Object.fromEntries(columns), ...removedColumns(resource, sent) };
-      await manager.update(entity, { [column]: key }, { ...changed, ...(endsTokens && columnsOfEnd) });
+      const changed = { ...Object.fromEntries(columns), ...removedColumns(resource, patch) };
+      await manager.update(entity, { [column]: key }, { ...changed, ...(endsTokens && columnsOnTokenEnd) });
       if (endsTokens) await this.endedTokens.end(resource, [key], 'before');
     });
     if (endsTokens) await this.endedTokens.end(resource, [key], 'after');
@@ -91,7 +91,7 @@ export class RegistryEditor {
   /**
    * Deletes an entry and ends its tokens.
    *
-   * @throws OAuthError `not_found`, `conflict` where the file owns it or another entry refers to it
+   * @throws OAuthError `not_found`, `conflict` if the file owns the entry or another entry refers to it
    */
   async delete(resource: RegistryResource, key: string): Promise<void> {
     const { entity } = resource;
@@ -106,9 +106,13 @@ export class RegistryEditor {
   }
 }
 
-/** Rejects the removal of a required secret. A secret of another resource is rejected too. @throws OAuthError */
-function assertSecretsStay(sent: Entry): void {
+/**
+ * Rejects the removal of a required secret, by the field names of all resources.
+ *
+ * @throws OAuthError `invalid_request`
+ */
+function assertSecretsStay(patch: Entry): void {
   const required = REGISTRY_RESOURCES.flatMap(({ secret }) => (secret?.isRequired ? [secret.field] : [])).sort();
-  const removed = required.find((field) => sent[field] === null);
+  const removed = required.find((field) => patch[field] === null);
   if (removed !== undefined) throw OAuthError.invalidRequest(`${removed}: cannot be taken away`);
 }

@@ -1,6 +1,9 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** One row that counts the changes of the registry, so that every process can tell cheaply whether to read it again. */
+/**
+ * A single row that counts the changes of the registry. A process reads the registry again only if the number has
+ * changed.
+ */
 @Entity('registry_revision')
 export class RegistryRevision {
   @PrimaryColumn('integer')

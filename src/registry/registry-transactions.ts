@@ -17,7 +17,7 @@ export class RegistryTransactions {
     private readonly registry: Registry,
   ) {}
 
-  /** @throws OAuthError of the work; `conflict` where another entry has the key already */
+  /** @throws OAuthError of `work`; `conflict` if another entry already has the key */
   async run(work: (manager: EntityManager) => Promise<void>): Promise<void> {
     try {
       const error = await this.database.transaction(async (manager) => {
@@ -25,7 +25,7 @@ export class RegistryTransactions {
         return work(manager).catch(asResult);
       });
       if (error) throw error;
-      await this.registry.renew().catch(() => undefined); // committed: the next look at the revision finds the change
+      await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
     } catch (error) {
       if (isDuplicate(error)) throw OAuthError.conflict('is there already');
       throw error;
@@ -34,8 +34,8 @@ export class RegistryTransactions {
 }
 
 /**
- * Work that is rejected has changed nothing, and is committed: a rollback on SQLite's one connection ends others'
- * writes.
+ * Turns a rejection into a result, so that the transaction is committed although the work has changed nothing. A
+ * rollback on SQLite's only connection would also undo the writes of other requests.
  */
 function asResult(error: unknown): OAuthError {
   if (error instanceof OAuthError) return error;

@@ -11,7 +11,7 @@ import type { RegistryRevision } from './registry-revision.entity.js';
 import { type RegistrySnapshot, snapshotOf } from './registry-snapshot.js';
 import { ResourceServer } from './resource-server.entity.js';
 
-/** Between two reads of the revision: a change by another process is in force within 5 s. */
+/** The interval between two reads of the revision, so that a change by another process is in force within 5 s. */
 const RENEWAL_INTERVAL_MS = 2_000;
 
 const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'>>({
@@ -21,8 +21,8 @@ const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'
 });
 
 /**
- * Organizations and client applications as request paths read them: from memory, without waiting. Renewed in the
- * background; while the database is away the last known stays.
+ * The registry in memory, so that a request reads it without a query. It is renewed in the background. If the database
+ * is unreachable, the last known registry stays in force.
  */
 @Injectable()
 export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -58,8 +58,8 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /**
-   * The client that a call names, from where the call comes: a present `Origin` must be one of that very client's, or a
-   * page of one tenant could act in the name of another's (protocol §2.8).
+   * The client with an id, called from an origin. If the request has an `Origin`, it must be one of this client's.
+   * Otherwise a page of one tenant could act in the name of another tenant's client (protocol §2.8).
    *
    * @throws OAuthError `invalid_request`
    */
@@ -76,7 +76,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     return this.snapshot.resourceServers.get(id);
   }
 
-  /** Whether some client's pages come from this origin: what CORS asks, which does not know the client yet. */
+  /** Whether an origin belongs to any client. CORS uses it, because a preflight request does not name the client. */
   knowsOrigin(origin: string): boolean {
     return this.snapshot.origins.has(origin);
   }
@@ -117,7 +117,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     });
   }
 
-  /** One renewal at a time, since a slow database must not collect them. */
+  /** At most one renewal at a time, so that renewals do not accumulate while the database is slow. */
   private renewQuietly(): Promise<void> {
     this.renewal ??= this.renew()
       .catch((error) => this.logger.warn(`keeping the last known registry: ${error.message}`))

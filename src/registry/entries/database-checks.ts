@@ -6,18 +6,22 @@ import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { type Entry, fileKeyOf } from './entry.js';
 import { entryViolations } from './entry-checks.js';
 
-/** A row that the admin API may change. @throws OAuthError `not_found`, `conflict` where the file owns it */
+/**
+ * Rejects a row that the admin API may not change.
+ *
+ * @throws OAuthError `not_found`, `conflict` if the file owns the row
+ */
 export function editableRow<Row extends ObjectLiteral>(row: Row | null, column: string, key: string): Row {
-  // MySQL ignores spaces at the end of a key
+  // MySQL ignores spaces at the end of a key, so the row may have another key, so the row may have another key
   if (!row || row[column] !== key) throw OAuthError.notFound();
   if (row.ownedByFile) throw OAuthError.conflict('the registry file lists it, and owns it');
   return row;
 }
 
 /**
- * Rejects an entry that a registry file with the entries of the database could not have.
+ * Checks an entry against the entries of the database by the rules of the registry file.
  *
- * @param isChange whether the entry has a row already
+ * @param isChange whether the entry already has a row
  * @throws OAuthError `invalid_request`
  */
 export async function assertConsistent(
@@ -44,7 +48,7 @@ export async function assertConsistent(
   if (violation !== undefined) throw OAuthError.invalidRequest(violation);
 }
 
-/** @throws OAuthError `conflict` where another entry has the same key of the registry file */
+/** @throws OAuthError `conflict` if another entry has the same key of the registry file */
 export async function assertFileKeyIsFree(
   manager: EntityManager,
   resource: RegistryResource,
@@ -57,7 +61,7 @@ export async function assertFileKeyIsFree(
   if (other && other[apiKey.column] !== key) throw OAuthError.conflict(`${fileKey.field}: of another ${noun}`);
 }
 
-/** @throws OAuthError `conflict` where other entries refer to the entry */
+/** @throws OAuthError `conflict` if other entries refer to the entry */
 export async function assertNotReferenced(
   manager: EntityManager,
   resource: RegistryResource,

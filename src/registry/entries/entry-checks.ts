@@ -4,7 +4,7 @@ import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { type Entry, fieldPath, fileKeyOf, type PathAndEntry } from './entry.js';
 import { grantSettingsViolations, grantTypesViolations } from './grant-checks.js';
 
-/** Entries that are checked together, and what they are checked against. */
+/** Entries that are checked together, and the values that they are checked against. */
 export interface CheckedEntries {
   entriesOf(resource: RegistryResource): PathAndEntry[];
   catalogue: GrantSettingsClasses;
@@ -18,7 +18,7 @@ export interface CheckedEntries {
 
 type EntryCheck = (resource: RegistryResource, checked: CheckedEntries) => string[];
 
-/** In the order of the violations in a message. The class of each entry has validated it before. */
+/** The checks in the order of the violations in a message. They run after the class of each entry has validated it. */
 const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, grantTypes, references, secretLengths, requiredSecrets];
 
 /** The violations of entries against each other and against the registry of the database. */

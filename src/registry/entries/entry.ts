@@ -4,14 +4,17 @@ import type { Columns, RegistryResource } from '../resources/registry-resource.j
 /** An entry in the form of the registry file. Its fields are unknown until it is validated. */
 export type Entry = Record<string, unknown>;
 
-/** An entry with its path in the message about a violation: `clients[0]`, or nothing where there is one entry only. */
+/**
+ * An entry with its path in messages about violations: `clients[0]`, or an empty string for the entry of an admin
+ * request.
+ */
 export type PathAndEntry = [path: string, entry: Entry];
 
 export function fieldPath(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
 
-/** The key by which the registry file identifies an entry; `undefined` if it is no text. */
+/** The key by which the registry file identifies an entry; `undefined` if it is no string. */
 export function fileKeyOf({ fileKey: { field, normalize } }: RegistryResource, entry: Entry): string | undefined {
   const key = entry[field];
   if (typeof key !== 'string') return undefined;
@@ -25,23 +28,23 @@ export function toResponse(resource: RegistryResource, row: ObjectLiteral): Entr
   return { ...generated, ...resource.toEntry(row), owned_by_file: row.ownedByFile };
 }
 
-/** A row with the columns of fields that its entry omits. */
-export function withRetainedFields(
-  { retainedFields: keptFields = {} }: RegistryResource,
-  row: ObjectLiteral,
-): ObjectLiteral {
-  const columns: ObjectLiteral = Object.assign({}, ...Object.values(keptFields));
+/** A new row, with default values in the columns of retained fields that its entry omits. */
+export function withRetainedFields({ retainedFields = {} }: RegistryResource, row: ObjectLiteral): ObjectLiteral {
+  const columns: ObjectLiteral = Object.assign({}, ...Object.values(retainedFields));
   const missing = Object.entries(columns).filter(([column]) => row[column] === undefined);
   return { ...row, ...Object.fromEntries(missing) };
 }
 
-/** The columns of fields that a patch removes by `null`, where an entry without the field would keep the column. */
-export function removedColumns({ retainedFields: keptFields = {} }: RegistryResource, patch: Entry): ObjectLiteral {
-  const removed = Object.entries(keptFields).filter(([field]) => patch[field] === null);
+/**
+ * The columns to reset for retained fields that a patch removes by `null`. An entry without the field would not reset
+ * them.
+ */
+export function removedColumns({ retainedFields = {} }: RegistryResource, patch: Entry): ObjectLiteral {
+  const removed = Object.entries(retainedFields).filter(([field]) => patch[field] === null);
   return Object.assign({}, ...removed.map(([, columns]) => columns));
 }
 
-/** The columns of an entry's secret. A secret that matches the stored hash keeps that hash. */
+/** The columns of an entry's secret. If the secret matches the stored hash, the hash does not change. */
 export async function secretColumns(
   { secret }: RegistryResource,
   entry: Entry,

@@ -6,14 +6,14 @@ import type { GrantSettingsClasses } from '../grant-settings-classes.js';
 const UNKNOWN_GRANT = 'not a grant of this service; take it out, or import the module of the grant';
 const NO_SETTINGS = 'this grant has no settings; take it out, or declare `settings` in its decorator';
 
-/** The violations of a list of grants. An item that is no text is a violation of the entry's class. */
+/** The violations of a list of grants. Items that are no strings are left to the class of the entry. */
 export function grantTypesViolations(path: string, names: unknown, catalogue: GrantSettingsClasses): string[] {
   return (Array.isArray(names) ? names : []).flatMap((name, index) =>
     typeof name !== 'string' || catalogue.has(name) ? [] : [`${path}[${index}]: ${UNKNOWN_GRANT}`],
   );
 }
 
-/** The violations of settings of grants, each by the class that its grant declares. */
+/** The violations of the settings of grants. The class that a grant declares validates its settings. */
 export function grantSettingsViolations(path: string, settings: unknown, catalogue: GrantSettingsClasses): string[] {
   if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) return [];
   return Object.entries(settings).flatMap(([name, value]) =>

@@ -1,12 +1,9 @@
-/**
- * A value after a JSON merge patch: a value in the patch replaces the one before, `null` removes it (RFC 7396 section
- * 2).
- */
+/** Applies a JSON merge patch: a value in the patch replaces the old value, and `null` removes it (RFC 7396 §2). */
 export function mergePatched(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const fields = isObject(target) ? target : {};
   const names = [...new Set([...Object.keys(fields), ...Object.keys(patch)])];
-  // entries and not assignments: a field named __proto__ is a field
+  // Object.fromEntries defines a field named __proto__ as a field; an assignment would set the prototype
   return Object.fromEntries(
     names.flatMap((name) => {
       if (!Object.hasOwn(patch, name)) return [[name, fields[name]]];

@@ -6,14 +6,14 @@ import type { RegistryResource } from '../resources/registry-resource.js';
 import type { Entry } from './entry.js';
 import { prototypeKeyViolations } from './reject-prototype-keys.js';
 
-/** An entry of a resource, by its class. @throws OAuthError `invalid_request` */
-export function parseEntry({ entry }: RegistryResource, sent: unknown): Entry {
-  const [prototypeKey] = prototypeKeyViolations(sent);
+/** Validates an entry by the class of its resource. @throws OAuthError `invalid_request` */
+export function parseEntry({ entry }: RegistryResource, value: unknown): Entry {
+  const [prototypeKey] = prototypeKeyViolations(value);
   if (prototypeKey !== undefined) throw OAuthError.invalidRequest(prototypeKey, 'an unknown field');
-  const parsed = plainToInstance(entry, sent, { exposeDefaultValues: true });
+  const parsed = plainToInstance(entry, value, { exposeDefaultValues: true });
   const [violation] = violationsOf(validateSync(parsed, { whitelist: true, forbidNonWhitelisted: true }));
   if (violation === undefined) return { ...parsed };
-  // the caller chooses the name of an unknown field, and callers' texts are not logged
+  // the caller chooses the name of an unknown field, and texts of callers are not logged
   const reason = violation.endsWith(UNKNOWN_FIELD) ? 'an unknown field' : undefined;
   throw OAuthError.invalidRequest(violation, reason);
 }

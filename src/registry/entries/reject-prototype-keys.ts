@@ -3,7 +3,7 @@ import { UNKNOWN_FIELD } from '../../platform/validation-violations.js';
 const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
 
 /**
- * The violations of fields, at any depth, that class-transformer would take for a part of a class. No entry has them.
+ * The violations of fields, at any depth, whose names class-transformer would resolve on the prototype of a class.
  */
 export function prototypeKeyViolations(value: unknown, parentPath = ''): string[] {
   if (typeof value !== 'object' || value === null) return [];

@@ -2,13 +2,13 @@ import { type EntityManager, type FindManyOptions, LessThanOrEqual } from 'typeo
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import type { FileContent } from './file-content.js';
 
-/** Applied files that are remembered. */
+/** Older applied files are deleted, so that the table stays small. */
 const MAX_REMEMBERED_FILES = 1_000;
 
-/** Reads applied files, inside a transaction or outside. */
+/** Reads applied files, inside or outside of a transaction. */
 type Find = (options: FindManyOptions<AppliedRegistryFile>) => Promise<AppliedRegistryFile[]>;
 
-/** The file was replaced by another, which is in force. Nothing is changed. */
+/** The registry file is older than the file in force. The registry is not changed. */
 export class SupersededRegistryFileError extends Error {
   constructor({ appliedAt }: AppliedRegistryFile) {
     super(
@@ -19,9 +19,11 @@ export class SupersededRegistryFileError extends Error {
 }
 
 /**
- * The file in force, if it supersedes this content: if this content was applied before and has been replaced since. A
- * `revision` that is higher than every one before always applies. A text that was applied before and has been replaced
- * stays superseded with other secret files: an old pod has the old text, and the new secrets.
+ * The file in force, if it supersedes this content. It does if this content was applied before and has been replaced. A
+ * content with a higher `revision` than all files before is never superseded.
+ *
+ * A replaced text stays superseded when only its secret files have changed, because an old pod has the old text
+ * together with new secret files.
  */
 export async function supersedingFile(find: Find, content: FileContent): Promise<AppliedRegistryFile | undefined> {
   const [latest] = await find({ order: { sequence: 'DESC' }, take: 1 });
@@ -33,7 +35,7 @@ export async function supersedingFile(find: Find, content: FileContent): Promise
   return (await find({ where, take: 1 })).length > 0 ? latest : undefined;
 }
 
-/** Notes that a content is in force. The caller holds the lock of the registry's revision. */
+/** Records that a file is in force. The caller must hold the lock on the registry's revision. */
 export async function rememberApplied(manager: EntityManager, content: FileContent, now: number): Promise<void> {
   const [latest] = await manager.find(AppliedRegistryFile, { order: { sequence: 'DESC' }, take: 1 });
   const { contentHash, textHash, revision } = content;

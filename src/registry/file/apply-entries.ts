@@ -6,16 +6,17 @@ import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
 import type { StoredEntries } from './stored-entries.js';
 
-/** One entry of a registry file and what applying it did. */
+/** One entry of a registry file, and the result of applying it. */
 export interface AppliedEntry {
   resource: RegistryResource;
-  /** As the operator reads it: `resource server`. */
+  /** The kind of entry in messages for the operator: `resource server`. */
   kind: string;
   /** The key of the registry file. */
   id: string;
   outcome: 'created' | 'changed' | 'left';
-  /** The row as the file wants it, and its columns that changed. */
+  /** The row with the values of the file. */
   row: ObjectLiteral;
+  /** The columns that changed. */
   changes: string[];
 }
 
@@ -41,8 +42,8 @@ export function rowsOf(document: RegistryDocument, stored: StoredEntries): Promi
 }
 
 /**
- * Creates and changes the rows of a resource, and releases those that the file no longer lists; whether anything
- * changed.
+ * Creates and changes the rows of a resource, and releases rows that the file no longer lists. The boolean is whether
+ * any row changed.
  */
 export async function applyRows(manager: EntityManager, listed: ListedRows): Promise<[AppliedEntry[], boolean]> {
   const existing = await manager.find(listed.resource.entity);
@@ -63,7 +64,7 @@ async function applyRow(
   listed: ObjectLiteral,
   existing: ObjectLiteral[],
 ): Promise<AppliedEntry> {
-  const { entity, fileKey, columnsOnTokenEnd: columnsOfEnd } = resource;
+  const { entity, fileKey, columnsOnTokenEnd } = resource;
   const { column: key } = fileKey;
   const row: ObjectLiteral = { ...listed, ownedByFile: true };
   const current = existing.find((other) => other[key] === row[key]);
@@ -78,7 +79,7 @@ async function applyRow(
   if (changes.length === 0) return { ...entry, changes, outcome: 'left' };
   const applied: AppliedEntry = { ...entry, changes, outcome: 'changed' };
   const changed = Object.fromEntries(changes.map((column) => [column, row[column]]));
-  await manager.update(entity, { [key]: row[key] }, { ...changed, ...(endsTokens(applied) && columnsOfEnd) });
+  await manager.update(entity, { [key]: row[key] }, { ...changed, ...(endsTokens(applied) && columnsOnTokenEnd) });
   return applied;
 }
 
@@ -86,7 +87,7 @@ function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** From now on the admin API may change what the file no longer lists; returns the number of these rows. */
+/** Lets the admin API change the rows that the file no longer lists. Returns their number. */
 async function releaseOthers(
   manager: EntityManager,
   { resource: { entity, fileKey }, rows }: ListedRows,

@@ -10,7 +10,7 @@ export interface FileContent {
   revision: number | undefined;
 }
 
-/** All hashes have the same salt, because files are looked up by their hash. */
+/** A constant salt, because files are looked up by their hash. */
 const SALT = Buffer.from('customer-authorization registry');
 
 export async function contentOf(text: string, withSecrets: unknown, revision: unknown): Promise<FileContent> {

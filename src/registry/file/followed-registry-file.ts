@@ -7,7 +7,7 @@ import { SupersededRegistryFileError } from './applied-files.js';
 import { readWatchedText, type WatchedText } from './read-registry-file.js';
 import { RegistryFile } from './registry-file.js';
 
-/** REGISTRY_FILE: applied at the start, and again whenever it, or a secret file that it names, changes. */
+/** Applies REGISTRY_FILE at the start, and again when the file or a secret file that it names changes. */
 @Injectable()
 export class FollowedRegistryFile implements OnApplicationShutdown {
   private readonly logger = new Logger(FollowedRegistryFile.name);
@@ -27,10 +27,10 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
   }
 
   /**
-   * Applies the file, unless it is superseded: then the process serves with the registry of the database. A file that
-   * is refused later leaves the registry as it was.
+   * Applies the file and watches it. If the file is superseded, the process uses the registry of the database. If a
+   * later version of the file is invalid, the registry does not change.
    *
-   * @throws RegistryFileError with every violation of the file as it is now
+   * @throws RegistryFileError with every violation of the present file
    */
   async follow(path: string): Promise<void> {
     const read = () => readWatchedText(path).then((watched) => JSON.stringify(watched));
@@ -39,10 +39,10 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
     await this.apply(path, false);
     const change = async (watched: string) => {
       const changed = parsed(watched);
-      // a file that lists nothing is one that a full disk has left, and would take everything from the file's care
+      // a full disk may leave an empty file, which would release all entries from the file
       if (changed.text.trim() === '') throw new Error('the file is empty');
-      // an operator who changes the text of a running process means it; a change of secret files says nothing about the
-      // text
+      // An operator who changes the text under a running process wants it applied, even if it is superseded. A change of
+      // the secret files alone does not show that the operator wants this text.
       const isApplied = await this.apply(path, changed.text !== text);
       text = changed.text;
       return isApplied;

@@ -9,7 +9,9 @@ import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { contentOf, type FileContent } from './file-content.js';
 import { RegistryDocument } from './registry-document.js';
 
-/** A registry file that is rejected as a whole. Each violation has its path, and no value. */
+/**
+ * A registry file that is rejected as a whole. Each violation has a path but no value, because a value may be a secret.
+ */
 export class RegistryFileError extends Error {
   constructor(readonly faults: string[]) {
     super(`the registry file is refused:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
@@ -25,17 +27,17 @@ export interface ReadRegistryFile {
   content: FileContent;
 }
 
-/** What differs after a change of the file: its text, or the contents of the secret files that it names. */
+/** The contents that are watched for changes: the text of the file, and of the secret files that it names. */
 export interface WatchedText {
   text: string;
   secrets?: unknown;
 }
 
 /**
- * Reads a registry file and the secret files that it names, relative to itself. The violations are of form: unknown
- * fields, wrong types, unreadable files.
+ * Reads a registry file and the secret files that it names by paths relative to itself. The violations are unknown
+ * fields, wrong types and unreadable files.
  *
- * @throws RegistryFileError when the text is no YAML, or a field has the name of a prototype
+ * @throws RegistryFileError if the text is not YAML, or a field has the name of a prototype property
  */
 export async function readRegistryFile(path: string): Promise<ReadRegistryFile> {
   const text = await readText(path);
@@ -56,7 +58,7 @@ export async function readWatchedText(path: string): Promise<WatchedText> {
     const violations = await readSecretFiles(plain, dirname(path));
     return { text, secrets: [plain, violations] };
   } catch {
-    return { text }; // no YAML: the error comes when the file is applied
+    return { text }; // not YAML: the error is reported when the file is applied
   }
 }
 
@@ -70,7 +72,7 @@ async function readText(path: string): Promise<string> {
 
 function parseYaml(text: string): Record<string, unknown> {
   const yaml = parseDocument(text);
-  // only position and kind: the library's messages quote the line, which may hold a secret
+  // only the position and the code, because the messages of the library quote the line, which may contain a secret
   const violations = yaml.errors.map(({ code, linePos }) => `line ${linePos?.[0].line ?? '?'}: ${code}`);
   if (violations.length > 0) throw new RegistryFileError(violations);
   const value = toPlain(yaml) ?? {};

@@ -4,10 +4,10 @@ import { Each } from '../resources/entry-rules.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 
-/** As an `INT` of MySQL. */
+/** The maximum of the MySQL type `INT`. */
 const MAX_REVISION = 2_147_483_647;
 
-/** The registry as its YAML file writes it (protocol §8.1), with a list for each resource. */
+/** The registry file as an object (protocol §8.1), with a list for each resource. */
 export class RegistryDocument {
   /** A file with a higher revision than each file before is applied, even if its content was replaced before. */
   @IsOptional()
@@ -28,7 +28,10 @@ for (const { list, entry } of REGISTRY_RESOURCES) {
   IsOptional()(RegistryDocument.prototype, list);
 }
 
-/** The entries of a resource with their paths. The document may have violations: what is no entry is left out. */
+/**
+ * The entries of a resource with their paths. Items that are not objects are left out, because the document may be
+ * invalid.
+ */
 export function entriesIn(document: RegistryDocument, { list }: RegistryResource): PathAndEntry[] {
   const entries: unknown = document[list];
   return (Array.isArray(entries) ? entries : [])

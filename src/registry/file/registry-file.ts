@@ -20,14 +20,14 @@ import type { FileContent } from './file-content.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
 import { StoredEntries } from './stored-entries.js';
 
-/** A registry file that another process applies at the same time. */
+/** Retries when another process applies a registry file at the same time. */
 const CONCURRENT_FILE = new RetryPolicy({
   attempts: 5,
   pauseMs: () => 0,
   isRetryable: (error) => isDuplicate(error) || isRepeatable((error as Error).cause ?? error),
 });
 
-/** Applies a registry file to the database, and writes the database's registry as a file. */
+/** Applies a registry file to the database, and exports the registry of the database as a file. */
 @Injectable()
 export class RegistryFile {
   private readonly logger = new Logger(RegistryFile.name);
@@ -42,16 +42,16 @@ export class RegistryFile {
   ) {}
 
   /**
-   * Brings the database to the state that the file lists, in one transaction. Entries that the file no longer lists
-   * stay, and the admin API may change them. Applied again, the same file changes nothing.
+   * Creates and changes the entries that the file lists, in one transaction. Removing an entry from the file does not
+   * delete the entry, but lets the admin API change it. Applying the same file again changes nothing.
    *
-   * @param force applies a superseded file too
+   * @param force applies the file even if it is superseded
    * @throws RegistryFileError with every violation, in which case nothing is changed
    * @throws SupersededRegistryFileError
    */
   async apply(path: string, { force = false } = {}): Promise<AppliedEntry[]> {
     const { document, violations: formViolations, content } = await readRegistryFile(path);
-    // before all checks: a pod with an old file starts, whether or not the file would still be accepted
+    // before the other checks, so that a pod with a superseded file starts even if the file is no longer valid
     if (!force) await this.assertNotSuperseded(content);
     const before = await StoredEntries.read(this.database);
     const checked = await checkDocument(document, formViolations, before, this.catalogue);
@@ -62,7 +62,7 @@ export class RegistryFile {
     let stored: StoredEntries | undefined = before;
     const applyOnce = async () => {
       const listed = await rowsOf(document, stored ?? (await StoredEntries.read(this.database)));
-      stored = undefined; // a retry needs what the other process has written
+      stored = undefined; // a retry must read what the other process has written
       const applied = await this.database.transaction((manager) => this.write(manager, listed, content, force));
       if (applied instanceof SupersededRegistryFileError) throw applied;
       for (const warning of checked.warnings) this.logger.warn(`the registry file: ${warning}`);
@@ -101,7 +101,7 @@ export class RegistryFile {
   ): Promise<AppliedEntry[] | SupersededRegistryFileError> {
     const all: AppliedEntry[] = [];
     let changed = false;
-    // locks the row that the admin API locks first, too
+    // locks the row that the admin API also locks first
     await manager.increment(RegistryRevision, { id: 1 }, 'revision', 0);
     const superseding = force
       ? undefined

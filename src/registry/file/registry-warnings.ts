@@ -3,13 +3,13 @@ import { MIN_SECRET_LENGTH } from '../resources/secret-kinds.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
 import type { StoredEntries } from './stored-entries.js';
 
-/** Paths that one warning names. */
+/** One warning names at most this many paths. */
 const MAX_NAMED_PATHS = 20;
 
 const SHORT_SECRET = `shorter than ${MIN_SECRET_LENGTH} characters, accepted because it has not changed; replace it`;
 
 /**
- * What an operator should change in a file that is accepted. A warning has paths, and no values.
+ * Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret.
  *
  * @param shortSecrets paths of short secrets that have not changed
  */

@@ -4,7 +4,7 @@ import { type Entry, fileKeyOf } from '../entries/entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 
-/** The rows of the database, by the keys of the registry file. */
+/** The registry rows of the database, found by the keys of the registry file. */
 export class StoredEntries {
   private constructor(private readonly rows: Map<RegistryResource, Map<unknown, ObjectLiteral>>) {}
 

@@ -10,7 +10,7 @@ interface ShortSecret {
 }
 
 /**
- * The secrets that are too short, but are the stored ones. Release 1 accepted secrets of any length, and a file
+ * The secrets that are too short but equal the stored secrets. Release 1 accepted secrets of any length, and a file
  * that it applied must stay applicable.
  */
 export async function unchangedShortSecrets(document: RegistryDocument, stored: StoredEntries): Promise<ShortSecret[]> {

@@ -11,23 +11,23 @@ import {
   RANDOM_SECRET,
 } from './secret-kinds.js';
 
-/** The name of all rules of lists of texts. */
+/** The name of all rules for lists of strings. */
 export const ARE_TEXTS = 'areTexts';
 
-/** A client id as RFC 6749 appendix A.1 has it (VSCHAR), without spaces, quotes and colons. */
+/** A client id (RFC 6749 appendix A.1), limited to characters that need no encoding in URLs and Basic credentials. */
 const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
-/** One scope token (RFC 6749 section 3.3). */
+/** One scope token (RFC 6749 §3.3). */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
-/** Of all scopes of an entry, as they are written into codes. */
+/** The length of all scopes of an entry together, separated by spaces, as codes store them. */
 const MAX_SCOPE_CHARACTERS = 1_000;
 
-/** The name of the rule of secrets of clients and resource servers. */
+/** The name of the rule for the secrets of clients and resource servers. */
 export const IS_SECRET = 'isSecret';
 
-/** The name of the rule of `public_clients`. */
+/** The name of the rule for `public_clients`. */
 export const IS_PUBLIC_CLIENTS = 'isPublicClients';
 
-/** Client ids that an organization lists. So many fit a column of 64 KB. */
+/** An organization lists at most this many client ids, so that they fit into a column of 64 KB. */
 const MAX_ADMITTED_CLIENTS = 400;
 
 /** A list of entries of one class. */
@@ -38,7 +38,7 @@ export const IsUuid = () => Matches(UUID, { message: 'must be a UUID in lower ca
 
 export const IsIdentifier = () => Matches(IDENTIFIER, { message: 'must be 1 to 128 letters, digits or . _ ~ -' });
 
-/** `all`, or client ids; a listed client may be registered later. */
+/** `all`, or a list of client ids. A listed client may be registered later. */
 export const IsPublicClients = () =>
   ValidateBy({
     name: IS_PUBLIC_CLIENTS,
@@ -58,17 +58,17 @@ export const IsSecret = () =>
     },
   });
 
-/** A name that people read. SQLite gives a text back only up to its first NUL. */
+/** A name for people. Control characters are rejected, because SQLite returns a text only up to its first NUL. */
 export const IsName = () =>
   applyDecorators(IsString(), Length(1, 200), Matches(/^\P{Cc}*$/u, { message: 'must not have control characters' }));
 
-/** A file may keep a shorter password that is stored already (unchanged-short-secrets.ts). */
+/** The registry file may retain a shorter password that is already stored (unchanged-short-secrets.ts). */
 export const IsPassword = () => {
   const message = PASSWORD.lengthRule;
   return applyDecorators(IsString(), Length(MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH, { message }));
 };
 
-/** A text that is stored in lower case, in which a few letters take more characters. */
+/** Limits the length of a text in lower case, because lower case adds characters to a few letters. */
 export const FitsLowered = (maxCharacters: number) =>
   ValidateBy({
     name: 'fitsLowered',

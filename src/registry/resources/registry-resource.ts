@@ -39,14 +39,16 @@ interface ResourceSecret<Field, Column, Row> extends ResourceKey<Field, Column> 
 }
 
 interface ResourceWarning<Entry, Row> {
-  /** Whether an accepted entry of the file deserves the warning. `stored` is its row of before. */
+  /** Whether an accepted entry of the file causes the warning. `stored` is its row before the file is applied. */
   appliesTo(entry: Entry, stored: Row | undefined): boolean;
   text: string;
 }
 
-/** What the registry file, the admin API, the export, the OpenAPI document and the audit know about one resource. */
+/**
+ * The description of a resource for the registry file, the admin API, the export, the OpenAPI document and the audit.
+ */
 interface Description<Entry, Row, Field, Column> {
-  /** As messages name one entry: `resource server`. */
+  /** The name of an entry in messages: `resource server`. */
   noun: string;
   auditKind: AuditParty['kind'];
   /** The list in the registry file and in responses. */
@@ -64,11 +66,13 @@ interface Description<Entry, Row, Field, Column> {
   grantTypes?: Field;
   references?: Reference<Field, Column>[];
   secret?: ResourceSecret<Field, Column, Row>;
-  /** Fields that keep their stored value where an entry omits them, with the columns of a new row and after `null`. */
+  /**
+   * Fields whose stored value does not change if an entry omits them, with the columns of a new row and after `null`.
+   */
   retainedFields?: { [Name in Field & string]?: Columns<Row> };
   /** Fields with their columns: a change of one ends the tokens of the entry. Its deletion always does. */
   tokensEndWith?: { [Name in Field & string]?: Column };
-  /** Columns that are set when the tokens of an entry end; a function returns SQL. */
+  /** Columns that are set when the tokens of an entry end. A function returns SQL. */
   columnsOnTokenEnd?: { [Name in Column & string]?: () => string };
   warning?: ResourceWarning<Entry, Row>;
   /** @param secret the columns of a new secret */
