@@ -10,12 +10,12 @@ import { entryController } from './entry.controller.js';
 import { entryListController } from './entry-list.controller.js';
 import { entryResponsesOf } from './entry-responses.js';
 
-/** The order of the OpenAPI document: resource servers are last. */
+/** The order of the paths in the OpenAPI document: resource servers are last. */
 const RESOURCES = [...REGISTRY_RESOURCES.filter((each) => each !== resourceServerResource), resourceServerResource].map(
   (resource) => ({ resource, responses: entryResponsesOf(resource) }),
 );
 
-/** The registry on the management port: an operator changes it while the service runs. */
+/** The admin API on the management port, by which operators change the registry while the service runs. */
 @Module({
   imports: [RegistryModule, AccessTokenModule, OperatorModule],
   controllers: [

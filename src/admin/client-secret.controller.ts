@@ -16,7 +16,7 @@ import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
 const DAY_SECONDS = 86_400;
 
 class NewSecretBody {
-  /** Seconds for which the present secret stays valid. */
+  /** The present secret stays valid for this many seconds. */
   @Optional()
   @IsInt()
   @Min(0)
@@ -28,11 +28,11 @@ class NewSecret {
   @IsString()
   client_id: string;
 
-  /** No later response has it. */
+  /** The new secret. No other response contains it. */
   @IsString()
   client_secret: string;
 
-  /** Seconds for which the replaced secret stays valid. */
+  /** The replaced secret stays valid for this many seconds. */
   @IsInt()
   old_valid_for: number;
 }

@@ -24,7 +24,7 @@ class PageQuery {
   @IsString()
   after?: string;
 
-  /** The most entries of the page. */
+  /** The maximum number of entries of the page. */
   @Optional()
   @Matches(/^([1-9]\d?|1\d\d|200)$/, { message: `must be 1 to ${MAX_PAGE_ENTRIES}` })
   limit?: string;
@@ -43,7 +43,7 @@ export function entryListController(resource: RegistryResource, responses: Entry
       private readonly audit: Audit,
     ) {}
 
-    /** At most `limit` entries after the key `after`; `next` is the key to go on with. */
+    /** At most `limit` entries after the key `after`; `next` is the value of `after` for the next page. */
     @Get()
     @ApiRoute({
       summary: `List ${list}, at most ${MAX_PAGE_ENTRIES} at a time`,

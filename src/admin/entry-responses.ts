@@ -5,9 +5,9 @@ import { Optional } from '../oauth/parameters.js';
 import { Each, IsUuid } from '../registry/resources/entry-rules.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 
-/** A part of a list. */
+/** One page of a list. */
 class Page {
-  /** The key to go on with. */
+  /** The value of `after` for the next page. */
   @Optional()
   @IsString()
   next?: string;

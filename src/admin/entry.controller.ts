@@ -40,9 +40,9 @@ export function entryController(resource: RegistryResource, responses: EntryResp
       errorStatuses: [409],
     })
     async change(@Req() request: Request, @Param('key') key: string): Promise<Entry> {
-      const sent = parseJsonObject(await readBody(request));
-      await this.editor.change(resource, key, sent);
-      const fields = Object.keys(sent);
+      const patch = parseJsonObject(await readBody(request));
+      await this.editor.change(resource, key, patch);
+      const fields = Object.keys(patch);
       auditRegistryChange(this.audit, { actor: 'operator', resource, key, change: 'changed', fields });
       return this.editor.read(resource, key);
     }

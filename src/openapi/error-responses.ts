@@ -3,11 +3,11 @@ import { responseSchemaOf, type Schema } from './schemas.js';
 
 interface ErrorStatus {
   description: string;
-  /** Header fields beside those of every answer. */
+  /** Header fields in addition to those of every response. */
   headers?: string[];
 }
 
-/** What each status of an error means (protocol §2.12). */
+/** The error statuses (protocol §2.12). */
 const ERROR_STATUSES: Record<number, ErrorStatus> = {
   400: { description: 'A parameter is missing or wrong, or what it proves is not good' },
   401: { description: 'No valid bearer, or no valid client credentials', headers: ['WWW-Authenticate'] },
@@ -21,30 +21,27 @@ const ERROR_STATUSES: Record<number, ErrorStatus> = {
   503: { description: 'The database, or another dependency, is away', headers: ['Retry-After'] },
 };
 
-/** The schema of every error, by the name under which the responses below refer to it. */
+/** The schema of all error responses, under the component name that `errorResponse` refers to. */
 export function errorComponent(): Schema {
   return { Error: responseSchemaOf(ErrorBody) };
 }
 
-/** The answers of all refusals, for the components of the document. */
+/** The response components of all error statuses. */
 export function errorResponseComponents(): Schema {
-  const refusals = Object.entries(ERROR_STATUSES);
-  return Object.fromEntries(refusals.map(([status, refusal]) => [status, errorResponse(refusal)]));
+  const statuses = Object.entries(ERROR_STATUSES);
+  return Object.fromEntries(statuses.map(([status, error]) => [status, errorResponse(error)]));
 }
 
 /**
- * The answers of refusals at one address; a page shows them as pages too.
+ * The error responses of one route. Routes of pages also have error pages.
  *
- * @throws Error when a status has no meaning here
+ * @throws Error if a status is not in `ERROR_STATUSES`
  */
 export function errorResponsesOf(statuses: number[], isPage: boolean): Schema {
   const responses = [...new Set(statuses)].map((status) => {
-    const refusal = ERROR_STATUSES[status];
-    if (!refusal) throw new Error(`a route describes the status ${status}, which no refusal has`);
-    return [
-      status,
-      isPage ? errorResponse(refusal, { 'text/html': {} }) : { $ref: `#/components/responses/${status}` },
-    ];
+    const error = ERROR_STATUSES[status];
+    if (!error) throw new Error(`a route declares the status ${status}, which is not in ERROR_STATUSES`);
+    return [status, isPage ? errorResponse(error, { 'text/html': {} }) : { $ref: `#/components/responses/${status}` }];
   });
   return Object.fromEntries(responses);
 }

@@ -3,12 +3,12 @@ import { ownFields, TokenResponse } from '../token/token-response.js';
 import type { TokenRouteKind } from '../token/token-route.js';
 import { type ObjectSchema, oneOf, responseSchemaOf, type Schema, schemaOf, without } from './schemas.js';
 
-/** The parameters of each grant at the token address, for the components of the document. */
+/** A component for each grant: the schema of its parameters at `POST /v2/customer/token`. */
 export function grantComponents(grants: RegisteredGrant[]): Record<string, Schema> {
   return Object.fromEntries(grants.map((grant) => [componentOf(grant), grantBody(grant, 'token')]));
 }
 
-/** What may be sent to ask for one of these grants. */
+/** The schema of a request body for one of several grants. */
 export function grantBodies(grants: RegisteredGrant[], kind: TokenRouteKind): Schema {
   if (kind !== 'token') return oneOf(grants.map((grant) => grantBody(grant, kind)));
   const references = grants.map((grant): [string, string] => [
@@ -21,12 +21,12 @@ export function grantBodies(grants: RegisteredGrant[], kind: TokenRouteKind): Sc
   };
 }
 
-/** The key of a grant's component; a URI has characters that a key may not have. */
+/** The key of a grant's component. The characters of a URI that a key may not have are replaced. */
 function componentOf({ name }: RegisteredGrant): string {
   return `grant.${name.replace(/[^a-zA-Z0-9._-]/g, '-')}`;
 }
 
-/** The parameters of a grant, by the class that validates them. */
+/** The schema of a grant's parameters, from the class that validates them. */
 function grantBody({ name, body }: RegisteredGrant, kind: TokenRouteKind): ObjectSchema {
   const schema = { title: name, ...schemaOf(body) };
   if (kind === 'fixed-grant') return without(schema, 'grant_type');
@@ -35,7 +35,7 @@ function grantBody({ name, body }: RegisteredGrant, kind: TokenRouteKind): Objec
   return { ...named, required: (named.required ?? []).filter((each) => each !== 'organization_id') };
 }
 
-/** The answer of a grant: that of every grant, and what the grant declares to respond with. */
+/** The schema of a grant's response: the fields of every token response, and the fields in `responds`. */
 export function grantResponse(grant: RegisteredGrant): ObjectSchema {
   const { properties, ...schema } = responseSchemaOf(TokenResponse);
   const responds = grant.responds ?? [];

@@ -9,7 +9,7 @@ import { operationOf, SECURITY_SCHEMES } from './operation.js';
 import { routesOf } from './routes.js';
 import type { Schema } from './schemas.js';
 
-/** What this service answers at both ports, as an OpenAPI 3.1 document, made from the classes and guards themselves. */
+/** Generates the OpenAPI 3.1 document of both ports, from the controllers, guards and body classes. */
 @Injectable()
 export class OpenApiDocument {
   private document: Schema | undefined;
@@ -20,7 +20,7 @@ export class OpenApiDocument {
     private readonly configuration: Configuration,
   ) {}
 
-  /** Made when first asked for; nothing in it changes while the process runs. */
+  /** The document. It is built at the first request, and does not change while the process runs. */
   read(): Schema {
     this.document ??= this.build();
     return this.document;
@@ -34,8 +34,8 @@ export class OpenApiDocument {
     const grants = this.grants.all();
     const paths: Record<string, Schema> = {};
     for (const route of routesOf(this.discovery)) {
-      const { surface, path: address, method } = route;
-      paths[address] = { servers: servers[surface], ...paths[address], [method]: operationOf(route, grants) };
+      const { surface, path, method } = route;
+      paths[path] = { servers: servers[surface], ...paths[path], [method]: operationOf(route, grants) };
     }
     return {
       openapi: '3.1.0',

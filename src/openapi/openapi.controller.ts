@@ -7,7 +7,7 @@ import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { OpenApiDocument } from './openapi-document.js';
 
-/** The page's files beside its own: Swagger UI, served from here so that the page asks nobody else. */
+/** The files of the page. Swagger UI is served from here, so that the page needs no other server. */
 const FILES: Record<string, { type: string; url: string }> = {
   'swagger-ui.css': { type: 'text/css; charset=utf-8', url: import.meta.resolve('swagger-ui-dist/swagger-ui.css') },
   'swagger-ui-bundle.js': {
@@ -16,7 +16,7 @@ const FILES: Record<string, { type: string; url: string }> = {
   },
   'start.js': { type: 'text/javascript; charset=utf-8', url: new URL('views/start.js', import.meta.url).href },
 };
-/** Swagger UI writes styles into its elements, and draws its icons from `data:`. */
+/** Swagger UI needs inline styles, and icons from `data:` URLs. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 

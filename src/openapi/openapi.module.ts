@@ -4,7 +4,7 @@ import { TokenModule } from '../token/token.module.js';
 import { OpenApiController } from './openapi.controller.js';
 import { OpenApiDocument } from './openapi-document.js';
 
-/** What the service answers, for people and programs that call it. */
+/** The OpenAPI document of the service, and a page that shows it. */
 @Module({
   imports: [DiscoveryModule, TokenModule],
   controllers: [OpenApiController],

@@ -8,7 +8,7 @@ import { grantBodies, grantResponse } from './grant-schemas.js';
 import type { Route } from './routes.js';
 import { oneOf, patchOf, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
 
-/** How callers say who they are, by the names that routes describe. */
+/** The authentication schemes. Routes refer to them by these names. */
 export const SECURITY_SCHEMES: Schema = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An access token of a customer or of an agent' },
   operator: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN' },
@@ -16,31 +16,35 @@ export const SECURITY_SCHEMES: Schema = {
   resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
 };
 
-/** Statuses that any route may answer. */
+/** Error statuses that every route can have. */
 const STATUSES_OF_EVERY_ROUTE = [500, 503];
-/** Statuses that reading a body brings. */
+/** Error statuses of routes that read a body. */
 const STATUSES_OF_BODIES = [400, 413, 415];
 const MEDIA_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
 const MERGE_PATCH = 'application/merge-patch+json';
 const reflector = new Reflector();
 
-/** A route as OpenAPI's operation object; `grants` are those that the service has. */
+/**
+ * The operation object of a route.
+ *
+ * @param grants all grants of the service
+ */
 export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
-  const { surface, path: address, method, description } = route;
+  const { surface, path, method, description } = route;
   const { summary, query } = description;
-  const asked = grantsOfRoute(route, grants);
+  const routeGrants = grantsOfRoute(route, grants);
   return {
-    operationId: `${method}${address.replace(/\W+/g, '_').replace(/_$/, '')}`,
+    operationId: `${method}${path.replace(/\W+/g, '_').replace(/_$/, '')}`,
     summary,
     tags: [surface],
-    security: securityOf(route, asked),
-    parameters: [...pathParameters(address), ...(query ? queryParameters(schemaOf(query)) : [])],
-    ...(asked
-      ? { requestBody: grantRequestBody(route, asked) }
+    security: securityOf(route, routeGrants),
+    parameters: [...pathParameters(path), ...(query ? queryParameters(schemaOf(query)) : [])],
+    ...(routeGrants
+      ? { requestBody: grantRequestBody(route, routeGrants) }
       : description.body && { requestBody: requestBody(route) }),
     responses: {
-      ...successResponses(route, asked),
-      ...errorResponsesOf(errorStatusesOf(route, asked), description.response === 'text/html'),
+      ...successResponses(route, routeGrants),
+      ...errorResponsesOf(errorStatusesOf(route, routeGrants), description.response === 'text/html'),
     },
   };
 }
@@ -59,14 +63,17 @@ function grantsOfRoute({ handler }: Route, grants: RegisteredGrant[]): Registere
   }
 }
 
-function grantRequestBody(route: Route, asked: RegisteredGrant[]): Schema {
-  const content = (those: RegisteredGrant[]) => ({
-    schema: grantBodies(those, reflector.get(TokenRoute, route.handler)),
+function grantRequestBody(route: Route, grants: RegisteredGrant[]): Schema {
+  const content = (offered: RegisteredGrant[]) => ({
+    schema: grantBodies(offered, reflector.get(TokenRoute, route.handler)),
   });
-  const forms = asked.filter(({ form }) => form);
+  const withForm = grants.filter(({ form }) => form);
   return {
     required: true,
-    content: { [MEDIA_TYPES.json]: content(asked), ...(forms.length > 0 && { [MEDIA_TYPES.form]: content(forms) }) },
+    content: {
+      [MEDIA_TYPES.json]: content(grants),
+      ...(withForm.length > 0 && { [MEDIA_TYPES.form]: content(withForm) }),
+    },
   };
 }
 
@@ -75,44 +82,41 @@ function requestBody({ method, description }: Route): Schema {
   if (method === 'patch')
     return { required: true, content: { [MERGE_PATCH]: { schema: oneOf(classes.map(patchOf)) } } };
   const schema = oneOf(classes.map(schemaOf));
-  const written = (description.bodyFormats ?? ['json']).map((way) => [MEDIA_TYPES[way], { schema }]);
-  return { required: isAnyRequired(schema), content: Object.fromEntries(written) };
+  const contents = (description.bodyFormats ?? ['json']).map((format) => [MEDIA_TYPES[format], { schema }]);
+  return { required: isAnyRequired(schema), content: Object.fromEntries(contents) };
 }
 
 function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
   return alternatives !== undefined || (Array.isArray(required) && required.length > 0);
 }
 
-function successResponses(
-  { status, description: { response: answer, redirects } }: Route,
-  asked?: RegisteredGrant[],
-): Schema {
-  const isText = typeof answer === 'string';
-  const one =
-    answer === undefined ? { type: 'object', additionalProperties: false } : isText ? {} : responseSchemaOf(answer);
-  const schema = asked ? { anyOf: asked.map(grantResponse) } : one;
-  const content = { [isText ? answer : MEDIA_TYPES.json]: { schema } };
+function successResponses({ status, description: { response, redirects } }: Route, grants?: RegisteredGrant[]): Schema {
+  const isText = typeof response === 'string';
+  const single =
+    response === undefined ? { type: 'object', additionalProperties: false } : isText ? {} : responseSchemaOf(response);
+  const schema = grants ? { anyOf: grants.map(grantResponse) } : single;
+  const content = { [isText ? response : MEDIA_TYPES.json]: { schema } };
   const redirect = { description: 'To the application, or back to the page', headers: { Location: { schema: {} } } };
   return { [status]: { description: 'Done', content }, ...(redirects && { 302: redirect, 303: redirect }) };
 }
 
-function errorStatusesOf({ guards, description, path: address }: Route, asked?: RegisteredGrant[]): number[] {
-  const { body, errorStatuses: refusals = [], security = [] } = description;
+function errorStatusesOf({ guards, description, path }: Route, grants?: RegisteredGrant[]): number[] {
+  const { body, errorStatuses = [], security = [] } = description;
   return [
     ...STATUSES_OF_EVERY_ROUTE,
-    ...refusals,
-    ...(body || asked ? STATUSES_OF_BODIES : []),
-    ...(asked ? [429] : []),
-    ...(asked?.some(({ agentScope }) => agentScope) ? [401, 403] : []),
+    ...errorStatuses,
+    ...(body || grants ? STATUSES_OF_BODIES : []),
+    ...(grants ? [429] : []),
+    ...(grants?.some(({ agentScope }) => agentScope) ? [401, 403] : []),
     ...(guards.includes(BearerGuard) || security.length > 0 ? [401] : []),
     ...(guards.includes(OperatorGuard) ? [401, 404] : []),
-    ...(address.includes('{') ? [400] : []), // a path whose percent-encoding is broken
+    ...(path.includes('{') ? [400] : []), // invalid percent-encoding in a path parameter
   ];
 }
 
-function securityOf({ guards, description }: Route, asked?: RegisteredGrant[]): Schema[] {
+function securityOf({ guards, description }: Route, grants?: RegisteredGrant[]): Schema[] {
   const named = description.security?.map((name) => (name === 'none' ? {} : { [name]: [] })) ?? [];
-  const ofGrants = asked?.map(({ agentScope }) => (agentScope === undefined ? {} : { bearer: [] })) ?? [];
+  const ofGrants = grants?.map(({ agentScope }) => (agentScope === undefined ? {} : { bearer: [] })) ?? [];
   const ofGuards = [
     ...(guards.includes(BearerGuard) ? [{ bearer: [] }] : []),
     ...(guards.includes(OperatorGuard) ? [{ operator: [] }] : []),
@@ -121,8 +125,8 @@ function securityOf({ guards, description }: Route, asked?: RegisteredGrant[]): 
   return [...new Set(all)].map((each) => JSON.parse(each));
 }
 
-function pathParameters(address: string): Schema[] {
-  const names = [...address.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+function pathParameters(path: string): Schema[] {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
   return names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
 }
 

@@ -5,7 +5,7 @@ import { loadWhenUsed } from '../platform/load-when-used.js';
 import { ARE_TEXTS, IS_PUBLIC_CLIENTS, IS_SECRET } from '../registry/resources/entry-rules.js';
 import { MAX_SECRET_LENGTH, MIN_SECRET_LENGTH } from '../registry/resources/secret-kinds.js';
 
-/** A JSON Schema (2020-12), as OpenAPI 3.1 has it. */
+/** A JSON Schema of draft 2020-12, which OpenAPI 3.1 uses. */
 export type Schema = Record<string, unknown>;
 export interface ObjectSchema extends Schema {
   type: 'object';
@@ -13,14 +13,14 @@ export interface ObjectSchema extends Schema {
   required?: string[];
 }
 
-/** The schema of a class, from the rules that validate it. What it holds of other classes stands in place. */
+/** The schema of a class, from its validation rules. Schemas of nested classes are inlined. */
 export function schemaOf(type: Type<object>): ObjectSchema {
   type Library = typeof import('class-validator-jsonschema');
   const { targetConstructorToSchema } = loadWhenUsed<Library>('class-validator-jsonschema');
   return targetConstructorToSchema(type, {
     classTransformerMetadataStorage: defaultMetadataStorage,
     additionalConverters: {
-      // a rule of somebody's own says by `@JSONSchema` what it admits, or says nothing
+      // a custom rule has no schema unless its property has `@JSONSchema`
       [ValidationTypes.CUSTOM_VALIDATION]: {},
       [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
       [IS_SECRET]: { type: 'string', minLength: MIN_SECRET_LENGTH, maxLength: MAX_SECRET_LENGTH },
@@ -30,7 +30,7 @@ export function schemaOf(type: Type<object>): ObjectSchema {
           { type: 'array', items: { type: 'string' }, uniqueItems: true },
         ],
       },
-      [IS_EMAIL]: { type: 'string' }, // the format `email` knows ASCII alone
+      [IS_EMAIL]: { type: 'string' }, // the format `email` of JSON Schema admits ASCII only
       [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
         const nested = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();
         return (nested ? schemaOf(nested as Type<object>) : {}) as never;
@@ -39,25 +39,25 @@ export function schemaOf(type: Type<object>): ObjectSchema {
   }) as unknown as ObjectSchema;
 }
 
-/** The schema of an answer: it has what is declared and nothing else. */
+/** The schema of a response. It admits no undeclared fields. */
 export function responseSchemaOf(type: Type<object>): ObjectSchema {
   return { ...schemaOf(type), additionalProperties: false };
 }
 
-/** The schema of a merge patch (RFC 7396): each field may be left out, or taken away by `null`. */
+/** The schema of a merge patch (RFC 7396). Each field may be omitted, or be `null`, which removes it. */
 export function patchOf(type: Type<object>): ObjectSchema {
   const { properties } = schemaOf(type);
   const fields = Object.entries(properties).map(([name, schema]) => [name, { anyOf: [schema, { type: 'null' }] }]);
   return { type: 'object', properties: Object.fromEntries(fields) };
 }
 
-/** A schema without some of its properties. */
+/** A schema without one of its properties. */
 export function without(schema: ObjectSchema, name: string): ObjectSchema {
-  const { [name]: _left, ...properties } = schema.properties;
+  const { [name]: _removed, ...properties } = schema.properties;
   return { ...schema, properties, required: (schema.required ?? []).filter((each) => each !== name) };
 }
 
-/** What one of several schemas admits. */
+/** A schema that admits exactly the values of one of several schemas. */
 export function oneOf(schemas: Schema[]): Schema {
   return schemas.length === 1 ? (schemas[0] as Schema) : { oneOf: schemas };
 }

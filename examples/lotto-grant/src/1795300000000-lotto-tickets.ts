@@ -6,9 +6,9 @@ export class LottoTickets1795300000000 implements MigrationInterface {
   readonly name = 'LottoTickets1795300000000';
 
   async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    const columns = [its.key('client_id', 128), its.key('ticket', 6), its.time('won_at')];
-    await createTables(runner, [{ name: 'lotto_ticket', columns }]);
+    const columns = new Columns(runner);
+    const ticketColumns = [columns.key('client_id', 128), columns.key('ticket', 6), columns.time('won_at')];
+    await createTables(runner, [{ name: 'lotto_ticket', columns: ticketColumns }]);
   }
 
   async down(runner: QueryRunner): Promise<void> {

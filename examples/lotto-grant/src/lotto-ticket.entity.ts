@@ -1,9 +1,9 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** A ticket that has won. The key makes it one row, whoever comes at once. */
+/** A ticket that has won. The primary key admits one row for a ticket, even if several requests insert it at once. */
 @Entity('lotto_ticket')
 export class LottoTicket {
-  /** The client whose draw it was. */
+  /** The client of the draw. */
   @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
   clientId: string;
 

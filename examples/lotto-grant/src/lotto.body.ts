@@ -1,7 +1,7 @@
 import { IsString, Matches } from 'class-validator';
 import { GrantBody } from 'customer-authorization-service/grant';
 
-/** The parameters of the lotto grant. What is not declared here never reaches the grant. */
+/** The parameters of the lotto grant. The service ignores all parameters that are not declared here. */
 export class LottoBody extends GrantBody {
   @IsString()
   override organization_id: string;

@@ -17,7 +17,7 @@ import { LottoTicket } from './lotto-ticket.entity.js';
 
 const REDEEM = insertIgnoreStatement({ into: LottoTicket, columns: ['client_id', 'ticket', 'won_at'] });
 
-/** Whoever names a winning ticket first is a customer: the one its browser is known as, or a new one. */
+/** The first request with a winning ticket gets a token for the customer of its browser, or for a new customer. */
 @Injectable()
 @GrantType('lotto', { body: LottoBody, settings: LottoSettings, responds: ['client_id', 'prize'] })
 export class LottoGrant implements Grant<LottoBody> {
@@ -32,7 +32,7 @@ export class LottoGrant implements Grant<LottoBody> {
     const draw = client.grants.lotto as LottoSettings | undefined;
     if (!draw) throw OAuthError.unauthorizedClient('grant_type: this client has no draw');
     if (!body.ticket.endsWith(draw.winning_ending)) throw OAuthError.invalidGrant('not a winning ticket');
-    await this.redeem(client.clientId, body.ticket); // first: who is refused becomes no customer
+    await this.redeem(client.clientId, body.ticket); // before the customer, so that a rejected request creates none
     const organizationId = body.organization_id;
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
@@ -41,7 +41,7 @@ export class LottoGrant implements Grant<LottoBody> {
     return { entityId, organizationId, generation, response: { prize: draw.prize } };
   }
 
-  /** The row is made once, by the key of its table: nothing is read before. */
+  /** Inserts the ticket. The primary key decides which of several parallel requests wins, so no read is needed. */
   private async redeem(clientId: string, ticket: string): Promise<void> {
     const inserted = await this.database.execute(REDEEM, [clientId, ticket, new Date(this.clock.now())]);
     if (inserted !== 1) throw OAuthError.invalidGrant('a ticket that has won before');

@@ -1,8 +1,8 @@
 import { IsString, Matches } from 'class-validator';
 
-/** What the registry may say about a client under `grants: { lotto: … }`. */
+/** The settings of a client in the registry, under `grants: { lotto: … }`. */
 export class LottoSettings {
-  /** Tickets that end so win. */
+  /** The last digits of winning tickets. */
   @Matches(/^\d{1,5}$/, { message: 'must be one to five digits' })
   winning_ending: string;
 

@@ -4,7 +4,7 @@ import { LottoGrant } from '../src/lotto.grant.js';
 
 let drawn = 0;
 
-// every rule that binds all grants, on this one
+// tests all service-wide rules on this grant
 describeGrant(LottoGrant, {
   ...lotto,
   settings: { client: { winning_ending: '7', prize: 'a bicycle' } },

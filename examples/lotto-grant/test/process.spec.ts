@@ -24,13 +24,13 @@ const cli = (...parameters: string[]) =>
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("the operator's commands", { timeout: 30_000 }, () => {
-  it('migrate brings the tables of the service and of this package, once', () => {
+  it('migrate creates the tables of the service and of this package, once', () => {
     expect(() => cli('migrate', '--check')).toThrow();
     expect(cli('migrate')).toMatch(/^(migrated: \w+\n)+migrated: LottoTickets1795300000000\n$/);
     expect(cli('migrate', '--check')).toBe('up to date\n');
   });
 
-  it('registry apply knows the settings of the grant', () => {
+  it('registry apply validates the settings of the grant', () => {
     expect(cli('registry', 'apply', REGISTRY)).toContain('acme-draw');
     expect(cli('registry', 'export')).toContain('winning_ending');
   });
@@ -45,10 +45,10 @@ describe('the service', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     service.stop = async () => (child.kill('SIGINT') ? (await once(child, 'exit'))[0] : child.exitCode);
-    let said = '';
+    let output = '';
     for await (const text of child.stdout.setEncoding('utf8')) {
-      said += text;
-      const port = /port (\d+) for callers/.exec(said)?.[1];
+      output += text;
+      const port = /port (\d+) for callers/.exec(output)?.[1];
       if (!port) continue;
       service.url = `http://127.0.0.1:${port}/v2/customer/token`;
       break;
@@ -59,26 +59,26 @@ describe('the service', () => {
   async function draw(ticket: string): Promise<{ status: number; body: Record<string, unknown> }> {
     const organization_id = '390e44e6-f1e6-4368-86dd-b74514508c2e';
     const body = JSON.stringify({ grant_type: 'lotto', client_id: 'acme-draw', organization_id, ticket });
-    const answer = await fetch(service.url, { method: 'POST', body });
-    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+    const response = await fetch(service.url, { method: 'POST', body });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   }
 
-  it('gives a customer for a winning ticket', async () => {
+  it('issues a customer token for a winning ticket', async () => {
     const { status, body } = await draw('000017');
     expect({ status, body }).toMatchObject({ status: 200, body: { prize: 'a bicycle', token_type: 'Bearer' } });
     expect(body.entity_id).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it('gives nothing for any other', async () => {
+  it('rejects a ticket that does not win', async () => {
     expect(await draw('000018')).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
   });
 
-  it('gives one customer for each ticket, whoever comes at once', async () => {
+  it('issues one customer token for each ticket when several requests redeem it at once', async () => {
     for (let round = 0; round < 20; round++) {
       const ticket = `${10_000 + round}7`;
-      const answers = await Promise.all(Array.from({ length: 10 }, () => draw(ticket)));
-      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-      expect(answers.filter(({ body }) => body.error === 'invalid_grant')).toHaveLength(9);
+      const responses = await Promise.all(Array.from({ length: 10 }, () => draw(ticket)));
+      expect(responses.filter(({ status }) => status === 200)).toHaveLength(1);
+      expect(responses.filter(({ body }) => body.error === 'invalid_grant')).toHaveLength(9);
     }
   });
 });
