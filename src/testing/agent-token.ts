@@ -9,8 +9,8 @@ export interface AgentTokenRequest {
 }
 
 /**
- * An agent's token that the service itself may refuse to issue: neither the page nor the operator's command gives a
- * scope or a client that the registry does not admit. A test needs such a token to see that it gets nothing by it.
+ * Signs an agent token that the service itself may not issue: neither the page nor the operator's command issues a
+ * token with a scope or a client that the registry does not admit. Tests check that a grant rejects such a token.
  */
 export async function signAgentToken(
   { application }: TestService,

@@ -1,8 +1,8 @@
-/** An answer, as far as the rules of a refusal look at it. */
+/** An error response, reduced to the parts that the rules check. */
 export interface ErrorResponse {
   status: number;
   text: string;
-  /** The `Set-Cookie` lines. */
+  /** The values of the `Set-Cookie` headers. */
   cookies: string[];
   /** The value of a header; its name is in lower case. */
   header(name: string): string | undefined;
@@ -28,7 +28,7 @@ const FIELDS = [
   ...['error', 'error_description', 'error_hint'],
   ...['oauth_exception', 'exception_description', 'request_id'],
 ];
-/** What an error of a status must tell in a header. */
+/** The header that an error response with a status must have. */
 const HEADERS: Record<number, string> = {
   401: 'www-authenticate',
   403: 'www-authenticate',
@@ -36,9 +36,9 @@ const HEADERS: Record<number, string> = {
   429: 'retry-after',
 };
 
-/** What is wrong about a refusal as protocol §2.11 and §2.12 require; `undefined` when nothing is. */
-export function violationOfErrorResponse(answer: ErrorResponse): string | undefined {
-  const { status, text, cookies, header } = answer;
+/** How an error response violates protocol §2.11 and §2.12; `undefined` if it does not. */
+export function violationOfErrorResponse(response: ErrorResponse): string | undefined {
+  const { status, text, cookies, header } = response;
   if (cookies.some((line) => /^[^=]*c(id|st)=/.test(line))) return 'a refusal that gives an identity';
   if (header('cache-control') !== 'no-store') return 'a refusal that may be stored';
   const needed = HEADERS[status];

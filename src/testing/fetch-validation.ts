@@ -3,7 +3,7 @@ import { OpenApiDocument } from '../openapi/openapi-document.js';
 import { OpenApiResponses, type OpenApiResponsesDocument } from './openapi-responses.js';
 import { SharedPatch } from './shared-patch.js';
 
-/** The services that run, by the origins of their two ports. */
+/** The running services, by the origins of their two ports. */
 const services = new Map<string, { isManagement: boolean; responses: () => OpenApiResponses }>();
 const patch = new SharedPatch(globalThis, 'fetch', (fetch) => validated(fetch as typeof globalThis.fetch));
 

@@ -1,41 +1,41 @@
 import type { Extension } from '../extension.js';
 import type { TestService } from './test-service.js';
 
-/** What the conformance kit must know of a grant beside what its decorator says. */
+/** The information about a grant that the conformance kit needs in addition to the grant's decorator. */
 export interface GrantKit extends Extension {
   /**
-   * A fresh request that gets a token: the grant's own parameters. `grant_type`, `client_id` and, where the body class
-   * requires it, `organization_id` are put in; what this answers under these names wins.
+   * Returns the grant's own parameters of a new request that gets a token. The kit adds `grant_type`, `client_id` and,
+   * if the body class requires it, `organization_id`. Returned values for these names take precedence.
    */
   valid: (environment: TestEnvironment) => object | Promise<object>;
-  /** What the registry says under `grants: { <name>: … }` of every client and organization of the kit. */
+  /** The settings under `grants: { <name>: … }` of every client and organization of the kit's registry. */
   settings?: { client?: object; organization?: object };
-  /** Headers of whoever asks, beside the bearer of an agent with the declared scope, which is sent anyway. */
+  /** Additional headers of each request. The kit itself sends the bearer token of an agent with the declared scope. */
   caller?: (environment: TestEnvironment) => Record<string, string> | Promise<Record<string, string>>;
-  /** Whether a request that has got a token must never get another. */
+  /** Whether a request that has got a token must never get a second one. */
   singleUse?: boolean;
-  /** Variables of the configuration, as for `startTestService`. */
+  /** Environment variables of the service, as for `startTestService`. */
   environment?: Record<string, string>;
 }
 
-/** A customer whom a browser has made. */
+/** A customer that was created for a browser. */
 export interface Customer {
   entityId: string;
   accessToken: string;
-  /** The `Cookie` header by which the browser is known. */
+  /** The `Cookie` header with the identity cookies of the browser. */
   cookie: string;
 }
 
-/** What `valid` and `caller` may use of the service that the grant is tested in. */
+/** The service in which the grant is tested, for `valid` and `caller`. */
 export interface TestEnvironment {
-  /** The application that asks; a private one of the organization, whose pages are at the origin. */
+  /** The client of the requests: a private client of the organization, whose pages have the origin `origin`. */
   readonly clientId: string;
   readonly organizationId: string;
   readonly origin: string;
-  /** The service itself: its clock, its ports, its providers. */
+  /** The service with its clock, ports and providers. */
   readonly service: TestService;
-  /** A new customer of the organization, by the cookie grant. */
+  /** Creates a customer of the organization by the cookie grant. */
   newCustomer(): Promise<Customer>;
-  /** The bearer of an agent of the organization, with one scope. */
+  /** Signs a token of an agent of the organization, with one scope. */
   agentToken(scope: string): Promise<string>;
 }

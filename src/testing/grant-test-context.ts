@@ -12,14 +12,14 @@ import { KitEnvironment, TOKEN } from './test-environment.js';
 import { startTestService, type TestService } from './test-service.js';
 import type { ExpectedError, Parameters, SendOptions } from './token-request.js';
 
-/** Long, since a machine may run other work at the same time. */
+/** Generous, because the machine may run other work at the same time. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 
-/** The real service with the grant under test, and the ways to send it requests. */
+/** The real service with the grant under test, and methods that send requests to it. */
 export class GrantTestContext {
   readonly environment: KitEnvironment;
   readonly checks: ResponseChecks;
-  /** What the body class admits. */
+  /** The JSON Schema of the body class. */
   readonly schema: ObjectSchema;
   readonly pollutedPrototypes = watchPrototypes();
 
@@ -35,7 +35,7 @@ export class GrantTestContext {
     this.schema = schemaOf(declared.body);
   }
 
-  /** @throws Error when the service does not start with the grant */
+  /** @throws Error if the service does not start with the grant */
   static async open(grant: Type, kit: GrantKit, timeoutMs = RESPONSE_TIMEOUT_MS): Promise<GrantTestContext> {
     const declared = grantMetadataOf(grant);
     const output = new OutputCapture();
@@ -51,7 +51,7 @@ export class GrantTestContext {
     }
   }
 
-  /** Another process, so to speak, on the same database. */
+  /** Starts a second service on the same database. It stands for another process. */
   async secondService(): Promise<TestService> {
     const { service } = this.environment;
     const options = { ...serviceOptionsOf(this.declared, this.kit), database: service.database, log: this.output.log };
@@ -68,7 +68,7 @@ export class GrantTestContext {
     }
   }
 
-  /** The parameters of a fresh request that gets a token. */
+  /** The parameters of a new request that gets a token. */
   async body(more: Parameters = {}): Promise<Parameters> {
     const { organization_id } = this.schema.required?.includes('organization_id')
       ? { organization_id: OWN_ORGANIZATION }
@@ -85,9 +85,9 @@ export class GrantTestContext {
   }
 
   /**
-   * Sends an object as JSON, and a text or bytes as they are.
+   * Sends an object as JSON, and a text or bytes unchanged.
    *
-   * @throws Error when the answer is none that the protocol knows, or does not come in time
+   * @throws Error if the response violates the protocol, or does not arrive in time
    */
   async send(
     body: Parameters | string | Buffer,
@@ -98,43 +98,43 @@ export class GrantTestContext {
     const isRaw = typeof body === 'string' || Buffer.isBuffer(body);
     const signal = AbortSignal.timeout(this.timeoutMs);
     const init = { method: 'POST', headers, body: isRaw ? body : JSON.stringify(body), signal };
-    const answer = await request(this.environment.service.url + path, init).catch((error) => {
+    const response = await request(this.environment.service.url + path, init).catch((error) => {
       throw signal.aborted ? new Error(`no answer in ${this.timeoutMs} ms`) : error;
     });
-    await this.assertValid(answer, { organizationId, body: isRaw ? undefined : body });
-    return answer;
+    await this.assertValid(response, { organizationId, body: isRaw ? undefined : body });
+    return response;
   }
 
-  /** Insists that an answer is one of the protocol. */
-  async assertValid(answer: TestResponse, asked: TokenRequestContext = {}): Promise<void> {
-    const violation = await this.checks.violationOf(answer, asked);
-    if (violation !== undefined) throw new Error(`${violation}\n${this.describe(answer)}`);
+  /** @throws Error if the response violates the protocol */
+  async assertValid(response: TestResponse, sent: TokenRequestContext = {}): Promise<void> {
+    const violation = await this.checks.violationOf(response, sent);
+    if (violation !== undefined) throw new Error(`${violation}\n${this.describe(response)}`);
   }
 
-  /** Asks, and insists on a token. */
-  async expectToken(body: Parameters | string, how: SendOptions = {}): Promise<TestResponse> {
-    const answer = await this.send(body, how);
-    if (answer.status !== 200) throw new Error(`refused, where there should be a token\n${this.describe(answer)}`);
-    return answer;
+  /** Sends a request. @throws Error if the response is not a token */
+  async expectToken(body: Parameters | string, options: SendOptions = {}): Promise<TestResponse> {
+    const response = await this.send(body, options);
+    if (response.status !== 200) throw new Error(`refused, where there should be a token\n${this.describe(response)}`);
+    return response;
   }
 
-  /** Asks, and insists on a refusal. */
+  /** Sends a request. @throws Error if the response is not the expected error */
   async expectError(
     expected: ExpectedError,
     body: Parameters | string | Buffer,
-    how: SendOptions = {},
+    options: SendOptions = {},
   ): Promise<TestResponse> {
-    const answer = await this.send(body, how);
-    const { status = 400, error = answer.body.error, hint = /^/ } = expected;
-    const isError = answer.status === status && [error].flat().includes(answer.body.error);
-    if (answer.status === 200 || !isError || !hint.test(answer.body.error_hint ?? '')) {
+    const response = await this.send(body, options);
+    const { status = 400, error = response.body.error, hint = /^/ } = expected;
+    const isError = response.status === status && [error].flat().includes(response.body.error);
+    if (response.status === 200 || !isError || !hint.test(response.body.error_hint ?? '')) {
       const wanted = [status, error, hint.source === '^' ? '' : `hint ${hint.source}`].flat().filter(Boolean).join(' ');
-      throw new Error(`not refused with ${wanted}\n${this.describe(answer)}`);
+      throw new Error(`not refused with ${wanted}\n${this.describe(response)}`);
     }
-    return answer;
+    return response;
   }
 
-  /** An answer and what the log says of it, for whoever reads a failure. */
+  /** The response and its log lines, for the message of a failure. */
   private describe({ status, text, headers }: TestResponse): string {
     const lines = this.output.about(headers.get('x-request-id') ?? 'none');
     return [`answer: ${status} ${text}`, ...lines.map((line) => `log: ${line.trim()}`)].join('\n');

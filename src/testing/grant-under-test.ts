@@ -5,21 +5,21 @@ import type { GrantKit } from './grant-kit.js';
 import { kitRegistry } from './kit-registry.js';
 import type { TestService, TestServiceOptions } from './test-service.js';
 
-/** @throws Error when the class is no grant */
+/** @throws Error if the class is not a grant */
 export function grantMetadataOf(grant: Type): GrantMetadata {
   const declared = Reflect.getMetadata(GrantDecorator.KEY, grant) as GrantMetadata | undefined;
   if (!declared) throw new Error(`${grant.name}: no grant; decorate the class with @GrantType`);
   return declared;
 }
 
-/** @throws Error when no module has the grant: every rule would fail, and none say why */
+/** @throws Error if no module provides the grant, because otherwise every rule would fail without this reason */
 export function assertProvided(grant: Type, service: TestService): void {
   const grants = service.application.get(GrantRegistry).all();
   if (grants.some(({ handler }) => handler instanceof grant)) return;
   throw new Error(`${grant.name}: no module provides it; name its module in \`modules\`, or in src/app.module.ts`);
 }
 
-/** How the service is started that the grant is tried in. */
+/** The options of the service in which the grant is tested. */
 export function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit): TestServiceOptions {
   const { settings = {}, environment = {}, valid: _valid, caller: _caller, singleUse: _use, ...extension } = kit;
   const of = (entry?: object) => (entry ? { [name]: entry } : {});

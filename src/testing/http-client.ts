@@ -1,7 +1,7 @@
-/** Calls a service by the address of its public port. */
+/** Sends requests to the public port of a service. */
 export interface HttpClient {
   url: string;
-  /** Sends a POST; an object as JSON, a text as it is. */
+  /** Sends a POST request, with an object as JSON, and a text unchanged. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<TestResponse>;
   send(method: string, path: string, headers?: Record<string, string>): Promise<TestResponse>;
 }
@@ -9,10 +9,10 @@ export interface HttpClient {
 export interface TestResponse {
   status: number;
   headers: Headers;
-  /** The `Set-Cookie` lines. */
+  /** The values of the `Set-Cookie` headers. */
   cookies: string[];
   text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any field of it
   body: any;
 }
 

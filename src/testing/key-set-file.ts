@@ -1,7 +1,9 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { generateKey } from '../access-token/key-set.js';
 
-/** A key set in a file, made once for all services that share the folder. It signs since yesterday. */
+/**
+ * Writes a key set to a file, once for all services that share the folder. Its key has been signing since yesterday.
+ */
 export function writeKeySet(path: string): string {
   const yesterday = Math.floor(Date.now() / 1000) - 86_400;
   if (!existsSync(path)) writeFileSync(path, JSON.stringify({ keys: [generateKey(yesterday)] }), { mode: 0o600 });

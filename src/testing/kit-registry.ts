@@ -1,41 +1,41 @@
 import { randomSecret } from '../platform/secret.js';
 import type { RegistryDocument } from './registry-file.js';
 
-/** The organization that the kit asks for, one that knows nothing of it, and one whose groups share one identity. */
+/** The organization of the requests, an unrelated organization, and an organization whose groups share one identity. */
 export const OWN_ORGANIZATION = '1f0f7f6e-6c1c-4f43-9d0e-5d3d0f2b7a01';
 export const FOREIGN_ORGANIZATION = '2a7be6c9-0b5e-4c39-8a55-9b8f1f6f5b02';
 export const SHARED_ORGANIZATION = '3c1d9a4e-7d22-4e1b-b0a7-4f6f3f9d8c03';
 
 export const SITE = 'kit-site';
 export const ORIGIN = 'https://kit.example';
-/** May use no grant at all. */
+/** A client that may use no grant. */
 export const UNLISTED_SITE = 'kit-unlisted-site';
-/** Lists no grants, so that it has all but those that declare `optIn`. */
+/** A client without `grant_types`, which may use all grants except those with `optIn`. */
 export const SILENT_SITE = 'kit-silent-site';
-/** Of which the registry says nothing under `grants`. */
+/** A client without settings under `grants`. */
 export const BARE_SITE = 'kit-bare-site';
-/** A public client, which all organizations of the kit admit. */
+/** A public client that all organizations of the kit admit. */
 export const PUBLIC_SITE = 'kit-public-site';
 export const FOREIGN_SITE = 'kit-foreign-site';
 export const FOREIGN_ORIGIN = 'https://foreign.example';
 export const SHARED_SITE = 'kit-shared-site';
 
-/** The kit's agent of an organization. */
+/** The email of the kit's agent of an organization. */
 export const agentEmail = (organizationId: string): string => `agent@${organizationId}.example`;
 
-/** What the registry says under `grants` of clients and organizations, by the names of grants. */
+/** Settings of clients and organizations under `grants`, by the names of grants. */
 export interface KitRegistryOptions {
   client?: Record<string, object>;
   organization?: Record<string, object>;
-  /** The grants of every application. */
+  /** The `grant_types` of every client. */
   grantTypes?: string[] | undefined;
 }
 
-/** Organizations and applications that differ in what they may do; they list their grants where it is told which. */
+/** A registry with organizations and clients that have different permissions. */
 export function kitRegistry({
   client = {},
   organization = {},
-  grantTypes: listed,
+  grantTypes,
 }: KitRegistryOptions = {}): Required<RegistryDocument> {
   const admits = { public_clients: [PUBLIC_SITE] };
   const ofOrganization = { grants: organization };
@@ -43,7 +43,7 @@ export function kitRegistry({
     client_type: 'web',
     scopes: ['customers:own'],
     grants: client,
-    ...(listed && { grant_types: listed }),
+    ...(grantTypes && { grant_types: grantTypes }),
   };
   const ownSite = { ...site, organization_id: OWN_ORGANIZATION, redirect_uris: [`${ORIGIN}/`] };
   return {

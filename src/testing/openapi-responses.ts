@@ -5,13 +5,13 @@ type Content = Record<string, { schema: object }>;
 type Response = { $ref?: string; content?: Content };
 type Operation = { responses: Record<string, Response> };
 
-/** What this needs of an OpenAPI document of the service. */
+/** The parts of the service's OpenAPI document that this class reads. */
 export interface OpenApiResponsesDocument {
   paths: Record<string, { servers: [{ url: string }] } & Record<string, Operation>>;
   components: { responses: Record<string, Response>; schemas: Record<string, object> };
 }
 
-/** An answer to a request, as far as the document can speak of it. */
+/** A response with its request, reduced to the parts that the document describes. */
 export interface ReceivedResponse {
   isManagement: boolean;
   method: string;
@@ -22,30 +22,30 @@ export interface ReceivedResponse {
 }
 
 const ajv = addFormats.default(new Ajv2020({ strict: false }));
-/** Compiled once for all documents that say the same. */
+/** Compiled schemas, shared by documents with equal schemas. */
 const compiled = new Map<string, ValidateFunction>();
 
-/** Holds answers against the OpenAPI document of the service that gave them. */
+/** Checks responses against the OpenAPI document of the service. */
 export class OpenApiResponses {
   private readonly paths: { pattern: RegExp; isManagement: boolean; operations: Record<string, Operation> }[];
   private readonly validators = new WeakMap<object, ValidateFunction>();
 
   constructor(private readonly document: OpenApiResponsesDocument) {
-    // an address without parameters before one with
+    // paths with fewer parameters first, because they take precedence
     const byParameters = Object.entries(document.paths).sort(
       ([one], [other]) => one.split('{').length - other.split('{').length,
     );
-    this.paths = byParameters.map(([address, operations]) => ({
-      pattern: matcher(address),
+    this.paths = byParameters.map(([path, operations]) => ({
+      pattern: patternOf(path),
       isManagement: operations.servers[0].url === '/',
       operations,
     }));
   }
 
-  /** What is wrong about an answer; `undefined` when it is as the document says. */
-  violationOf(answer: ReceivedResponse): string | undefined {
-    const { status, type, text } = answer;
-    const operation = this.methodsAt(answer)?.[answer.method.toLowerCase()];
+  /** How a response violates the document; `undefined` if it does not. */
+  violationOf(received: ReceivedResponse): string | undefined {
+    const { status, type, text } = received;
+    const operation = this.methodsAt(received)?.[received.method.toLowerCase()];
     if (!operation && ![400, 404, 405, 503].includes(status)) return 'not in the OpenAPI document';
     const declared = operation ? operation.responses[status] : { content: this.errorContent() };
     const response = declared?.$ref ? this.component(declared.$ref) : declared;
@@ -58,7 +58,7 @@ export class OpenApiResponses {
     return valid(JSON.parse(text)) ? undefined : ajv.errorsText(valid.errors);
   }
 
-  /** The methods of an address, by their names in lower case; a slash at the end is the same address. */
+  /** The operations of a path, by their methods in lower case. A slash at the end of the path is ignored. */
   methodsAt({ isManagement, path, method }: Pick<ReceivedResponse, 'isManagement' | 'path' | 'method'>) {
     const normalizedPath = path.replace(/([^/])\/$/, '$1');
     const matching = this.paths.filter(
@@ -88,6 +88,6 @@ export class OpenApiResponses {
   }
 }
 
-function matcher(address: string): RegExp {
-  return new RegExp(`^${address.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]+')}$`);
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]+')}$`);
 }

@@ -4,7 +4,7 @@ import { SharedPatch } from './shared-patch.js';
 
 const CONSOLE_METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
 
-/** The captures that were not released yet. */
+/** The captures that are not yet released. */
 const captures = new Set<OutputCapture>();
 const patches = [
   ...CONSOLE_METHODS.map((method) => recording(console, method)),
@@ -12,8 +12,7 @@ const patches = [
 ];
 
 /**
- * All output of a process: the service's log at its lowest level, and what is written past it, by `console` for
- * example.
+ * Captures all output of the process: the service's log at its lowest level, and output by `console` or the streams.
  */
 export class OutputCapture {
   readonly lines: string[] = [];
@@ -47,7 +46,9 @@ export class OutputCapture {
   }
 }
 
-/** Records what a method is given, and calls the method: a developer still sees the output of `console.log`. */
+/**
+ * Records the arguments of a method, and calls the method, so that a developer still sees the output of `console.log`.
+ */
 function recording(target: object, method: string): SharedPatch {
   return new SharedPatch(target, method, (original) => (...output: unknown[]) => {
     const line = output.map((each) => (typeof each === 'string' ? each : asText(each))).join(' ');

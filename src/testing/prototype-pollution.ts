@@ -2,7 +2,9 @@ const WATCHED = [Object, Array, Function, String, Number, Boolean, Promise, Map,
   (type) => type.prototype as object,
 );
 
-/** Notes the prototypes of the language; answers which names have come to them since. */
+/**
+ * Records the properties of the built-in prototypes. The returned function lists the properties that were added since.
+ */
 export function watchPrototypes(): () => string[] {
   const before = WATCHED.map((prototype) => new Set(Reflect.ownKeys(prototype)));
   return () =>

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request, type TestResponse } from './http-client.js';
 
-/** Requests of a race, unless a test says otherwise. */
+/** The default number of requests in a race. */
 export const RACE_SIZE = 20;
-/** Milliseconds in which a service has read the headers of all requests of a race. */
+/** Within this time a service reads the headers of all requests of a race. */
 export const RACE_START_MS = 200;
 
-/** Sends the same to all services in turn, so that all of it has come before any of it can be answered. */
+/**
+ * Sends the same request many times, to the services in turn. Each body is completed only after all requests have
+ * arrived, so that the service processes them at the same time.
+ */
 export function race(
   services: { url: string }[],
   path: string,

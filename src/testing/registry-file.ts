@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 
-/** A registry as its YAML file writes it (docs/operations.md). */
+/** The content of a registry file (docs/operations.md). */
 export interface RegistryDocument {
   organizations?: object[];
   clients?: object[];
@@ -9,7 +9,7 @@ export interface RegistryDocument {
   agents?: object[];
 }
 
-/** Writes a registry to a file; answers its path. */
+/** Writes a registry to a file, and returns the path. */
 export function writeRegistryFile(path: string, registry: RegistryDocument): string {
   writeFileSync(path, stringify(registry));
   return path;

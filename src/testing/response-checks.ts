@@ -6,21 +6,21 @@ import { request, type TestResponse } from './http-client.js';
 import { containsSecret, secretsIn } from './secret-search.js';
 import type { KitEnvironment } from './test-environment.js';
 
-/** A request, as far as its answer depends on it. */
+/** The parts of a request on which the expected response depends. */
 export interface TokenRequestContext {
-  /** The parameters; `undefined` where it is not sure what they are. */
+  /** The parameters; `undefined` if the request was sent as text or bytes. */
   body?: Record<string, unknown> | undefined;
-  /** The organization in the address. */
+  /** The organization in the path. */
   organizationId?: string | undefined;
 }
 
 const FIELDS = ['access_token', 'entity_id', 'expires_in', 'token_type'];
 const CLAIMS = ['aud', 'client_id', 'exp', 'gen', 'iat', 'iss', 'jti', 'organization_id', 'sub'];
-/** Claims of tokens that an agent obtained, or that came from an identity transfer. */
+/** Claims that only tokens from an agent or an identity transfer have. */
 const LINEAGE = ['act', 'ancestors', 'transfers'];
 const AUTH_URL = 'https://auth.example';
 
-/** What holds of every answer to every request for a grant, whichever rule has sent it. */
+/** Checks that apply to the response to every request, whichever rule sends it. */
 export class ResponseChecks {
   private keys: JSONWebKeySet | undefined;
 
@@ -29,18 +29,18 @@ export class ResponseChecks {
     private readonly declared: GrantMetadata,
   ) {}
 
-  /** What is wrong about an answer; `undefined` when nothing is. */
-  async violationOf(answer: TestResponse, asked: TokenRequestContext = {}): Promise<string | undefined> {
-    const { status, headers } = answer;
+  /** How a response violates the protocol; `undefined` if it does not. */
+  async violationOf(response: TestResponse, sent: TokenRequestContext = {}): Promise<string | undefined> {
+    const { status, headers } = response;
     if (status >= 500) return `answered with ${status}`;
     if (!headers.get('content-type')?.startsWith('application/json')) return 'an answer that is not JSON';
     if (headers.get('cache-control') !== 'no-store') return 'an answer that may be stored';
     if (headers.get('x-content-type-options') !== 'nosniff') return 'an answer without nosniff';
     if (!headers.get('x-request-id')) return 'an answer without X-Request-Id';
-    return status === 200 ? this.violationOfToken(answer, asked) : this.violationOfErrorResponse(answer, asked);
+    return status === 200 ? this.violationOfToken(response, sent) : this.violationOfErrorResponse(response, sent);
   }
 
-  /** The claims of a token that is what protocol §3.3 says, checked as any resource server would. */
+  /** Verifies a token as a resource server does (protocol §3.3), and returns its claims. */
   async claimsOf(accessToken: string): Promise<JWTPayload> {
     const { service } = this.environment;
     this.keys ??= (await request(`${service.url}/.well-known/jwks.json`, {})).body as JSONWebKeySet;
@@ -56,7 +56,7 @@ export class ResponseChecks {
     return payload;
   }
 
-  private async violationOfToken({ body }: TestResponse, asked: TokenRequestContext): Promise<string | undefined> {
+  private async violationOfToken({ body }: TestResponse, sent: TokenRequestContext): Promise<string | undefined> {
     const { responds = [] } = this.declared;
     const fields = [...FIELDS, ...responds].sort().join(', ');
     const actual = Object.keys(body).sort().join(', ');
@@ -72,11 +72,10 @@ export class ResponseChecks {
       return 'act is not the agent that asked';
     if (sub !== entityId) return 'a token for another customer than entity_id';
     if (exp - iat !== expires_in) return 'expires_in is not the life of the token';
-    const requestedOrganization =
-      asked.body?.organization_id ?? asked.organizationId ?? this.environment.organizationId;
+    const requestedOrganization = sent.body?.organization_id ?? sent.organizationId ?? this.environment.organizationId;
     if (organization_id !== requestedOrganization)
       return `a token of the organization ${organization_id}; asked: ${requestedOrganization}`;
-    if (asked.body && client_id !== asked.body.client_id) return `a token of the client ${client_id}`;
+    if (sent.body && client_id !== sent.body.client_id) return `a token of the client ${client_id}`;
     for (const [field, value] of Object.entries({ organization_id, client_id })) {
       if (field in body && body[field] !== value) return `${field} is not that of the token`;
     }
@@ -85,8 +84,11 @@ export class ResponseChecks {
     return customer ? undefined : `entity_id is no customer of the organization: ${entityId}; make one by Identities`;
   }
 
-  private violationOfErrorResponse(answer: TestResponse, { body: sent = {} }: TokenRequestContext): string | undefined {
-    const { status, text, cookies, headers, body } = answer;
+  private violationOfErrorResponse(
+    response: TestResponse,
+    { body: sent = {} }: TokenRequestContext,
+  ): string | undefined {
+    const { status, text, cookies, headers, body } = response;
     const violation = violationOfErrorResponse({
       status,
       text,

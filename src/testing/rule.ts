@@ -2,31 +2,31 @@ import type { GrantMetadata } from '../token/grant.js';
 import type { GrantKit } from './grant-kit.js';
 import type { GrantTestContext } from './grant-test-context.js';
 
-/** A service-wide rule, and how a grant is tested for it. */
+/** A service-wide rule, with a check that tests a grant for it. */
 export interface Rule {
   /** A sentence whose subject is the grant. */
   title: string;
-  /** @throws Error that says what breaks the rule */
+  /** @throws Error if the grant breaks the rule */
   check(context: GrantTestContext): Promise<void>;
 }
 
-/** The rules on one matter that apply to what a grant declares. */
+/** The rules on one subject that apply to a grant. */
 export type RuleSet = (declared: GrantMetadata, kit: GrantKit) => Rule[];
 
-/** The same for each, a few at a time; the first failure ends it. */
+/** Runs work for each item, at most 8 at a time. The first failure ends it. */
 export async function forEach<Item>(items: Iterable<Item>, work: (item: Item) => Promise<unknown>): Promise<void> {
-  const left = [...items];
+  const remaining = [...items];
   const worker = async () => {
-    while (left.length > 0) await work(left.shift() as Item);
+    while (remaining.length > 0) await work(remaining.shift() as Item);
   };
   try {
     await Promise.all(Array.from({ length: 8 }, worker));
   } finally {
-    left.length = 0;
+    remaining.length = 0;
   }
 }
 
-/** Says of a failure which of several things it is about. */
+/** Adds the name of the failed case to the message of an error. */
 export async function about<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

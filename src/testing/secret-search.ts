@@ -6,17 +6,17 @@ import type { GrantBody } from '../token/grant.js';
 
 /** Parameters of every grant. Their values are registered names, not secrets. */
 const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
-/** Characters below which a value may stand anywhere by chance. */
+/** A shorter value may occur anywhere by chance. */
 const MIN_SECRET_LENGTH = 5;
-/** Characters from which on a value stands nowhere by chance, whatever is around it. */
+/** A value of this length never occurs by chance, even as part of a longer word. */
 const MIN_UNIQUE_LENGTH = 16;
 
-/** The parameters that are the grant's own. */
+/** The parameters that only this grant has. */
 export function ownParameters(body: Type<GrantBody>): string[] {
   return declaredProperties(body).filter((name) => !COMMON_PARAMETERS.has(name));
 }
 
-/** What nobody but the grant may learn of a request: the texts in its own parameters, but for ids and fixed words. */
+/** The secrets of a request: the texts in the grant's own parameters, except ids and fixed words. */
 export function secretsIn(body: Type<GrantBody>, sent: Record<string, unknown>): string[] {
   const { properties } = schemaOf(body);
   const isFixed = (name: string) => ['const', 'enum'].some((word) => word in (properties[name] ?? {}));
@@ -24,12 +24,12 @@ export function secretsIn(body: Type<GrantBody>, sent: Record<string, unknown>):
   return values.filter((value) => value.trim().length >= MIN_SECRET_LENGTH && !UUID.test(value));
 }
 
-/** The parts of a token or a header that are a secret. */
+/** The secret parts of a token or a header. */
 export function secretParts(text: string): string[] {
   return text.split(/[:.;=\s]+/).filter((part) => part.length >= MIN_UNIQUE_LENGTH && !UUID.test(part));
 }
 
-/** Whether a text tells a secret, as it is or encoded. */
+/** Whether a text contains a secret, plain or encoded. */
 export function containsSecret(text: string, secret: string): boolean {
   const forms = [secret, Buffer.from(secret).toString('base64'), encoded(secret), JSON.stringify(secret).slice(1, -1)];
   return forms.some((form) => (form.length < MIN_UNIQUE_LENGTH ? hasWord(text, form) : text.includes(form)));
@@ -44,7 +44,7 @@ function hasWord(text: string, word: string): boolean {
 }
 
 function encoded(text: string): string {
-  return encodeURIComponent(Buffer.from(text).toString()); // a half of a surrogate pair has no encoding
+  return encodeURIComponent(Buffer.from(text).toString()); // Buffer replaces lone surrogates, for which encodeURIComponent would throw
 }
 
 function textsIn(value: unknown): string[] {

@@ -4,20 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 
-/** An empty database of a test's own. */
+/** A new database for one test. */
 export interface TestDatabase {
   url: string;
-  /** A folder that goes when the database goes. */
+  /** A folder that is deleted together with the database. */
   folder: string;
   remove(): Promise<void>;
 }
 
 const { TEST_DATABASE, TEST_DATABASE_URL } = process.env;
 
-/** A server where the environment names one; a project of tests may want the embedded database all the same. */
+/** Whether tests use the server of TEST_DATABASE_URL. TEST_DATABASE=sqlite overrides it for a test project. */
 export const onMariadb = Boolean(TEST_DATABASE_URL) && TEST_DATABASE !== 'sqlite';
 
-/** On the server of TEST_DATABASE_URL, whose account may create databases; else SQLite in a temporary folder. */
+/**
+ * Creates a database on the server of TEST_DATABASE_URL, whose account must be able to create databases, else SQLite in
+ * a folder.
+ */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });

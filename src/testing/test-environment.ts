@@ -6,7 +6,7 @@ import type { TestService } from './test-service.js';
 
 export const TOKEN = '/v2/customer/token';
 
-/** The service with the kit's registry, and whom there is in it. */
+/** The service with the kit's registry, its customers and its agents. */
 export class KitEnvironment implements TestEnvironment {
   readonly clientId = SITE;
   readonly organizationId = OWN_ORGANIZATION;
@@ -22,7 +22,7 @@ export class KitEnvironment implements TestEnvironment {
     return { entityId: body.entity_id, accessToken: body.access_token, cookie };
   };
 
-  /** A customer whom nobody of the organization may get a token for. */
+  /** Creates a customer of another organization. No caller of this organization may get a token for it. */
   async foreignCustomer(): Promise<string> {
     return (await this.service.application.get(Identities).create(FOREIGN_ORGANIZATION)).entityId;
   }

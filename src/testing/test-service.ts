@@ -15,32 +15,32 @@ import { TestClock } from './test-clock.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
 
 export interface TestServiceOptions extends Extension {
-  /** Organizations, applications and agents; those of the conformance kit when left out. */
+  /** The registry of the service. If omitted, the registry of the conformance kit. */
   registry?: RegistryDocument;
-  /** Variables of the configuration beside those that a test service needs. */
+  /** Environment variables in addition to those that a test service needs. */
   environment?: Record<string, string>;
-  /** A database to share with another service; it stays when this service stops. */
+  /** A database that is shared with another service. It is not deleted when this service stops. */
   database?: TestDatabase;
-  /** Where everything is told; stdout when left out. @internal */
+  /** The log of the service; stdout if omitted. @internal */
   log?: Log;
   /** Shorter timeouts and lower limits for connections. @internal */
   connections?: Partial<ConnectionLimits>;
 }
 
-/** The real application on ports of its own, with a database of its own and a clock that the test moves. */
+/** The real service on random ports, with its own database and a clock that the test can set. */
 export interface TestService extends Service, HttpClient {
   managementUrl: string;
   clock: TestClock;
   database: TestDatabase;
-  /** What the service has told its audit sink. */
+  /** The audit events of the service. */
   audit: AuditEntry[];
 }
 
 /**
- * Starts the service with another team's modules. Until the service is stopped, `fetch` checks every response of it
- * against its OpenAPI document, and rejects where a response does not match.
+ * Starts the service with the modules of an extension. Until the service is stopped, `fetch` checks every response of
+ * it against its OpenAPI document, and rejects if a response does not match.
  *
- * @throws Error when the service would not start: a faulty grant, a faulty registry
+ * @throws Error if the service does not start, because a grant or the registry is invalid
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const { registry = kitRegistry(), environment, database: given, ...extension } = options;

@@ -1,17 +1,17 @@
 /** The parameters of a request, by their names. */
 export type Parameters = Record<string, unknown>;
 
-/** How a request differs from an ordinary one. */
+/** How a request differs from a default request. */
 export interface SendOptions {
-  /** The token address when left out. */
+  /** `/v2/customer/token` if omitted. */
   path?: string;
   /** The organization in the path. */
   organizationId?: string;
-  /** In place of the caller's; `undefined` takes one away. */
+  /** Headers that replace those of the caller. `undefined` removes a header. */
   headers?: Record<string, string | undefined>;
 }
 
-/** What a refusal must be; what is left out may be anything that the protocol knows. */
+/** The expected error response. Omitted fields may have any value that the protocol admits. */
 export interface ExpectedError {
   status?: number;
   error?: string | string[];

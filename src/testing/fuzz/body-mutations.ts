@@ -1,7 +1,7 @@
 import { hostileName, hostileText, hostileValue, MARK, mutatedText, wellFormed } from './hostile-values.js';
 import type { Random } from './random.js';
 
-/** A parameter and its value; a list, since a name may come twice. */
+/** Parameters with their values. A list, because a name may be repeated. */
 export type Fields = [name: string, value: unknown][];
 
 const KINDS = {
@@ -17,7 +17,7 @@ const KINDS = {
   shuffle: 1,
 };
 
-/** Changes one thing about the parameters; answers what. A name may come twice after it. */
+/** Applies one mutation to the parameters, and returns its description. A name may be repeated afterwards. */
 export function mutateFields(fields: Fields, random: Random): string {
   const kind = random.weighted(KINDS);
   const index = random.below(fields.length);
@@ -46,7 +46,7 @@ export function mutateFields(fields: Fields, random: Random): string {
   return `${kind} ${name}`;
 }
 
-/** Parameters as a JSON text, repeated names too; now and then a name is spelt with an escape. */
+/** Encodes parameters as JSON, including repeated names. Some names are written with a Unicode escape. */
 export function jsonOf(fields: Fields, random: Random): string {
   return `{${fields.map(([name, value]) => `${nameOf(name, random)}:${JSON.stringify(value) ?? 'null'}`).join(',')}}`;
 }
@@ -59,7 +59,7 @@ function nameOf(name: string, random: Random): string {
     : JSON.stringify(name);
 }
 
-/** Parameters as a form or a query; now and then what is no percent-encoding. */
+/** Encodes parameters as a form or a query. Some values have invalid percent-encoding. */
 export function formOf(fields: Fields, random: Random): string {
   const text = (value: unknown) => wellFormed(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
   const encoded = (value: unknown) =>
@@ -69,7 +69,7 @@ export function formOf(fields: Fields, random: Random): string {
   return fields.map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join('&');
 }
 
-/** The whole body made into something else; answers what. */
+/** Applies one mutation to a whole body, and returns the new body and a description of the mutation. */
 export function mutateBytes(body: Buffer, random: Random): [body: Buffer, note: string] {
   const text = body.toString();
   const at = random.below(body.length);

@@ -1,8 +1,8 @@
 const { FUZZ_SEED, FUZZ_FIRST, FUZZ_REQUESTS } = process.env;
 
 /**
- * What the kit's fuzzing does, which FUZZ_SEED, FUZZ_FIRST and FUZZ_REQUESTS change; each run is the same unless they
- * do.
+ * The options of the kit's fuzzing. Every run sends the same requests unless FUZZ_SEED, FUZZ_FIRST or FUZZ_REQUESTS is
+ * set.
  */
 export const fuzzOptions = {
   seed: Number(FUZZ_SEED || 2026),

@@ -1,10 +1,10 @@
 import type { Random } from './random.js';
 
-/** Stands in every made-up value; no answer may show it but where the protocol gives a value back. */
+/** A marker in generated values. A response may contain it only where the protocol returns a value of the request. */
 export const MARK = 'fzMARKfz';
-/** Must never reach a page as markup. */
+/** A marker that must never appear in a page unescaped. */
 export const MARKUP = '<fz>';
-/** Must never become a header of an answer. */
+/** A header that must never appear in a response. */
 export const INJECTED_HEADER = 'x-fz-injected';
 
 const PROTOTYPE_NAMES = [
@@ -88,7 +88,7 @@ export function hostileText(random: Random): string {
     .slice(0, random.pick(SIZES));
 }
 
-/** Any JSON value. */
+/** A random JSON value. */
 export function hostileValue(random: Random): unknown {
   const kind = random.weighted({ text: 5, number: 2, null: 1, boolean: 1, array: 2, object: 2, deep: 1 });
   if (kind === 'text') return hostileText(random);
@@ -100,7 +100,7 @@ export function hostileValue(random: Random): unknown {
   return nested(random.pick([5, 14, 15, 16, 17, 100, 2_000]), random.chance(0.5));
 }
 
-/** A text that differs a little from one that is right. */
+/** A text that differs slightly from a valid one. */
 export function mutatedText(text: string, random: Random): string {
   const at = random.below(text.length + 1);
   const kind = random.weighted({
@@ -129,7 +129,7 @@ export function flipped(character: string, random: Random): string {
   return String.fromCharCode(character.charCodeAt(0) ^ (1 << random.below(7)));
 }
 
-/** Also where the name is `__proto__`, which a literal would take for something else. */
+/** An object with one own property. An object literal would set the prototype if the name is `__proto__`. */
 function withOwn(name: string, value: unknown): object {
   return Object.defineProperty({}, name, { value, enumerable: true });
 }
@@ -140,7 +140,7 @@ function nested(depth: number, inArrays: boolean): unknown {
   return value;
 }
 
-/** The text without halves of surrogate pairs, which no UTF-8 can write. */
+/** The text with lone surrogates replaced, because UTF-8 cannot encode them. */
 export function wellFormed(text: string): string {
   return Buffer.from(text).toString();
 }

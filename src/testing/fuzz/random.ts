@@ -1,4 +1,4 @@
-/** Chance that can be repeated: each request of a run has its own, from the seed and the request's number. */
+/** A reproducible random generator. Each request of a run has its own, from the seed and the index of the request. */
 export class Random {
   private state: number;
 
@@ -6,13 +6,13 @@ export class Random {
     this.state = scrambled(seed) ^ scrambled(index + 0x9e3779b9);
   }
 
-  /** At least 0, less than 1 (mulberry32). */
+  /** A number of at least 0 and less than 1 (mulberry32). */
   next(): number {
     this.state = (this.state + 0x6d2b79f5) | 0;
     return scrambled(this.state) / 2 ** 32;
   }
 
-  /** A whole number of at least 0, less than `end`. */
+  /** An integer of at least 0 and less than `end`. */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
@@ -25,7 +25,7 @@ export class Random {
     return items[this.below(items.length)] as Item;
   }
 
-  /** One of the keys, each as often as its number says. */
+  /** A random key. The numbers are the relative frequencies of the keys. */
   weighted<Key extends string>(weights: Record<Key, number>): Key {
     const entries = Object.entries(weights) as [Key, number][];
     let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);

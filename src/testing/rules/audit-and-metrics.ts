@@ -2,7 +2,7 @@ import type { GrantTestContext } from '../grant-test-context.js';
 import { request } from '../http-client.js';
 import type { RuleSet } from '../rule.js';
 
-/** What the operator learns of the grant. No grant can leave it out: the endpoint does it. */
+/** The audit events and metrics of the grant. The endpoint writes them, so no grant can omit them. */
 export const auditAndMetricsRules: RuleSet = ({ name, agentScope }) => [
   {
     title: 'is in the audit, by its name, with the customer, the client, the organization and the request',

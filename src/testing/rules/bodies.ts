@@ -4,7 +4,7 @@ const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const NO_OBJECTS = ['[]', '7', '"text"', 'null', 'true', '[{}]'];
 const NO_JSON = ['', '{', "{'a':1}", '<xml/>', '\u0000', '{"a":1}{"a":1}'];
 
-/** The message as a whole (protocol §2.4). A grant never sees it: the endpoint reads it. */
+/** The format of request bodies (protocol §2.4). The endpoint reads the body, not the grant. */
 export const bodyRules: RuleSet = ({ form }) => [
   {
     title: 'reads JSON whatever the Content-Type says',

@@ -2,7 +2,7 @@ import { declaredProperties } from '../../platform/declared-properties.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import type { Parameters } from '../token-request.js';
 
-/** Required in every request, whatever the body class says. */
+/** Parameters that every request needs, independent of the body class. */
 const COMMON_PARAMETERS = ['grant_type', 'client_id'];
 
 /** The required parameters that the body class declares. */
@@ -11,7 +11,7 @@ export function required({ schema, declared: { body } }: GrantTestContext): stri
   return declaredProperties(body).filter((name) => names.has(name));
 }
 
-/** The JSON types that the rules of a parameter admit. */
+/** The JSON types that the validation rules of a parameter admit. */
 export function typesOf({ schema }: GrantTestContext, name: string): string[] {
   const { type, const: only, enum: words } = (schema.properties[name] ?? {}) as Parameters & { enum?: unknown[] };
   if (type !== undefined) return [type].flat().map((each) => (each === 'integer' ? 'number' : `${each}`));
@@ -19,7 +19,7 @@ export function typesOf({ schema }: GrantTestContext, name: string): string[] {
   return only === undefined ? [] : [typeOf(only)];
 }
 
-/** Those of the named parameters that may be a string. */
+/** The parameters that may be a string. */
 export function textsOf(context: GrantTestContext, names: string[]): string[] {
   return names.filter((name) => typesOf(context, name).includes('string'));
 }

@@ -4,7 +4,7 @@ import { FOREIGN_ORGANIZATION, SHARED_ORGANIZATION } from '../kit-registry.js';
 import { about, forEach, type Rule, type RuleSet } from '../rule.js';
 import { ownParameters } from '../secret-search.js';
 
-/** Which agents a grant lets in, and that nobody reaches a customer of another organization. */
+/** Agents need the declared scope, and no caller gets a customer of another organization. */
 export const callerRules: RuleSet = ({ agentScope, body }) => [
   ...(agentScope === undefined ? [] : agentRules(agentScope)),
   {
@@ -22,21 +22,24 @@ export const callerRules: RuleSet = ({ agentScope, body }) => [
   },
 ];
 
-/** What a caller could tell two answers apart by: of a token nothing, since its customer is checked by itself. */
+/**
+ * The parts of a response by which a caller could distinguish it from another. Only the status of a token response
+ * counts.
+ */
 async function comparableResponse(context: GrantTestContext, parameter: string, value: string): Promise<string> {
   const { status, body } = await context.send(await context.body({ [parameter]: value }));
-  const { request_id: _own, ...told } = body;
-  return `${status} ${status === 200 ? '' : JSON.stringify(told)}`;
+  const { request_id: _requestId, ...comparable } = body;
+  return `${status} ${status === 200 ? '' : JSON.stringify(comparable)}`;
 }
 
 function agentRules(scope: string): Rule[] {
   const rejection = { status: 401, error: 'invalid_token' };
   const expectRejected = async (context: GrantTestContext, bearers: Record<string, string | undefined>) => {
     for (const [what, authorization] of Object.entries(bearers)) {
-      const answer = await about(what, async () =>
+      const response = await about(what, async () =>
         context.expectError(rejection, await context.body(), { headers: { authorization } }),
       );
-      if (answer.headers.get('www-authenticate') !== 'Bearer error="invalid_token"')
+      if (response.headers.get('www-authenticate') !== 'Bearer error="invalid_token"')
         throw new Error(`${what}: no WWW-Authenticate`);
     }
   };
@@ -76,7 +79,7 @@ function agentRules(scope: string): Rule[] {
           ['customers:other', `${scope}s`, scope.toUpperCase()].filter((each) => each !== scope),
           async (other) => {
             const headers = { authorization: `Bearer ${await context.environment.agentToken(other)}` };
-            const answer = await context.expectError(
+            const response = await context.expectError(
               { status: 403, error: 'insufficient_scope' },
               await context.body(),
               {
@@ -84,7 +87,7 @@ function agentRules(scope: string): Rule[] {
               },
             );
             const expected = `Bearer error="insufficient_scope", scope="${scope}"`;
-            if (answer.headers.get('www-authenticate') !== expected) throw new Error('another WWW-Authenticate');
+            if (response.headers.get('www-authenticate') !== expected) throw new Error('another WWW-Authenticate');
           },
         ),
     },

@@ -12,7 +12,7 @@ import {
 } from '../kit-registry.js';
 import { about, forEach, type Rule, type RuleSet } from '../rule.js';
 
-/** Who asks, from where, and for which organization. The endpoint checks it before the grant is asked. */
+/** The client, the origin and the organization of a request. The endpoint checks them before the grant runs. */
 export const clientRules: RuleSet = (declared) => {
   const parameters = declaredProperties(declared.body);
   return [
@@ -87,7 +87,7 @@ const ORGANIZATION_RULES: Rule[] = [
   },
   {
     title: 'gives a public application no token of another organization than the one asked for',
-    // whether it gets one at all is the grant's to say: what it shows may be good for one client alone
+    // the grant may reject the request, because its proof may be valid for another client only
     check: async (context) => void (await context.send(await context.body({ client_id: PUBLIC_SITE }))),
   },
 ];

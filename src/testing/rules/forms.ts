@@ -4,7 +4,7 @@ import { required, textsOf } from './body-schema.js';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-/** A body that says it is a form; what a form cannot write is no parameter of one. */
+/** Rules for grants that accept form bodies. They cover only values that a form can contain. */
 export const FORM_RULES: Rule[] = [
   {
     title: 'refuses a parameter that comes twice in a form',
@@ -22,7 +22,7 @@ export const FORM_RULES: Rule[] = [
     check: async (context) => {
       const { body } = context.declared;
       await forEach(textsOf(context, declaredProperties(body)), async (name) => {
-        if (name === 'grant_type') return; // a form without it is for no grant that reads forms
+        if (name === 'grant_type') return; // without it, the endpoint finds no grant that accepts forms
         const sent = (await context.body({ [name]: '' })) as Record<string, string>;
         const form = `${new URLSearchParams(sent)}`;
         const missing = { error: 'invalid_request', hint: new RegExp(`^${name}: required$`) };

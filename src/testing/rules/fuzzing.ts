@@ -7,11 +7,11 @@ import { ORIGIN, OWN_ORGANIZATION } from '../kit-registry.js';
 import type { RuleSet } from '../rule.js';
 import type { Parameters, SendOptions } from '../token-request.js';
 
-/** Requests under way at a time. */
+/** The number of requests that are sent at the same time. */
 const WORKERS = 16;
-/** Requests that are made of the same valid one. */
+/** The number of requests that are derived from the same valid request. */
 const REQUESTS_PER_BODY = 20;
-/** How many things are wrong with a request: some are right. */
+/** The numbers of mutations of a request, as often as they occur in the list. 0 sends a valid request. */
 const MUTATION_COUNTS = [0, 1, 1, 1, 2, 2, 3];
 const HEADERS: [name: string, values: string[]][] = [
   ['origin', [ORIGIN, 'https://evil.example', 'null', `https://${MARK}.example`]],
@@ -20,7 +20,9 @@ const HEADERS: [name: string, values: string[]][] = [
   ['content-type', ['application/x-www-form-urlencoded', 'application/json; charset=utf-16', 'x']],
 ];
 
-/** A valid request, damaged in a few places: never 5xx, never silence, always an answer of the protocol. */
+/**
+ * Sends valid requests with random mutations. Each response must follow the protocol, in time and without a 5xx status.
+ */
 export const fuzzRules: RuleSet = () => [
   {
     title: `answers ${fuzzOptions.requests} fuzzed requests of seed ${fuzzOptions.seed} by the protocol, and leaves the prototypes alone`,
@@ -30,7 +32,7 @@ export const fuzzRules: RuleSet = () => [
       let failure: unknown;
       const bodies = new Map<number, Promise<Parameters>>();
       const bodyOf = (index: number) => {
-        // a request that was used up is refused before what is wrong with it is seen
+        // a request that was used would be rejected before its mutation is read
         const turn = Math.floor(index / (context.kit.singleUse ? 1 : REQUESTS_PER_BODY));
         const body = bodies.get(turn) ?? context.body();
         bodies.set(turn, body);

@@ -7,7 +7,7 @@ const groupOf = (organizationId: string, group: string) => ({
   organizationId,
 });
 
-/** The address of protocol §4.2, which is a grant's only where it declares `groups`. */
+/** The path of a group (protocol §4.2), which is only for grants that declare `groups`. */
 export const groupRules: RuleSet = ({ groups }) => (groups ? GROUP_RULES : [WITHOUT_GROUPS]);
 
 const WITHOUT_GROUPS: Rule = {
@@ -36,7 +36,7 @@ const GROUP_RULES: Rule[] = [
   {
     title: 'takes the organization of a group from the address, which the body may not contradict',
     async check(context) {
-      const { organization_id: _left, ...others } = await context.body();
+      const { organization_id: _removed, ...others } = await context.body();
       await context.expectToken(others, groupOf(OWN_ORGANIZATION, 'sales'));
       const refusal = { error: 'invalid_request', hint: /^organization_id: must be the address's$/ };
       await context.expectError(

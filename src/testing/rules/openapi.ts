@@ -13,7 +13,9 @@ interface Entry {
 
 const ajv = addFormats.default(new Ajv2020({ strict: false }));
 
-/** The grant in the document of the service. Every answer to every rule is held against that document, too. */
+/**
+ * The grant in the service's OpenAPI document. The responses of all other rules are checked against the document, too.
+ */
 export const openApiRules: RuleSet = ({ name, body, form }) => [
   {
     title: 'is in the OpenAPI document, with its parameters',
@@ -34,8 +36,8 @@ export const openApiRules: RuleSet = ({ name, body, form }) => [
   {
     title: 'answers as the OpenAPI document says of it',
     async check(context) {
-      const { responses: answers } = await entryOf(context);
-      const schema = answers.find(({ title }) => title === name);
+      const { responses } = await entryOf(context);
+      const schema = responses.find(({ title }) => title === name);
       if (!schema) throw new Error('no answer of the grant');
       const response = await context.expectToken(await context.body());
       if (!ajv.validate(schema, response.body)) throw new Error(ajv.errorsText());

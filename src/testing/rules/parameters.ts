@@ -9,7 +9,7 @@ import { FORM_RULES } from './forms.js';
 const HUGE_LENGTH = 10_000;
 const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
 
-/** Every parameter that the body class declares: left out, doubled, of another type, empty, huge, strange. */
+/** Every declared parameter: omitted, repeated, of another type, empty, huge, or with hostile text. */
 export const parameterRules: RuleSet = ({ body, form }) => {
   const declared = declaredProperties(body);
   const rules: Rule[] = [
@@ -25,7 +25,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
       title: 'refuses a request without a required parameter, and names it',
       check: (context) =>
         forEach(required(context), async (name) => {
-          const { [name]: _left, ...others } = await context.body();
+          const { [name]: _removed, ...others } = await context.body();
           await about(name, () =>
             context.expectError({ error: 'invalid_request', hint: new RegExp(`^${name}: required$`) }, others),
           );
@@ -35,7 +35,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
       title: 'answers a request without its optional parameters by the protocol',
       check: (context) =>
         forEach(optional(context), async (name) => {
-          const { [name]: _left, ...others } = await context.body();
+          const { [name]: _removed, ...others } = await context.body();
           await about(name, () => context.send(others));
         }),
     },
@@ -60,8 +60,8 @@ export const parameterRules: RuleSet = ({ body, form }) => {
         forEach(declared, async (name) => {
           const types = typesOf(context, name);
           if (types.length === 0) throw new Error(`${name}: has no rule for its type, such as @IsString()`);
-          const { [name]: right } = await context.body();
-          for (const value of [...WRONG_TYPES, [right]].filter((each) => !types.includes(typeOf(each)))) {
+          const { [name]: valid } = await context.body();
+          for (const value of [...WRONG_TYPES, [valid]].filter((each) => !types.includes(typeOf(each)))) {
             const sent = await context.body({ [name]: value });
             const what = `${name}: ${JSON.stringify(value)}`;
             await about(what, () => context.expectError({ error: 'invalid_request', hint: named(name) }, sent));
@@ -116,8 +116,8 @@ export const parameterRules: RuleSet = ({ body, form }) => {
 };
 
 function optional(context: GrantTestContext): string[] {
-  const needed = required(context);
-  return declaredProperties(context.declared.body).filter((name) => !needed.includes(name));
+  const requiredNames = required(context);
+  return declaredProperties(context.declared.body).filter((name) => !requiredNames.includes(name));
 }
 
 function named(name: string): RegExp {

@@ -1,6 +1,6 @@
 import type { RuleSet } from '../rule.js';
 
-/** The response to a token request. `ResponseChecks` looks at most of it in every response to every rule. */
+/** The response to a token request. `ResponseChecks` makes most of the checks, on the responses of all rules. */
 export const responseRules: RuleSet = () => [
   {
     title: 'gives a token for a valid request, in an answer with exactly the fields that are declared',

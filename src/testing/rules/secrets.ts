@@ -5,7 +5,7 @@ import { about, type RuleSet } from '../rule.js';
 import { containsSecret, ownParameters, secretParts, secretsIn } from '../secret-search.js';
 import type { Parameters } from '../token-request.js';
 
-/** What is secret stays between the caller and the grant, also where it is wrong. */
+/** The service never discloses the secrets of a request, whether they are valid or wrong. */
 export const secretRules: RuleSet = ({ body }) => [
   {
     title: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
@@ -25,7 +25,7 @@ export const secretRules: RuleSet = ({ body }) => [
   },
 ];
 
-/** Valid ones; each own parameter changed a little, so that it fits its rules and is wrong; each with a mark. */
+/** Valid requests, and requests in which one of the grant's own parameters is slightly wrong or contains the marker. */
 async function requestsOf(context: GrantTestContext): Promise<Parameters[]> {
   const requests = [await context.body(), await context.body()];
   for (const name of ownParameters(context.declared.body)) {
@@ -37,19 +37,17 @@ async function requestsOf(context: GrantTestContext): Promise<Parameters[]> {
   return requests;
 }
 
-/**
- * Texts of the same form: another digit for a digit, another letter for a letter; at the end, the beginning, within.
- */
+/** Texts of the same format, in which one digit or letter is replaced: the last, the first, or the middle one. */
 function similarTexts(text: string): string[] {
-  const places = [text.length - 1, 0, text.length >> 1].filter((at) => /[0-9a-z]/i.test(text[at] ?? ''));
-  return places.map((at) => {
+  const positions = [text.length - 1, 0, text.length >> 1].filter((at) => /[0-9a-z]/i.test(text[at] ?? ''));
+  return positions.map((at) => {
     const character = text[at] as string;
     const other = /\d/.test(character) ? `${(Number(character) + 1) % 10}` : character === 'a' ? 'b' : 'a';
     return `${text.slice(0, at)}${other}${text.slice(at + 1)}`;
   });
 }
 
-/** A browser's cookies, where the caller shows none of its own. */
+/** The identity cookies of a browser, unless the kit's caller sends its own cookies. */
 async function cookiesOf(context: GrantTestContext): Promise<{ cookie?: string }> {
   const { cookie } = await context.callerHeaders();
   return cookie === undefined ? { cookie: (await context.environment.newCustomer()).cookie } : {};
@@ -57,8 +55,8 @@ async function cookiesOf(context: GrantTestContext): Promise<{ cookie?: string }
 
 async function assertNoSecretIn({ environment, output }: GrantTestContext, secrets: Set<string>): Promise<void> {
   const { text: metrics } = await request(`${environment.service.managementUrl}/metrics`, {});
-  const places = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics };
-  for (const [place, text] of Object.entries(places)) {
+  const outputs = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics };
+  for (const [place, text] of Object.entries(outputs)) {
     const found = [...secrets].find((secret) => containsSecret(text, secret));
     if (found === undefined) continue;
     const line = text.split('\n').find((each) => containsSecret(each, found));

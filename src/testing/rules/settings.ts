@@ -9,7 +9,7 @@ import type { RuleSet } from '../rule.js';
 
 const VALUES = [7, true, 'text', '', [], ['text'], { field: 'text' }];
 
-/** What the registry may say under `grants`: what the class of `settings` declares, and nothing else. */
+/** The settings of the grant in the registry. Only fields that the class in `settings` declares are accepted. */
 export const settingsRules: RuleSet = ({ settings }) => [
   {
     title: settings
@@ -30,10 +30,12 @@ export const settingsRules: RuleSet = ({ settings }) => [
             const { settings: given } = context.kit;
             for (const field of declaredProperties(settings)) {
               const entry = { ...(given?.client ?? given?.organization) };
-              const refused = await Promise.all(
+              const violationsOfValues = await Promise.all(
                 VALUES.map((value) => violationsOf(context, { ...entry, [field]: value })),
               );
-              const isRuled = refused.some((faults) => faults.some((fault) => fault.includes(`.${field}`)));
+              const isRuled = violationsOfValues.some((violations) =>
+                violations.some((violation) => violation.includes(`.${field}`)),
+              );
               if (!isRuled) throw new Error(`${field}: takes anything`);
             }
           },
@@ -43,7 +45,7 @@ export const settingsRules: RuleSet = ({ settings }) => [
 ];
 
 /**
- * Why a registry in which a client has these settings is refused; it is never applied, since it has a fault of its own.
+ * The violations of a registry in which a client has these settings. An invalid agent ensures that it is never applied.
  */
 async function violationsOf({ declared, environment }: GrantTestContext, entry: object): Promise<string[]> {
   const registry = kitRegistry({ client: { [declared.name]: entry } });
@@ -54,5 +56,5 @@ async function violationsOf({ declared, environment }: GrantTestContext, entry: 
     .apply(writeRegistryFile(path, registry))
     .catch((reason: unknown) => reason);
   if (!(error instanceof RegistryFileError)) throw error;
-  return error.faults.filter((fault) => fault.includes(`.grants.${declared.name}`));
+  return error.faults.filter((violation) => violation.includes(`.grants.${declared.name}`));
 }

@@ -5,7 +5,7 @@ import { RACE_SIZE, race } from '../race.js';
 import { about, type Rule, type RuleSet } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 
-/** What is good once is good once: in turn, at once, and on every process of the service. */
+/** A single-use request gets one token: sent one after another, at the same time, and to different processes. */
 export const singleUseRules: RuleSet = (_declared, { singleUse }) => (singleUse ? SINGLE_USE : [REPEATABLE]);
 
 const REPEATABLE: Rule = {
@@ -24,7 +24,7 @@ const SINGLE_USE: Rule[] = [
       const sent = await context.body();
       await context.expectToken(sent);
       await context.expectError({ error: 'invalid_grant' }, sent);
-      await sleep(50); // what comes later is no part of a race
+      await sleep(50); // a later request, after the window in which a repeated request counts as a race
       await context.expectError({ error: 'invalid_grant' }, sent);
     },
   },
