@@ -106,8 +106,8 @@ export class GrantTestContext {
   }
 
   /** @throws Error if the response violates the protocol */
-  async assertValid(response: TestResponse, sent: TokenRequestContext = {}): Promise<void> {
-    const violation = await this.checks.violationOf(response, sent);
+  async assertValid(response: TestResponse, tokenRequest: TokenRequestContext = {}): Promise<void> {
+    const violation = await this.checks.violationOf(response, tokenRequest);
     if (violation !== undefined) throw new Error(`${violation}\n${this.describe(response)}`);
   }
 

@@ -30,14 +30,16 @@ export class ResponseChecks {
   ) {}
 
   /** How a response violates the protocol; `undefined` if it does not. */
-  async violationOf(response: TestResponse, sent: TokenRequestContext = {}): Promise<string | undefined> {
+  async violationOf(response: TestResponse, tokenRequest: TokenRequestContext = {}): Promise<string | undefined> {
     const { status, headers } = response;
     if (status >= 500) return `answered with ${status}`;
     if (!headers.get('content-type')?.startsWith('application/json')) return 'an answer that is not JSON';
     if (headers.get('cache-control') !== 'no-store') return 'an answer that may be stored';
     if (headers.get('x-content-type-options') !== 'nosniff') return 'an answer without nosniff';
     if (!headers.get('x-request-id')) return 'an answer without X-Request-Id';
-    return status === 200 ? this.violationOfToken(response, sent) : this.violationOfErrorResponse(response, sent);
+    return status === 200
+      ? this.violationOfToken(response, tokenRequest)
+      : this.violationOfErrorResponse(response, tokenRequest);
   }
 
   /** Verifies a token as a resource server does (protocol §3.3), and returns its claims. */
@@ -56,7 +58,10 @@ export class ResponseChecks {
     return payload;
   }
 
-  private async violationOfToken({ body }: TestResponse, sent: TokenRequestContext): Promise<string | undefined> {
+  private async violationOfToken(
+    { body }: TestResponse,
+    tokenRequest: TokenRequestContext,
+  ): Promise<string | undefined> {
     const { responds = [] } = this.declared;
     const fields = [...FIELDS, ...responds].sort().join(', ');
     const actual = Object.keys(body).sort().join(', ');
@@ -72,10 +77,11 @@ export class ResponseChecks {
       return 'act is not the agent that asked';
     if (sub !== entityId) return 'a token for another customer than entity_id';
     if (exp - iat !== expires_in) return 'expires_in is not the life of the token';
-    const requestedOrganization = sent.body?.organization_id ?? sent.organizationId ?? this.environment.organizationId;
+    const requestedOrganization =
+      tokenRequest.body?.organization_id ?? tokenRequest.organizationId ?? this.environment.organizationId;
     if (organization_id !== requestedOrganization)
       return `a token of the organization ${organization_id}; asked: ${requestedOrganization}`;
-    if (sent.body && client_id !== sent.body.client_id) return `a token of the client ${client_id}`;
+    if (tokenRequest.body && client_id !== tokenRequest.body.client_id) return `a token of the client ${client_id}`;
     for (const [field, value] of Object.entries({ organization_id, client_id })) {
       if (field in body && body[field] !== value) return `${field} is not that of the token`;
     }
@@ -86,7 +92,7 @@ export class ResponseChecks {
 
   private violationOfErrorResponse(
     response: TestResponse,
-    { body: sent = {} }: TokenRequestContext,
+    { body: parameters = {} }: TokenRequestContext,
   ): string | undefined {
     const { status, text, cookies, headers, body } = response;
     const violation = violationOfErrorResponse({
@@ -97,7 +103,7 @@ export class ResponseChecks {
     });
     if (violation !== undefined) return violation;
     if (cookies.length > 0) return 'a refusal that sets a cookie';
-    const disclosed = secretsIn(this.declared.body, sent).find((secret) =>
+    const disclosed = secretsIn(this.declared.body, parameters).find((secret) =>
       containsSecret(`${body.error_hint ?? ''} ${body.error_description}`, secret),
     );
     if (disclosed !== undefined) return `a refusal that tells what was sent: ${disclosed}`;

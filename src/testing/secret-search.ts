@@ -17,10 +17,10 @@ export function ownParameters(body: Type<GrantBody>): string[] {
 }
 
 /** The secrets of a request: the texts in the grant's own parameters, except ids and fixed words. */
-export function secretsIn(body: Type<GrantBody>, sent: Record<string, unknown>): string[] {
+export function secretsIn(body: Type<GrantBody>, parameters: Record<string, unknown>): string[] {
   const { properties } = schemaOf(body);
   const isFixed = (name: string) => ['const', 'enum'].some((word) => word in (properties[name] ?? {}));
-  const values = ownParameters(body).flatMap((name) => (isFixed(name) ? [] : textsIn(sent[name])));
+  const values = ownParameters(body).flatMap((name) => (isFixed(name) ? [] : textsIn(parameters[name])));
   return values.filter((value) => value.trim().length >= MIN_SECRET_LENGTH && !UUID.test(value));
 }
 

@@ -48,16 +48,16 @@ export const bodyRules: RuleSet = ({ form }) => [
 const READS_FORMS: Rule = {
   title: 'reads its parameters as a form too, as it declares',
   async check(context) {
-    const sent = (await context.body()) as Record<string, string>;
-    await context.expectToken(`${new URLSearchParams(sent)}`, { headers: FORM });
+    const parameters = (await context.body()) as Record<string, string>;
+    await context.expectToken(`${new URLSearchParams(parameters)}`, { headers: FORM });
   },
 };
 
 const REJECTS_FORMS: Rule = {
   title: 'reads no form, which it does not declare',
   async check(context) {
-    const sent = (await context.body()) as Record<string, string>;
-    const refusal = { error: 'invalid_request', hint: /^body: not JSON$/ };
-    await context.expectError(refusal, `${new URLSearchParams(sent)}`, { headers: FORM });
+    const parameters = (await context.body()) as Record<string, string>;
+    const expected = { error: 'invalid_request', hint: /^body: not JSON$/ };
+    await context.expectError(expected, `${new URLSearchParams(parameters)}`, { headers: FORM });
   },
 };

@@ -29,24 +29,27 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
     title: 'refuses a client that nobody knows',
     check: (context) =>
       forEach(['nobody', 'kit-site ', 'KIT-SITE', 'constructor', '__proto__'], async (client_id) => {
-        const sent = await context.body({ client_id });
+        const parameters = await context.body({ client_id });
         await about(client_id, () =>
-          context.expectError({ error: 'invalid_request', hint: /^client_id: unknown$/ }, sent),
+          context.expectError({ error: 'invalid_request', hint: /^client_id: unknown$/ }, parameters),
         );
       }),
   },
   {
     title: 'refuses a client that may not use this grant',
     async check(context) {
-      const sent = await context.body({ client_id: UNLISTED_SITE });
-      await context.expectError({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, sent);
+      const parameters = await context.body({ client_id: UNLISTED_SITE });
+      await context.expectError(
+        { error: 'unauthorized_client', hint: /^grant_type: not for this client$/ },
+        parameters,
+      );
     },
   },
   {
     title: 'gives nothing to a client of another organization',
     async check(context) {
-      const sent = await context.body({ client_id: FOREIGN_SITE });
-      await context.expectError({ error: ['invalid_request', 'invalid_grant', 'unauthorized_client'] }, sent);
+      const parameters = await context.body({ client_id: FOREIGN_SITE });
+      await context.expectError({ error: ['invalid_request', 'invalid_grant', 'unauthorized_client'] }, parameters);
     },
   },
   {
@@ -55,8 +58,8 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
       const own = await context.expectToken(await context.body(), { headers: { origin: ORIGIN } });
       if (own.headers.get('access-control-allow-origin') !== ORIGIN) throw new Error('no CORS for its own page');
       for (const origin of [FOREIGN_ORIGIN, 'https://evil.example', 'null', `${ORIGIN}.evil.example`]) {
-        const refusal = { error: 'invalid_request', hint: /^Origin: not one of the client's$/ };
-        await about(origin, async () => context.expectError(refusal, await context.body(), { headers: { origin } }));
+        const expected = { error: 'invalid_request', hint: /^Origin: not one of the client's$/ };
+        await about(origin, async () => context.expectError(expected, await context.body(), { headers: { origin } }));
       }
     },
   },
@@ -65,8 +68,8 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
 const UNLISTED: Rule = {
   title: 'refuses a client that lists no grants, since it declares `optIn`',
   async check(context) {
-    const sent = await context.body({ client_id: SILENT_SITE });
-    await context.expectError({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, sent);
+    const parameters = await context.body({ client_id: SILENT_SITE });
+    await context.expectError({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, parameters);
   },
 };
 
@@ -80,9 +83,9 @@ const ORGANIZATION_RULES: Rule[] = [
     title: 'refuses an organization that nobody knows, and one in which the client is not usable',
     check: (context) =>
       forEach([randomUUID(), FOREIGN_ORGANIZATION], async (organization_id) => {
-        const sent = await context.body({ organization_id });
+        const parameters = await context.body({ organization_id });
         const hint = /^(organization_id|client_id): /;
-        await about(organization_id, () => context.expectError({ error: 'invalid_request', hint }, sent));
+        await about(organization_id, () => context.expectError({ error: 'invalid_request', hint }, parameters));
       }),
   },
   {
@@ -97,8 +100,10 @@ const REDIRECT_URI: Rule = {
   async check(context) {
     await context.expectToken(await context.body({ redirect_uri: `${ORIGIN}/` }));
     for (const redirect_uri of [ORIGIN, `${ORIGIN}/?`, `${ORIGIN}/more`, 'https://evil.example/', 'javascript:1']) {
-      const sent = await context.body({ redirect_uri });
-      await about(redirect_uri, () => context.expectError({ error: 'invalid_request', hint: /^redirect_uri: / }, sent));
+      const parameters = await context.body({ redirect_uri });
+      await about(redirect_uri, () =>
+        context.expectError({ error: 'invalid_request', hint: /^redirect_uri: / }, parameters),
+      );
     }
   },
 };

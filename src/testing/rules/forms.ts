@@ -9,11 +9,11 @@ export const FORM_RULES: Rule[] = [
   {
     title: 'refuses a parameter that comes twice in a form',
     check: async (context) => {
-      const sent = await context.body();
-      await forEach(Object.keys(sent), (name) => {
-        const repeated = `${new URLSearchParams(sent as Record<string, string>)}&${name}=text`;
-        const refusal = { error: 'invalid_request', hint: /^body: .*more than once/ };
-        return about(name, () => context.expectError(refusal, repeated, { headers: FORM }));
+      const parameters = await context.body();
+      await forEach(Object.keys(parameters), (name) => {
+        const repeated = `${new URLSearchParams(parameters as Record<string, string>)}&${name}=text`;
+        const expected = { error: 'invalid_request', hint: /^body: .*more than once/ };
+        return about(name, () => context.expectError(expected, repeated, { headers: FORM }));
       });
     },
   },
@@ -23,8 +23,8 @@ export const FORM_RULES: Rule[] = [
       const { body } = context.declared;
       await forEach(textsOf(context, declaredProperties(body)), async (name) => {
         if (name === 'grant_type') return; // without it, the endpoint finds no grant that accepts forms
-        const sent = (await context.body({ [name]: '' })) as Record<string, string>;
-        const form = `${new URLSearchParams(sent)}`;
+        const parameters = (await context.body({ [name]: '' })) as Record<string, string>;
+        const form = `${new URLSearchParams(parameters)}`;
         const missing = { error: 'invalid_request', hint: new RegExp(`^${name}: required$`) };
         const isRequired = required(context).includes(name);
         await about(name, async () =>

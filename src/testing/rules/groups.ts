@@ -13,8 +13,8 @@ export const groupRules: RuleSet = ({ groups }) => (groups ? GROUP_RULES : [WITH
 const WITHOUT_GROUPS: Rule = {
   title: 'is not at the address of a group, which it does not declare',
   async check(context) {
-    const refusal = { error: 'invalid_request', hint: /^grant_type: not at the address of a group$/ };
-    await context.expectError(refusal, await context.body(), groupOf(OWN_ORGANIZATION, 'sales'));
+    const expected = { error: 'invalid_request', hint: /^grant_type: not at the address of a group$/ };
+    await context.expectError(expected, await context.body(), groupOf(OWN_ORGANIZATION, 'sales'));
   },
 };
 
@@ -38,9 +38,9 @@ const GROUP_RULES: Rule[] = [
     async check(context) {
       const { organization_id: _removed, ...others } = await context.body();
       await context.expectToken(others, groupOf(OWN_ORGANIZATION, 'sales'));
-      const refusal = { error: 'invalid_request', hint: /^organization_id: must be the address's$/ };
+      const expected = { error: 'invalid_request', hint: /^organization_id: must be the address's$/ };
       await context.expectError(
-        refusal,
+        expected,
         await context.body({ organization_id: OWN_ORGANIZATION }),
         groupOf(FOREIGN_ORGANIZATION, 'sales'),
       );
@@ -50,9 +50,9 @@ const GROUP_RULES: Rule[] = [
     title: 'refuses what is no name of a group',
     async check(context) {
       for (const group of ['a b', 'ä', 'x'.repeat(65), 'a.b', '%00']) {
-        const refusal = { error: 'invalid_request', hint: /^group_id: / };
+        const expected = { error: 'invalid_request', hint: /^group_id: / };
         await about(group, async () =>
-          context.expectError(refusal, await context.body(), groupOf(OWN_ORGANIZATION, encodeURI(group))),
+          context.expectError(expected, await context.body(), groupOf(OWN_ORGANIZATION, encodeURI(group))),
         );
       }
     },
@@ -60,10 +60,10 @@ const GROUP_RULES: Rule[] = [
   {
     title: 'is refused where the groups of an organization share one identity',
     async check(context: GrantTestContext) {
-      const sent = await context.body({ client_id: SHARED_SITE, organization_id: SHARED_ORGANIZATION });
+      const parameters = await context.body({ client_id: SHARED_SITE, organization_id: SHARED_ORGANIZATION });
       await context.expectError(
         { error: 'unauthorized_client', hint: /^group_id: / },
-        sent,
+        parameters,
         groupOf(SHARED_ORGANIZATION, 'sales'),
       );
     },

@@ -28,8 +28,8 @@ export const openApiRules: RuleSet = ({ name, body, form }) => [
         if (!schema) throw new Error(`${type}: no entry of the grant`);
         const missing = declaredProperties(body).filter((each) => !Object.hasOwn(schema.properties ?? {}, each));
         if (missing.length > 0) throw new Error(`not in the entry: ${missing}`);
-        const sent = await context.body();
-        if (!ajv.validate(schema, sent)) throw new Error(`a valid request is none there: ${ajv.errorsText()}`);
+        const parameters = await context.body();
+        if (!ajv.validate(schema, parameters)) throw new Error(`a valid request is none there: ${ajv.errorsText()}`);
       }
     },
   },

@@ -16,8 +16,8 @@ export const parameterRules: RuleSet = ({ body, form }) => {
     {
       title: 'declares, by a rule of its body class, every parameter that a request for a token has',
       async check(context) {
-        const sent = await context.body();
-        const unknown = Object.keys(sent).filter((name) => !declared.includes(name));
+        const parameters = await context.body();
+        const unknown = Object.keys(parameters).filter((name) => !declared.includes(name));
         if (unknown.length > 0) throw new Error(`${unknown}: sent by \`valid\`, not declared in ${body.name}`);
       },
     },
@@ -43,11 +43,11 @@ export const parameterRules: RuleSet = ({ body, form }) => {
       title: 'refuses a parameter that comes twice, however its name is spelt',
       check: (context) =>
         forEach(declared, async (name) => {
-          const sent = { [name]: 'text', ...(await context.body()) };
-          const text = JSON.stringify(sent).slice(1);
+          const parameters = { [name]: 'text', ...(await context.body()) };
+          const text = JSON.stringify(parameters).slice(1);
           const escaped = `"\\u${name.charCodeAt(0).toString(16).padStart(4, '0')}${name.slice(1)}"`;
           for (const written of [JSON.stringify(name), escaped]) {
-            const doubled = `{${written}:${JSON.stringify(sent[name])},${text}`;
+            const doubled = `{${written}:${JSON.stringify(parameters[name])},${text}`;
             await about(name, () =>
               context.expectError({ error: 'invalid_request', hint: /^body: .*more than once/ }, doubled),
             );
@@ -62,9 +62,9 @@ export const parameterRules: RuleSet = ({ body, form }) => {
           if (types.length === 0) throw new Error(`${name}: has no rule for its type, such as @IsString()`);
           const { [name]: valid } = await context.body();
           for (const value of [...WRONG_TYPES, [valid]].filter((each) => !types.includes(typeOf(each)))) {
-            const sent = await context.body({ [name]: value });
+            const parameters = await context.body({ [name]: value });
             const what = `${name}: ${JSON.stringify(value)}`;
-            await about(what, () => context.expectError({ error: 'invalid_request', hint: named(name) }, sent));
+            await about(what, () => context.expectError({ error: 'invalid_request', hint: named(name) }, parameters));
           }
         }),
     },
@@ -73,8 +73,8 @@ export const parameterRules: RuleSet = ({ body, form }) => {
       check: (context) =>
         forEach(textsOf(context, declared), async (name) => {
           const hint = required(context).includes(name) ? new RegExp(`^${name}: required$`) : named(name);
-          const sent = await context.body({ [name]: '' });
-          await about(name, () => context.expectError({ error: 'invalid_request', hint }, sent));
+          const parameters = await context.body({ [name]: '' });
+          await about(name, () => context.expectError({ error: 'invalid_request', hint }, parameters));
         }),
     },
     {
@@ -93,9 +93,9 @@ export const parameterRules: RuleSet = ({ body, form }) => {
     {
       title: 'never sees a parameter that its body class does not declare',
       async check(context) {
-        const sent = JSON.stringify(await context.body()).slice(1);
+        const rest = JSON.stringify(await context.body()).slice(1);
         const more = ['__proto__', 'constructor', 'toString', 'unknown'].filter((name) => !declared.includes(name));
-        await context.expectToken(`{${more.map((name) => `"${name}":{"polluted":true},`).join('')}${sent}`);
+        await context.expectToken(`{${more.map((name) => `"${name}":{"polluted":true},`).join('')}${rest}`);
       },
     },
     {

@@ -11,11 +11,11 @@ export const secretRules: RuleSet = ({ body }) => [
     title: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
     async check(context) {
       const secrets = new Set<string>();
-      for (const sent of await requestsOf(context)) {
-        for (const secret of secretsIn(body, sent)) secrets.add(secret);
+      for (const parameters of await requestsOf(context)) {
+        for (const secret of secretsIn(body, parameters)) secrets.add(secret);
         const headers = { ...(await context.callerHeaders()), ...(await cookiesOf(context)) };
         for (const value of Object.values(headers)) for (const part of secretParts(value)) secrets.add(part);
-        const response = await about(JSON.stringify(sent), () => context.send(sent, { headers }));
+        const response = await about(JSON.stringify(parameters), () => context.send(parameters, { headers }));
         for (const part of secretParts(`${response.body.access_token}`)) secrets.add(part);
         for (const line of response.cookies)
           for (const part of secretParts(line.split(';')[0] ?? '')) secrets.add(part);

@@ -11,9 +11,9 @@ export const singleUseRules: RuleSet = (_declared, { singleUse }) => (singleUse 
 const REPEATABLE: Rule = {
   title: 'gives a token to the same request again, since the kit was not told `singleUse`',
   async check(context) {
-    const sent = await context.body();
-    await context.expectToken(sent);
-    await about('if a request is good once, tell the kit `singleUse: true`', () => context.expectToken(sent));
+    const parameters = await context.body();
+    await context.expectToken(parameters);
+    await about('if a request is good once, tell the kit `singleUse: true`', () => context.expectToken(parameters));
   },
 };
 
@@ -21,11 +21,11 @@ const SINGLE_USE: Rule[] = [
   {
     title: 'gives no second token to a request that has got one',
     async check(context) {
-      const sent = await context.body();
-      await context.expectToken(sent);
-      await context.expectError({ error: 'invalid_grant' }, sent);
+      const parameters = await context.body();
+      await context.expectToken(parameters);
+      await context.expectError({ error: 'invalid_grant' }, parameters);
       await sleep(50); // a later request, after the window in which a repeated request counts as a race
-      await context.expectError({ error: 'invalid_grant' }, sent);
+      await context.expectError({ error: 'invalid_grant' }, parameters);
     },
   },
   {
@@ -33,10 +33,10 @@ const SINGLE_USE: Rule[] = [
     async check(context) {
       const second = await context.secondService();
       try {
-        const sent = await context.body();
-        await context.expectToken(sent);
+        const parameters = await context.body();
+        await context.expectToken(parameters);
         const headers = await context.callerHeaders();
-        const elsewhere = await second.post(TOKEN, sent, headers);
+        const elsewhere = await second.post(TOKEN, parameters, headers);
         if (elsewhere.status === 200) throw new Error('a token of another process; keep in the database what was used');
         for (let round = 0; round < 3; round++) await raceOf(context, [context.environment.service, second]);
       } finally {
@@ -47,23 +47,23 @@ const SINGLE_USE: Rule[] = [
   {
     title: 'does not use up what it refuses',
     async check(context) {
-      const sent = await context.body();
-      await context.expectError({}, { ...sent, client_id: UNLISTED_SITE });
-      await context.expectError({}, { ...sent, client_id: FOREIGN_SITE });
-      await context.expectError({}, sent, { headers: { origin: 'https://evil.example' } });
-      await context.expectToken(sent);
+      const parameters = await context.body();
+      await context.expectError({}, { ...parameters, client_id: UNLISTED_SITE });
+      await context.expectError({}, { ...parameters, client_id: FOREIGN_SITE });
+      await context.expectError({}, parameters, { headers: { origin: 'https://evil.example' } });
+      await context.expectToken(parameters);
     },
   },
 ];
 
 async function raceOf(context: GrantTestContext, services: { url: string }[]): Promise<void> {
-  const sent = await context.body();
-  const responses = await race(services, TOKEN, JSON.stringify(sent), RACE_SIZE, await context.callerHeaders());
+  const parameters = await context.body();
+  const responses = await race(services, TOKEN, JSON.stringify(parameters), RACE_SIZE, await context.callerHeaders());
   const winners = responses.filter(({ status }) => status === 200);
   if (winners.length !== 1)
     throw new Error(`${winners.length} of ${RACE_SIZE} got a token: ${responses.map(({ status }) => status)}`);
   for (const response of responses) {
-    await context.assertValid(response, { body: sent });
+    await context.assertValid(response, { body: parameters });
     if (response !== winners[0] && response.body.error !== 'invalid_grant')
       throw new Error(`a loser is told ${response.text}`);
   }
