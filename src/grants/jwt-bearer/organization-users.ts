@@ -1,19 +1,15 @@
 import { Injectable } from '@nestjs/common';
+import { Audit, Clock, type Customer, Database, Identities, OAuthError, sha256, uuidv7 } from '../../public/grant.js';
 import {
-  Audit,
-  Clock,
-  type Customer,
-  Database,
-  type EntityRow,
-  Identities,
-  insertIgnoreStatement,
-  OAuthError,
-  selectStatement,
-  sha256,
-  uuidv7,
-  writeStatement,
-} from '../../public/grant.js';
-import { OrganizationUser } from './organization-user.entity.js';
+  DELETE_OWN,
+  FIND_OWN,
+  FIND_USER,
+  FIND_USER_AND_BROWSER_CUSTOMER,
+  INSERT_LINK,
+  INSERT_USER,
+  SETTLE_USER,
+  type UserRow,
+} from './organization-user-statements.js';
 
 /** A user of an organization who signs in. */
 export interface SignIn {
@@ -25,51 +21,6 @@ export interface SignIn {
   /** Identifies the request, so that it recognizes its own write after a lost response of the database. */
   attempt: string;
 }
-
-interface Row extends EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_by' | 'settled_at'> {
-  /** The generation of the customer; `null` if the customer does not exist. */
-  generation: number | null;
-}
-
-const USER_ROWS = {
-  columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'known.settled_at', 'customer.generation'],
-  from: `organization_user known LEFT JOIN customer_identity customer ON customer.entity_id = known.entity_id
-    WHERE known.organization_id = ? AND known.user_hash = ?`,
-};
-
-const FIND = selectStatement<[organizationId: string, userHash: string], Row>({ ...USER_ROWS, batch: true });
-
-const FIND_WITH_BROWSER_CUSTOMER = selectStatement<
-  [organizationId: string, userHash: string, browserCustomerId: string],
-  Row
->(
-  `SELECT ${USER_ROWS.columns.join(', ')} FROM ${USER_ROWS.from} UNION ALL
-    SELECT entity_id, NULL, linked_by, settled_at, NULL FROM organization_user WHERE entity_id = ?`,
-);
-
-const INSERT = insertIgnoreStatement({
-  into: OrganizationUser,
-  columns: ['entity_id', 'organization_id', 'user_hash', 'customer_id', 'linked_by', 'linked_at'],
-});
-
-const INSERT_LINK = insertIgnoreStatement({
-  into: OrganizationUser,
-  columns: ['entity_id', 'organization_id', 'customer_id', 'linked_by', 'linked_at', 'settled_at'],
-});
-
-const SETTLE = writeStatement<[now: Date, entityId: string, userHash: string]>(
-  'UPDATE organization_user SET settled_at = COALESCE(settled_at, ?) WHERE entity_id = ? AND user_hash = ?',
-);
-
-const DELETE_OWN = writeStatement<[entityId: string, attempt: string]>(
-  'DELETE FROM organization_user WHERE entity_id = ? AND linked_by = ?',
-);
-
-const FIND_OWN = selectStatement<[entityId: string, attempt: string], unknown>({
-  columns: ['1'],
-  from: 'organization_user WHERE entity_id = ? AND linked_by = ?',
-  batch: true,
-});
 
 /**
  * A sign-in starts again after a lost race or an erasure. This limit is reached only by several erasures at the same
@@ -116,10 +67,10 @@ export class OrganizationUsers {
     throw OAuthError.unavailable();
   }
 
-  private rowsOf({ organizationId, browserCustomerId }: SignIn, userHash: string): Promise<Row[]> {
+  private rowsOf({ organizationId, browserCustomerId }: SignIn, userHash: string): Promise<UserRow[]> {
     return browserCustomerId === undefined
-      ? this.database.select(FIND, [organizationId, userHash])
-      : this.database.select(FIND_WITH_BROWSER_CUSTOMER, [organizationId, userHash, browserCustomerId]);
+      ? this.database.select(FIND_USER, [organizationId, userHash])
+      : this.database.select(FIND_USER_AND_BROWSER_CUSTOMER, [organizationId, userHash, browserCustomerId]);
   }
 
   /** Inserts the row of a new user; `undefined` if another request has inserted the user or claimed the customer. */
@@ -131,7 +82,7 @@ export class OrganizationUsers {
     const { organizationId, attempt } = signIn;
     const now = this.clock.now();
     const entityId = unlinkedId ?? uuidv7(now);
-    const changed = await this.database.executeIdempotent(INSERT, [
+    const changed = await this.database.executeIdempotent(INSERT_USER, [
       entityId,
       organizationId,
       userHash,
@@ -152,7 +103,7 @@ export class OrganizationUsers {
 
   /** Creates the customer of a user's row if it does not exist; `undefined` if the customer was erased. */
   private async settle(
-    row: Row,
+    row: UserRow,
     { organizationId, browserCustomerId, attempt }: SignIn,
     userHash: string,
   ): Promise<Customer | undefined> {
@@ -164,7 +115,7 @@ export class OrganizationUsers {
       return undefined;
     }
     const now = new Date(this.clock.now());
-    if ((await this.database.executeIdempotent(SETTLE, [now, entityId, userHash])) === 0) return undefined;
+    if ((await this.database.executeIdempotent(SETTLE_USER, [now, entityId, userHash])) === 0) return undefined;
     if (linked_by === attempt && entityId === browserCustomerId) this.auditLink(entityId, entityId, organizationId);
     return customer;
   }
@@ -195,13 +146,7 @@ export class OrganizationUsers {
   private auditLink(id: string, linked: string, organizationId: string): void {
     const subject = { kind: 'customer', id } as const;
     const actor = { kind: 'customer' } as const;
-    this.audit.record({
-      event: 'identity.linked',
-      outcome: 'success',
-      actor,
-      subject,
-      organizationId,
-      details: { linked },
-    });
+    const details = { linked };
+    this.audit.record({ event: 'identity.linked', outcome: 'success', actor, subject, organizationId, details });
   }
 }
