@@ -19,38 +19,38 @@ import { TestClock } from '../../src/testing/test-clock.js';
 
 type Jwk = ReturnType<typeof generateKey>;
 
-const NOW = 1_900_000_000;
-const TTL = 28_800;
+const NOW_SECONDS = 1_900_000_000;
+const TTL_SECONDS = 28_800;
 const ISSUER = 'https://auth.example';
 const P1363 = 'ieee-p1363' as const;
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const CLAIMS: IssuableClaims = { sub: 'customer', aud: 'customer-api', client_id: 'site', organization_id: 'acme' };
-const FULL = { iss: ISSUER, ...CLAIMS, iat: NOW, exp: NOW + TTL, jti: 'one' };
+const ISSUED_CLAIMS = { iss: ISSUER, ...CLAIMS, iat: NOW_SECONDS, exp: NOW_SECONDS + TTL_SECONDS, jti: 'one' };
 
 const folder = mkdtempSync(join(tmpdir(), 'keys-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const clock = TestClock.stoppedAt(NOW * 1000);
+const clock = TestClock.stoppedAt(NOW_SECONDS * 1000);
 /** Sets the clock to a time that the test's claims refer to. */
 const setClock = (seconds: number) => clock.advance({ seconds: seconds - clock.seconds() });
 beforeEach(() => clock.reset());
 
-const key = generateKey(NOW - 1_000);
-const ours = { typ: 'at+jwt', alg: 'ES256', kid: key.kid };
+const key = generateKey(NOW_SECONDS - 1_000);
+const issuedHeader = { typ: 'at+jwt', alg: 'ES256', kid: key.kid };
 const { tokens } = withKeys([key]);
 
 describe('a customer or agent access token', () => {
-  it('is REGION:JWS of an RFC 9068 access token, signed with ES256', () => {
-    const [region, jws = ''] = tokens.issue(CLAIMS, TTL, 'one').split(':');
+  it('is the region, a colon and an RFC 9068 JWT signed with ES256', () => {
+    const [region, jws = ''] = tokens.issue(CLAIMS, TTL_SECONDS, 'one').split(':');
     const [header = '', payload = '', signature = ''] = jws.split('.');
     expect(region).toBe('dev');
-    expect(decoded(header)).toEqual(ours);
-    expect(decoded(payload)).toEqual(FULL);
+    expect(decoded(header)).toEqual(issuedHeader);
+    expect(decoded(payload)).toEqual(ISSUED_CLAIMS);
     const publicKey = { key: createPublicKey({ key: publicHalf(key), format: 'jwk' }), dsaEncoding: P1363 };
     expect(verify('sha256', Buffer.from(`${header}.${payload}`), publicKey, bytes(signature))).toBe(true);
   });
 
-  it('is verified with the claims that it was issued with', () => {
+  it('has the claims that it was issued with when it is verified', () => {
     const claims = fc.record(
       {
         sub: fc.string({ unit: 'binary' }),
@@ -63,55 +63,55 @@ describe('a customer or agent access token', () => {
     );
     fc.assert(
       fc.property(claims, fc.integer({ min: 1, max: 31_536_000 }), fc.uuid(), (given, ttl, jti) => {
-        const expected = { iss: ISSUER, ...given, iat: NOW, exp: NOW + ttl, jti };
+        const expected = { iss: ISSUER, ...given, iat: NOW_SECONDS, exp: NOW_SECONDS + ttl, jti };
         expect(tokens.verify(tokens.issue(given, ttl, jti))).toEqual(expected);
       }),
     );
   });
 
-  it('has a jti of its own where none is given', () => {
-    const ids = Array.from({ length: 100 }, () => tokens.verify(tokens.issue(CLAIMS, TTL)).jti);
+  it('gets a unique jti if the caller gives none', () => {
+    const ids = Array.from({ length: 100 }, () => tokens.verify(tokens.issue(CLAIMS, TTL_SECONDS)).jti);
     expect(new Set(ids).size).toBe(100);
   });
 });
 
-describe('a token that is not, to the character, one of ours is refused:', () => {
-  const token = tokens.issue(CLAIMS, TTL);
+describe('an altered access token is rejected', () => {
+  const token = tokens.issue(CLAIMS, TTL_SECONDS);
   const [header = '', payload = '', signature = ''] = token.slice('dev:'.length).split('.');
 
-  it('any character changed', () => {
-    for (let at = 0; at < token.length; at++) expectRefused(replaced(token, at, nextInBase64(token[at])));
+  it('if any character is changed', () => {
+    for (let at = 0; at < token.length; at++) expectRejected(replaced(token, at, nextInBase64(token[at])));
     fc.assert(
       fc.property(fc.nat(token.length - 1), fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }), (at, other) => {
         fc.pre(token[at] !== other);
-        expectRefused(replaced(token, at, other));
+        expectRejected(replaced(token, at, other));
       }),
     );
   });
 
-  it('any letter in the other case', () => {
+  it('if any letter is in the other case', () => {
     for (let at = 0; at < token.length; at++) {
       const letter = token[at] as string;
       const other = letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase();
-      if (other !== letter) expectRefused(replaced(token, at, other));
+      if (other !== letter) expectRejected(replaced(token, at, other));
     }
-    expectRefused(token.toUpperCase());
-    expectRefused(token.toLowerCase());
+    expectRejected(token.toUpperCase());
+    expectRejected(token.toLowerCase());
   });
 
-  it('its last character spelt otherwise, for the same bytes too', () => {
-    for (const last of BASE64URL.replace(token.at(-1) as string, '')) expectRefused(token.slice(0, -1) + last);
+  it('if its last character differs, even if both decode to the same bytes', () => {
+    for (const last of BASE64URL.replace(token.at(-1) as string, '')) expectRejected(token.slice(0, -1) + last);
   });
 
-  it('cut off anywhere', () => {
-    for (let length = 0; length < token.length; length++) expectRefused(token.slice(0, length));
-    for (let start = 1; start < token.length; start++) expectRefused(token.slice(start));
+  it('if it is cut off at any position', () => {
+    for (let length = 0; length < token.length; length++) expectRejected(token.slice(0, length));
+    for (let start = 1; start < token.length; start++) expectRejected(token.slice(start));
   });
 
-  it('extended', () => {
+  it('if anything is added before or after it', () => {
     for (const more of [...BASE64URL, '=', '.', ':', ' ', '\n', '\0', '%', 'ä', '.e30']) {
-      expectRefused(token + more);
-      expectRefused(more + token);
+      expectRejected(token + more);
+      expectRejected(more + token);
     }
   });
 
@@ -138,180 +138,185 @@ describe('a token that is not, to the character, one of ours is refused:', () =>
     ['%3A for the colon', `dev%3A${header}.${payload}.${signature}`],
     ['%3a for the colon', `dev%3a${header}.${payload}.${signature}`],
     ['a space after the colon', `dev: ${header}.${payload}.${signature}`],
-    ['nothing', ''],
-    ['the region alone', 'dev:'],
-    ['dots alone', 'dev:..'],
-  ])('%s', (_, altered) => {
-    expectRefused(altered);
+    ['no characters', ''],
+    ['nothing after the region', 'dev:'],
+    ['nothing but the region and dots', 'dev:..'],
+  ])('if it has %s', (_, altered) => {
+    expectRejected(altered);
   });
 
-  it('base64 in the standard alphabet', () => {
-    const spelt = (text: string) => text.replaceAll('-', '+').replaceAll('_', '/');
-    const tried = Array.from({ length: 50 }, () => tokens.issue(CLAIMS, TTL)).filter((each) => spelt(each) !== each);
-    expect(tried).not.toEqual([]);
-    for (const each of tried) expectRefused(spelt(each));
+  it('if it uses the standard base64 alphabet', () => {
+    const inStandardAlphabet = (text: string) => text.replaceAll('-', '+').replaceAll('_', '/');
+    const candidates = Array.from({ length: 50 }, () => tokens.issue(CLAIMS, TTL_SECONDS)).filter(
+      (each) => inStandardAlphabet(each) !== each,
+    );
+    expect(candidates).not.toEqual([]);
+    for (const each of candidates) expectRejected(inStandardAlphabet(each));
   });
 });
 
-describe('a header other than ours is refused, were it signed by our own key (RFC 8725):', () => {
+describe('an access token with another header is rejected, even if the service signed it (RFC 8725)', () => {
   const attacker = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const publicPem = createPublicKey({ key: publicHalf(key), format: 'jwk' }).export({ type: 'spki', format: 'pem' });
 
-  it('only ours is accepted', () => {
-    expect(tokens.verify(signed(ours))).toEqual(FULL);
+  it('unless its header is the issued one', () => {
+    expect(tokens.verify(signed(issuedHeader))).toEqual(ISSUED_CLAIMS);
   });
 
   it.each([
-    ['alg none', { ...ours, alg: 'none' }],
-    ['alg in another case', { ...ours, alg: 'es256' }],
-    ['alg ES384', { ...ours, alg: 'ES384' }],
-    ['alg HS256', { ...ours, alg: 'HS256' }],
-    ['no alg', { typ: 'at+jwt', kid: key.kid }],
-    ['typ JWT', { ...ours, typ: 'JWT' }],
-    ['typ with its media type', { ...ours, typ: 'application/at+jwt' }],
-    ['no typ', { alg: 'ES256', kid: key.kid }],
-    ['no kid', { typ: 'at+jwt', alg: 'ES256' }],
-    ['a foreign kid', { ...ours, kid: generateKey(NOW).kid }],
-    ['a path in kid', { ...ours, kid: '../../../dev/null' }],
-    ['SQL in kid', { ...ours, kid: "' OR ''='" }],
-    ['kid __proto__', { ...ours, kid: '__proto__' }],
-    ['kid as an array', { ...ours, kid: [key.kid] }],
-    ['jwk', { ...ours, jwk: publicHalf(key) }],
-    ['jku', { ...ours, jku: 'https://auth.example/.well-known/jwks.json' }],
-    ['x5u', { ...ours, x5u: 'https://auth.example/key.pem' }],
-    ['x5c', { ...ours, x5c: ['MIIB'] }],
-    ['crit', { ...ours, crit: ['exp'], exp: 1 }],
-    ['b64', { ...ours, b64: false, crit: ['b64'] }],
-    ['zip', { ...ours, zip: 'DEF' }],
-    ['its members in another order', { alg: 'ES256', typ: 'at+jwt', kid: key.kid }],
-    ['white space', `${JSON.stringify(ours).slice(0, -1)} }`],
-    ['a member twice', JSON.stringify(ours).replace('{', '{"alg":"none",')],
-    ['no JSON', 'at+jwt'],
+    ['one with alg none', { ...issuedHeader, alg: 'none' }],
+    ['one with alg in another case', { ...issuedHeader, alg: 'es256' }],
+    ['one with alg ES384', { ...issuedHeader, alg: 'ES384' }],
+    ['one with alg HS256', { ...issuedHeader, alg: 'HS256' }],
+    ['one without alg', { typ: 'at+jwt', kid: key.kid }],
+    ['one with typ JWT', { ...issuedHeader, typ: 'JWT' }],
+    ['one with typ as a media type', { ...issuedHeader, typ: 'application/at+jwt' }],
+    ['one without typ', { alg: 'ES256', kid: key.kid }],
+    ['one without kid', { typ: 'at+jwt', alg: 'ES256' }],
+    ['one with an unknown kid', { ...issuedHeader, kid: generateKey(NOW_SECONDS).kid }],
+    ['one with a path in kid', { ...issuedHeader, kid: '../../../dev/null' }],
+    ['one with SQL in kid', { ...issuedHeader, kid: "' OR ''='" }],
+    ['one with kid __proto__', { ...issuedHeader, kid: '__proto__' }],
+    ['one with kid as an array', { ...issuedHeader, kid: [key.kid] }],
+    ['one with jwk', { ...issuedHeader, jwk: publicHalf(key) }],
+    ['one with jku', { ...issuedHeader, jku: 'https://auth.example/.well-known/jwks.json' }],
+    ['one with x5u', { ...issuedHeader, x5u: 'https://auth.example/key.pem' }],
+    ['one with x5c', { ...issuedHeader, x5c: ['MIIB'] }],
+    ['one with crit', { ...issuedHeader, crit: ['exp'], exp: 1 }],
+    ['one with b64', { ...issuedHeader, b64: false, crit: ['b64'] }],
+    ['one with zip', { ...issuedHeader, zip: 'DEF' }],
+    ['one with its members in another order', { alg: 'ES256', typ: 'at+jwt', kid: key.kid }],
+    ['one with white space', `${JSON.stringify(issuedHeader).slice(0, -1)} }`],
+    ['one with a repeated member', JSON.stringify(issuedHeader).replace('{', '{"alg":"none",')],
+    ['not JSON', 'at+jwt'],
     ['null', 'null'],
-    ['nothing', ''],
-  ])('%s', (_, header) => {
-    expectRefused(signed(header));
+    ['empty', ''],
+  ])('if its header is %s', (_, header) => {
+    expectRejected(signed(header));
   });
 
   it.each([
-    ['with the key in PEM', publicPem as string],
-    ['with the JWK', JSON.stringify(publicHalf(key))],
-    ['with nothing', ''],
-  ])('HS256 over the public key, %s', (_, secret) => {
-    for (const header of [ours, { ...ours, alg: 'HS256' }]) {
-      const text = `${encoded(header)}.${encoded(FULL)}`;
-      expectRefused(`dev:${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`);
+    ['the public key in PEM', publicPem as string],
+    ['the public JWK', JSON.stringify(publicHalf(key))],
+    ['an empty text', ''],
+  ])('if its signature is HS256 with %s as the secret', (_, secret) => {
+    for (const header of [issuedHeader, { ...issuedHeader, alg: 'HS256' }]) {
+      const text = `${encoded(header)}.${encoded(ISSUED_CLAIMS)}`;
+      expectRejected(`dev:${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`);
     }
   });
 
   it.each([
-    ['our kid', ours],
-    ['our kid and its own jwk', { ...ours, jwk: attacker.publicKey.export({ format: 'jwk' }) }],
-    ['its own jwk alone', { typ: 'at+jwt', alg: 'ES256', jwk: attacker.publicKey.export({ format: 'jwk' }) }],
-  ])('an attacker’s signature under %s', (_, header) => {
-    expectRefused(signed(header, FULL, attacker.privateKey));
+    ['the kid of the service', issuedHeader],
+    [
+      'the kid of the service with a jwk of the attacker',
+      { ...issuedHeader, jwk: attacker.publicKey.export({ format: 'jwk' }) },
+    ],
+    ['a jwk of the attacker alone', { typ: 'at+jwt', alg: 'ES256', jwk: attacker.publicKey.export({ format: 'jwk' }) }],
+  ])('if an attacker signed it under %s', (_, header) => {
+    expectRejected(signed(header, ISSUED_CLAIMS, attacker.privateKey));
   });
 });
 
-describe('the validity of a token', () => {
-  it('ends with the second of exp, without skew', () => {
-    const token = tokens.issue(CLAIMS, TTL);
-    setClock(NOW + TTL - 1);
-    expect(tokens.verify(token).exp).toBe(NOW + TTL);
-    setClock(NOW + TTL);
-    expectRefused(token);
-    setClock(NOW + TTL + 1);
-    expectRefused(token);
+describe('the verification of the claims of an access token', () => {
+  it('accepts a token until the second before exp, without clock skew', () => {
+    const token = tokens.issue(CLAIMS, TTL_SECONDS);
+    setClock(NOW_SECONDS + TTL_SECONDS - 1);
+    expect(tokens.verify(token).exp).toBe(NOW_SECONDS + TTL_SECONDS);
+    setClock(NOW_SECONDS + TTL_SECONDS);
+    expectRejected(token);
+    setClock(NOW_SECONDS + TTL_SECONDS + 1);
+    expectRejected(token);
   });
 
-  it('allows iat to be 30 s ahead of our clock, and not 31 s', () => {
-    const token = tokens.issue(CLAIMS, TTL);
-    setClock(NOW - 30);
-    expect(tokens.verify(token).iat).toBe(NOW);
-    setClock(NOW - 31);
-    expectRefused(token);
+  it('accepts an iat 30 s ahead of the clock of the service, but not 31 s ahead', () => {
+    const token = tokens.issue(CLAIMS, TTL_SECONDS);
+    setClock(NOW_SECONDS - 30);
+    expect(tokens.verify(token).iat).toBe(NOW_SECONDS);
+    setClock(NOW_SECONDS - 31);
+    expectRejected(token);
   });
 
   it.each([
-    ['another issuer', { ...FULL, iss: 'https://evil.example' }],
-    ['the issuer with a slash', { ...FULL, iss: `${ISSUER}/` }],
-    ['no issuer', { ...FULL, iss: undefined }],
-    ['no exp', { ...FULL, exp: undefined }],
-    ['no iat', { ...FULL, iat: undefined }],
-  ])('is none with %s', (_, claims) => {
-    expectRefused(signed(ours, claims));
+    ['another issuer', { ...ISSUED_CLAIMS, iss: 'https://evil.example' }],
+    ['the issuer with a slash', { ...ISSUED_CLAIMS, iss: `${ISSUER}/` }],
+    ['no issuer', { ...ISSUED_CLAIMS, iss: undefined }],
+    ['no exp', { ...ISSUED_CLAIMS, exp: undefined }],
+    ['no iat', { ...ISSUED_CLAIMS, iat: undefined }],
+  ])('rejects a token with %s', (_, claims) => {
+    expectRejected(signed(issuedHeader, claims));
   });
 
-  it('is none for a service with another AUTH_URL or region that shares the keys', () => {
-    const token = tokens.issue(CLAIMS, TTL);
-    expectRefused(token, withKeys([key], { AUTH_URL: 'https://other.example' }).tokens);
-    expectRefused(token, withKeys([key], { TOKEN_REGION: 'eu' }).tokens);
-    expectRefused(token, withKeys([generateKey(NOW - 1)]).tokens);
+  it('rejects a token of a service with another AUTH_URL or region, even if both share the keys', () => {
+    const token = tokens.issue(CLAIMS, TTL_SECONDS);
+    expectRejected(token, withKeys([key], { AUTH_URL: 'https://other.example' }).tokens);
+    expectRejected(token, withKeys([key], { TOKEN_REGION: 'eu' }).tokens);
+    expectRejected(token, withKeys([generateKey(NOW_SECONDS - 1)]).tokens);
   });
 });
 
 describe('signing keys', () => {
-  const old = generateKey(NOW - 2_000);
-  const next = generateKey(NOW + 100);
+  const old = generateKey(NOW_SECONDS - 2_000);
+  const next = generateKey(NOW_SECONDS + 100);
 
   it.each([[[old, key, next]], [[next, key, old]], [[key, next, old]]])(
-    'sign when they are the newest that may, in whatever order the file has them (%#)',
+    'are chosen for signing by the latest nbf that has passed, in any order in the file (%#)',
     (keys) => {
-      expect(kidOf(withKeys(keys).tokens.issue(CLAIMS, TTL))).toBe(key.kid);
+      expect(kidOf(withKeys(keys).tokens.issue(CLAIMS, TTL_SECONDS))).toBe(key.kid);
     },
   );
 
-  it('with nbf in the future are published and verify, and sign from that second on', () => {
+  it('with nbf in the future are published and verify tokens, and sign from nbf on', () => {
     const service = withKeys([key, next]);
     expect(kids(service)).toEqual([next.kid, key.kid]);
-    const ahead = signed({ ...ours, kid: next.kid }, FULL, privateKeyOf(next));
-    expect(service.tokens.verify(ahead)).toEqual(FULL);
-    setClock(NOW + 99);
-    expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(key.kid);
-    setClock(NOW + 100);
-    expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(next.kid);
+    const ahead = signed({ ...issuedHeader, kid: next.kid }, ISSUED_CLAIMS, privateKeyOf(next));
+    expect(service.tokens.verify(ahead)).toEqual(ISSUED_CLAIMS);
+    setClock(NOW_SECONDS + 99);
+    expect(kidOf(service.tokens.issue(CLAIMS, TTL_SECONDS))).toBe(key.kid);
+    setClock(NOW_SECONDS + 100);
+    expect(kidOf(service.tokens.issue(CLAIMS, TTL_SECONDS))).toBe(next.kid);
   });
 
-  it('that no longer sign still verify', () => {
+  it('that no longer sign still verify tokens', () => {
     const service = withKeys([key, next]);
-    const token = service.tokens.issue(CLAIMS, TTL);
-    setClock(NOW + 101);
+    const token = service.tokens.issue(CLAIMS, TTL_SECONDS);
+    setClock(NOW_SECONDS + 101);
     expect(service.tokens.verify(token).sub).toBe('customer');
   });
 
-  it('are from their exp on neither published, nor verify, nor sign', () => {
-    const service = withKeys([old, { ...key, exp: NOW + 50 }]);
-    const token = service.tokens.issue(CLAIMS, TTL);
-    setClock(NOW + 49);
+  it('are not published and neither verify nor sign from their exp on', () => {
+    const service = withKeys([old, { ...key, exp: NOW_SECONDS + 50 }]);
+    const token = service.tokens.issue(CLAIMS, TTL_SECONDS);
+    setClock(NOW_SECONDS + 49);
     expect(service.tokens.verify(token).sub).toBe('customer');
     expect(kids(service)).toEqual([key.kid, old.kid]);
-    setClock(NOW + 50);
-    expectRefused(token, service.tokens);
+    setClock(NOW_SECONDS + 50);
+    expectRejected(token, service.tokens);
     expect(kids(service)).toEqual([old.kid]);
-    expect(kidOf(service.tokens.issue(CLAIMS, TTL))).toBe(old.kid);
+    expect(kidOf(service.tokens.issue(CLAIMS, TTL_SECONDS))).toBe(old.kid);
   });
 
   it('are published without their private member, nbf and exp', () => {
-    const { keys } = withKeys([{ ...key, exp: NOW + 50 }]).keys.publicKeySet();
+    const { keys } = withKeys([{ ...key, exp: NOW_SECONDS + 50 }]).keys.publicKeySet();
     expect(keys).toEqual([publicHalf(key)]);
   });
 
   it.each([
-    ['none may sign yet', [generateKey(NOW + 1)]],
-    ['all have expired', [{ ...key, exp: NOW }]],
-  ])('stop the start when %s', (_, keys) => {
+    ['none may sign yet', [generateKey(NOW_SECONDS + 1)]],
+    ['all have expired', [{ ...key, exp: NOW_SECONDS }]],
+  ])('prevent the start if %s', (_, keys) => {
     expect(() => withKeys(keys)).toThrow('SIGNING_KEYS_FILE: no key may sign now');
   });
 
-  it('stop the start when their file cannot be read', () => {
+  it('prevent the start if their file cannot be read', () => {
     const configuration = loadConfiguration({ SIGNING_KEYS_FILE: join(folder, 'missing.json') });
     expect(() => signingKeys(configuration)).toThrow(/^SIGNING_KEYS_FILE: the file cannot be read$/);
   });
 
-  it('are generated once in DATA_DIR, for the owner alone, with a line that says so, where SQLite has none', () => {
+  it('are generated once in DATA_DIR for SQLite, readable by the owner only, with a log line', () => {
     const log = vi.spyOn(Logger.prototype, 'log').mockReturnValue();
     const configuration = loadConfiguration({ DATA_DIR: join(folder, 'data'), AUTH_URL: ISSUER });
-    const token = new AccessTokens(configuration, signingKeys(configuration), clock).issue(CLAIMS, TTL);
+    const token = new AccessTokens(configuration, signingKeys(configuration), clock).issue(CLAIMS, TTL_SECONDS);
     const again = new AccessTokens(configuration, signingKeys(configuration), clock);
     expect(again.verify(token).sub).toBe('customer');
     const path = join(folder, 'data', 'signing-keys.json');
@@ -322,11 +327,11 @@ describe('signing keys', () => {
 });
 
 describe('a key set', () => {
-  const mark = 'MARKEDVALUE';
+  const MARKER = 'MARKEDVALUE';
   const without = (member: keyof Jwk) => ({ ...key, [member]: undefined });
 
   it.each([
-    ['no JSON', mark, /^must be JSON$/],
+    ['no JSON', MARKER, /^must be JSON$/],
     ['nothing', '', /^must be JSON$/],
     ['JSON null', 'null', /at least one key/],
     ['a single key', JSON.stringify(key), /at least one key/],
@@ -334,7 +339,7 @@ describe('a key set', () => {
     ['no keys', '{"keys":[]}', /at least one key/],
     ['keys that are no array', JSON.stringify({ keys: { 0: key } }), /at least one key/],
     ['a key that is null', '{"keys":[null]}', /^keys\[0\]: must be an EC key on P-256 for ES256$/],
-    ['a key that is a text', JSON.stringify({ keys: [key, mark] }), /^keys\[1\]: must be an EC key/],
+    ['a key that is a text', JSON.stringify({ keys: [key, MARKER] }), /^keys\[1\]: must be an EC key/],
     ['an RSA key', setOf({ ...key, kty: 'RSA' }), /must be an EC key/],
     ['another curve', setOf({ ...key, crv: 'P-384' }), /must be an EC key/],
     ['another alg', setOf({ ...key, alg: 'ES384' }), /must be an EC key/],
@@ -343,18 +348,18 @@ describe('a key set', () => {
     ['a public key', setOf(without('d')), /^keys\[0\]: is not private: d is missing$/],
     ['no kid', setOf(without('kid')), /^keys\[0\]: kid must be/],
     ['an empty kid', setOf({ ...key, kid: '' }), /^keys\[0\]: kid must be/],
-    ['a path as kid', setOf({ ...key, kid: `../${mark}` }), /^keys\[0\]: kid must be/],
+    ['a path as kid', setOf({ ...key, kid: `../${MARKER}` }), /^keys\[0\]: kid must be/],
     ['a number as kid', setOf({ ...key, kid: 1 }), /^keys\[0\]: kid must be/],
-    ['nbf as a text', setOf({ ...key, nbf: mark }), /^keys\[0\]: nbf and exp must be seconds since 1970$/],
+    ['nbf as a text', setOf({ ...key, nbf: MARKER }), /^keys\[0\]: nbf and exp must be seconds since 1970$/],
     ['exp null', setOf({ ...key, exp: null }), /^keys\[0\]: nbf and exp must be seconds since 1970$/],
-    ['a point beside the curve', setOf({ ...key, x: mark }), /^keys\[0\]: is not a point on the curve$/],
+    ['a point that is not on the curve', setOf({ ...key, x: MARKER }), /^keys\[0\]: is not a point on the curve$/],
     ['the same kid twice', JSON.stringify({ keys: [key, key] }), /^two keys have the same kid$/],
     ['d of zeros', setOf({ ...key, d: 'A'.repeat(43) }), /^keys\[0\]: /],
-    ['d of another key', setOf({ ...key, d: generateKey(NOW).d }), /^keys\[0\]: d does not belong to x and y$/],
-  ])('with %s is refused, by naming the rule and no value', (_, text, rule) => {
+    ['d of another key', setOf({ ...key, d: generateKey(NOW_SECONDS).d }), /^keys\[0\]: d does not belong to x and y$/],
+  ])('with %s is rejected with an error that names the rule and no value', (_, text, rule) => {
     const error = thrownBy(() => readKeySet(text)) as Error;
     expect(error.message).toMatch(rule);
-    for (const value of [mark, key.d, key.x, key.kid]) expect(error.message).not.toContain(value);
+    for (const value of [MARKER, key.d, key.x, key.kid]) expect(error.message).not.toContain(value);
   });
 
   it('needs neither alg, nbf, exp nor use', () => {
@@ -365,7 +370,7 @@ describe('a key set', () => {
 });
 
 describe('a signature from node:crypto', () => {
-  it('becomes the 64 bytes that node itself verifies as ieee-p1363', () => {
+  it('is converted to 64 bytes that node:crypto verifies as ieee-p1363', () => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const lengths = new Set<number>();
     for (let count = 0; count < 3_000; count++) {
@@ -376,10 +381,11 @@ describe('a signature from node:crypto', () => {
       expect(raw).toHaveLength(64);
       expect(verify('sha256', text, { key: publicKey, dsaEncoding: P1363 }, raw)).toBe(true);
     }
-    expect(lengths.size).toBeGreaterThan(2); // numbers with and without a leading zero byte, and shorter ones
+    // The signatures contain numbers with and without a leading zero byte, and shorter numbers.
+    expect(lengths.size).toBeGreaterThan(2);
   });
 
-  it('keeps its two numbers, however small or large they are', () => {
+  it('keeps its two numbers when it is converted, for numbers of any size', () => {
     const number = fc.bigInt({ min: 1n, max: 2n ** 256n - 1n });
     const small = fc.bigInt({ min: 1n, max: 2n ** 20n });
     fc.assert(
@@ -404,9 +410,9 @@ function withKeys(keys: object[], environment: Record<string, string> = {}) {
   return { tokens: new AccessTokens(configuration, signing, clock), keys: signing };
 }
 
-function expectRefused(token: string, by: AccessTokens = tokens): void {
+function expectRejected(token: string, by: AccessTokens = tokens): void {
   const error = thrownBy(() => by.verify(token));
-  if (!(error instanceof OAuthError)) throw new Error(`${JSON.stringify(token)} is not refused but gives ${error}`);
+  if (!(error instanceof OAuthError)) throw new Error(`${JSON.stringify(token)} is not rejected but gives ${error}`);
   expect([error.code, error.status, error.hint]).toEqual(['invalid_token', 401, undefined]);
 }
 
@@ -418,7 +424,7 @@ function thrownBy(work: () => unknown): unknown {
   }
 }
 
-function signed(header: object | string, claims: object = FULL, privateKey = privateKeyOf(key)): string {
+function signed(header: object | string, claims: object = ISSUED_CLAIMS, privateKey = privateKeyOf(key)): string {
   const text = `${encoded(header)}.${encoded(claims)}`;
   const signature = sign('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: P1363 });
   return `dev:${text}.${signature.toString('base64url')}`;
@@ -429,7 +435,7 @@ function derSignature(text: string): string {
 }
 
 function otherPayload(): string {
-  return tokens.issue({ ...CLAIMS, sub: 'victim' }, TTL).split('.')[1] as string;
+  return tokens.issue({ ...CLAIMS, sub: 'victim' }, TTL_SECONDS).split('.')[1] as string;
 }
 
 function derOf(...numbers: bigint[]): Buffer {

@@ -13,7 +13,7 @@ const { forbidden }: ImportRules = createRequire(import.meta.url)(join(ROOT, '.d
 
 /** The names in back quotes of each row of the table of levels. */
 const levelsOfPage = [...page.matchAll(/^\| \d+ \| (.*) \|$/gm)].map(([, names = '']) => namesIn(names));
-/** Each level but the highest has a rule that its imports point down. */
+/** Every level except the highest has a rule that its imports point down. */
 const levelsOfChecker = forbidden
   .filter(({ name }) => /^level-\d+-points-down$/.test(name))
   .map(({ from: { path = '' } }) => (/\((.*)\)\(/.exec(path)?.[1] ?? '').replaceAll('\\', '').split('|'));

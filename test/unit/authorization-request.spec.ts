@@ -16,7 +16,7 @@ const registry = { client: (id: string) => clients.get(id as ClientType) } as un
 
 function clientOf(clientType: ClientType): ClientApplication {
   const redirectUris = [CALLBACK, 'https://app.example/', 'com.example.app:/done'];
-  // `prefix` admits URIs below the registered ones for the cookie grant, and must not count here
+  // `prefix` admits URIs below the registered ones for the cookie grant. The authorization page must ignore it.
   const registered = { redirectUris, redirectUriMatch: 'prefix' };
   return Object.assign(new ClientApplication(), { clientId: clientType, clientType, ...registered });
 }
@@ -25,7 +25,7 @@ const read = (parameters: Record<string, string>) => readAuthorizationRequest(qu
 const forCode = { client_id: 'server', redirect_uri: CALLBACK, response_type: 'code' };
 
 describe('a request to the authorization page', () => {
-  it('without a fault is read as it is', () => {
+  it('is read with all its parameters if it is valid', () => {
     const { asked } = pkce();
     const all = { ...forCode, ...asked, state: 's', scope: 'a b', prompt: 'login consent', flow: 'button' };
     expect(read(all)).toEqual({
@@ -35,7 +35,7 @@ describe('a request to the authorization page', () => {
     });
   });
 
-  it('names its client by one of its redirect URIs, character for character, or is thrown back', () => {
+  it('is rejected if its redirect URI is not exactly a registered one', () => {
     const registered = clients.get('server')?.redirectUris as string[];
     const near = fc
       .constantFrom(...registered)
@@ -50,14 +50,14 @@ describe('a request to the authorization page', () => {
     fc.assert(
       fc.property(fc.oneof(near, below, fc.webUrl(), fc.string()), (redirect_uri) => {
         const open = () => read({ ...forCode, redirect_uri });
-        // a lone surrogate does not survive the way into a query
+        // URLSearchParams replaces a lone surrogate in a query.
         if (registered.includes(redirect_uri)) expect(open().redirectUri).toBe(redirect_uri);
         else expect(open).toThrow(OAuthError);
       }),
     );
   });
 
-  it('never has another redirect URI than its client, whatever the query is', () => {
+  it('never has a redirect URI that its client did not register, for any query', () => {
     const name = fc.constantFrom('client_id', 'redirect_uri', 'response_type', 'state', 'prompt', 'flow', 'x');
     const value = fc.oneof(fc.constantFrom('web', 'server', CALLBACK, 'code', 'token', 'none'), fc.string());
     const pairs = fc.array(fc.tuple(name, value)).map((all) => new URLSearchParams(all).toString());
@@ -80,12 +80,12 @@ describe('a request to the authorization page', () => {
     ['server', 'token', 'response_type: must be code for this type of client'],
     ['native', 'code', 'code_challenge: required for a native application'],
     ['native', 'token', 'response_type: must be code for this type of client'],
-  ])('of a %s application with response_type=%s has the fault %j', (client_id, response_type, hint) => {
+  ])('of a %s application with response_type=%s has the error hint %j', (client_id, response_type, hint) => {
     const { error } = read({ client_id, redirect_uri: CALLBACK, response_type });
     expect(error).toEqual(hint === undefined ? undefined : { error: 'invalid_request', hint });
   });
 
-  it('is answered to an opener only where its window can be named', () => {
+  it('sends the response to the opener only if the redirect URI has an origin', () => {
     const button = { ...forCode, flow: 'button' };
     expect(read(button).toOpener).toBe(true);
     const { toOpener, error } = read({ ...button, redirect_uri: 'com.example.app:/done' });
@@ -93,7 +93,7 @@ describe('a request to the authorization page', () => {
     expect(error?.hint).toMatch(/^flow: /);
   });
 
-  it('may have any state of visible characters, which comes back as it was', () => {
+  it('may have any state of visible characters and gets the same state back', () => {
     const visible = fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 1000 });
     fc.assert(
       fc.property(visible, fc.constantFrom('server', 'web'), (state, client_id) => {
@@ -103,21 +103,21 @@ describe('a request to the authorization page', () => {
         const target = redirectTarget(request, completed({ code: 'a:b' }, request, 'https://auth.example'));
         expect(target).toMatch(/^[\x21-\x7e]+$/);
         const { search, hash } = new URL(target);
-        const answer = new URLSearchParams(client_id === 'web' ? hash.slice(1) : search);
-        expect(answer.get('state')).toBe(state);
-        expect(answer.get('code')).toBe('a:b');
-        expect(answer.get('iss')).toBe('https://auth.example');
+        const response = new URLSearchParams(client_id === 'web' ? hash.slice(1) : search);
+        expect(response.get('state')).toBe(state);
+        expect(response.get('code')).toBe('a:b');
+        expect(response.get('iss')).toBe('https://auth.example');
         expect(new URLSearchParams(search).get('tenant')).toBe('1');
       }),
     );
   });
 
-  it.each(['ä', 'a\nb', '\u007f', '\0', 'x'.repeat(1001)])('has a fault with the state %j', (state) => {
+  it.each(['ä', 'a\nb', '\u007f', '\0', 'x'.repeat(1001)])('is rejected with the state %j', (state) => {
     expect(read({ ...forCode, state }).error?.hint).toMatch(/^state: /);
   });
 });
 
-describe('the answer to an application', () => {
+describe('the response to an application', () => {
   it('describes an error in the characters that RFC 6749 allows', () => {
     for (const error of ['access_denied', 'invalid_scope', 'login_required', 'consent_required', 'invalid_request']) {
       const { error_description } = errorParameters({ error, hint: '' });

@@ -5,8 +5,8 @@ import { readBasicCredentials } from '../../src/oauth/basic-credentials.js';
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('base64')}`;
 const form = (text: string) => new URLSearchParams({ '': text }).toString().slice(1);
 
-describe('Basic credentials of a client (RFC 6749 section 2.3.1)', () => {
-  it('are read back, whatever they are made of', () => {
+describe('Basic credentials of a client (RFC 6749 §2.3.1)', () => {
+  it('are decoded for any client_id and secret', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (id, secret) => {
         expect(readBasicCredentials(basic(`${form(id)}:${form(secret)}`))).toEqual({ id, secret });
@@ -44,11 +44,11 @@ describe('Basic credentials of a client (RFC 6749 section 2.3.1)', () => {
     ['no colon', basic('id')],
     ['a percent sign that encodes nothing', basic('id:100%')],
     ['percent-encoded bytes that are no UTF-8', basic('id:%ff')],
-  ])('are none with %s', (_, header) => {
+  ])('are not accepted with %s', (_, header) => {
     expect(readBasicCredentials(header)).toBeUndefined();
   });
 
-  it('are read or refused, and never thrown at', () => {
+  it('are decoded or rejected without an exception, for any header', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => void readBasicCredentials(`Basic ${text}`)));
     const bytes = fc.uint8Array().map((each) => basic(Buffer.from(each)));
     fc.assert(fc.property(bytes, (header) => void readBasicCredentials(header)));

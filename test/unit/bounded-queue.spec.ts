@@ -17,7 +17,7 @@ function controlledTask() {
   return { run, state, resolve };
 }
 
-it('runs tasks in the order of their arrival, and never more at a time than it is told', async () => {
+it('runs tasks in the order of their arrival, and at most maxRunning at a time', async () => {
   const queue = new BoundedQueue({ maxRunning: 2, maxWaiting: 3 });
   const tasks = Array.from({ length: 5 }, controlledTask);
   const results = tasks.map(({ run }) => queue.run(run));
@@ -33,7 +33,7 @@ it('runs tasks in the order of their arrival, and never more at a time than it i
   expect(queue.waiting).toBe(0);
 });
 
-it('refuses a task beyond its bound, and admits one again when there is room', async () => {
+it('rejects a task if the queue is full, and accepts a task again when there is room', async () => {
   const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 1 });
   const [first, second, third] = [controlledTask(), controlledTask(), controlledTask()];
   const results = [queue.run(first.run), queue.run(second.run)];
@@ -46,7 +46,7 @@ it('refuses a task beyond its bound, and admits one again when there is room', a
   expect(await results[2]).toBe('third');
 });
 
-it('never runs a task that was abandoned while it waited, and gives its place to another', async () => {
+it('never runs a task that was abandoned while it waited, and frees its position in the queue', async () => {
   const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 1 });
   const [first, second, third] = [controlledTask(), controlledTask(), controlledTask()];
   const controller = new AbortController();
@@ -62,7 +62,7 @@ it('never runs a task that was abandoned while it waited, and gives its place to
   expect(second.state.started).toBe(false);
 });
 
-it('does not begin a task that was abandoned before it came, and lets a running one end', async () => {
+it('does not start a task that was abandoned before it arrived, and lets a running task end', async () => {
   const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 0 });
   await expect(queue.run(async () => 'never', AbortSignal.abort())).rejects.toThrow(AbandonedTaskError);
   const controller = new AbortController();
@@ -73,7 +73,7 @@ it('does not begin a task that was abandoned before it came, and lets a running 
   expect(await result).toBe('done');
 });
 
-it('goes on after a task that fails', async () => {
+it('runs the next task after a task that fails', async () => {
   const queue = new BoundedQueue({ maxRunning: 1, maxWaiting: 1 });
   const failing = queue.run(() => Promise.reject(new Error('a failure')));
   const next = queue.run(async () => 'next');
@@ -81,7 +81,7 @@ it('goes on after a task that fails', async () => {
   expect(await next).toBe('next');
 });
 
-it('keeps its bounds for any order of arrivals, ends and disconnections', async () => {
+it('stays within its bounds for any order of arrivals, ends and disconnections', async () => {
   const step = fc.record({ does: fc.constantFrom('arrive', 'end', 'abandon'), which: fc.nat() });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {

@@ -21,7 +21,7 @@ describe('compose.yaml', () => {
   });
 
   it.each(Object.entries(services))(
-    'pins the version of %s, checks its health, and opens it to this machine only',
+    'pins the version of %s, checks its health, and binds it to the loopback interface',
     (name, service) => {
       expect(service.image).toMatch(new RegExp(`^${name}:\\d+\\.\\d+\\.\\d+$`));
       expect(service.healthcheck.test.length).toBeGreaterThan(1);
@@ -32,12 +32,12 @@ describe('compose.yaml', () => {
   it.each([
     ['mysql', 'docs/operations.md', /Measured on three members of MySQL (\d+\.\d+)/],
     ['mariadb', 'docs/performance.md', /a private durable MariaDB (\d+\.\d+)/],
-  ])('has the version of %s that %s says was tested', (name, page, pattern) => {
+  ])('has the version of %s that was tested according to %s', (name, page, pattern) => {
     const [, version] = pattern.exec(read(page)) ?? [];
     expect(services[name]?.image).toMatch(new RegExp(`^${name}:${version}\\.`));
   });
 
-  it('has the addresses and passwords that CONTRIBUTING.md tells', () => {
+  it('has the URLs and passwords that CONTRIBUTING.md lists', () => {
     const urls = [...read('CONTRIBUTING.md').matchAll(/\b(?:mysql|mariadb|redis):\/\/\S+/g)].map(
       ([url]) => new URL(url),
     );

@@ -14,20 +14,20 @@ const fileOf = (name: string, content: string) => {
   return join(folder, name);
 };
 
-const faultsOf = (environment: Record<string, string>): string[] => {
+const violationsOf = (environment: Record<string, string>): string[] => {
   try {
     loadConfiguration(environment);
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigurationError);
-    const { faults, message } = error as ConfigurationError;
-    for (const fault of faults) expect(message).toContain(fault);
+    const { faults: violations, message } = error as ConfigurationError;
+    for (const violation of violations) expect(message).toContain(violation);
     expect(message).not.toContain('MARKED');
-    return faults;
+    return violations;
   }
   return [];
 };
 
-describe('protocol §9.4: addresses that a library would read otherwise, or tell with their password', () => {
+describe('protocol §9.4: URLs that a library would misread or print with their password', () => {
   it.each([
     'redis://:MARKED@127.0.0.1:63x9',
     'redis://[',
@@ -35,8 +35,8 @@ describe('protocol §9.4: addresses that a library would read otherwise, or tell
     'redis://host:99999',
     'redis://',
     'http://host:6379',
-  ])('REDIS_URL is not %s', (REDIS_URL) => {
-    expect(faultsOf({ REDIS_URL })).toEqual([expect.stringMatching(/^REDIS_URL: must be redis:/)]);
+  ])('REDIS_URL must not be %s', (REDIS_URL) => {
+    expect(violationsOf({ REDIS_URL })).toEqual([expect.stringMatching(/^REDIS_URL: must be redis:/)]);
   });
 
   it.each(['redis://host', 'redis://:pass%40word@host:6379/2', 'rediss://user:word@[::1]:6380'])(
@@ -47,9 +47,11 @@ describe('protocol §9.4: addresses that a library would read otherwise, or tell
   );
 
   it.each(['abc', '1.2.3', '10.0.0.0/99', '::1/129', '1.2.3.4,', '100', '-1'])(
-    'TRUST_PROXY is not %s',
+    'TRUST_PROXY must not be %s',
     (TRUST_PROXY) => {
-      expect(faultsOf({ TRUST_PROXY })).toEqual([expect.stringMatching(/^TRUST_PROXY: must be a number of proxies/)]);
+      expect(violationsOf({ TRUST_PROXY })).toEqual([
+        expect.stringMatching(/^TRUST_PROXY: must be a number of proxies/),
+      ]);
     },
   );
 
@@ -62,7 +64,7 @@ describe('protocol §9.4: addresses that a library would read otherwise, or tell
 });
 
 describe('protocol §9.4: configuration', () => {
-  it('has a default for everything: a first run needs nothing', () => {
+  it('has a default for every variable, so that a first run needs none', () => {
     expect(loadConfiguration({})).toMatchObject({
       NODE_ENV: 'development',
       DATABASE_URL: 'sqlite:var/service.sqlite',
@@ -97,11 +99,11 @@ describe('protocol §9.4: configuration', () => {
     [{ DATABASE_URL: MYSQL, SIGNING_KEYS_FILE: 'keys.json', MIGRATE_ON_START: 'true' }, { MIGRATE_ON_START: true }],
     [{ MIGRATE_ON_START: 'false' }, { MIGRATE_ON_START: false }],
     [{ COOKIE_PARTITIONED: 'false' }, { COOKIE_PARTITIONED: false }],
-  ])('of %j makes %j', (environment, expected) => {
+  ])('from %j is %j', (environment, expected) => {
     expect(loadConfiguration(environment as unknown as Record<string, string>)).toMatchObject(expected);
   });
 
-  it('takes an empty variable for one that is not set, and ignores what it does not know', () => {
+  it('treats an empty variable as not set, and ignores unknown variables', () => {
     expect(loadConfiguration({ PORT: '', HOST: '', REGISTRY_FILE: '', UNKNOWN: 'x' })).toEqual(loadConfiguration({}));
   });
 
@@ -143,13 +145,13 @@ describe('protocol §9.4: configuration', () => {
     ['COOKIE_DOMAIN', 'auth.example/path'],
     ['COOKIE_PARTITIONED', 'MARKED'],
     ['LOG_LEVEL', 'MARKED'],
-  ])('refuses %s=%s by its name and rule alone', (name, value) => {
-    const faults = faultsOf({ [name]: value });
-    expect(faults.length).toBeGreaterThan(0);
-    for (const fault of faults) expect(fault).toMatch(new RegExp(`^${name}: must .{5}`));
+  ])('rejects %s=%s with an error that names the variable and its rule, but not the value', (name, value) => {
+    const violations = violationsOf({ [name]: value });
+    expect(violations.length).toBeGreaterThan(0);
+    for (const violation of violations) expect(violation).toMatch(new RegExp(`^${name}: must .{5}`));
   });
 
-  it.each(['mysql', 'mariadb'])('%s: refuses an address that cannot be opened', (protocol) => {
+  it.each(['mysql', 'mariadb'])('rejects a malformed URL of %s', (protocol) => {
     const SIGNING_KEYS_FILE = 'keys.json';
     for (const rest of [
       '',
@@ -163,26 +165,27 @@ describe('protocol §9.4: configuration', () => {
       '//user:MARKED%@db.example/service',
       '//user:%zz@db.example/service',
     ]) {
-      const faults = faultsOf({ DATABASE_URL: `${protocol}:${rest}`, SIGNING_KEYS_FILE });
-      expect({ rest, faults }).toEqual({ rest, faults: [expect.stringMatching(/^DATABASE_URL: must be /)] });
+      const violations = violationsOf({ DATABASE_URL: `${protocol}:${rest}`, SIGNING_KEYS_FILE });
+      expect({ rest, violations }).toEqual({ rest, violations: [expect.stringMatching(/^DATABASE_URL: must be /)] });
     }
     for (const rest of ['//db/service', '//u:p@db.example:3306/service', '//u:%2F%40@[::1]:1/s?ssl=true']) {
-      expect(faultsOf({ DATABASE_URL: `${protocol}:${rest}`, SIGNING_KEYS_FILE })).toEqual([]);
+      expect(violationsOf({ DATABASE_URL: `${protocol}:${rest}`, SIGNING_KEYS_FILE })).toEqual([]);
     }
   });
 
-  it('refuses a certificate authority that is not there', () => {
+  it('rejects a missing certificate authority file', () => {
     const environment = { SIGNING_KEYS_FILE: 'keys.json', DATABASE_URL: `${MYSQL}?ssl_ca=` };
-    const with_ = (path: string) => faultsOf({ ...environment, DATABASE_URL: `${environment.DATABASE_URL}${path}` });
+    const with_ = (path: string) =>
+      violationsOf({ ...environment, DATABASE_URL: `${environment.DATABASE_URL}${path}` });
     expect(with_('/MARKED.pem')).toEqual([expect.stringMatching(/^DATABASE_URL: .*ssl_ca/)]);
     expect(with_(fileOf('ca.pem', 'x'))).toEqual([]);
   });
 
   it.each(['mysql', 'mariadb'])(
-    '%s needs keys that all processes share, and tells the command that makes them',
+    'requires SIGNING_KEYS_FILE for %s, and names the command that generates the file',
     (protocol) => {
-      const faults = faultsOf({ DATABASE_URL: `${protocol}://user:MARKED@db.example/service` });
-      expect(faults).toEqual([expect.stringMatching(/^SIGNING_KEYS_FILE: .*node dist\/cli\.js keys generate/)]);
+      const violations = violationsOf({ DATABASE_URL: `${protocol}://user:MARKED@db.example/service` });
+      expect(violations).toEqual([expect.stringMatching(/^SIGNING_KEYS_FILE: .*node dist\/cli\.js keys generate/)]);
     },
   );
 
@@ -194,14 +197,14 @@ describe('protocol §9.4: configuration', () => {
     ['http://localhost:3000', true],
     ['http://127.0.0.1:3000', true],
     ['http://[::1]:3000', true],
-  ])('in production AUTH_URL is https unless it is a loopback host: %s', (AUTH_URL, accepted) => {
-    const faults = faultsOf({ NODE_ENV: 'production', AUTH_URL });
-    expect(faults).toEqual(accepted ? [] : ['AUTH_URL: must be https in production']);
-    expect(faultsOf({ AUTH_URL })).toEqual([]);
+  ])('requires https for AUTH_URL in production, except for loopback hosts: %s', (AUTH_URL, accepted) => {
+    const violations = violationsOf({ NODE_ENV: 'production', AUTH_URL });
+    expect(violations).toEqual(accepted ? [] : ['AUTH_URL: must be https in production']);
+    expect(violationsOf({ AUTH_URL })).toEqual([]);
   });
 
-  it('tells every fault at once, whatever its kind', () => {
-    const faults = faultsOf({
+  it('reports all violations of all kinds at once', () => {
+    const violations = violationsOf({
       NODE_ENV: 'production',
       AUTH_URL: 'http://auth.example',
       DATABASE_URL: MYSQL,
@@ -211,7 +214,7 @@ describe('protocol §9.4: configuration', () => {
       TOKEN_REGION_FILE: '/MARKED',
       COOKIE_PREFIX_FILE: '/MARKED',
     });
-    expect(faults.map((fault) => fault.split(':')[0]).sort()).toEqual([
+    expect(violations.map((violation) => violation.split(':')[0]).sort()).toEqual([
       'AUTH_URL',
       'COOKIE_PREFIX_FILE',
       'LOG_LEVEL',
@@ -221,21 +224,21 @@ describe('protocol §9.4: configuration', () => {
     ]);
   });
 
-  it('tells a fault once, not also of what follows from it', () => {
-    expect(faultsOf({ PORT: 'MARKED' }).filter((fault) => !fault.startsWith('PORT'))).toEqual([]);
-    expect(faultsOf({ AUTH_URL: 'MARKED' })).toHaveLength(1);
-    expect(faultsOf({ DATABASE_URL: 'MARKED' })).toHaveLength(1);
+  it('reports a violation once, without the violations that follow from it', () => {
+    expect(violationsOf({ PORT: 'MARKED' }).filter((violation) => !violation.startsWith('PORT'))).toEqual([]);
+    expect(violationsOf({ AUTH_URL: 'MARKED' })).toHaveLength(1);
+    expect(violationsOf({ DATABASE_URL: 'MARKED' })).toHaveLength(1);
   });
 
   describe('NAME_FILE', () => {
-    it('is the path of a file that holds the value, without what surrounds it', () => {
+    it('is the path of a file with the value, and white space around the value is ignored', () => {
       const TOKEN_REGION_FILE = fileOf('region', ' eu-west \r\n');
       const DATABASE_URL_FILE = fileOf('url', `${MYSQL}\n`);
       const configuration = loadConfiguration({ TOKEN_REGION_FILE, DATABASE_URL_FILE, SIGNING_KEYS_FILE: 'keys.json' });
       expect(configuration).toMatchObject({ TOKEN_REGION: 'eu-west', DATABASE_URL: MYSQL });
     });
 
-    it('of an empty file is a value that is not set, and of an empty name none', () => {
+    it('leaves the variable unset if the file is empty, and is ignored if its own value is empty', () => {
       expect(loadConfiguration({ TOKEN_REGION_FILE: fileOf('empty', '\n') }).TOKEN_REGION).toBe('dev');
       expect(loadConfiguration({ TOKEN_REGION_FILE: '', TOKEN_REGION: 'eu' }).TOKEN_REGION).toBe('eu');
       expect(loadConfiguration({ TOKEN_REGION_FILE: fileOf('region', 'eu'), TOKEN_REGION: '' }).TOKEN_REGION).toBe(
@@ -243,16 +246,16 @@ describe('protocol §9.4: configuration', () => {
       );
     });
 
-    it.each(['/MARKED/nothing', folder])('is refused when it cannot be read: %s', (LOG_LEVEL_FILE) => {
-      expect(faultsOf({ LOG_LEVEL_FILE })).toEqual(['LOG_LEVEL_FILE: the file cannot be read']);
+    it.each(['/MARKED/nothing', folder])('is rejected if the file cannot be read: %s', (LOG_LEVEL_FILE) => {
+      expect(violationsOf({ LOG_LEVEL_FILE })).toEqual(['LOG_LEVEL_FILE: the file cannot be read']);
     });
 
-    it('is refused beside the value itself', () => {
-      const faults = faultsOf({ LOG_LEVEL: 'info', LOG_LEVEL_FILE: fileOf('level', 'MARKED') });
-      expect(faults).toEqual(['LOG_LEVEL: given twice, also as LOG_LEVEL_FILE']);
+    it('is rejected if the value itself is set too', () => {
+      const violations = violationsOf({ LOG_LEVEL: 'info', LOG_LEVEL_FILE: fileOf('level', 'MARKED') });
+      expect(violations).toEqual(['LOG_LEVEL: given twice, also as LOG_LEVEL_FILE']);
     });
 
-    it('may hold the path of SIGNING_KEYS_FILE and REGISTRY_FILE, which are names of their own', () => {
+    it('may provide SIGNING_KEYS_FILE, and REGISTRY_FILE is a variable itself', () => {
       const SIGNING_KEYS_FILE_FILE = fileOf('path', '/secrets/keys.json\n');
       const configuration = loadConfiguration({ SIGNING_KEYS_FILE_FILE, REGISTRY_FILE: '/registry.yaml' });
       expect(configuration).toMatchObject({ SIGNING_KEYS_FILE: '/secrets/keys.json', REGISTRY_FILE: '/registry.yaml' });

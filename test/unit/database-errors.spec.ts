@@ -8,24 +8,27 @@ import {
 
 const driverError = (details: object) => Object.assign(new Error('of a driver'), details);
 
-describe('what an error of a database means', () => {
+describe('the classification of database errors', () => {
   it.each<[string, object]>([
     ['deadlock', { errno: 1213, code: 'ER_LOCK_DEADLOCK' }],
     ['lock wait', { errno: 1205, code: 'ER_LOCK_WAIT_TIMEOUT' }],
     ['certification of a Group Replication', { errno: 3101, code: 'ER_TRANSACTION_ROLLBACK_DURING_COMMIT' }],
     ['certification of a Galera', { errno: 1180, code: 'ER_ERROR_DURING_COMMIT' }],
-  ])('%s: the statement may be sent again, and in the end the database is away', (_what, details) => {
-    const error = driverError(details);
-    expect([isRepeatable(error), isUnavailable(error), isDuplicate(error)]).toEqual([true, true, false]);
-  });
+  ])(
+    '%s: the statement may be repeated, and the database counts as unavailable after the last attempt',
+    (_what, details) => {
+      const error = driverError(details);
+      expect([isRepeatable(error), isUnavailable(error), isDuplicate(error)]).toEqual([true, true, false]);
+    },
+  );
 
   it.each<[string, object]>([
     ['refused', { code: 'ECONNREFUSED', fatal: true }],
     ['reset', { code: 'ECONNRESET' }],
     ['unreachable', { code: 'EHOSTUNREACH' }],
-    ['no answer to a connection', { code: 'ETIMEDOUT' }],
-    ['a name that is not known', { code: 'ENOTFOUND' }],
-    ['a name server that is away', { code: 'EAI_AGAIN' }],
+    ['no response to a connection attempt', { code: 'ETIMEDOUT' }],
+    ['an unknown host name', { code: 'ENOTFOUND' }],
+    ['an unavailable name server', { code: 'EAI_AGAIN' }],
     ['lost in the middle', { code: 'PROTOCOL_CONNECTION_LOST' }],
     ['too many connections', { errno: 1040, code: 'ER_CON_COUNT_ERROR' }],
     ['shutting down', { errno: 1053, code: 'ER_SERVER_SHUTDOWN' }],
@@ -37,12 +40,12 @@ describe('what an error of a database means', () => {
     ['a SQLite that is locked', { code: 'SQLITE_BUSY' }],
     ['a SQLite on a full disk', { code: 'SQLITE_FULL' }],
     ['a SQLite on a broken disk', { code: 'SQLITE_IOERR_READ' }],
-  ])('%s: the database is away', (_what, details) => {
+  ])('%s: the database is unavailable', (_what, details) => {
     const error = driverError(details);
     expect([isUnavailable(error), isRepeatable(error), isDuplicate(error)]).toEqual([true, false, false]);
   });
 
-  it('no answer in time, or no place in the queue: the database is away', () => {
+  it('a timeout and a full queue: the database is unavailable', () => {
     expect(isUnavailable(new DeadlineExceededError(1_000))).toBe(true);
     expect(isUnavailable(new Error('Queue limit reached.'))).toBe(true);
     expect(isUnavailable(new Error('Pool is closed.'))).toBe(true);
@@ -53,7 +56,7 @@ describe('what an error of a database means', () => {
     ['MySQL', { errno: 1062, code: 'ER_DUP_ENTRY' }],
     ['SQLite, of a primary key', { code: 'SQLITE_CONSTRAINT_PRIMARYKEY' }],
     ['SQLite, of a unique index', { code: 'SQLITE_CONSTRAINT_UNIQUE' }],
-  ])('a key that exists already: %s', (_what, details) => {
+  ])('a duplicate key: %s', (_what, details) => {
     const error = driverError(details);
     expect([isDuplicate(error), isUnavailable(error), isRepeatable(error)]).toEqual([true, false, false]);
   });
@@ -64,8 +67,8 @@ describe('what an error of a database means', () => {
     ['too long a text', { errno: 1406, code: 'ER_DATA_TOO_LONG' }],
     ['null in a column that has none', { code: 'SQLITE_CONSTRAINT_NOTNULL' }],
     ['an error of SQLite', { code: 'SQLITE_ERROR' }],
-    ['a fault of ours', {}],
-  ])('%s: something is wrong with the statement', (_what, details) => {
+    ['an error of the service itself', {}],
+  ])('%s: the statement is wrong', (_what, details) => {
     const error = driverError(details);
     expect([isUnavailable(error), isRepeatable(error), isDuplicate(error)]).toEqual([false, false, false]);
   });

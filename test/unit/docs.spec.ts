@@ -15,11 +15,11 @@ const pages = readdirSync(join(PROJECT, 'docs')).filter((name) => name.endsWith(
 const quoted = pages.flatMap((name) => quotations(`docs/${name}`).map((quotation) => ({ page: name, ...quotation })));
 
 describe('the documentation', () => {
-  it.each(quoted)('$page quotes $file as it is', ({ file, text }) => {
+  it.each(quoted)('$page quotes $file verbatim', ({ file, text }) => {
     expect(read(file)).toContain(text);
   });
 
-  it('shows the whole grant that the tests add to the service', () => {
+  it('shows every source file of the lotto grant', () => {
     const files = readdirSync(join(PROJECT, 'examples/lotto-grant/src')).filter((name) => name.startsWith('lotto'));
     const shown = quoted.filter(({ page }) => page === 'adding-a-grant.md');
     for (const file of files) {

@@ -15,37 +15,37 @@ const HEADERS: Record<string, string> = {
   'x-request-id': 'a-request',
 };
 
-function refusal(body: object = BODY, headers = HEADERS, more: Partial<ErrorResponse> = {}): ErrorResponse {
+function errorResponse(body: object = BODY, headers = HEADERS, more: Partial<ErrorResponse> = {}): ErrorResponse {
   return { status: 400, text: JSON.stringify(body), cookies: [], header: (name) => headers[name], ...more };
 }
 
-describe('protocol §2.11: a refusal', () => {
-  it('may be as the protocol has it', () => {
-    expect(violationOfErrorResponse(refusal())).toBeUndefined();
+describe('protocol §2.11: the check of error responses', () => {
+  it('accepts an error response that follows the protocol', () => {
+    expect(violationOfErrorResponse(errorResponse())).toBeUndefined();
     const { error_hint: _hint, ...invalidToken } = {
       ...BODY,
       error: 'invalid_token',
       oauth_exception: 'invalid_token',
     };
     const headers = { ...HEADERS, 'www-authenticate': 'Bearer error="invalid_token"' };
-    expect(violationOfErrorResponse(refusal(invalidToken, headers, { status: 401 }))).toBeUndefined();
+    expect(violationOfErrorResponse(errorResponse(invalidToken, headers, { status: 401 }))).toBeUndefined();
   });
 
   it.each<[string, ErrorResponse]>([
-    ['an error with the field stack', refusal({ ...BODY, stack: 'at …' })],
-    ['invalid_request with 404', refusal(BODY, HEADERS, { status: 404 })],
-    ['invalid_nothing with 400', refusal({ ...BODY, error: 'invalid_nothing' })],
-    ['oauth_exception is not error', refusal({ ...BODY, oauth_exception: 'invalid_grant' })],
-    ['no error_description', refusal({ ...BODY, error_description: undefined })],
-    ['two descriptions', refusal({ ...BODY, exception_description: 'because' })],
-    ['request_id is not X-Request-Id', refusal({ ...BODY, request_id: 'another' })],
-    ['a hint with invalid_grant', refusal({ ...BODY, error: 'invalid_grant', oauth_exception: 'invalid_grant' })],
-    ['a refusal that may be stored', refusal(BODY, { ...HEADERS, 'cache-control': 'max-age=60' })],
-    ['401 without www-authenticate', refusal(BODY, HEADERS, { status: 401 })],
-    ['405 without allow', refusal(BODY, HEADERS, { status: 405 })],
-    ['429 without retry-after', refusal(BODY, HEADERS, { status: 429 })],
-    ['a refusal that gives an identity', refusal(BODY, HEADERS, { cookies: ['__svc_cid=x; Path=/'] })],
-  ])('is none that is %s', (fault, answer) => {
-    expect(violationOfErrorResponse(answer)).toBe(fault);
+    ['an error with the field stack', errorResponse({ ...BODY, stack: 'at …' })],
+    ['invalid_request with 404', errorResponse(BODY, HEADERS, { status: 404 })],
+    ['invalid_nothing with 400', errorResponse({ ...BODY, error: 'invalid_nothing' })],
+    ['oauth_exception is not error', errorResponse({ ...BODY, oauth_exception: 'invalid_grant' })],
+    ['no error_description', errorResponse({ ...BODY, error_description: undefined })],
+    ['two descriptions', errorResponse({ ...BODY, exception_description: 'because' })],
+    ['request_id is not X-Request-Id', errorResponse({ ...BODY, request_id: 'another' })],
+    ['a hint with invalid_grant', errorResponse({ ...BODY, error: 'invalid_grant', oauth_exception: 'invalid_grant' })],
+    ['a refusal that may be stored', errorResponse(BODY, { ...HEADERS, 'cache-control': 'max-age=60' })],
+    ['401 without www-authenticate', errorResponse(BODY, HEADERS, { status: 401 })],
+    ['405 without allow', errorResponse(BODY, HEADERS, { status: 405 })],
+    ['429 without retry-after', errorResponse(BODY, HEADERS, { status: 429 })],
+    ['a refusal that gives an identity', errorResponse(BODY, HEADERS, { cookies: ['__svc_cid=x; Path=/'] })],
+  ])('reports the violation: %s', (violation, response) => {
+    expect(violationOfErrorResponse(response)).toBe(violation);
   });
 });

@@ -22,9 +22,9 @@ import { declaredProperties } from '../../src/platform/declared-properties.js';
 import { isValid } from '../../src/platform/fast-validation.js';
 import { TransferBody } from '../../src/transfer/transfer.body.js';
 
-/** One that waits, as for a database: no request path validates so. */
+/** An asynchronous constraint, for example for a database query. No body class has one. */
 @ValidatorConstraint({ async: true })
-class Later implements ValidatorConstraintInterface {
+class AsyncConstraint implements ValidatorConstraintInterface {
   validate = async () => true;
 }
 
@@ -45,7 +45,7 @@ class WithNested {
 }
 
 class WithPromise {
-  @Validate(Later)
+  @Validate(AsyncConstraint)
   name: string;
 }
 
@@ -61,7 +61,7 @@ class WithDefined {
   name: string;
 }
 
-class Below extends Inner {
+class Subclass extends Inner {
   @Optional()
   @MaxLength(3)
   override name: string;
@@ -76,8 +76,8 @@ const value = fc.oneof(
   fc.record({ name: fc.oneof(fc.string(), fc.integer()) }),
 );
 
-describe('of whatever body, the quick look finds no fault only where class-validator finds none', () => {
-  const all: Type<object>[] = [CookieBody, AgentTokenBody, IdentityTokenBody, TransferBody, Inner, Below];
+describe('fast validation accepts a body only if class-validator accepts it', () => {
+  const all: Type<object>[] = [CookieBody, AgentTokenBody, IdentityTokenBody, TransferBody, Inner, Subclass];
   it.each([...all, WithEach, WithNested, WithPromise, WithOptional, WithDefined])('%o', (type) => {
     fc.assert(
       fc.property(fc.array(value, { minLength: 8, maxLength: 8 }), (values) => {
@@ -88,16 +88,16 @@ describe('of whatever body, the quick look finds no fault only where class-valid
   });
 });
 
-it('the bodies of requests that are right are found so without class-validator', () => {
+it('fast validation accepts the valid bodies of common requests', () => {
   const site = { client_id: 'site', organization_id: UUID, response_type: 'token' };
   expect(isValid(CookieBody, Object.assign(new CookieBody(), { ...site, grant_type: 'cookie' }))).toBe(true);
   expect(isValid(AgentTokenBody, Object.assign(new AgentTokenBody(), { ...site, grant_type: 'agent_token' }))).toBe(
     true,
   );
-  expect(isValid(Below, new Below())).toBe(true);
+  expect(isValid(Subclass, new Subclass())).toBe(true);
 });
 
-it('rules that ask for more than a value by itself are left to class-validator', () => {
+it('fast validation leaves rules for arrays, nested objects and promises to class-validator', () => {
   expect(isValid(WithEach, Object.assign(new WithEach(), { names: ['a'] }))).toBe(false);
   expect(isValid(WithNested, Object.assign(new WithNested(), { inner: new Inner() }))).toBe(false);
   expect(isValid(WithPromise, Object.assign(new WithPromise(), { name: 'a' }))).toBe(false);

@@ -6,13 +6,13 @@ import { GrantSettingsClasses } from '../../src/registry/grant-settings-classes.
 import { type Grant, GrantBody, type GrantResult, GrantType } from '../../src/token/grant.js';
 import { GrantRegistry } from '../../src/token/grant-registry.js';
 
-const somebody = { entityId: 'somebody', organizationId: 'somewhere' };
+const result = { entityId: 'customer', organizationId: 'organization' };
 
 @Injectable()
 @GrantType('plain', { body: GrantBody })
 class PlainGrant implements Grant {
   async grant(): Promise<GrantResult> {
-    return somebody;
+    return result;
   }
 }
 
@@ -20,7 +20,7 @@ class PlainGrant implements Grant {
 @GrantType('urn:example:form', { body: GrantBody, form: true })
 class FormGrant implements Grant {
   async grant(): Promise<GrantResult> {
-    return somebody;
+    return result;
   }
 }
 
@@ -28,32 +28,35 @@ class FormGrant implements Grant {
 @GrantType('fleeting', { body: GrantBody })
 class FleetingGrant implements Grant {
   async grant(): Promise<GrantResult> {
-    return somebody;
+    return result;
   }
 }
 
-async function indexOf(...grants: Type[]): Promise<GrantRegistry> {
+async function registryOf(...grants: Type[]): Promise<GrantRegistry> {
   const providers = [GrantRegistry, GrantSettingsClasses, ...grants];
   const module = await Test.createTestingModule({ imports: [DiscoveryModule], providers }).compile();
   await module.init();
   return module.get(GrantRegistry);
 }
 
-describe('the index of grants', () => {
+describe('the grant registry', () => {
   it('finds the grants among all providers by their names', async () => {
-    const index = await indexOf(PlainGrant, FormGrant);
-    expect(index.named('plain').handler).toBeInstanceOf(PlainGrant);
-    expect(index.named('urn:example:form').handler).toBeInstanceOf(FormGrant);
+    const grants = await registryOf(PlainGrant, FormGrant);
+    expect(grants.named('plain').handler).toBeInstanceOf(PlainGrant);
+    expect(grants.named('urn:example:form').handler).toBeInstanceOf(FormGrant);
   });
 
-  it.each(['constructor', '__proto__', 'toString', 'Plain', 'plain '])('knows no grant called %s', async (name) => {
-    const index = await indexOf(PlainGrant);
-    expect(() => index.named(name)).toThrow(expect.objectContaining({ code: 'unsupported_grant_type' }));
-  });
+  it.each(['constructor', '__proto__', 'toString', 'Plain', 'plain '])(
+    'does not find a grant named %s',
+    async (name) => {
+      const grants = await registryOf(PlainGrant);
+      expect(() => grants.named(name)).toThrow(expect.objectContaining({ code: 'unsupported_grant_type' }));
+    },
+  );
 
   it('reads forms only for a grant that declares it', async () => {
-    const index = await indexOf(PlainGrant, FormGrant);
-    expect(['plain', 'urn:example:form', 'nobody', null].map((name) => index.readsForms(name))).toEqual([
+    const grants = await registryOf(PlainGrant, FormGrant);
+    expect(['plain', 'urn:example:form', 'unknown', null].map((name) => grants.readsForms(name))).toEqual([
       false,
       true,
       false,
@@ -61,8 +64,8 @@ describe('the index of grants', () => {
     ]);
   });
 
-  it('stops the start for a grant that is made anew for each request', async () => {
-    await expect(indexOf(FleetingGrant)).rejects.toThrow(
+  it('prevents the start if a grant is request-scoped', async () => {
+    await expect(registryOf(FleetingGrant)).rejects.toThrow(
       'FleetingGrant: a grant lives as long as the service; take the scope from it, or from what it injects',
     );
   });

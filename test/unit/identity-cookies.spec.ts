@@ -14,7 +14,7 @@ const pair = pairOf({ entityId: ID, secret: CST });
 const otherPair = pairOf(other);
 const OWN = { entityIds: [ID], secrets: [CST] };
 
-/** RFC 6265 section 4.1.1: `token` without `=`, and `cookie-octet`. */
+/** RFC 6265 §4.1.1: `token` without `=`, and `cookie-octet`. */
 const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}$/).filter((name) => !/^__svc_c(id|st)$/.test(name));
 const uuid = fc.uuid();
 const hex = fc.stringMatching(/^[0-9a-f]{64}$/);
@@ -25,7 +25,7 @@ const bait = fc
   .tuple(fc.constantFrom(' ', '\t', ',', ', ', '"', '" ', '=', '', "'"), fc.constantFrom('cid', 'cst'))
   .map(([separator, name]) => `${separator}__svc_${name}=${name === 'cid' ? other.entityId : other.secret}`);
 
-/** Any cookie but an identity cookie, with text in its value that looks like one. */
+/** Any other cookie whose value contains text that looks like an identity cookie. */
 const baited = fc
   .tuple(token, octets, fc.array(bait, { minLength: 1, maxLength: 3 }), octets)
   .map(([name, before, baits, after]) => `${name}=x${before}${baits.join('')}${after}`);
@@ -41,8 +41,14 @@ describe('reading the identity cookies', () => {
     ['in quotes', `__svc_cid="${ID}"; __svc_cst="${CST}"`],
     ['among pieces without a name or without =', `; =; =x; __svc_cid; ${pair}; ;`],
     ['twice, with the same values', `${pair}; ${pair}`],
-    ['beside names that end like theirs', `x__svc_cid=${other.entityId}; ${pair}; x__svc_cst=${other.secret}`],
-    ['beside names that begin like theirs', `__svc_cid2=${other.entityId}; ${pair}; __svc_cst2=${other.secret}`],
+    [
+      'next to cookies whose names end like theirs',
+      `x__svc_cid=${other.entityId}; ${pair}; x__svc_cst=${other.secret}`,
+    ],
+    [
+      'next to cookies whose names begin like theirs',
+      `__svc_cid2=${other.entityId}; ${pair}; __svc_cst2=${other.secret}`,
+    ],
     ['after a malformed pair', `__svc_cid=x; __svc_cst=y; ${pair}`],
     ['after an empty pair', `__svc_cid=; __svc_cst=; ${pair}`],
   ])('finds them %s', (_, header) => {
@@ -80,7 +86,7 @@ describe('reading the identity cookies', () => {
   });
 
   it('finds every pair of a header that follows the grammar of RFC 6265, in its order', () => {
-    const stranger = fc.tuple(token, octets, fc.boolean()).map(([name, value, quoted]) => ({
+    const otherCookie = fc.tuple(token, octets, fc.boolean()).map(([name, value, quoted]) => ({
       text: `${name}=${quoted ? `"${value}"` : value}`,
       id: undefined,
       secret: undefined,
@@ -92,7 +98,7 @@ describe('reading the identity cookies', () => {
     }));
     fc.assert(
       fc.property(
-        fc.array(stranger),
+        fc.array(otherCookie),
         fc.array(own, { maxLength: 4 }),
         fc.infiniteStream(fc.nat(6)),
         (some, owned, at) => {
@@ -183,8 +189,8 @@ describe('reading the identity cookies', () => {
   });
 });
 
-describe('of several identity cookies', () => {
-  it('the distinct well-formed ones are tried, in their order', () => {
+describe('reading several pairs of identity cookies', () => {
+  it('returns the distinct well-formed values in their order', () => {
     const header = `${otherPair}; __svc_cid=x; ${pair}; __svc_cst=y; ${otherPair}; __svc_cid=${ID}`;
     expect(cookies.read(header, ORIGIN)).toEqual({ entityIds: [other.entityId, ID], secrets: [other.secret, CST] });
   });
@@ -192,22 +198,22 @@ describe('of several identity cookies', () => {
   it.each([
     ['an id alone', `__svc_cid=${other.entityId}`, { entityIds: [other.entityId, ID], secrets: [CST] }],
     ['a secret alone', `__svc_cst=${other.secret}`, { entityIds: [ID], secrets: [other.secret, CST] }],
-  ])('half a pair before a whole one (%s) takes nothing from it', (_, half, expected) => {
+  ])('returns a whole pair that follows half a pair (%s)', (_, half, expected) => {
     expect(cookies.read(`${half}; ${pair}`, ORIGIN)).toEqual(expected);
   });
 
-  it('at most four ids and four secrets are tried: the first, and the last three', () => {
+  it('returns at most four ids and four secrets: the first and the last three', () => {
     const all = Array.from({ length: 100 }, credentials);
     const [entityIds, secrets] = [all.map(({ entityId }) => entityId), all.map(({ secret }) => secret)];
-    const tried = (values: string[]) => [values[0], ...values.slice(-3)];
+    const firstAndLastThree = (values: string[]) => [values[0], ...values.slice(-3)];
     expect(cookies.read(all.map(pairOf).join('; '), ORIGIN)).toEqual({
-      entityIds: tried(entityIds),
-      secrets: tried(secrets),
+      entityIds: firstAndLastThree(entityIds),
+      secrets: firstAndLastThree(secrets),
     });
   });
 
   it.each([0, 1, 2, 4, 5, 50])(
-    'the own one is tried with %i other pairs before it, and with as many after it',
+    'returns the first pair before %i other pairs, and the last pair after them',
     (count) => {
       const others = Array.from({ length: count }, () => pairOf(credentials()));
       for (const header of [
@@ -221,13 +227,13 @@ describe('of several identity cookies', () => {
     },
   );
 
-  it('malformed ones are not counted', () => {
+  it('does not count malformed values', () => {
     const junk = `__svc_cid=x; __svc_cst=y; __svc_cid=${ID}0; __svc_cst=${CST}0; `;
     expect(cookies.read(`${junk.repeat(50)}${pair}; ${junk.repeat(50)}`, ORIGIN)).toEqual(OWN);
   });
 });
 
-describe('a header that a program made of Set-Cookie lines', () => {
+describe('a Cookie header that a program made from Set-Cookie lines', () => {
   const lines = cookies.setCookieLines({ entityId: ID, secret: CST });
 
   it.each([
@@ -255,24 +261,24 @@ describe('a header that a program made of Set-Cookie lines', () => {
 });
 
 describe('writing the identity cookies', () => {
-  it('sets what is read again, whatever stands around it', () => {
-    const stranger = fc.tuple(token, octets).map(([name, value]) => `${name}=${value}`);
-    const strangers = fc.array(stranger, { maxLength: 3 });
+  it('sets cookies that are read again between any other cookies', () => {
+    const otherCookie = fc.tuple(token, octets).map(([name, value]) => `${name}=${value}`);
+    const otherCookies = fc.array(otherCookie, { maxLength: 3 });
     fc.assert(
       fc.property(
-        strangers,
-        strangers,
-        strangers,
+        otherCookies,
+        otherCookies,
+        otherCookies,
         fc.boolean(),
         fc.boolean(),
         (before, between, after, whole, swap) => {
-          const shown = credentials();
+          const written = credentials();
           const lines: string[] = cookies
-            .setCookieLines(shown)
+            .setCookieLines(written)
             .map((line) => (whole ? line : (line.split(';')[0] as string)));
           if (swap) lines.reverse();
           const header = [...before, lines[0], ...between, lines[1], ...after].join('; ');
-          expect(cookies.read(header, ORIGIN)).toEqual({ entityIds: [shown.entityId], secrets: [shown.secret] });
+          expect(cookies.read(header, ORIGIN)).toEqual({ entityIds: [written.entityId], secrets: [written.secret] });
         },
       ),
     );
@@ -282,7 +288,7 @@ describe('writing the identity cookies', () => {
     ['', '__svc_'],
     ['A-b_', 'A-b_'],
     ['__Secure-', '__Secure-'],
-  ])('names them by COOKIE_PREFIX %j, and reads no others', (COOKIE_PREFIX, prefix) => {
+  ])('names the cookies with COOKIE_PREFIX %j, and reads no cookies with another prefix', (COOKIE_PREFIX, prefix) => {
     const prefixed = cookiesWith({ COOKIE_PREFIX });
     const [cid, cst] = prefixed.setCookieLines({ entityId: ID, secret: CST });
     expect(cid).toMatch(new RegExp(`^${prefix}cid=${ID};`));

@@ -4,7 +4,7 @@ import type { TestProgram } from '../../scripts/test-programs.js';
 
 const COMMAND = 'apt-get update && apt-get install -y --no-install-recommends browser-package';
 
-/** A program that is there after it was installed. */
+/** A program that exists after it was installed. */
 function missingProgram(more: Partial<TestProgram> = {}) {
   const program: TestProgram & { isInstalled: boolean } = {
     isInstalled: false,
@@ -55,17 +55,17 @@ describe('a test command', () => {
     expect(program.isInstalled).toBe(false);
   });
 
-  it.each([[], ['--no-install']])('prints nothing where all programs are there (arguments: %s)', (...args) => {
+  it.each([[], ['--no-install']])('prints nothing if all programs are installed (arguments: %s)', (...args) => {
     expect(run(missingProgram({ find: () => '/usr/bin/browser' }), ...args)).toEqual({ missing: [], printed: [] });
   });
 
-  it('goes on without a program that this user cannot install', () => {
+  it('continues without a program that this user cannot install', () => {
     const program = missingProgram({ canInstall: () => false });
     expect(run(program)).toEqual({ missing: [program], printed: [] });
     expect(program.isInstalled).toBe(false);
   });
 
-  it('goes on without a program whose installation fails', () => {
+  it('continues without a program whose installation fails', () => {
     const install = () => {
       throw new Error('no such mirror');
     };

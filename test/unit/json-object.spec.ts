@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseJsonObject } from '../../src/oauth/json-object.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 
-const refusalOf = (text: string): OAuthError => {
+const errorOf = (text: string): OAuthError => {
   try {
     parseJsonObject(text);
   } catch (error) {
@@ -13,12 +13,12 @@ const refusalOf = (text: string): OAuthError => {
   throw new Error('it was accepted');
 };
 
-/** Any text, among them names that prototypes have and characters that JSON must escape. */
+/** Any text, including property names of prototypes and characters that JSON must escape. */
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.constantFrom('__proto__', 'constructor', 'toString', '', '"', '\\', '\\"', '{', '}', ':', ',', '\u2028', '\ud800'),
 );
-/** Within values no name needs an escape: V8 of Node 24 confuses those. */
+/** Nested names need no escapes, because V8 of Node 24 confuses escaped names in nested objects. */
 const innerName = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'aZ0_ {}[]:,é漢') }),
   fc.constantFrom('__proto__', 'toString'),
@@ -41,8 +41,8 @@ const anyValue = fc.letrec<{ value: unknown }>((tie) => ({
 })).value;
 const anyMembers = fc.uniqueArray(fc.tuple(anyText, anyValue), { maxLength: 8, selector: ([name]) => name });
 
-/** A name as JSON, each of its characters as it is or as an escape, by the digits of a number. */
-const spelt = (name: string, choices: boolean[]) =>
+/** A name in JSON. `choices` says for each character whether it is written as an escape. */
+const jsonName = (name: string, choices: boolean[]) =>
   `"${name
     .split('')
     .map((character, at) => {
@@ -53,7 +53,7 @@ const spelt = (name: string, choices: boolean[]) =>
     .join('')}"`;
 
 describe('protocol §2.4: a body is one JSON object', () => {
-  it('any object survives JSON.stringify and back, with its own members only', () => {
+  it('parses the JSON of any object to an equal object', () => {
     fc.assert(
       fc.property(anyMembers, fc.constantFrom(undefined, 2, '\t'), (members, indent) => {
         const object = Object.fromEntries(members);
@@ -65,7 +65,7 @@ describe('protocol §2.4: a body is one JSON object', () => {
     );
   });
 
-  it('any object with a repeated name, in whatever spelling and place, is an invalid request', () => {
+  it('rejects an object with a repeated name, in any position and with any escapes', () => {
     const choices = fc.array(fc.boolean(), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(
@@ -79,9 +79,9 @@ describe('protocol §2.4: a body is one JSON object', () => {
         (members, name, one, other, ...rest) => {
           const [first, second, at] = rest;
           const written = members.map(([each, value]) => `${JSON.stringify(each)}:${JSON.stringify(value)}`);
-          written.splice(at % (written.length + 1), 0, `${spelt(name, first)} : ${JSON.stringify(one)}`);
-          written.push(`${spelt(name, second)}:${JSON.stringify(other)}`);
-          expect(refusalOf(`{${written.join(',')}}`)).toMatchObject({
+          written.splice(at % (written.length + 1), 0, `${jsonName(name, first)} : ${JSON.stringify(one)}`);
+          written.push(`${jsonName(name, second)}:${JSON.stringify(other)}`);
+          expect(errorOf(`{${written.join(',')}}`)).toMatchObject({
             code: 'invalid_request',
             status: 400,
             hint: /once/,
@@ -91,17 +91,17 @@ describe('protocol §2.4: a body is one JSON object', () => {
     );
   });
 
-  it('a name is the one that its escapes spell, whatever was read before', () => {
+  it('decodes escapes in a name, independently of the objects parsed before', () => {
     for (const before of ['{"x":1,"\\\\":2}', '{"x":1,"\\\\u0061":2}']) parseJsonObject(before);
     expect(parseJsonObject('{"x":1,"\\u0061":2}')).toEqual({ x: 1, a: 2 });
-    expect(refusalOf('{"a":1,"\\u0061":2}').hint).toMatch(/once/);
+    expect(errorOf('{"a":1,"\\u0061":2}').hint).toMatch(/once/);
   });
 
-  it('a name that is repeated in an object within is none of ours', () => {
+  it('accepts a repeated name in a nested object', () => {
     expect(parseJsonObject('{"a":{"b":1,"b":2},"c":[{"d":1,"d":2}]}')).toEqual({ a: { b: 2 }, c: [{ d: 2 }] });
   });
 
-  it('any other text is refused by an OAuthError', () => {
+  it('rejects any other text with an OAuthError', () => {
     const almostJson = fc.tuple(anyMembers, fc.nat(), anyText).map(([members, at, text]) => {
       const json = JSON.stringify(Object.fromEntries(members));
       return json.slice(0, at % json.length) + text + json.slice(at % json.length);
@@ -117,37 +117,37 @@ describe('protocol §2.4: a body is one JSON object', () => {
     );
   });
 
-  it('any JSON that is no object is an invalid request', () => {
+  it('rejects JSON that is not an object as an invalid request', () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.array(anyValue), fc.double({ noNaN: true, noDefaultInfinity: true }), anyText, fc.boolean()),
         (value) => {
-          expect(refusalOf(JSON.stringify(value)).hint).toMatch(/object/);
+          expect(errorOf(JSON.stringify(value)).hint).toMatch(/object/);
         },
       ),
     );
-    expect(refusalOf('null').hint).toMatch(/object/);
+    expect(errorOf('null').hint).toMatch(/object/);
   });
 
   it.each(['', ' ', '{', '{"a":1,}', "{'a':1}", '{a:1}', '{"a":01}', '{"a":1}x', 'undefined', '\ufeff{}'])(
-    'what is no JSON is an invalid message: %j',
+    'rejects text that is not JSON as an invalid message: %j',
     (text) => {
-      expect(refusalOf(text)).toMatchObject({ code: 'invalid_request', status: 400, description: 'Invalid message' });
+      expect(errorOf(text)).toMatchObject({ code: 'invalid_request', status: 400, description: 'Invalid message' });
     },
   );
 
-  it.each([16, 17, 20_000])('%i levels are accepted up to 16', (levels) => {
+  it.each([16, 17, 20_000])('handles an object of %i levels, where the limit is 16', (levels) => {
     const text = `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
     if (levels <= 16) expect(parseJsonObject(text)).toHaveProperty('a');
     else
-      expect(refusalOf(text)).toMatchObject({
+      expect(errorOf(text)).toMatchObject({
         code: 'invalid_request',
         status: 400,
         hint: expect.stringMatching(/16/),
       });
   });
 
-  it('brackets, colons and quotes within texts count for nothing', () => {
+  it('ignores brackets, colons and quotes inside strings', () => {
     const object = { a: '{[:"\\', 'b":{': '}]', c: ['[', '\\'] };
     expect(parseJsonObject(JSON.stringify(object))).toEqual(object);
   });

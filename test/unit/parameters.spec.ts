@@ -114,13 +114,16 @@ describe('the hint for a parameter of a body class', () => {
     [{ names: [7] }, 'names: each value in names must be a string'],
     [{ seven: 8 }, 'seven: must be equal to 7'],
     [{ odd: 7 }, 'odd: must be odd'],
-  ])('%j is %s', (sent, hint) => {
-    expect(hintOf(() => readParameters(Parameters, { ...GOOD, ...sent }))).toBe(hint);
+  ])('for %j is "%s"', (parameters, hint) => {
+    expect(hintOf(() => readParameters(Parameters, { ...GOOD, ...parameters }))).toBe(hint);
   });
 
-  it.each([{}, { word: 'a' }, { short: 'abc', whole: 9 }, { flag: false, list: [''] }])('%j has none', (sent) => {
-    expect(readParameters(Parameters, { ...GOOD, ...sent })).toMatchObject({ ...GOOD, ...sent });
-  });
+  it.each([{}, { word: 'a' }, { short: 'abc', whole: 9 }, { flag: false, list: [''] }])(
+    'is absent for %j',
+    (parameters) => {
+      expect(readParameters(Parameters, { ...GOOD, ...parameters })).toMatchObject({ ...GOOD, ...parameters });
+    },
+  );
 
   it.each<[unknown, string | undefined, string | undefined]>([
     [undefined, 'x: required', undefined],
@@ -128,7 +131,7 @@ describe('the hint for a parameter of a body class', () => {
     [null, 'x: must be a string', 'x: must be a string'],
     [7, 'x: must be a string', 'x: must be a string'],
     ['text', undefined, undefined],
-  ])('is the same for a parameter that is read before the class is known: %j', (value, required, optional) => {
+  ])('is the same for a parameter that is read before the body class is known: %j', (value, required, optional) => {
     expect(hintOf(() => requiredString('x', value))).toBe(required);
     expect(hintOf(() => optionalString('x', value))).toBe(optional);
   });
@@ -141,17 +144,17 @@ describe('the parameters of a form and of a query', () => {
     ['a=+&b=%00', { a: ' ', b: '\0' }],
     ['=1', { '': '1' }],
     ['', {}],
-  ])('are without those that have no value: %s', (text, expected) => {
+  ])('do not include parameters without a value: %s', (text, expected) => {
     expect({ ...parseForm(text) }).toEqual(expected);
     expect({ ...parseQuery(`/path?${text}`) }).toEqual(expected);
   });
 
-  it.each(['a=1&a=1', 'a=&a=1', 'a=1&a=', 'a&a', '__proto__=1&__proto__='])('may not come twice: %s', (text) => {
+  it.each(['a=1&a=1', 'a=&a=1', 'a=1&a=', 'a&a', '__proto__=1&__proto__='])('must not be repeated: %s', (text) => {
     expect(hintOf(() => parseForm(text))).toBe('body: a parameter is given more than once');
     expect(hintOf(() => parseQuery(`?${text}`))).toBe('query: a parameter is given more than once');
   });
 
-  it('are those of the URL Standard without the empty ones, in any text', () => {
+  it('are the non-empty parameters of the URL Standard, for any text', () => {
     const pieces = fc.constantFrom('a', 'b', '=', '&', '%', '%3D', '+', '__proto__', 'ä', '?', '#');
     fc.assert(
       fc.property(fc.array(pieces), (parts) => {
@@ -164,7 +167,7 @@ describe('the parameters of a form and of a query', () => {
     );
   });
 
-  it('of a URL without a query are none', () => {
+  it('are empty for a URL without a query', () => {
     expect({ ...parseQuery('/path') }).toEqual({});
   });
 });

@@ -8,12 +8,12 @@ const UNRESERVED = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 const verifiers = fc.string({ unit: fc.constantFrom(...UNRESERVED), minLength: 43, maxLength: 128 });
 
 describe('PKCE with S256 (RFC 7636)', () => {
-  it('has the verifier and challenge of RFC 7636 appendix B', () => {
+  it('accepts the verifier and challenge of RFC 7636 appendix B', () => {
     const verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk';
     expect(isPkceSatisfied('E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM', verifier)).toBe(true);
   });
 
-  it('is satisfied by the verifier of the challenge, and by no other', () => {
+  it('accepts only the verifier of the challenge', () => {
     fc.assert(
       fc.property(verifiers, verifiers, (verifier, other) => {
         const challenge = challengeOf(verifier);
@@ -26,7 +26,7 @@ describe('PKCE with S256 (RFC 7636)', () => {
     );
   });
 
-  it('is satisfied without both, and not with an empty verifier', () => {
+  it('accepts a request with neither challenge nor verifier, and rejects an empty verifier', () => {
     expect(isPkceSatisfied(null, undefined)).toBe(true);
     expect(isPkceSatisfied(null, '')).toBe(false);
   });
@@ -34,31 +34,31 @@ describe('PKCE with S256 (RFC 7636)', () => {
   it.each([
     ['42 characters', 'x'.repeat(42)],
     ['129 characters', 'x'.repeat(129)],
-    ['none', ''],
+    ['no characters', ''],
     ['a plus', `${'x'.repeat(42)}+`],
     ['a slash', `${'x'.repeat(42)}/`],
     ['padding', `${'x'.repeat(42)}=`],
     ['a space', `${'x'.repeat(42)} `],
     ['a line break at its end', `${'x'.repeat(43)}\n`],
     ['a letter beyond ASCII', `${'x'.repeat(42)}ä`],
-  ])('is not satisfied by a verifier of %s, though it fits', (_, verifier) => {
+  ])('rejects a verifier of %s, even if it matches the challenge', (_, verifier) => {
     expect(CODE_VERIFIER.test(verifier)).toBe(false);
     expect(isPkceSatisfied(challengeOf(verifier), verifier)).toBe(false);
   });
 
-  it('is not satisfied by a verifier for plain, where the challenge is the verifier', () => {
+  it('rejects the method plain, where the challenge is the verifier', () => {
     const verifier = 'x'.repeat(43);
     expect(isPkceSatisfied(verifier, verifier)).toBe(false);
   });
 
   it.each(['x'.repeat(42), 'x'.repeat(44), `${'x'.repeat(42)}=`, `${'x'.repeat(42)}+`, `${'x'.repeat(43)}\n`, ''])(
-    'knows no challenge like %j',
+    'rejects the challenge %j',
     (challenge) => {
       expect(CODE_CHALLENGE.test(challenge)).toBe(false);
     },
   );
 
-  it('knows every challenge that a verifier has', () => {
+  it('accepts the challenge of every verifier', () => {
     fc.assert(fc.property(verifiers, (verifier) => CODE_CHALLENGE.test(challengeOf(verifier))));
   });
 });

@@ -10,9 +10,9 @@ const TEXT_FILE = /\.(ts|js|mjs|cjs|md|yaml|yml|json|eta|sh)$/;
 const GENERATED_FOLDER = /(^|\/)(node_modules|dist)\//;
 
 const SECTION = String.raw`§\d+(?:\.\d+)*`;
-/** Between `protocol` and its section, a line break and the start of a comment line may stand. */
+/** A line break and the start of a comment line may separate `protocol` from its section. */
 const CITATION = new RegExp(String.raw`\bprotocol[\s*/]+${SECTION}(?:(?:, | and | to )${SECTION})*`, 'gi');
-/** A section of an RFC has the number of the RFC before it; every other one in the page is the page's own. */
+/** A section of the page itself. A section of an RFC has the number of the RFC before it. */
 const OWN_SECTION = new RegExp(String.raw`(?<!RFC \d+ )${SECTION}`, 'g');
 
 const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');

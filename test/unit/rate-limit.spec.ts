@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS, parseRateLimit } from '../../src/platform/configuration
 import { LimitCounts } from '../../src/platform/rate-limit/limit-counts.js';
 import { networkOf, networksOf } from '../../src/platform/rate-limit/network.js';
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 
 describe('RATE_LIMIT', () => {
   it.each([
@@ -15,12 +15,12 @@ describe('RATE_LIMIT', () => {
     ],
     ['transfers=7/60', { ...DEFAULT_LIMITS, transfers: { count: 7, seconds: 60 } }],
     ['off', 'off'],
-  ])('%s keeps the default of what it leaves out', (text, rules) => {
+  ])('%s leaves the default of every limit that it does not name', (text, rules) => {
     expect(parseRateLimit(text)).toEqual(rules);
   });
 
   it.each(['', 'on', 'identities', 'identities=0/60', 'identities=5', 'others=5/60', 'tokens=5/60,', '__proto__=1/1'])(
-    'is faulty as %j',
+    'is invalid as %j',
     (text) => {
       expect(parseRateLimit(text)).toBe(text);
     },
@@ -35,11 +35,11 @@ describe('the network of a caller', () => {
     ['fe80::1', 'fe80::2%eth0'],
     ['', 'x'.repeat(5_000)],
     ['unknown', '203.0.113.7.8'],
-  ])('of %s is that of %s', (one, other) => {
+  ])('of %s is the same as that of %s', (one, other) => {
     expect(networkOf(one)).toBe(networkOf(other));
   });
 
-  it('is another for another IPv4 address, and for another IPv6 /64', () => {
+  it('differs between two IPv4 addresses and between two IPv6 /64', () => {
     expect(networkOf('203.0.113.7')).not.toBe(networkOf('203.0.113.8'));
     expect(networkOf('2001:db8:1:2::1')).not.toBe(networkOf('2001:db8:1:3::1'));
   });
@@ -77,7 +77,7 @@ describe('the networks that a limit counts for an address', () => {
   const narrowest = (address: string) => ({ network: networkOf(address), factor: 1 });
 
   it.each(['203.0.113.7', '::ffff:203.0.113.7', '[::ffff:cb00:7107]:443', 'unknown', ''])(
-    'are one for %j, which is IPv4 or no address',
+    'are one network for %j, which is IPv4 or not an IP address',
     (address) => {
       expect(networksOf(address)).toEqual([narrowest(address)]);
     },
@@ -92,7 +92,7 @@ describe('the networks that a limit counts for an address', () => {
     expect(networksOf(address)).toEqual([narrowest(address), ...wider]);
   });
 
-  it('are shared by two IPv6 addresses exactly where the first 64, 56 and 48 bits are the same', () => {
+  it('are shared by two IPv6 addresses exactly if their first 64, 56 and 48 bits are equal', () => {
     const byte = fc.constantFrom<number>(0, 1, 0x10, 0xff);
     const bytes = fc.array(byte, { minLength: 16, maxLength: 16 });
     const textOf = (all: number[]) =>
@@ -101,7 +101,7 @@ describe('the networks that a limit counts for an address', () => {
       );
     fc.assert(
       fc.property(bytes, bytes, fc.integer({ min: 0, max: 16 }), (one, more, same) => {
-        one[0] = 0x20; // no IPv4-mapped address
+        one[0] = 0x20; // not an IPv4-mapped address
         const other = [...one.slice(0, same), ...more.slice(same)];
         other[0] = 0x20;
         const [left, right] = [one, other].map((all) =>
@@ -113,27 +113,34 @@ describe('the networks that a limit counts for an address', () => {
     );
   });
 
-  it('are the same for every way to write an address', () => {
+  it('are the same for every notation of an address', () => {
     const networks = networksOf('2001:db8:0:ab00::1');
     for (const text of ['2001:0DB8:0000:AB00:0:0:0:1', '[2001:db8::ab00:0:0:0:1]:443', '2001:db8:0:ab00::1%eth0'])
       expect(networksOf(text)).toEqual(networks);
   });
 });
 
-describe('counts of a limit', () => {
-  it('are read without counting', () => {
+describe('the counts of a rate limit', () => {
+  it('can be read without an increment', () => {
     const counts = new LimitCounts();
-    expect([counts.of('a', 1), counts.add('a', 1, MINUTE), counts.of('a', 1), counts.of('a', 2)]).toEqual([0, 1, 1, 0]);
+    expect([counts.of('a', 1), counts.add('a', 1, MINUTE_MS), counts.of('a', 1), counts.of('a', 2)]).toEqual([
+      0, 1, 1, 0,
+    ]);
   });
 
-  it('begin anew in each window', () => {
+  it('start at zero in each window', () => {
     const counts = new LimitCounts();
-    expect([counts.add('a', 1, MINUTE), counts.add('a', 1, MINUTE), counts.add('b', 1, MINUTE)]).toEqual([1, 2, 1]);
-    expect(counts.add('a', 2, MINUTE)).toBe(1);
+    expect([counts.add('a', 1, MINUTE_MS), counts.add('a', 1, MINUTE_MS), counts.add('b', 1, MINUTE_MS)]).toEqual([
+      1, 2, 1,
+    ]);
+    expect(counts.add('a', 2, MINUTE_MS)).toBe(1);
   });
 
-  it('of two processes add up to what both have counted, however their exchanges are interleaved', () => {
-    const step = fc.record({ who: fc.integer({ min: 0, max: 1 }), does: fc.constantFrom('count', 'exchange') });
+  it('of two processes add up to the total, for any order of their exchanges', () => {
+    const step = fc.record({
+      processIndex: fc.integer({ min: 0, max: 1 }),
+      does: fc.constantFrom('count', 'exchange'),
+    });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const all = [new LimitCounts(), new LimitCounts()] as const;
@@ -145,49 +152,49 @@ describe('counts of a limit', () => {
             counts.told(untold, store);
           }
         };
-        for (const { who, does } of steps) {
-          const counts = all[who as 0 | 1];
+        for (const { processIndex, does } of steps) {
+          const counts = all[processIndex as 0 | 1];
           if (does === 'exchange') exchange(counts);
           else {
             counted++;
-            expect(counts.add('key', 1, MINUTE)).toBeLessThanOrEqual(counted);
+            expect(counts.add('key', 1, MINUTE_MS)).toBeLessThanOrEqual(counted);
           }
         }
         for (const counts of [...all, ...all]) {
-          counts.add('key', 1, MINUTE);
+          counts.add('key', 1, MINUTE_MS);
           counted++;
           exchange(counts);
         }
         expect(store).toBe(counted);
-        expect(all[1].add('key', 1, MINUTE)).toBe(counted + 1);
+        expect(all[1].add('key', 1, MINUTE_MS)).toBe(counted + 1);
       }),
     );
   });
 
-  it('go on from what is known when an exchange fails, and are not told twice', () => {
+  it('continue from the local count if an exchange fails, and are not sent twice', () => {
     const counts = new LimitCounts();
-    for (let hit = 0; hit < 3; hit++) counts.add('key', 1, MINUTE);
+    for (let hit = 0; hit < 3; hit++) counts.add('key', 1, MINUTE_MS);
     for (const untold of counts.untold(10)) counts.kept(untold);
     expect(counts.untold(10)).toEqual([]);
-    expect(counts.add('key', 1, MINUTE)).toBe(4);
+    expect(counts.add('key', 1, MINUTE_MS)).toBe(4);
     for (const untold of counts.untold(10)) counts.told(untold, 1);
-    expect(counts.add('key', 1, MINUTE)).toBe(5);
+    expect(counts.add('key', 1, MINUTE_MS)).toBe(5);
   });
 
-  it('of a window that is over are not mixed with those of the next', () => {
+  it('of a past window are not added to the next window', () => {
     const counts = new LimitCounts();
-    counts.add('key', 1, MINUTE);
+    counts.add('key', 1, MINUTE_MS);
     const [late] = counts.untold(1);
-    counts.add('key', 2, MINUTE);
+    counts.add('key', 2, MINUTE_MS);
     counts.told(late as NonNullable<typeof late>, 1_000);
-    expect(counts.add('key', 2, MINUTE)).toBe(2);
+    expect(counts.add('key', 2, MINUTE_MS)).toBe(2);
   });
 
-  it('of a flood of keys forget the oldest, and fill no memory', () => {
+  it('drop the oldest keys beyond 100,000 keys, so that a flood does not fill the memory', () => {
     const counts = new LimitCounts();
-    for (let key = 0; key < 150_000; key++) counts.add(`key ${key}`, 1, MINUTE);
+    for (let key = 0; key < 150_000; key++) counts.add(`key ${key}`, 1, MINUTE_MS);
     expect(counts.untold(1_000_000)).toHaveLength(100_000);
-    expect(counts.add('key 149999', 1, MINUTE)).toBe(2);
-    expect(counts.add('key 0', 1, MINUTE)).toBe(1);
+    expect(counts.add('key 149999', 1, MINUTE_MS)).toBe(2);
+    expect(counts.add('key 0', 1, MINUTE_MS)).toBe(1);
   });
 });

@@ -5,7 +5,7 @@ import { isBelow, isOrigin, isRegistrableRedirectUri } from '../../src/registry/
 
 const REGISTERED = 'https://acme.example/app';
 
-describe('an address below a registered one', () => {
+describe('a redirect URI below a registered one', () => {
   it.each(['/', '/x', '/x/y', '/x/y/', '/a.b', '/..a', '/a..', '/...', '/x%20y', "/~!$&'()*+,;=:@"])(
     'is admitted: %s',
     (rest) => {
@@ -14,8 +14,8 @@ describe('an address below a registered one', () => {
   );
 
   it.each([
-    ['the registered one itself', REGISTERED],
-    ['no segment boundary', `${REGISTERED}le`],
+    ['nothing after the registered URI', REGISTERED],
+    ['no slash after the registered URI', `${REGISTERED}le`],
     ['another scheme', 'http://acme.example/app/x'],
     ['the default port, written out', 'https://acme.example:443/app/x'],
     ['another port', 'https://acme.example:8443/app/x'],
@@ -49,7 +49,7 @@ describe('an address below a registered one', () => {
     ['a tab, which URL parsers drop', `${REGISTERED}/.\t./x`],
     ['bytes outside ASCII', `${REGISTERED}/ä`],
     ['the fullwidth solidus', `${REGISTERED}/..／x`],
-  ])('is refused with %s', (_, uri) => {
+  ])('is rejected with %s', (_, uri) => {
     expect(isBelow(uri, REGISTERED)).toBe(false);
   });
 
@@ -58,11 +58,11 @@ describe('an address below a registered one', () => {
     ['no path', 'https://acme.example', 'https://acme.example/x', true],
     ['no path, against a longer host', 'https://acme.example', 'https://acme.example.evil.example/', false],
     ['a query', 'https://acme.example/app?x=', 'https://acme.example/app?x=/y', false],
-  ])('is compared with one that has %s', (_, registered, uri, admitted) => {
+  ])('is compared with a registered URI that has %s', (_, registered, uri, admitted) => {
     expect(isBelow(uri, registered)).toBe(admitted);
   });
 
-  it('never leaves the origin and the path of the registered one, whatever is written after it', () => {
+  it('never leaves the origin and the path of the registered URI, for any suffix', () => {
     const nasty = ['.', '..', '/', '\\', '%2e', '%2F', '%5c', '@', ':', '?', '#', ';', '\t', '\n', 'x', 'evil.example'];
     const tail = fc.array(fc.oneof(fc.constantFrom(...nasty), fc.string({ unit: 'binary', maxLength: 3 }))).map(joined);
     const bases = ['https://acme.example', 'https://acme.example/', REGISTERED, `${REGISTERED}/`, `${REGISTERED}/a.b`];
@@ -80,7 +80,7 @@ describe('an address below a registered one', () => {
     );
   });
 
-  it('is admitted for plain segments of any number', () => {
+  it('is admitted for any number of plain path segments', () => {
     const segment = fc.stringMatching(/^[a-z0-9_-]{1,8}$/);
     fc.assert(
       fc.property(fc.array(segment), (segments) => {
@@ -90,11 +90,11 @@ describe('an address below a registered one', () => {
   });
 });
 
-describe('a client admits as redirect URI', () => {
+describe('the redirect URIs that a client admits', () => {
   const client = (redirectUriMatch: 'exact' | 'prefix') =>
     Object.assign(new ClientApplication(), { redirectUris: [REGISTERED], redirectUriMatch });
 
-  it('of an exact client, what is registered, character for character', () => {
+  it('are exactly the registered URIs for an exact client', () => {
     expect(client('exact').admitsRedirectUri(REGISTERED)).toBe(true);
     fc.assert(
       fc.property(fc.webUrl({ withFragments: true, withQueryParameters: true }), (uri) => {
@@ -104,14 +104,14 @@ describe('a client admits as redirect URI', () => {
     expect(client('exact').admitsRedirectUri(`${REGISTERED}/x`)).toBe(false);
   });
 
-  it('of a prefix client, the registered one and what lies below', () => {
+  it('are the registered URIs and the URIs below them for a prefix client', () => {
     expect(client('prefix').admitsRedirectUri(REGISTERED)).toBe(true);
     expect(client('prefix').admitsRedirectUri(`${REGISTERED}/x`)).toBe(true);
     expect(client('prefix').admitsRedirectUri('https://acme.example/')).toBe(false);
   });
 });
 
-describe('an address that may be registered', () => {
+describe('a redirect URI that may be registered', () => {
   it.each(['https://acme.example/chat/', 'http://localhost:3000/', 'https://acme.example', 'https://a.example/?x=1'])(
     'is absolute http(s): %s',
     (uri) => {
@@ -119,7 +119,7 @@ describe('an address that may be registered', () => {
     },
   );
 
-  it('has a private-use scheme, a domain name in reverse, for a native client alone', () => {
+  it('may have a private-use scheme, a reversed domain name, for a native client only', () => {
     expect(isRegistrableRedirectUri('example.acme:/callback', true)).toBe(true);
     expect(isRegistrableRedirectUri('example.acme:/callback', false)).toBe(false);
     expect(isRegistrableRedirectUri('acme:/callback', true)).toBe(false);
@@ -155,7 +155,7 @@ describe('an address that may be registered', () => {
   });
 });
 
-describe('an origin, as browsers send it', () => {
+describe('an origin in the format that browsers send', () => {
   it.each(['https://acme.example', 'http://localhost:3000', 'https://xn--bcher-kva.example', 'capacitor://localhost'])(
     'is %s',
     (text) => {
@@ -182,7 +182,7 @@ describe('an origin, as browsers send it', () => {
     expect(isOrigin(text)).toBe(false);
   });
 
-  it('is what URLs call the origin of any http(s) address', () => {
+  it('is the origin of any http(s) URL', () => {
     fc.assert(
       fc.property(fc.webUrl(), (url) => {
         expect(isOrigin(new URL(url).origin)).toBe(true);

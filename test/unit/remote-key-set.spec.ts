@@ -19,10 +19,10 @@ beforeEach(async () => {
 });
 afterEach(() => issuer.goAway());
 
-const known = () => ({ alg: 'ES256', kid: issuer.keys.at(-1)?.kid as string });
-const expectFound = async () => expect((await keySet.getKey(known())).type).toBe('public');
+const newestKeyHeader = () => ({ alg: 'ES256', kid: issuer.keys.at(-1)?.kid as string });
+const expectFound = async () => expect((await keySet.getKey(newestKeyHeader())).type).toBe('public');
 const expectUnknown = () => expect(keySet.getKey(UNKNOWN)).rejects.toBeInstanceOf(errors.JWKSNoMatchingKey);
-const expectUnavailable = (header: object = known()) =>
+const expectUnavailable = (header: object = newestKeyHeader()) =>
   expect(keySet.getKey(header)).rejects.toMatchObject({ code: 'temporarily_unavailable', status: 503 });
 
 describe('RemoteKeySet', () => {
@@ -32,13 +32,13 @@ describe('RemoteKeySet', () => {
     expect(payload.iss).toBe(issuer.issuer);
   });
 
-  it('asks the issuer when the first key is needed, and once for all that need one at the same time', async () => {
+  it('fetches the keys when the first key is needed, once for all concurrent callers', async () => {
     expect(issuer.requests).toBe(0);
     await Promise.all([...Array.from({ length: 20 }, () => expectFound()), expectUnknown(), expectUnknown()]);
     expect(issuer.requests).toBe(1);
   });
 
-  it('keeps keys for 10 minutes', async () => {
+  it('caches keys for 10 minutes', async () => {
     await expectFound();
     clock.advance({ milliseconds: 599_999 });
     await expectFound();
@@ -48,7 +48,7 @@ describe('RemoteKeySet', () => {
     expect(issuer.requests).toBe(2);
   });
 
-  it('asks again for an unknown key id, at most once a minute', async () => {
+  it('fetches the keys again for an unknown key id, at most once a minute', async () => {
     await expectFound();
     clock.advance({ milliseconds: 59_999 });
     for (let n = 0; n < 5; n++) await expectUnknown();
@@ -66,7 +66,7 @@ describe('RemoteKeySet', () => {
     await expectFound();
   });
 
-  it('does not ask an issuer that failed for a second', async () => {
+  it('sends no request for one second to an issuer that failed', async () => {
     issuer.broken = FAIL;
     await Promise.all(Array.from({ length: 20 }, () => expectUnavailable()));
     clock.advance({ milliseconds: 999 });
@@ -77,7 +77,7 @@ describe('RemoteKeySet', () => {
     await expectFound();
   });
 
-  it('goes on with known keys while the issuer fails, until they are 10 minutes old', async () => {
+  it('uses the cached keys while the issuer fails, until they are 10 minutes old', async () => {
     await expectFound();
     issuer.broken = FAIL;
     clock.advance({ milliseconds: 599_999 });
@@ -87,15 +87,15 @@ describe('RemoteKeySet', () => {
     await expectUnavailable();
   });
 
-  it('says why the keys cannot be fetched, during the pause too', async () => {
+  it('reports why the keys cannot be fetched, also during the pause', async () => {
     issuer.broken = FAIL;
     for (let n = 0; n < 2; n++) {
-      const error = await keySet.getKey(known()).catch((error: OAuthError) => error);
+      const error = await keySet.getKey(newestKeyHeader()).catch((error: OAuthError) => error);
       expect(error).toMatchObject({ cause: expect.objectContaining({ message: expect.stringContaining('500') }) });
     }
   });
 
-  it('neither keeps keys nor pauses for longer when the clock is set back', async () => {
+  it('extends neither the cache nor the pause when the clock is set back', async () => {
     await expectFound();
     clock.advance({ milliseconds: -3_600_000 });
     await expectFound();
@@ -109,7 +109,7 @@ describe('RemoteKeySet', () => {
     await expectFound();
   });
 
-  it('is unavailable for a key that the issuer publishes and that cannot be used, and only for that', async () => {
+  it('throws temporarily_unavailable only for a published key that cannot be used', async () => {
     issuer.keys.unshift({
       ...issuer.keys[0],
       kid: 'unusable',
@@ -122,7 +122,7 @@ describe('RemoteKeySet', () => {
 
   it('never finds a key for an algorithm that has no public keys', async () => {
     for (const alg of ['none', 'HS256']) {
-      await expect(keySet.getKey({ ...known(), alg })).rejects.toBeInstanceOf(errors.JOSEError);
+      await expect(keySet.getKey({ ...newestKeyHeader(), alg })).rejects.toBeInstanceOf(errors.JOSEError);
     }
   });
 });

@@ -22,7 +22,7 @@ const port = fc.oneof(
 );
 
 describe('the Host of a request', () => {
-  it('is accepted if it is any host with any port', () => {
+  it('is accepted with any host and any port', () => {
     fc.assert(
       fc.property(host, port, (name, at) => {
         expect(headViolation(requestWith(name + at))).toBeUndefined();
@@ -30,7 +30,7 @@ describe('the Host of a request', () => {
     );
   });
 
-  it('is refused if it has a character that neither a host nor a port has', () => {
+  it('is rejected if it contains a character that is invalid in a host and in a port', () => {
     const strange = fc.constantFrom(...'/?#@\\ \t"<>^`{|}', '\u00fc', '\0', '%zz');
     fc.assert(
       fc.property(host, strange, host, (before, character, after) => {
@@ -39,7 +39,7 @@ describe('the Host of a request', () => {
     );
   });
 
-  it('is refused if there are two, whatever they are', () => {
+  it('is rejected if the request has two Host headers', () => {
     fc.assert(
       fc.property(host, host, (one, two) => {
         expect(headViolation(requestWith(one, two))).toBe('more than one Host');

@@ -12,7 +12,7 @@ import { Deadline, REQUEST_DEADLINE_MS } from '../../src/platform/request-contex
 const deadlock = () => Object.assign(new Error('deadlock'), { errno: 1213 });
 const syntaxError = () => Object.assign(new Error('syntax'), { errno: 1064 });
 
-/** How often work that always fails is done, and how often it is announced as a retry. */
+/** Runs work that always fails. Returns the number of attempts and of announced retries. */
 async function failingRun(policy: RetryPolicy, error: () => Error): Promise<{ attempts: number; pauses: number }> {
   let attempts = 0;
   let pauses = 0;
@@ -26,11 +26,11 @@ async function failingRun(policy: RetryPolicy, error: () => Error): Promise<{ at
 
 it.each<[string, RetryPolicy, () => Error, number]>([
   ['a statement that was rolled back', ROLLED_BACK_STATEMENT, deadlock, 5],
-  ['a faulty statement', ROLLED_BACK_STATEMENT, syntaxError, 1],
+  ['an invalid statement', ROLLED_BACK_STATEMENT, syntaxError, 1],
   ['an idempotent statement whose response was lost', LOST_RESPONSE, () => new ServiceUnavailableException('away'), 2],
   ['an idempotent statement that failed', LOST_RESPONSE, syntaxError, 1],
   ['a statement about a lease', LEASE_STATEMENT, deadlock, 10],
-  ['a connection of a command without patience', databaseAtStart(0), syntaxError, 1],
+  ['a connection of a command that does not wait', databaseAtStart(0), syntaxError, 1],
   ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), syntaxError, 3],
 ])('%s is tried as often as its policy declares', async (_, policy, error, attempts) => {
   expect(await failingRun(policy, error)).toEqual({ attempts, pauses: attempts - 1 });
@@ -42,7 +42,7 @@ it('a policy returns the result of the first attempt that succeeds', async () =>
   expect(work).toHaveBeenCalledTimes(2);
 });
 
-it('a deadline begins when it is made, and is negative when it is over', () => {
+it('a deadline starts when it is created, and its remaining time is negative after it has passed', () => {
   expect(new Deadline().remainingMs()).toBeGreaterThan(REQUEST_DEADLINE_MS - 100);
   expect(new Deadline(performance.now() - REQUEST_DEADLINE_MS - 1).remainingMs()).toBeLessThan(0);
 });

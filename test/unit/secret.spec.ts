@@ -2,17 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { equalInConstantTime, randomSecret, sha256 } from '../../src/platform/secret.js';
 
-describe('secrets', () => {
+describe('a random secret', () => {
   it.each([
     ['hex', /^[0-9a-f]{64}$/],
     ['base64url', /^[A-Za-z0-9_-]{43}$/],
-  ] as const)('are 32 bytes, in %s', (encoding, shape) => {
+  ] as const)('has 32 bytes in %s', (encoding, shape) => {
     const secret = randomSecret(encoding);
     expect(secret).toMatch(shape);
     expect(Buffer.from(secret, encoding)).toHaveLength(32);
   });
 
-  it('are never the same', () => {
+  it('never repeats', () => {
     const secrets = Array.from({ length: 1_000 }, () => randomSecret('hex'));
     expect(new Set(secrets).size).toBe(secrets.length);
   });
@@ -20,11 +20,11 @@ describe('secrets', () => {
   it.each([
     ['', 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
     ['abc', 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'],
-  ])('are stored as SHA-256 in lower-case hex: %j', (text, hash) => {
+  ])('is stored as SHA-256 in lower-case hex: %j', (text, hash) => {
     expect(sha256(text)).toBe(hash);
   });
 
-  it('are equal exactly when their texts are', () => {
+  it('is equal in constant time to exactly the same text', () => {
     const text = fc.string({ unit: 'binary' });
     fc.assert(
       fc.property(text, text, (one, other) => {

@@ -4,7 +4,7 @@ import { SignInAttempts } from '../../src/agent-auth/session/sign-in-attempts.js
 import { TestClock } from '../../src/testing/test-clock.js';
 
 const AGENT = 'agent@acme.example';
-const HOUR = 3_600;
+const HOUR_SECONDS = 3_600;
 
 let clock: TestClock;
 let attempts: SignInAttempts;
@@ -15,7 +15,7 @@ beforeEach(() => {
 
 const pass = (seconds: number) => clock.advance({ seconds });
 
-/** Fails so many times; answers what the last attempt had to wait for. */
+/** Makes failed attempts. Returns the seconds that the last attempt had to wait. */
 function fail(
   times: number,
   { email = AGENT, address = '198.51.100.1', device = undefined as string | undefined } = {},
@@ -25,8 +25,8 @@ function fail(
   return wait;
 }
 
-describe('the attempts to sign in as somebody from somewhere', () => {
-  it('cost nothing at first, then a wait that doubles up to a quarter of an hour', () => {
+describe('sign-in attempts at one account from one address', () => {
+  it('are free at first, and then have a wait that doubles up to 15 minutes', () => {
     expect(fail(5)).toBe(0);
     const waits: number[] = [];
     for (let n = 0; n < 12; n++) {
@@ -38,7 +38,7 @@ describe('the attempts to sign in as somebody from somewhere', () => {
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
   });
 
-  it('that are made while waiting are not looked at, and do not make the wait longer', () => {
+  it('are not checked during a wait, and do not extend the wait', () => {
     fail(5);
     expect(fail(1)).toBe(1);
     expect(fail(50)).toBe(1);
@@ -46,7 +46,7 @@ describe('the attempts to sign in as somebody from somewhere', () => {
     expect(fail(1)).toBe(0);
   });
 
-  it('are told the whole seconds that are left', () => {
+  it('get the remaining whole seconds of the wait', () => {
     fail(5);
     pass(1);
     fail(1);
@@ -56,43 +56,43 @@ describe('the attempts to sign in as somebody from somewhere', () => {
     expect(fail(1)).toBe(1);
   });
 
-  it('are forgotten an hour after the last wait was over', () => {
+  it('are forgotten one hour after the last wait', () => {
     fail(5);
-    pass(HOUR);
+    pass(HOUR_SECONDS);
     fail(1);
     expect(fail(1)).toBe(2);
-    pass(HOUR + 2);
+    pass(HOUR_SECONDS + 2);
     expect(fail(5)).toBe(0);
   });
 
-  it('begin anew with the right password', () => {
+  it('are reset by the right password', () => {
     fail(4);
     attempts.succeed(attempts.begin(AGENT, '198.51.100.1', undefined));
     expect(fail(5)).toBe(0);
     expect(fail(1)).toBe(1);
   });
 
-  it('are counted for each account, in whatever case it is written', () => {
+  it('are counted for each account, without regard to case', () => {
     fail(5);
     expect(fail(1, { email: 'AGENT@ACME.example' })).toBe(1);
     expect(fail(1, { email: 'other@acme.example' })).toBe(0);
   });
 });
 
-describe('the attempts from one address', () => {
+describe('sign-in attempts from one address', () => {
   const spray = (from: number, to: number) => {
     let wait = 0;
     for (let n = from; n < to; n++) wait = fail(1, { email: `agent${n}@acme.example` });
     return wait;
   };
 
-  it('are slowed down at 30, at whatever accounts', () => {
+  it('are delayed after 30 failures at any accounts', () => {
     expect(spray(0, 30)).toBe(0);
     expect(spray(30, 31)).toBe(1);
     expect(fail(1, { email: 'new@acme.example', address: '198.51.100.2' })).toBe(0);
   });
 
-  it('are not slowed down by agents who know their passwords, however many', () => {
+  it('are not delayed by any number of successful sign-ins', () => {
     for (let n = 0; n < 200; n++) {
       const attempt = attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined);
       expect(attempt.waitSeconds).toBe(0);
@@ -100,19 +100,19 @@ describe('the attempts from one address', () => {
     }
   });
 
-  it('are slowed down also when a guesser’s own account succeeds in between', () => {
-    let looked = 0;
+  it('are delayed even if the attacker signs in to an own account in between', () => {
+    let checkedAttempts = 0;
     for (let n = 0; n < 100; n++) {
       const own = attempts.begin('mine@acme.example', '198.51.100.1', undefined);
       if (own.waitSeconds === 0) attempts.succeed(own);
-      if (attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined).waitSeconds === 0) looked++;
+      if (attempts.begin(`agent${n}@acme.example`, '198.51.100.1', undefined).waitSeconds === 0) checkedAttempts++;
     }
-    expect(looked).toBeLessThanOrEqual(30);
+    expect(checkedAttempts).toBeLessThanOrEqual(30);
   });
 });
 
-describe('the attempts at one account from everywhere', () => {
-  /** Five failures from each network: the first of a network is exempt from the limit of the account. */
+describe('sign-in attempts at one account from many networks', () => {
+  /** Five failures from each network. The first failure of a network does not count for the account. */
   const failFrom = (networks: number) => {
     for (let n = 0; n < networks; n++) fail(5, { address: `10.${n >> 8}.${n & 255}.1` });
   };
@@ -121,8 +121,8 @@ describe('the attempts at one account from everywhere', () => {
     return fail(1, { address });
   };
 
-  it('are slowed down to one in half a minute after 100 failures, if their network has failed before', () => {
-    failFrom(25); // 100 that count, and 25 first ones
+  it('are limited to one in 30 s after 100 failures, if their network has failed before', () => {
+    failFrom(25); // 100 failures that count and 25 first failures
     expect(secondFrom('203.0.113.1')).toBe(1);
     for (let n = 0; n < 20; n++) {
       pass(30);
@@ -131,7 +131,7 @@ describe('the attempts at one account from everywhere', () => {
     expect(secondFrom('203.0.113.100')).toBe(30);
   });
 
-  it('admit the first attempt from a network without failures, however many have failed elsewhere', () => {
+  it('are free for the first attempt of a network, after any number of failures of other networks', () => {
     failFrom(60);
     for (let n = 0; n < 200; n++) expect(fail(1, { address: `203.0.113.${n}` })).toBe(0);
     for (let n = 0; n < 100; n++) {
@@ -141,23 +141,23 @@ describe('the attempts at one account from everywhere', () => {
     }
   });
 
-  it('do not count the first attempts of networks, so that those never make others wait', () => {
+  it('are never delayed by the first attempts of other networks', () => {
     for (let n = 0; n < 1_000; n++) expect(fail(1, { address: `10.${n >> 8}.${n & 255}.1` })).toBe(0);
     expect(secondFrom('203.0.113.1')).toBe(0);
   });
 
-  it('exempt one attempt of a network in an hour, at whatever account', () => {
+  it('are exempt once per network and hour, for all accounts together', () => {
     failFrom(60);
     expect(fail(1, { address: '203.0.113.1', email: 'other@acme.example' })).toBe(0);
     expect(fail(1, { address: '203.0.113.1' })).toBeGreaterThan(0);
-    pass(HOUR - 40);
+    pass(HOUR_SECONDS - 40);
     failFrom(60);
     expect(fail(1, { address: '203.0.113.1' })).toBeGreaterThan(0);
     pass(41);
     expect(fail(1, { address: '203.0.113.1' })).toBe(0);
   });
 
-  it('exempt no second attempt while the first is being checked', () => {
+  it('are not exempt while the exempt attempt of the network is being checked', () => {
     failFrom(60);
     const first = attempts.begin(AGENT, '203.0.113.1', undefined);
     expect(first.waitSeconds).toBe(0);
@@ -166,7 +166,7 @@ describe('the attempts at one account from everywhere', () => {
     expect(fail(1, { address: '203.0.113.1' })).toBe(0);
   });
 
-  it('exempt an attempt again that the service could not check', () => {
+  it('stay exempt if the service could not check the exempt attempt', () => {
     failFrom(60);
     for (let n = 0; n < 100; n++) {
       const attempt = attempts.begin(AGENT, '203.0.113.1', undefined);
@@ -175,7 +175,7 @@ describe('the attempts at one account from everywhere', () => {
     }
   });
 
-  it('exempt 8 attempts from the /64s of an IPv6 /56, and 32 from those of a /48', () => {
+  it('are exempt 8 times from the /64s of an IPv6 /56, and 32 times from those of a /48', () => {
     failFrom(60);
     const admitted = (subnets: number[]) =>
       subnets.filter((subnet) => fail(1, { address: `2001:db8:1:${subnet.toString(16)}::1` }) === 0).length;
@@ -185,13 +185,13 @@ describe('the attempts at one account from everywhere', () => {
     expect(fail(1, { address: '2001:db8:2::1' })).toBe(0);
   });
 
-  it('never wait on a device on which the agent has signed in before', () => {
+  it('are free on a device on which the agent has signed in before', () => {
     failFrom(60);
     expect(fail(1, { device: 'known' })).toBe(0);
     expect(secondFrom('203.0.113.1')).toBeGreaterThan(0);
   });
 
-  it('from a known device wait for its own failures only', () => {
+  it('from a known device are delayed only by failures on that device', () => {
     expect(fail(10, { device: 'known' })).toBe(0);
     expect(fail(1, { device: 'known' })).toBe(1);
     expect(fail(1, { device: 'another' })).toBe(0);
@@ -199,23 +199,23 @@ describe('the attempts at one account from everywhere', () => {
   });
 });
 
-describe('the attempts from the /64s of one IPv6 site', () => {
+describe('sign-in attempts from the /64s of one IPv6 site', () => {
   const from = (subnet: number, email = AGENT) => fail(1, { email, address: `2001:db8:1:${subnet.toString(16)}::1` });
 
   const admittedFrom = (upperByte: number, emailOf: (n: number) => string) =>
     Array.from({ length: 256 }, (_, n) => from((upperByte << 8) + n, emailOf(n))).filter((wait) => wait === 0).length;
 
-  it('at one account cost nothing 40 times from a /56', () => {
+  it('at one account are free 40 times from a /56', () => {
     expect(admittedFrom(0, () => AGENT)).toBe(40);
   });
 
-  it('at any accounts cost nothing 240 times from a /56, and 960 times from a /48', () => {
+  it('at any accounts are free 240 times from a /56, and 960 times from a /48', () => {
     const emailOf = (n: number) => `agent${n}@acme.example`;
     expect([0, 1, 2, 3, 4, 5].map((upperByte) => admittedFrom(upperByte, emailOf))).toEqual([240, 240, 240, 240, 0, 0]);
   });
 });
 
-describe('one holder of addresses is one, however they are spelt', () => {
+describe('sign-in attempts count the notations of an address together', () => {
   const same = (one: string, other: string) => {
     const both = new SignInAttempts(clock);
     for (let n = 0; n < 5; n++) both.begin(AGENT, one, undefined);
@@ -233,30 +233,30 @@ describe('one holder of addresses is one, however they are spelt', () => {
     ['the same in upper case', '::FFFF:198.51.100.7', '198.51.100.7'],
     ['the same in hex', '::ffff:c633:6407', '198.51.100.7'],
     ['the same written out', '0:0:0:0:0:ffff:198.51.100.7', '198.51.100.7'],
-  ])('%s', (_, one, other) => {
+  ])('of the same network: %s', (_, one, other) => {
     expect(same(one, other)).toBe(true);
     expect(same(other, one)).toBe(true);
   });
 
   it.each([
     ['two /64', '2001:db8:1:2::1', '2001:db8:1:3::1'],
-    ['two /64 whose zeros stand elsewhere', '2001:db8:1::1', '2001:db8:0:1::1'],
+    ['two /64 with zeros at other positions', '2001:db8:1::1', '2001:db8:0:1::1'],
     ['two IPv4 addresses', '198.51.100.7', '198.51.100.8'],
     ['two IPv4 addresses as IPv6', '::ffff:198.51.100.7', '::ffff:198.51.100.8'],
     ['the loopback addresses', '127.0.0.1', '::1'],
-  ])('%s are two', (_, one, other) => {
+  ])('but not two networks: %s', (_, one, other) => {
     expect(same(one, other)).toBe(false);
   });
 
   it.each(['', 'unknown', '1:2:3:4:5:6:7:8::9', ':::', '1.2.3', '999.1.1.1', '%', '_hidden', '[::1]'])(
-    'what is no address, as a proxy may write it, is an address of its own: %j',
+    'and treat text that is not an IP address as one network of its own: %j',
     (address) => {
       expect(same(address, address)).toBe(true);
       expect(same(address, '198.51.100.7')).toBe(false);
     },
   );
 
-  it('holds for any IPv6 address and any other of its /64', () => {
+  it('of any two IPv6 addresses in the same /64', () => {
     const group = fc.integer({ min: 0, max: 0xffff });
     const groups = (length: number) => fc.array(group, { minLength: length, maxLength: length });
     const text = (all: number[]) => all.map((each) => each.toString(16)).join(':');

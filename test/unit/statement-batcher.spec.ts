@@ -43,13 +43,13 @@ function selects() {
 
 const idsOf = (rows: unknown[]) => (rows as { id: string }[]).map(({ id }) => id);
 
-it('sends a statement that is alone in its tick as it is', async () => {
+it('sends a single statement of a tick unchanged', async () => {
   const { ask, sent } = selects();
   expect(await ask('a')).toEqual([{ id: 'a' }]);
   expect(sent).toEqual([{ sql: 'SELECT id, name FROM customer WHERE id = ?', parameters: ['a'] }]);
 });
 
-it('sends the same SELECTs of one tick as one, and gives each its own rows', async () => {
+it('sends equal SELECTs of one tick as one statement, and returns to each its own rows', async () => {
   const { ask, sent } = selects();
   const results = await Promise.all(['a', 'b', 'c', 'd'].map((id) => ask(id)));
   expect(results.map(idsOf)).toEqual([['a'], ['b'], [], ['d']]);
@@ -61,14 +61,14 @@ it('sends the same SELECTs of one tick as one, and gives each its own rows', asy
   );
 });
 
-it('sends three SELECTs as four, the first of them twice, because few sizes are few prepared statements', async () => {
+it('sends three SELECTs as four with the first one repeated, to limit the number of prepared statements', async () => {
   const { ask, sent } = selects();
   const results = await Promise.all(['a', 'b', 'd'].map((id) => ask(id)));
   expect(results.map(idsOf)).toEqual([['a'], ['b'], ['d']]);
   expect(sent.map(({ parameters }) => parameters)).toEqual([['a', 'b', 'd', 'a']]);
 });
 
-it('sends different statements, and those of different ticks, one by one', async () => {
+it('sends different statements and statements of different ticks separately', async () => {
   const { ask, sent } = selects();
   const other: typeof FIND = selectStatement({ columns: ['id', 'name'], from: 'customer WHERE id = ?', batch: true });
   const first = [ask('a'), ask('b', other)];
@@ -77,7 +77,7 @@ it('sends different statements, and those of different ticks, one by one', async
   expect(sent.map(({ parameters }) => parameters)).toEqual([['a'], ['b'], ['d']]);
 });
 
-it('sends at most sixteen of forty statements as one', async () => {
+it('sends forty statements in batches of at most sixteen', async () => {
   const { ask, sent } = selects();
   const ids = Array.from({ length: 40 }, (_, n) => `customer ${n}`);
   const results = await Promise.all(ids.map((id) => ask(id)));
@@ -85,7 +85,7 @@ it('sends at most sixteen of forty statements as one', async () => {
   expect(sent.map(({ parameters }) => parameters.length)).toEqual([16, 16, 8]);
 });
 
-it('sends each statement again by itself if one of a batch fails', async () => {
+it('repeats each statement separately if one statement of a batch fails', async () => {
   const { ask } = selects();
   const results = await Promise.allSettled(['a', 'bad', 'd'].map((id) => ask(id)));
   expect(results).toEqual([
@@ -95,14 +95,14 @@ it('sends each statement again by itself if one of a batch fails', async () => {
   ]);
 });
 
-it('sends nothing again while the database is away', async () => {
+it('repeats no statement if the database is unavailable', async () => {
   const { ask, sent } = selects();
   const results = await Promise.allSettled(['a', 'away'].map((id) => ask(id)));
   expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   expect(sent).toHaveLength(1);
 });
 
-it('sends the same INSERTs of one tick as one INSERT of several rows, and none of them twice', async () => {
+it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no row', async () => {
   const sent: [string, SqlValue[]][] = [];
   const batcher = new StatementBatcher<number>({
     dialect: MYSQL_DIALECT,
@@ -121,12 +121,12 @@ it('sends the same INSERTs of one tick as one INSERT of several rows, and none o
   ]);
 });
 
-it('gives rows of a batch without the index of their statement', async () => {
+it('removes the statement index from the rows of a batch', async () => {
   const { ask } = selects();
   expect(await Promise.all([ask('a'), ask('b')])).toEqual([[{ id: 'a' }], [{ id: 'b' }]]);
 });
 
-it('sends each SELECT again by itself if the rows of a batch have no index', async () => {
+it('repeats each SELECT separately if the rows of a batch have no statement index', async () => {
   const batcher = new StatementBatcher<unknown[]>({
     dialect: MYSQL_DIALECT,
     isPadded: true,
@@ -143,9 +143,12 @@ it.each([
   '/* SELECT */ select id, name from customer where id = ? -- VALUES (?)',
   'SELECT id, name FROM customer WHERE id = ? UNION ALL SELECT id, name FROM customer',
   'SELECT * FROM customer WHERE id = ? FOR UPDATE',
-])('sends an undeclared batch as it is written, also several of one tick: %s', async (sql) => {
-  const { ask, sent } = selects();
-  const statement: typeof FIND = selectStatement(sql);
-  await Promise.all([ask('a', statement), ask('b', statement), ask('d', statement)]);
-  expect(sent).toEqual(['a', 'b', 'd'].map((id) => ({ sql, parameters: [id] })));
-});
+])(
+  'sends a statement without a declared batch unchanged, even if it occurs several times in a tick: %s',
+  async (sql) => {
+    const { ask, sent } = selects();
+    const statement: typeof FIND = selectStatement(sql);
+    await Promise.all([ask('a', statement), ask('b', statement), ask('d', statement)]);
+    expect(sent).toEqual(['a', 'b', 'd'].map((id) => ({ sql, parameters: [id] })));
+  },
+);

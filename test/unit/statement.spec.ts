@@ -40,7 +40,7 @@ describe('a declared statement', () => {
     expect(find.text(SQLITE_DIALECT)).toContain("WHERE won_at < strftime('%Y-%m-%d %H:%M:%f', 'now')");
   });
 
-  it('is composed once for each dialect and size', () => {
+  it('composes its text once for each dialect and size', () => {
     let composed = 0;
     const remove = writeStatement<[string]>(() => `DELETE FROM ticket WHERE client_id = ? -- ${++composed}`);
     for (let round = 0; round < 3; round++) for (const each of [MYSQL_DIALECT, SQLITE_DIALECT]) remove.text(each);
@@ -55,12 +55,12 @@ describe('a declared statement', () => {
     expect(insertIgnore.text(SQLITE_DIALECT)).toBe('INSERT OR IGNORE INTO ticket (client_id) VALUES (?)');
   });
 
-  it('is refused if it is a batched SELECT of all columns', () => {
+  it('is rejected if it is a batched SELECT of all columns', () => {
     for (const column of ['*', 'ticket.*'])
       expect(() => selectStatement({ columns: [column], from: 'ticket', batch: true })).toThrow('names each');
   });
 
-  it('is refused if it inserts into a class without a table', () => {
+  it('is rejected if it inserts into a class without a table', () => {
     class Prize {
       name: string;
     }
@@ -94,7 +94,7 @@ describe('a declared statement', () => {
   });
 });
 
-it('every column of an entity has the name of its property in snake_case, as the types of rows say', async () => {
+it('every column of an entity is named like its property in snake_case, as the row types expect', async () => {
   const folder = join(import.meta.dirname, '../../src');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith('.entity.ts'),

@@ -20,9 +20,9 @@ describe('protocol §1.5: a request reaches only the surface of its port', () =>
     ['/v2\\customer\\token?\xa0', '/'],
     ['', '/'],
     ['http://', '/'],
-  ])('%s is %s', (target, expected) => expect(targetOn('public', target)).toBe(expected));
+  ])('so that %s becomes %s', (target, expected) => expect(targetOn('public', target)).toBe(expected));
 
-  it('whatever the target is', () => {
+  it('for any request target', () => {
     const authority = fc.webUrl({ withQueryParameters: true, withFragments: true });
     fc.assert(
       fc.property(
@@ -39,7 +39,10 @@ describe('protocol §1.5: a request reaches only the surface of its port', () =>
     );
   });
 
-  it.each(['/', '/x', '/*rest', '/:one/:two', '/publicity/x', 'public/x', ''])('%j is a route of neither', (route) => {
-    expect(isOnSurface(route)).toBe(false);
-  });
+  it.each(['/', '/x', '/*rest', '/:one/:two', '/publicity/x', 'public/x', ''])(
+    'and %j is a route of no surface',
+    (route) => {
+      expect(isOnSurface(route)).toBe(false);
+    },
+  );
 });

@@ -12,7 +12,7 @@ export interface TestReference {
   title: string;
 }
 
-/** The tests that a document names, in its order. */
+/** The tests that a document names, in the order of the document. */
 export function testReferencesIn(document: string): TestReference[] {
   return Array.from(document.matchAll(REFERENCE), ([, kind, name, title]) => ({
     file: `test/${kind}/${name}.${kind === 'e2e' ? 'e2e-spec' : 'spec'}.ts`,
@@ -20,7 +20,7 @@ export function testReferencesIn(document: string): TestReference[] {
   }));
 }
 
-/** Every title of a test or a group of tests in a file, as the source spells it. */
+/** Every title of a test or of a group of tests in a file, exactly as in the source. */
 export function titlesOf(file: string): Set<string> {
   const titles = new Set<string>();
   const visit = (node: ts.Node): void => {

@@ -13,14 +13,14 @@ const page = read('docs/adding-a-grant.md');
 const shellBlocks = Array.from(page.matchAll(/^```sh\n(.*?)^```$/gms), ([, text = '']) => text);
 const wayA = page.slice(page.indexOf('\n## Way A'), page.indexOf('\n## Way B'));
 
-/** What stands first in the rows of the tables of a section, without its backticks. */
+/** The first column of the tables of a section, without its backticks. */
 const messagesAfter = (words: string, next: string): string[] => {
   const section = page.slice(page.indexOf(words), page.indexOf(next));
   return Array.from(section.matchAll(/^\| `([^|]+)` \|/gm), ([, message = '']) => message);
 };
 
-/** What the compiler says of the grants that do not fit what they declare, were it not told to expect that. */
-function compilerSays(): string {
+/** The compiler errors of the grants that contradict their declarations, without `@ts-expect-error`. */
+function compilerErrors(): string {
   const file = join(PROJECT, 'test/e2e/faulty-grant.e2e-spec.ts');
   const config = ts.readConfigFile(join(PROJECT, 'tsconfig.json'), ts.sys.readFile).config;
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, PROJECT);
@@ -31,12 +31,12 @@ function compilerSays(): string {
     return path.endsWith('faulty-grant.e2e-spec.ts') ? text?.replaceAll('@ts-expect-error', '') : text;
   };
   const program = ts.createProgram([file], { ...options, noEmit: true }, host);
-  const faults = program.getSemanticDiagnostics(program.getSourceFile(file));
-  return faults.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')).join('\n');
+  const diagnostics = program.getSemanticDiagnostics(program.getSourceFile(file));
+  return diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')).join('\n');
 }
 
 describe('the tutorial (docs/adding-a-grant.md)', () => {
-  it('names only scripts that there are', () => {
+  it('names only scripts that exist', () => {
     const scripts = ['', 'examples/lotto-grant/'].flatMap((folder) =>
       Object.keys(JSON.parse(read(`${folder}package.json`)).scripts),
     );
@@ -45,7 +45,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     for (const name of named) expect(scripts).toContain(name);
   });
 
-  it('leads only to what there is', () => {
+  it('links only to pages and headings that exist', () => {
     const anchors = Array.from(page.matchAll(/^#+ (.+)$/gm), ([, title = '']) =>
       title
         .toLowerCase()
@@ -58,11 +58,11 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     }
   });
 
-  it('asks for the grant that the generator writes as its registry admits it', () => {
+  it('requests the generated grant with a client that its registry allows', () => {
     const [, registry = ''] = /<<'END'\n(.*?)\nEND\n/s.exec(wayA) ?? [];
-    const [, asked = ''] = /-d '(\{.*\})'/.exec(wayA) ?? [];
+    const [, requestBody = ''] = /-d '(\{.*\})'/.exec(wayA) ?? [];
     const [client] = parse(registry).clients;
-    const { grant_type, client_id, organization_id, ...own } = JSON.parse(asked);
+    const { grant_type, client_id, organization_id, ...own } = JSON.parse(requestBody);
     expect({ client_id, organization_id, grants: { [grant_type]: own } }).toEqual({
       client_id: client.client_id,
       organization_id: client.organization_id,
@@ -72,7 +72,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     expect(own.code).toMatch(new RegExp(rule));
   });
 
-  it("renames all of the example's files, and what is in them", () => {
+  it('renames all files of the example and their contents', () => {
     const folder = mkdtempSync(join(tmpdir(), 'renamed-'));
     try {
       for (const part of readdirSync(EXAMPLE).filter((name) => !['node_modules', 'dist', 'var'].includes(name)))
@@ -81,8 +81,8 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
       execFileSync('bash', ['-euo', 'pipefail', '-c', commands], { cwd: folder });
       const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
       for (const { parentPath, name } of files) {
-        const told = `${name}\n${readFileSync(join(parentPath, name), 'utf8')}`;
-        expect(told).not.toMatch(/lotto|1795300000000/i);
+        const text = `${name}\n${readFileSync(join(parentPath, name), 'utf8')}`;
+        expect(text).not.toMatch(/lotto|1795300000000/i);
       }
       expect(readFileSync(join(folder, 'src/sms.grant.ts'), 'utf8')).toContain("@GrantType('sms', { body: SmsBody,");
     } finally {
@@ -90,22 +90,22 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     }
   });
 
-  it('tells what the compiler says, and what to do', () => {
-    const said = compilerSays();
-    const messages = messagesAfter('### Compiler errors', '### Start-up errors');
+  it('lists the errors of the compiler', () => {
+    const errors = compilerErrors();
+    const messages = messagesAfter('By the compiler;', 'By the start,');
     expect(messages).toHaveLength(7);
-    for (const message of messages) expect(said.split('\n').map((line) => line.trim())).toContain(message);
+    for (const message of messages) expect(errors.split('\n').map((line) => line.trim())).toContain(message);
   });
 
-  it('tells what the start and the kit say, as tests hold it', () => {
+  it('lists the errors of the start and of the test kit that tests check', () => {
     const tests = ['e2e/faulty-grant.e2e-spec', 'e2e/faulty-table.e2e-spec', 'e2e/conformance-kit.e2e-spec'];
-    const held = [...tests, 'unit/grant-registry.spec'].map((name) => read(`test/${name}.ts`)).join('\n');
-    const messages = messagesAfter('### Start-up errors', '### Errors of NestJS');
+    const testedText = [...tests, 'unit/grant-registry.spec'].map((name) => read(`test/${name}.ts`)).join('\n');
+    const messages = messagesAfter('By the start,', '`Nest can');
     expect(messages.length).toBeGreaterThan(10);
-    for (const message of messages) expect(held).toContain(message.replace(/ name its module in …$/, ''));
+    for (const message of messages) expect(testedText).toContain(message.replace(/ name its module in …$/, ''));
   });
 
-  it('shows a failure of a rule that there is', () => {
+  it('shows a failure of a rule that exists', () => {
     const [, title = ''] = /^FAIL {2}… (.+)$/m.exec(page) ?? [];
     expect(read('src/testing/rules/secrets.ts')).toContain(`title: '${title}'`);
   });

@@ -5,8 +5,8 @@ import { UUID, uuidv7 } from '../../src/platform/uuid.js';
 const LAST_MILLISECOND = 2 ** 48 - 1;
 const moment = () => fc.integer({ min: 0, max: LAST_MILLISECOND });
 
-describe('UUIDv7 (RFC 9562 section 5.7)', () => {
-  it('carries its version, its variant and the milliseconds it was made at', () => {
+describe('UUIDv7 (RFC 9562 §5.7)', () => {
+  it('contains its version, its variant and the milliseconds of its creation', () => {
     fc.assert(
       fc.property(moment(), (now) => {
         const id = uuidv7(now);
@@ -17,7 +17,7 @@ describe('UUIDv7 (RFC 9562 section 5.7)', () => {
     );
   });
 
-  it('sorts, as text, by the time it was made at', () => {
+  it('sorts as text by the time of its creation', () => {
     fc.assert(
       fc.property(moment(), moment(), (one, other) => {
         fc.pre(one !== other);
@@ -26,7 +26,7 @@ describe('UUIDv7 (RFC 9562 section 5.7)', () => {
     );
   });
 
-  it('is another one each time, within one millisecond too', () => {
+  it('is unique even within one millisecond', () => {
     const ids = Array.from({ length: 10_000 }, () => uuidv7(1_800_000_000_000));
     expect(new Set(ids).size).toBe(ids.length);
   });
@@ -49,7 +49,7 @@ describe('the text of a UUID', () => {
     ['a space before it', ` ${ID}`],
     ['a letter beyond f', ID.replace('a', 'g')],
     ['nothing', ''],
-  ])('is not one with %s', (_, text) => {
+  ])('is invalid with %s', (_, text) => {
     expect(text).not.toMatch(UUID);
   });
 });

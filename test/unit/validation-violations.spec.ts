@@ -18,7 +18,7 @@ class Entry {
   inner: Inner;
 }
 
-it('leaves out the name of a property only at the beginning of a message', () => {
+it('removes the name of a property only from the beginning of a message', () => {
   const inner = Object.assign(new Inner(), { id: 'x' });
   const entry = Object.assign(new Entry(), { request_id: 'x', name: 7, inner });
   expect(violationsOf(validateSync(entry))).toEqual([
