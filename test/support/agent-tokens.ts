@@ -14,7 +14,7 @@ export function pkce(verifier = randomBytes(32).toString('base64url')) {
 
 export const AS_BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
 
-/** Asks `/v2/token`, as the backend by `client_secret_post` unless told otherwise. */
+/** Sends a request to `/v2/token`. By default the backend authenticates with `client_secret_post`. */
 export function askToken(service: TestService, fields: Record<string, string | undefined>): Promise<TestResponse> {
   const given = Object.entries({ ...AS_BACKEND, ...fields }).filter(
     (pair): pair is [string, string] => pair[1] !== undefined,
@@ -43,7 +43,7 @@ export function refresh(service: TestService, refreshToken: string, more: Record
   return askToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
 }
 
-/** Applies a registry again, in which one agent has a new password. */
+/** Applies a registry again with a new password for one agent. */
 export async function changePassword(service: TestService, registry: RegistryDocument, email: string): Promise<string> {
   const password = randomBytes(16).toString('hex');
   const agents = registry.agents?.map((agent) =>
@@ -59,7 +59,7 @@ export function agentTokenBody(more: object = {}): object {
   return { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token', ...more };
 }
 
-/** The claims of a token of ours, unchecked. */
+/** The claims of an access token of the service, without verification. */
 export function claimsOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString());
 }

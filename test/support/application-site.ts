@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { generate } from 'selfsigned';
 
-/** The callback of a server application, over TLS: like most, it sends the browser on to where its pages are. */
+/** The callback of a server application, over TLS. It redirects the browser to the pages of the application. */
 export class ApplicationSite {
   private constructor(private readonly server: Server) {}
 

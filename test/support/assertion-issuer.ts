@@ -4,14 +4,14 @@ import { ACME, ACME_ORIGIN, RIVAL, testRegistry } from './test-registry.js';
 import type { HttpClient, TestResponse } from './test-service.js';
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
-/** Clients that may use the grant: of Acme, of Rival, of every organization. */
+/** Clients that may use the grant: one of Acme, one of Rival, and one public client of all organizations. */
 export const SIGN_IN = 'acme-sign-in';
 export const RIVAL_SIGN_IN = 'rival-sign-in';
 export const PUBLIC_SIGN_IN = 'public-sign-in';
-/** Where the tests' service is. */
+/** The `AUTH_URL` of the service in the tests. */
 export const AUTH_URL = 'https://auth.example';
 
-/** An organization's own sign-in system. */
+/** The sign-in system of an organization, which issues assertions about its users. */
 export class SignInSystem {
   private constructor(readonly issuer: TestIssuer) {}
 
@@ -19,31 +19,31 @@ export class SignInSystem {
     return new SignInSystem(await TestIssuer.start(algorithm));
   }
 
-  /** What the registry says of it. */
+  /** The settings of the grant for this system in the registry. */
   settings(more: object = {}): Record<string, unknown> {
     const { issuer, jwks_uri } = this.issuer.trust();
     return { issuer, jwks_uri, link_browsers: true, ...more };
   }
 
-  /** Its keys, for a registry that lists them. */
+  /** The public keys of the system, for a registry that contains them. */
   get jwks(): { keys: object[] } {
     return { keys: this.issuer.keys.map(({ jwk }) => jwk) };
   }
 
-  /** An assertion about a user; what is `undefined` is left out. */
+  /** Signs an assertion about a user. A claim that is `undefined` is omitted. */
   assert(now: number, claims: object = {}, header: object = {}, key = this.issuer.keys[0]): Promise<string> {
-    const left = { client_id: undefined, organization_id: undefined, scope: undefined };
-    const usual = { ...left, sub: 'user-1', aud: AUTH_URL, exp: Math.floor(now / 1000) + 300 };
+    const omitted = { client_id: undefined, organization_id: undefined, scope: undefined };
+    const usual = { ...omitted, sub: 'user-1', aud: AUTH_URL, exp: Math.floor(now / 1000) + 300 };
     return this.issuer.sign(now, { ...usual, ...claims }, { typ: 'JWT', ...header }, key);
   }
 }
 
-/** The registry of all tests, with sign-in systems of organizations, and clients that may use them. */
+/** The test registry with sign-in systems of organizations and with clients that may use them. */
 export function registryWithSignIn(settings: Record<string, object>) {
   const registry = testRegistry();
   registry.organizations = registry.organizations.map((organization) => {
-    const own = settings[(organization as { id: string }).id];
-    return own ? { ...organization, grants: { [JWT_BEARER]: own } } : organization;
+    const grantSettings = settings[(organization as { id: string }).id];
+    return grantSettings ? { ...organization, grants: { [JWT_BEARER]: grantSettings } } : organization;
   });
   const client = { name: 'Sign-in', client_type: 'web', grant_types: [JWT_BEARER, 'cookie'] };
   registry.clients.push(

@@ -15,7 +15,7 @@ export const BACKEND_CALLBACK = 'https://backend.acme.example/callback';
 export const NATIVE_CALLBACK = 'example.acme:/callback';
 export const FORM = 'application/x-www-form-urlencoded';
 
-/** What an application sends an agent to the page with; an array repeats a parameter, `undefined` leaves it out. */
+/** The parameters of an authorization request. An array repeats a parameter. `undefined` omits it. */
 export type Query = Record<string, string | string[] | undefined>;
 
 export const FOR_TOKEN: Query = { response_type: 'token', client_id: ACME_SITE, redirect_uri: ACME_PAGE };
@@ -23,14 +23,14 @@ export const FOR_PUBLIC: Query = { ...FOR_TOKEN, client_id: PUBLIC_SITE, redirec
 export const FOR_CODE: Query = { response_type: 'code', client_id: ACME_BACKEND, redirect_uri: BACKEND_CALLBACK };
 export const FOR_NATIVE: Query = { response_type: 'code', client_id: ACME_NATIVE, redirect_uri: NATIVE_CALLBACK };
 
-/** Written by hand: `URLSearchParams` would hide what browsers send as it is. */
+/** Composed without `URLSearchParams`, which would encode characters that browsers send unchanged. */
 export function queryOf(parameters: Query): string {
   return Object.entries(parameters)
     .flatMap(([name, value]) => [value ?? []].flat().map((each) => `${name}=${encodeURIComponent(each)}`))
     .join('&');
 }
 
-/** A browser at the authorization page: keeps cookies, follows no redirect, sends the forms it is shown. */
+/** A browser at the authorization page. It stores cookies and sends forms, but follows no redirect. */
 export class AgentBrowser {
   readonly cookies = new Map<string, string>();
 
@@ -48,14 +48,18 @@ export class AgentBrowser {
   }
 
   async send(method: string, path: string, headers: Record<string, string> = {}, body?: string): Promise<TestResponse> {
-    const shown = this.cookies.size === 0 ? {} : { cookie: this.cookie };
-    const init = { method, headers: { ...this.headers, ...shown, ...headers }, ...(body !== undefined && { body }) };
-    const answer = await request(this.service.url + path, init);
-    for (const line of answer.cookies) this.keep(line);
-    return answer;
+    const cookieHeader = this.cookies.size === 0 ? {} : { cookie: this.cookie };
+    const init = {
+      method,
+      headers: { ...this.headers, ...cookieHeader, ...headers },
+      ...(body !== undefined && { body }),
+    };
+    const response = await request(this.service.url + path, init);
+    for (const line of response.cookies) this.storeCookie(line);
+    return response;
   }
 
-  /** Fills in the first form of a page, or the one that goes to `action`, and sends it as a browser does. */
+  /** Fills in the first form of a page, or the form with this `action`, and sends it as a browser does. */
   submit(page: TestResponse, fields: Record<string, string>, action?: string, headers: Record<string, string> = {}) {
     const form = formOf(page, action);
     return this.post(form.action, { ...form.hidden, ...fields }, headers);
@@ -70,18 +74,18 @@ export class AgentBrowser {
     return this.send('POST', path, { 'content-type': FORM, origin: AUTH_ORIGIN, ...headers }, body);
   }
 
-  /** Opens the page and signs in; answers what the sign-in form was answered with. */
+  /** Opens the page and signs in. Returns the response to the sign-in form. */
   async signIn(agent = ACME_AGENT, parameters: Query = FOR_TOKEN): Promise<TestResponse> {
     return this.submit(await this.open(parameters), agent);
   }
 
-  /** Signs in, and follows the page to what it answers the application with, or asks the agent. */
+  /** Signs in and follows the redirect. Returns the response to the application or the consent page. */
   async authorize(parameters: Query = FOR_TOKEN, agent = ACME_AGENT): Promise<TestResponse> {
-    const answer = await this.signIn(agent, parameters);
-    return this.send('GET', answer.headers.get('location') as string);
+    const response = await this.signIn(agent, parameters);
+    return this.send('GET', response.headers.get('location') as string);
   }
 
-  private keep(line: string): void {
+  private storeCookie(line: string): void {
     const [pair = ''] = line.split(';');
     const name = pair.slice(0, pair.indexOf('='));
     const value = pair.slice(pair.indexOf('=') + 1);
@@ -90,7 +94,7 @@ export class AgentBrowser {
   }
 }
 
-/** Where a page's form goes, and its hidden fields. */
+/** The `action` and the hidden fields of a form on a page. */
 export function formOf({ text }: TestResponse, action?: string): { action: string; hidden: Record<string, string> } {
   for (const [, target = '', fields = ''] of text.matchAll(
     /<form method="post" action="([^"]*)"[^>]*>(.*?)<\/form>/gs,
@@ -110,7 +114,7 @@ function unescaped(html = ''): string {
   return html.replaceAll(/&(quot|#39|lt|gt|amp);/g, (entity) => entities[entity as keyof typeof entities]);
 }
 
-/** The answer to an application, wherever in the redirect it stands. */
+/** The response to an application, from the query or the fragment of the redirect. */
 export function redirected({ headers }: TestResponse): {
   target: string;
   mode: string;
@@ -122,27 +126,27 @@ export function redirected({ headers }: TestResponse): {
   return { target, mode: location[target.length] ?? '', parameters: Object.fromEntries(parameters) };
 }
 
-/** An agent's token by the page, as a web application gets it. */
+/** An agent access token from the page, as a web application gets it. */
 export async function implicitToken(service: TestService, parameters = FOR_TOKEN, agent = ACME_AGENT): Promise<string> {
-  const answer = await new AgentBrowser(service).authorize(parameters, agent);
-  return redirected(answer).parameters.access_token as string;
+  const response = await new AgentBrowser(service).authorize(parameters, agent);
+  return redirected(response).parameters.access_token as string;
 }
 
 /**
- * A code from the page, which an application sends to `/v2/token`. Signs in if the browser is not signed in, and allows what the
- * page asks for.
+ * A code from the page, which an application sends to `/v2/token`. Signs in if the browser is not signed in, and allows
+ * the request if the page asks for consent.
  */
 export async function codeOf(browser: AgentBrowser, more: Query = {}): Promise<string> {
-  let answer = await browser.open({ ...FOR_CODE, ...more });
-  if (isForm(answer, '/sign-in')) {
-    answer = await browser.submit(answer, ACME_AGENT);
-    answer = await browser.send('GET', answer.headers.get('location') as string);
+  let response = await browser.open({ ...FOR_CODE, ...more });
+  if (isForm(response, '/sign-in')) {
+    response = await browser.submit(response, ACME_AGENT);
+    response = await browser.send('GET', response.headers.get('location') as string);
   }
-  if (isForm(answer, '/consent')) answer = await browser.submit(answer, { decision: 'allow' });
-  return redirected(answer).parameters.code as string;
+  if (isForm(response, '/consent')) response = await browser.submit(response, { decision: 'allow' });
+  return redirected(response).parameters.code as string;
 }
 
-/** Whether an answer is a page with a form that goes to `action`. */
+/** Whether a response is a page with a form with this `action`. */
 export function isForm({ text }: TestResponse, action: '/sign-in' | '/consent'): boolean {
   return text.includes(`action="${action}"`);
 }

@@ -8,21 +8,21 @@ export function cookieBody(more: object = {}): object {
   return { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME, ...more };
 }
 
-/** The `Cookie` header by which a browser shows the cookies that an answer has set. */
+/** The `Cookie` header with the cookies that a response has set. */
 export function cookieHeader({ cookies }: TestResponse): string {
   return cookies.map((line) => line.split(';')[0]).join('; ');
 }
 
-/** A browser: keeps the cookies of each answer and shows them with the next request. */
+/** A browser. It stores the cookies of each response and sends them with the next request. */
 export class TestBrowser {
   cookie: string | undefined;
 
   constructor(private readonly service: HttpClient) {}
 
   async visit(body: object = {}, path: string = TOKEN, headers: Record<string, string> = {}): Promise<TestResponse> {
-    const shown = this.cookie === undefined ? {} : { cookie: this.cookie };
-    const answer = await this.service.post(path, cookieBody(body), { ...shown, ...headers });
-    if (answer.cookies.length > 0) this.cookie = cookieHeader(answer);
-    return answer;
+    const cookieHeaders = this.cookie === undefined ? {} : { cookie: this.cookie };
+    const response = await this.service.post(path, cookieBody(body), { ...cookieHeaders, ...headers });
+    if (response.cookies.length > 0) this.cookie = cookieHeader(response);
+    return response;
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type BrowserContext, type Cookie, chromium, type Page } from 'playwright-core';
 import { TOKEN } from './cookie-grant.js';
 
-/** What a script on a page learns of an answer. */
+/** The parts of a response that a script on a page can read. */
 export interface PageAnswer {
   status: number;
   headers: Record<string, string>;
@@ -12,16 +12,16 @@ export interface PageAnswer {
 }
 
 export interface BrowserOptions {
-  /** The port that every https address leads to. */
+  /** The port to which the browser sends all https requests. */
   port: number;
-  /** Whether cookies reach an address that is not the page's own site; browsers more and more say no. */
+  /** Whether the browser sends third-party cookies. More and more browsers block them. */
   thirdPartyCookies?: boolean;
 }
 
-/** What Chromium's settings call the two; a context that Playwright makes would always block, as incognito windows do. */
+/** Values of a Chromium setting. A default Playwright context always blocks, as incognito windows do. */
 const COOKIE_CONTROLS = { allowed: 0, blocked: 1 };
 
-/** A customer's browser: a real Chromium with a profile of its own. */
+/** The browser of a customer: a real Chromium with its own profile. */
 export class CustomerBrowser {
   private constructor(
     private readonly profile: string,
@@ -38,42 +38,42 @@ export class CustomerBrowser {
     return new CustomerBrowser(profile, options, await launch(profile, options));
   }
 
-  /** Opens a page and asks from there for a token, as the protocol's SDK does: JSON as text/plain, with cookies. */
+  /** Opens a page and requests a token from its script, as the SDK does: JSON as text/plain, with cookies. */
   async ask(page: string, body: object | string, path: string = TOKEN, type = 'text/plain'): Promise<PageAnswer> {
-    const opened = await this.goTo(page);
+    const tab = await this.goTo(page);
     const request = { url: `https://auth.example${path}`, type, text: asText(body) };
     try {
-      return await opened.evaluate(async ({ url, type, text }) => {
+      return await tab.evaluate(async ({ url, type, text }) => {
         const headers = { 'Content-Type': type };
-        const answer = await fetch(url, { method: 'POST', credentials: 'include', headers, body: text });
+        const response = await fetch(url, { method: 'POST', credentials: 'include', headers, body: text });
         return {
-          status: answer.status,
-          headers: Object.fromEntries(answer.headers),
-          body: (await answer.json()) as Record<string, unknown>,
+          status: response.status,
+          headers: Object.fromEntries(response.headers),
+          body: (await response.json()) as Record<string, unknown>,
         };
       }, request);
     } finally {
-      await opened.close();
+      await tab.close();
     }
   }
 
-  /** What `document.cookie` is to the scripts of an address. */
-  async cookiesOfScript(address: string): Promise<unknown> {
-    return (await this.goTo(address)).evaluate('document.cookie');
+  /** The value of `document.cookie` for the scripts of a page. */
+  async cookiesOfScript(url: string): Promise<unknown> {
+    return (await this.goTo(url)).evaluate('document.cookie');
   }
 
-  async goTo(address: string): Promise<Page> {
+  async goTo(url: string): Promise<Page> {
     const page = await this.context.newPage();
-    await page.goto(address);
+    await page.goto(url);
     return page;
   }
 
-  /** Everything in the browser's cookie jar. */
+  /** All cookies in the browser. */
   cookies(): Promise<Cookie[]> {
     return this.context.cookies();
   }
 
-  /** Quits, and starts again on the same profile. */
+  /** Restarts the browser on the same profile. */
   async restart(): Promise<void> {
     await this.context.close();
     this.context = await launch(this.profile, this.options);
@@ -89,7 +89,7 @@ function launch(profile: string, { port }: BrowserOptions): Promise<BrowserConte
   return chromium.launchPersistentContext(profile, {
     executablePath: process.env.TEST_CHROMIUM as string,
     headless: true,
-    chromiumSandbox: false, // there is none for root, and the pages are ours
+    chromiumSandbox: false, // Chromium has no sandbox for root, and the tests open only their own pages.
     ignoreHTTPSErrors: true,
     args: [
       ...['--disable-gpu', '--disable-quic', '--disable-sync', '--no-first-run'],

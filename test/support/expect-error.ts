@@ -10,42 +10,42 @@ interface ExpectedError {
   status: number;
   error: string;
   description?: string;
-  /** `undefined` where an error must not have one. */
+  /** `undefined` if the error must not have a hint. */
   hint: string | RegExp | undefined;
 }
 
-/** Insists on the one shape of an error, with the headers that every answer has (protocol §2.11). */
-export function expectError(answer: TestResponse, { status, error, description, hint }: ExpectedError): void {
+/** Checks the format of an error response and the headers that every response has (protocol §2.11). */
+export function expectError(response: TestResponse, { status, error, description, hint }: ExpectedError): void {
   const text = description ?? expect.stringMatching(/\w/);
-  expect({ status: answer.status, body: answer.body }).toEqual({
+  expect({ status: response.status, body: response.body }).toEqual({
     status,
     body: {
       error,
       error_description: text,
       ...(hint && { error_hint: typeof hint === 'string' ? hint : expect.stringMatching(hint) }),
       oauth_exception: error,
-      exception_description: answer.body?.error_description,
-      request_id: answer.headers.get('x-request-id') ?? 'an X-Request-Id header',
+      exception_description: response.body?.error_description,
+      request_id: response.headers.get('x-request-id') ?? 'an X-Request-Id header',
     },
   });
-  expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
-  expect(answer.headers.get('cache-control')).toBe('no-store');
-  expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
-  expect(answer.cookies).toEqual([]);
+  expect(response.headers.get('content-type')).toMatch(/^application\/json\b/);
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  expect(response.headers.get('x-content-type-options')).toBe('nosniff');
+  expect(response.cookies).toEqual([]);
 }
 
-/** The refusal of a faulty parameter, with the hint that names it. */
-export function expectInvalidRequest(answer: TestResponse, hint: string | RegExp): void {
-  expectError(answer, { status: 400, error: 'invalid_request', description: MALFORMED, hint });
+/** Checks the error response to an invalid parameter. The hint names the parameter. */
+export function expectInvalidRequest(response: TestResponse, hint: string | RegExp): void {
+  expectError(response, { status: 400, error: 'invalid_request', description: MALFORMED, hint });
 }
 
-/** The refusal of a code, which does not tell what is wrong with it. */
-export function expectInvalidGrant(answer: TestResponse): void {
+/** Checks the error response to a code. It does not say why the code is invalid. */
+export function expectInvalidGrant(response: TestResponse): void {
   const description = 'The client is not authorized to request a token using this method';
-  expectError(answer, { status: 400, error: 'invalid_grant', description, hint: undefined });
+  expectError(response, { status: 400, error: 'invalid_grant', description, hint: undefined });
 }
 
-export function expectInvalidToken(answer: TestResponse): void {
-  expectError(answer, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
-  expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+export function expectInvalidToken(response: TestResponse): void {
+  expectError(response, { status: 401, error: 'invalid_token', description: 'Invalid access token', hint: undefined });
+  expect(response.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
 }

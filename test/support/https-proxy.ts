@@ -4,20 +4,20 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { generate } from 'selfsigned';
 
-/** A request as it arrived at the service's address, before anything else saw it. */
+/** A request to the service as the proxy received it. */
 export interface SeenRequest {
   method: string;
   path: string;
   origin: string | undefined;
-  /** How the browser relates the page to this address: `cross-site` makes it a third party. */
+  /** `Sec-Fetch-Site`. `cross-site` means that the service is a third party for the page. */
   site: string | string[] | undefined;
   cookie: string | undefined;
 }
 
-/** TLS in front of the service, as a cluster has it; under any other host name it serves the pages of customers. */
+/** TLS in front of the service, as in a cluster. For other host names the proxy serves pages of applications. */
 export interface HttpsProxy {
   port: number;
-  /** What came for the service, in order. */
+  /** The requests to the service, in order. */
   seen: SeenRequest[];
   stop(): Promise<void>;
 }
@@ -25,8 +25,8 @@ export interface HttpsProxy {
 const PAGE = '<!doctype html><title>A page with a chat</title>';
 
 /**
- * @param host the name under which the service is reached
- * @param target where it listens, over plain HTTP
+ * @param host the host name of the service
+ * @param target the URL of the service, over plain HTTP
  */
 export async function startHttpsProxy(host: string, target: string): Promise<HttpsProxy> {
   const seen: SeenRequest[] = [];
@@ -46,7 +46,7 @@ export async function startHttpsProxy(host: string, target: string): Promise<Htt
   return { port: (server.address() as AddressInfo).port, seen, stop };
 }
 
-/** Made for each run and kept in memory: there is no key in the repository. */
+/** Generated in memory for each run, so that the repository contains no key. */
 async function certificate(host: string): Promise<{ key: string; cert: string }> {
   const { private: key, cert } = await generate([{ name: 'commonName', value: host }], { keyType: 'ec' });
   return { key, cert };
@@ -54,9 +54,9 @@ async function certificate(host: string): Promise<{ key: string; cert: string }>
 
 function pass(incoming: IncomingMessage, outgoing: ServerResponse, target: string): void {
   const { method, headers, url = '/' } = incoming;
-  const onward = forward(target + url, { method, headers }, (answer) => {
-    outgoing.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
-    answer.pipe(outgoing);
+  const onward = forward(target + url, { method, headers }, (response) => {
+    outgoing.writeHead(response.statusCode ?? 502, response.rawHeaders);
+    response.pipe(outgoing);
   });
   onward.once('error', () => outgoing.destroy());
   incoming.pipe(onward);

@@ -9,7 +9,7 @@ export function identitiesOf({ application }: TestService): Repository<CustomerI
   return application.get(DataSource).getRepository(CustomerIdentity);
 }
 
-/** Insists that a request is refused with a hint that names the parameter, and that it makes no customer. */
+/** Checks that a request gets an error with a hint that names the parameter, and creates no customer. */
 export async function expectNoCustomerCreated(
   service: TestService,
   send: () => Promise<TestResponse>,
@@ -18,11 +18,11 @@ export async function expectNoCustomerCreated(
   description: string | undefined = error === 'invalid_request' ? MALFORMED : undefined,
 ): Promise<TestResponse> {
   const before = await identitiesOf(service).count();
-  const answer = await send();
+  const response = await send();
   const hint = new RegExp(`^${parameter}: `);
-  expectError(answer, { status: 400, error, hint, ...(description && { description }) });
+  expectError(response, { status: 400, error, hint, ...(description && { description }) });
   expect(await identitiesOf(service).count()).toBe(before);
-  return answer;
+  return response;
 }
 
 /** `name=value` of a `Set-Cookie` line. */
@@ -34,7 +34,7 @@ export function cookieValue(line = ''): string {
   return pairOf(line).split('=')[1] as string;
 }
 
-/** The browser's secret in an answer of the cookie grant. */
+/** The secret of the browser in a response of the cookie grant. */
 export function secretOf({ cookies }: TestResponse): string {
   return cookieValue(cookies[1]);
 }

@@ -1,24 +1,24 @@
 import { startProxyServer } from './proxy-server.js';
 
-/** A proxy that loses responses of a database: the statement was executed, and the service never learns of it. */
+/** A proxy that drops responses of a database after it has executed the statements. */
 export interface LossyProxy {
-  /** `url` with the proxy in the place of its server. */
+  /** `url` with the proxy in place of its server. */
   through(url: string): string;
-  /** Loses the answer, with its connection, to those of the coming statements with this text that `which` counts, from 1. */
+  /** Drops the response and the connection of later statements with this text. `which` numbers them from 1. */
   loseAnswers(text: string, which: number[]): void;
-  /** How many answers were lost. */
+  /** The number of dropped responses. */
   readonly lost: number;
   close(): Promise<void>;
 }
 
 export async function startLossyProxy(target: string): Promise<LossyProxy> {
-  let wanted: { text: string; which: number[] } | undefined;
+  let dropped: { text: string; which: number[] } | undefined;
   let seen = 0;
   let lost = 0;
   const { through, cut } = await startProxyServer(target, (client, upstream) => {
     let losesNext = false;
     client.on('data', (bytes) => {
-      if (wanted && bytes.includes(wanted.text)) losesNext = wanted.which.includes(++seen);
+      if (dropped && bytes.includes(dropped.text)) losesNext = dropped.which.includes(++seen);
       upstream.write(bytes);
     });
     upstream.on('data', (bytes) => {
@@ -30,7 +30,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
   return {
     through,
     loseAnswers(text, which) {
-      wanted = { text, which };
+      dropped = { text, which };
       seen = 0;
     },
     get lost() {

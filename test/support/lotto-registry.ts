@@ -1,12 +1,12 @@
 import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from './test-registry.js';
 
-/** What the registry says under `grants` of a client with a draw. */
+/** The `grants` of a client with a draw in the registry. */
 const DRAW = { lotto: { winning_ending: '7', prize: 'a bicycle' } };
 export const NO_DRAW = 'acme-no-draw';
 export const ONLY_COOKIES = 'acme-only-cookies';
 export const ONLY_LOTTO = 'acme-only-lotto';
 
-/** The registry of all tests, where Acme's site has a draw, and clients that differ in what they may do with it. */
+/** The test registry with a draw for Acme's site and with clients that have different access to the grant. */
 export function registryWithDraw() {
   const registry = testRegistry();
   const client = { name: 'Acme draw', client_type: 'web', organization_id: ACME, redirect_uris: [`${ACME_ORIGIN}/`] };
@@ -20,11 +20,11 @@ export function registryWithDraw() {
   return { ...registry, clients: [...clients, ...others] };
 }
 
-/** Another one at each call, since each wins once. */
-export const winningTicket = () => `${String(drawn++).padStart(5, '0')}7`;
-let drawn = 0;
+/** Returns a new ticket for each call, because a ticket wins once. */
+export const winningTicket = () => `${String(ticketCount++).padStart(5, '0')}7`;
+let ticketCount = 0;
 
-/** Parameters that win. */
+/** The parameters of a request with a winning ticket. */
 export function lottoBody(more: object = {}): object {
   return { grant_type: 'lotto', client_id: ACME_SITE, organization_id: ACME, ticket: winningTicket(), ...more };
 }

@@ -1,6 +1,6 @@
 import { request, type TestResponse, type TestService } from './test-service.js';
 
-/** Asks the management port; a text as it is, an object as JSON. */
+/** Sends a request to the management port. An object becomes JSON; a text is sent unchanged. */
 export function manage(
   { managementUrl }: Pick<TestService, 'managementUrl'>,
   method: string,

@@ -3,8 +3,8 @@ import { ACME_AGENT, ACME_SITE } from './test-registry.js';
 import type { TestService } from './test-service.js';
 
 /**
- * Runs a command of the operator (`docs/operations.md`) and returns what it prints. It runs inside the service of the test: a
- * process of its own takes a second for each command, and does not see the test's clock.
+ * Runs a command of the operator (`docs/operations.md`) and returns its output. The command runs inside the service of
+ * the test, because a separate process takes a second and does not use the test's clock.
  */
 export async function runCommand(
   { application }: Pick<TestService, 'application'>,
@@ -32,7 +32,7 @@ export async function issueAgentToken(
   return (await runCommand(service, 'agent-token', ...options)).trim();
 }
 
-/** Deletes what has expired. Returns the deleted rows of each table; `undefined` where another process is purging. */
+/** Deletes expired rows. Returns the deleted rows of each table, or `undefined` if another process is purging. */
 export async function purge(service: TestService): Promise<Record<string, number> | undefined> {
   try {
     const lines = (await runCommand(service, 'purge')).trim().split('\n');

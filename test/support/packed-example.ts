@@ -19,15 +19,15 @@ export const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(
 export const ours = manifestOf(PROJECT);
 export const theirs = manifestOf(EXAMPLE);
 
-/** What a program said, and how it ended. */
+/** The output and the exit code of a program. */
 export interface Ran {
   code: number;
   said: string;
 }
 
 /**
- * The example, installed into a folder of its own beside the packed service, as npm would install it but without a registry:
- * what the two packages name is linked to what this project has, and nothing else is there.
+ * The example, installed with the packed service into its own folder, as npm would install it but without a registry.
+ * Only the dependencies of the two packages are linked, to the modules of this project.
  */
 export class PackedExample {
   readonly folder = mkdtempSync(join(tmpdir(), 'packed-'));
@@ -50,12 +50,12 @@ export class PackedExample {
     return example;
   }
 
-  /** A program of a package, or a script of ours, in the folder of the example. */
+  /** Runs a script with Node in the folder of the example. */
   run(...parameters: string[]): Promise<Ran> {
     return run(process.execPath, parameters, this.folder);
   }
 
-  /** One of its two programs. */
+  /** The path of one of the two programs of the built example. */
   built(file: 'main.js' | 'cli.js'): `/${string}` {
     return `/${join(this.folder, 'dist', file).slice(1)}`;
   }
@@ -68,10 +68,10 @@ export class PackedExample {
     const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', this.folder];
     const { code, said } = await run('npm', pack, PROJECT);
     if (code !== 0) throw new Error(`npm pack: ${said}`);
-    const home = join(this.modules, ours.name);
-    mkdirSync(home, { recursive: true });
+    const packageFolder = join(this.modules, ours.name);
+    mkdirSync(packageFolder, { recursive: true });
     const tarball = `${ours.name}-${ours.version}.tgz`;
-    await run('tar', ['-xzf', tarball, '-C', home, '--strip-components=1'], this.folder);
+    await run('tar', ['-xzf', tarball, '-C', packageFolder, '--strip-components=1'], this.folder);
     const listed = await run('tar', ['-tzf', tarball], this.folder);
     this.files = listed.said
       .trim()

@@ -6,14 +6,14 @@ import type { TestDatabase } from '../../src/testing/test-database.js';
 
 const DIST = join(import.meta.dirname, '../../dist');
 
-/** What a process said, and how it ended. */
+/** The output and the exit code of a process. */
 export interface Ended {
   code: number | null;
   stdout: string;
   stderr: string;
 }
 
-/** A process of the built service, `dist/main.js` or `dist/cli.js`, with nothing in its environment but what is given. */
+/** A process of the built service, `dist/main.js` or `dist/cli.js`. It inherits no environment except `PATH`. */
 export class TestProcess implements Ended {
   stdout = '';
   stderr = '';
@@ -30,7 +30,7 @@ export class TestProcess implements Ended {
     this.ended = once(child, 'close').then(() => this);
   }
 
-  /** `file` may be another package's, by its whole path. */
+  /** `file` may be the absolute path of a file of another package. */
   static start(
     file: 'main.js' | 'cli.js' | `/${string}`,
     parameters: string[],
@@ -53,19 +53,19 @@ export class TestProcess implements Ended {
     this.child.kill(name);
   }
 
-  /** Waits until the process has said this on one of its two channels. */
+  /** Waits until the output of the process matches a pattern. */
   async says(what: RegExp, channel: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     for (;;) {
       const found = what.exec(this[channel]);
       if (found) return found;
       const more = once(this.child[channel], 'data');
       if ((await Promise.race([more, this.ended])) === this)
-        throw new Error(`it ended, saying: ${this.stdout}${this.stderr}`);
+        throw new Error(`the process ended with the output: ${this.stdout}${this.stderr}`);
     }
   }
 }
 
-/** A service in a process of its own, on ports that the kernel has chosen. */
+/** A service in its own process, on ports that the kernel has chosen. */
 export interface ServiceProcess {
   process: TestProcess;
   url: string;
@@ -98,15 +98,15 @@ export function runCli(parameters: string[], environment: NodeJS.ProcessEnv = {}
   return TestProcess.start('cli.js', parameters, environment).ended;
 }
 
-/** The environment of a process on a test's database. */
+/** The environment of a process that uses the database of a test. */
 export function environmentOf({ url, folder }: TestDatabase): Record<string, string> {
   return { DATABASE_URL: url, DATA_DIR: folder, SIGNING_KEYS_FILE: writeKeySet(join(folder, 'keys.json')) };
 }
 
-/** By the same AUTH_URL one takes the tokens of another; `production` keeps a first run's demo out of the database. */
+/** The same AUTH_URL, so that processes accept each other's tokens. `production` prevents the demo of a first run. */
 const SHARED = { AUTH_URL: 'https://auth.example', NODE_ENV: 'production' };
 
-/** The built service in a process of its own, beside a test's service: on its database, with its keys and the real clock. */
+/** Starts the built service in its own process, with the database and keys of a test's service and the real clock. */
 export function startPod({ database }: { database: TestDatabase }, more = {}): Promise<ServiceProcess> {
   return startServiceProcess({ ...environmentOf(database), ...SHARED, ...more });
 }

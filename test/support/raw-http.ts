@@ -3,7 +3,7 @@ import { type ClientRequestArgs, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { TestResponse } from './test-service.js';
 
-/** Bytes on a connection, for what no HTTP client would send. */
+/** A TCP connection, for bytes that no HTTP client would send. */
 export class RawConnection {
   readonly localPort: number | undefined;
   /** Whether the service has reset the connection instead of closing it. */
@@ -37,7 +37,7 @@ export class RawConnection {
     return this;
   }
 
-  /** Waits until the kernel has taken what was sent. */
+  /** Waits until the kernel has accepted all bytes. */
   async sent(): Promise<void> {
     if (this.socket.writableLength > 0) await once(this.socket, 'drain');
   }
@@ -54,7 +54,7 @@ export class RawConnection {
     return this;
   }
 
-  /** What has come until now. */
+  /** The bytes received so far. */
   get receivedSoFar(): string {
     return this.text;
   }
@@ -70,30 +70,30 @@ export class RawConnection {
     this.socket.resetAndDestroy();
   }
 
-  /** Everything that came until the service closed the connection. */
+  /** All bytes that arrived until the service closed the connection. */
   async received(): Promise<string> {
     await this.ended;
     return this.text;
   }
 
-  /** The one answer that came until the service closed the connection. */
+  /** The single response that arrived until the service closed the connection. */
   async answer(): Promise<TestResponse> {
-    return parseAnswer(await this.received());
+    return parseResponse(await this.received());
   }
 }
 
-/** Sends bytes, and reads the one answer to them; they must make the service close the connection. */
+/** Sends bytes and reads the single response. The bytes must make the service close the connection. */
 export async function exchange(url: string, bytes: string | Buffer): Promise<TestResponse> {
   return (await RawConnection.open(url)).send(bytes).answer();
 }
 
-/** The text of a request that closes its connection; a header may be given several times. */
+/** The text of a request that closes its connection. A header may occur several times. */
 export function rawRequest(start: string, body = '', headers: string[] = []): string {
   const lines = ['Host: auth.example', 'Connection: close', `Content-Length: ${Buffer.byteLength(body)}`, ...headers];
   return [`${start} HTTP/1.1`, ...lines, '', body].join('\r\n');
 }
 
-/** Sends a request by node's own client, which sets no header by itself but `Host`; a body is sent in chunks. */
+/** Sends a request with Node's HTTP client, which adds only the `Host` header. A body is sent in chunks. */
 export function plainRequest(
   url: string,
   options: ClientRequestArgs,
@@ -108,7 +108,7 @@ export function plainRequest(
         const headers = Object.entries(response.headersDistinct).flatMap(([name, values = []]) =>
           values.map((value): [string, string] => [name, value]),
         );
-        resolve(answerOf(response.statusCode ?? 0, new Headers(headers), Buffer.concat(parts).toString('utf8')));
+        resolve(toResponse(response.statusCode ?? 0, new Headers(headers), Buffer.concat(parts).toString('utf8')));
       });
     });
     request.on('error', reject);
@@ -117,29 +117,29 @@ export function plainRequest(
   });
 }
 
-/** All responses that came on one connection; each must have a Content-Length. */
+/** All responses of one connection. Each must have a Content-Length. */
 export function parseResponses(text: string): TestResponse[] {
   const responses: TestResponse[] = [];
   for (let rest = text; rest !== ''; ) {
     const start = rest.indexOf('\r\n\r\n') + 4;
     const length = Number(/^content-length: *(\d+)/im.exec(rest.slice(0, start))?.[1]);
-    responses.push(parseAnswer(rest.slice(0, start + length)));
+    responses.push(parseResponse(rest.slice(0, start + length)));
     rest = rest.slice(start + length);
   }
   return responses;
 }
 
-function parseAnswer(text: string): TestResponse {
+function parseResponse(text: string): TestResponse {
   const [head = '', ...bodies] = text.split('\r\n\r\n');
   const [statusLine = '', ...lines] = head.split('\r\n');
   const headers = lines.map((line): [string, string] => [
     line.slice(0, line.indexOf(':')),
     line.slice(line.indexOf(':') + 1),
   ]);
-  return answerOf(Number(statusLine.split(' ')[1]), new Headers(headers), bodies.join('\r\n\r\n'));
+  return toResponse(Number(statusLine.split(' ')[1]), new Headers(headers), bodies.join('\r\n\r\n'));
 }
 
-function answerOf(status: number, headers: Headers, text: string): TestResponse {
+function toResponse(status: number, headers: Headers, text: string): TestResponse {
   const isJson = headers.get('content-type')?.startsWith('application/json') && text !== '';
   return { status, headers, cookies: headers.getSetCookie(), text, body: isJson ? JSON.parse(text) : undefined };
 }

@@ -4,10 +4,10 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../scripts/free-port.js';
 
-/** The server's program; `npm test` says where it is. */
+/** The path of the server program, which `npm test` sets. */
 export const REDIS_SERVER = process.env.TEST_REDIS_SERVER;
 
-/** A Redis of the test's own, which keeps nothing, and which the test may freeze, kill and start again. */
+/** A private Redis without persistence, which the test may freeze, kill and start again. */
 export class TestRedis {
   private child: ChildProcess | undefined;
 
@@ -35,7 +35,7 @@ export class TestRedis {
       'a-password-of-redis',
     ];
     this.child = spawn(REDIS_SERVER as string, [...options, '--dir', '/tmp'], { stdio: 'ignore' });
-    while (!(await this.answers())) await sleep(20);
+    while (!(await this.acceptsConnections())) await sleep(20);
   }
 
   signal(name: NodeJS.Signals): void {
@@ -49,7 +49,7 @@ export class TestRedis {
     await once(child, 'exit');
   }
 
-  private answers(): Promise<boolean> {
+  private acceptsConnections(): Promise<boolean> {
     return new Promise((resolve) => {
       const socket = connect(this.port, '127.0.0.1');
       socket.once('connect', () => resolve(Boolean(socket.end())));

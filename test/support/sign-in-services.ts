@@ -25,7 +25,7 @@ export let service: TestService;
 export let other: TestService;
 export let database: TestDatabase;
 
-/** Two services that know both sign-in systems, for the tests of a file. */
+/** Starts two services that trust both sign-in systems, for the tests of a file. */
 export function startSignInServices(): void {
   beforeAll(async () => {
     acme = await SignInSystem.start();
@@ -57,20 +57,20 @@ export function startSignInServices(): void {
 export const rowsOf = <Entity extends object>(entity: new () => Entity): Repository<Entity> =>
   service.application.get(DataSource).getRepository(entity);
 export const seconds = () => service.clock.seconds();
-/** A user whom no other test has met. */
+/** A user that no other test uses. */
 export const newUser = () => `user-${randomUUID()}`;
 export const assert = (claims: object = {}, header: object = {}, key?: TestIssuer['keys'][number]) =>
   acme.assert(service.clock.now(), claims, header, key);
 export const signInAs = async (sub: string, more: object = {}, headers = {}, at = service) =>
   signIn(at, await assert({ sub }), more, headers);
-/** What the first service told of links. */
+/** The audit events of the first service about links. */
 export const linkedEvents = () => service.audit.filter(({ event }) => event === 'identity.linked');
 export const erase = (entityId: string) =>
   manage(service, 'DELETE', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
 export const lookUp = (entityId: string) =>
   manage(service, 'GET', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
 
-/** Insists that a request proves nothing, makes nobody, and that the log is told why. */
+/** Checks that a request gets `invalid_grant` and creates no customer. */
 export async function expectRefused(send: () => Promise<TestResponse>): Promise<void> {
   const before = await identitiesOf(service).count();
   expectInvalidGrant(await send());
@@ -85,7 +85,7 @@ export async function signInRival(claims: object): Promise<TestResponse> {
   return signIn(service, await assertRival(claims), { client_id: RIVAL_SIGN_IN, organization_id: RIVAL });
 }
 
-/** The process dies before or after a statement: nothing comes after it. */
+/** Simulates a process that dies before or after a statement, and sends nothing later. */
 export function dieAt(pattern: RegExp, moment: 'before' | 'after'): void {
   const sent = service.application.get(Database);
   const execute = sent.execute.bind(sent);

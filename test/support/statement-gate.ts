@@ -2,12 +2,12 @@ import { Database } from '../../src/platform/database/database.js';
 import { requestContext } from '../../src/platform/request-context/request-context.js';
 import type { TestService } from './test-service.js';
 
-/** The names of the methods by which request paths send a statement. */
+/** The methods of `Database` that send a statement for a request. */
 const METHODS = ['select', 'insert', 'execute'] as const;
 
-/** Stops one request after its n-th statement, until the test lets it go on. */
+/** Stops one request after its n-th statement, until the test opens the gate. */
 export class StatementGate {
-  /** Resolves when the database has answered the statement. */
+  /** Resolves when the database has executed the statement. */
   readonly reached: Promise<void>;
   open: () => void = () => undefined;
   private count = 0;

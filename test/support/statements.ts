@@ -10,13 +10,13 @@ export function clientOf({ application }: TestService): SqlClient {
   return Reflect.get(application.get(Database), 'client');
 }
 
-/** The text of a declared statement, as this database is sent it. */
+/** The text of a declared statement in the dialect of this database. */
 export function sqlOf(database: Database, statement: Statement): string {
   const { dialect }: SqlClient = Reflect.get(database, 'client');
   return statement.text(dialect);
 }
 
-/** The statements that a request makes the service send, by any way to the database. */
+/** The statements that the service sends for a request, through any client of the database. */
 export async function statementTextsOf(service: TestService, send: () => Promise<unknown>): Promise<string[]> {
   const database = service.application.get(Database);
   const client = clientOf(service);
@@ -34,13 +34,13 @@ export async function statementTextsOf(service: TestService, send: () => Promise
   expect(database.statements - before).toBe(texts.length);
   texts.push(...logger.mock.calls.map(([sql]) => sql));
   for (const spy of [...spies, logger]) spy.mockRestore();
-  return texts.filter((sql) => !IN_THE_BACKGROUND.test(sql)).map((sql) => sql.trim());
+  return texts.filter((sql) => !BACKGROUND_STATEMENT.test(sql)).map((sql) => sql.trim());
 }
 
-/** The kinds of those statements: SELECT, INSERT, UPDATE. */
+/** The kinds of the statements that the service sends for a request: SELECT, INSERT, UPDATE. */
 export async function statementsOf(service: TestService, send: () => Promise<unknown>): Promise<string[]> {
   return (await statementTextsOf(service, send)).map((sql) => sql.split(/\s/)[0] as string);
 }
 
-/** The statement by which the service looks every two seconds whether the registry has changed. */
-const IN_THE_BACKGROUND = /registry_revision/;
+/** The statement with which the service checks every two seconds whether the registry has changed. */
+const BACKGROUND_STATEMENT = /registry_revision/;

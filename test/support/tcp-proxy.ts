@@ -3,38 +3,38 @@ import { startProxyServer } from './proxy-server.js';
 /** A proxy between a service and its database that makes the database unreachable. */
 export interface TcpProxy {
   port: number;
-  /** `url` with the proxy in the place of its server. */
+  /** `url` with the proxy in place of its server. */
   through(url: string): string;
   /** Ends every connection and refuses new ones. */
   cut(): Promise<void>;
-  /** Takes connections and bytes, and passes nothing on. */
+  /** Accepts connections and bytes, but forwards nothing. */
   freeze(): void;
-  /** Serves new connections again; those of before never get an answer, as when another server takes over. */
+  /** Serves new connections again. Older connections never get a response, as after a failover. */
   failOver(): void;
-  /** Serves again; what was held back while frozen is passed on. */
+  /** Serves again and forwards the bytes that arrived while the proxy was isFrozen. */
   restore(): Promise<void>;
   close(): Promise<void>;
 }
 
 export async function startTcpProxy(target: string): Promise<TcpProxy> {
-  let frozen = false;
+  let isFrozen = false;
   const { port, sockets, through, listen, cut } = await startProxyServer(target, (client, upstream) => {
     client.pipe(upstream).pipe(client);
-    if (frozen) for (const socket of [client, upstream]) socket.pause();
+    if (isFrozen) for (const socket of [client, upstream]) socket.pause();
   });
   return {
     port,
     through,
     cut,
     freeze() {
-      frozen = true;
+      isFrozen = true;
       for (const socket of sockets) socket.pause();
     },
     failOver() {
-      frozen = false;
+      isFrozen = false;
     },
     async restore() {
-      frozen = false;
+      isFrozen = false;
       for (const socket of sockets) socket.resume();
       await listen();
     },

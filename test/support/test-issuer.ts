@@ -13,7 +13,7 @@ interface Key {
   jwk: object;
 }
 
-/** A private key as an issuer might publish it by mistake. */
+/** A private key in JWK format, which an issuer might publish by mistake. */
 export function privateKey(kid: string): object {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return { ...privateKey.export({ format: 'jwk' }), kid, alg: 'ES256', use: 'sig' };
@@ -23,7 +23,7 @@ const json = (body: object): RequestListener => {
   return (_, response) => void response.end(JSON.stringify(body));
 };
 
-/** Responses of an issuer that are no key set which could be used, for `TestIssuer.broken`. */
+/** Responses of an issuer without a usable key set, for `TestIssuer.broken`. */
 export const UNUSABLE_RESPONSES: [string, RequestListener][] = [
   ['500', (_, response) => void response.writeHead(500).end('{"keys":[]}')],
   ['a redirect to its keys', ({ url }, response) => void response.writeHead(302, { Location: `${url}-moved` }).end()],
@@ -55,18 +55,18 @@ export const UNUSABLE_RESPONSES: [string, RequestListener][] = [
   ],
 ];
 
-/** Another authorization server: signs agents' tokens, and serves the keys to check them with over HTTP. */
+/** Another authorization server. It signs agent tokens and serves its public keys over HTTP. */
 export class TestIssuer {
   static readonly AUDIENCE = 'https://chat.example';
   readonly issuer = 'https://idp.example';
-  /** How often somebody asked for the keys. */
+  /** The number of requests for the keys. */
   requests = 0;
   keys: Key[] = [];
-  /** What it answers in the place of its keys, when it is broken. */
+  /** Replaces the response with the keys, to simulate a broken issuer. */
   broken: RequestListener | undefined;
   private server: Server | undefined;
   private port = 0;
-  private made = 0;
+  private keyCount = 0;
 
   static async start(algorithm = 'ES256'): Promise<TestIssuer> {
     const issuer = new TestIssuer();
@@ -75,7 +75,7 @@ export class TestIssuer {
     return issuer;
   }
 
-  /** Its entry in TRUSTED_AGENT_ISSUERS. */
+  /** The entry of the issuer in TRUSTED_AGENT_ISSUERS. */
   trust(more: object = {}): Record<string, unknown> {
     return {
       ...{ issuer: this.issuer, jwks_uri: `http://127.0.0.1:${this.port}/keys`, audience: TestIssuer.AUDIENCE },
@@ -83,16 +83,16 @@ export class TestIssuer {
     };
   }
 
-  /** A new key, which signs from now on; the older ones are still published. */
+  /** Adds a key, which signs from now on. The older keys stay published. */
   async addKey(alg = 'ES256'): Promise<Key> {
     const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
-    const kid = `key-${++this.made}`;
+    const kid = `key-${++this.keyCount}`;
     const key = { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
     this.keys.push(key);
     return key;
   }
 
-  /** A token as it issues them, with claims and header fields of the test's; what is `undefined` is left out. */
+  /** Signs a token with the given claims and header fields. A claim that is `undefined` is omitted. */
   sign(now: number, claims: object = {}, header: object = {}, key = this.keys.at(-1) as Key): Promise<string> {
     const seconds = Math.floor(now / 1000);
     const all = {
@@ -110,7 +110,7 @@ export class TestIssuer {
     this.server = undefined;
   }
 
-  /** Serves again, at the same address as before. */
+  /** Serves again on the same port as before. */
   async comeBack(): Promise<void> {
     this.server = createServer((request, response) => {
       this.requests++;

@@ -1,6 +1,6 @@
 import { type RegistryDocument, writeRegistryFile } from '../../src/testing/registry-file.js';
 
-/** The cast of the tests: two organizations that know nothing of each other, and their applications. */
+/** The registry of the tests: organizations that are isolated from each other, and their applications. */
 export const ACME = '390e44e6-f1e6-4368-86dd-b74514508c2e';
 export const RIVAL = '7a1d6e0c-52a7-4b8e-9f0e-0c1f9d1f7f11';
 /** An organization whose groups share one identity. */
@@ -9,11 +9,11 @@ export const SHARED = 'b0f8b6b0-5b0a-4a7e-8a43-3c6a4a1c0d22';
 export const ACME_SITE = 'acme-site';
 export const ACME_ORIGIN = 'https://acme.example';
 export const ACME_PAGE = 'https://acme.example/chat/';
-/** Admits addresses below `https://acme.example/app`. */
+/** Admits redirect URIs below `https://acme.example/app`. */
 export const ACME_PREFIX = 'acme-prefix';
 export const ACME_NATIVE = 'acme-native';
 export const ACME_BACKEND = 'acme-backend';
-/** May use `agent_token` alone. */
+/** May use only `agent_token`. */
 export const ACME_NO_COOKIES = 'acme-no-cookies';
 export const RIVAL_SITE = 'rival-site';
 export const RIVAL_ORIGIN = 'https://rival.example';
@@ -21,7 +21,7 @@ export const SHARED_SITE = 'shared-site';
 /** An organization that admits no public client. */
 export const CLOSED = 'c2d3f1a4-3f57-4c1c-9a53-2f0a8f4b9e33';
 
-/** A public client; all organizations but CLOSED admit it. */
+/** A public client. All organizations except CLOSED admit it. */
 export const PUBLIC_SITE = 'public-site';
 export const PUBLIC_ORIGIN = 'https://widget.example';
 

@@ -8,7 +8,7 @@ import { testRegistry } from './test-registry.js';
 export { type HttpClient, httpClientOf, request, type TestResponse } from '../../src/testing/http-client.js';
 export type { TestService };
 
-/** The service of our own tests, which knows their cast. */
+/** Starts a service with the registry of the tests. */
 export function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   return startService({ registry: testRegistry(), ...options });
 }

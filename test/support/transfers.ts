@@ -25,12 +25,12 @@ export function redeemBody(code: unknown, more: object = {}): object {
   return { grant_type: 'identity_token', client_id: ACME_SITE, code, ...more };
 }
 
-/** A customer that a browser has just made: `entity_id` and `access_token`. */
+/** Creates a customer with the cookie grant. Returns its `entity_id` and `access_token`. */
 export async function newCustomer(service: HttpClient): Promise<{ entity_id: string; access_token: string }> {
   return (await service.post(TOKEN, cookieBody())).body;
 }
 
-/** A transfer token, made with a customer's token unless the body says otherwise. */
+/** Creates a transfer token, by default with the access token of a customer. */
 export async function transferToken(service: HttpClient, token: string, more: object = {}): Promise<string> {
   const { status, body } = await service.post(TRANSFER, transferBody(more), bearer(token));
   expect(status).toBe(200);
@@ -47,7 +47,7 @@ export function authorizationCode(service: TestService): Promise<string> {
   return codeOf(new AgentBrowser(service));
 }
 
-/** An agent's token with the refresh token that goes with it. */
+/** An agent access token and its refresh token. */
 export async function agentTokenPair(service: TestService): Promise<{ access_token: string; refresh_token: string }> {
   return (await exchangeCode(service, await authorizationCode(service))).body;
 }
@@ -56,7 +56,7 @@ export async function infoStatus(service: HttpClient, token: string): Promise<nu
   return (await service.send('GET', INFO, bearer(token))).status;
 }
 
-/** Makes the redemption of a code so many seconds older, as if the database's clock had moved on. */
+/** Makes the redemption of a code older, as if time had passed on the clock of the database. */
 export async function ageRedemption(service: TestService, code: string, seconds: number): Promise<void> {
   const codes = codesOf(service);
   const row = await codes.findOneByOrFail({ hash: sha256(code) });
@@ -64,7 +64,7 @@ export async function ageRedemption(service: TestService, code: string, seconds:
   await codes.update({ hash: row.hash }, { consumedAt });
 }
 
-/** Makes the last rotation of a token's refresh family so many seconds older. */
+/** Makes the last rotation in the refresh family of a token older. */
 export async function ageRotation({ application }: TestService, refreshToken: string, seconds: number): Promise<void> {
   const dataSource = application.get(DataSource);
   const token = await dataSource.getRepository(RefreshToken).findOneByOrFail({ hash: sha256(refreshToken) });
@@ -84,7 +84,7 @@ export async function everythingIn({ application }: TestService): Promise<string
   return JSON.stringify(await Promise.all(tables));
 }
 
-/** Insists that two answers differ in nothing that a caller could tell them apart by. `send` gets the request's id. */
+/** Checks that a caller cannot distinguish the responses. `send` gets the id of the request. */
 export async function expectSameAnswer(...send: ((headers: { 'x-request-id': string }) => Promise<TestResponse>)[]) {
   const named = { 'x-request-id': randomUUID() };
   const [first, ...others] = (await Promise.all(send.map((each) => each(named)))).map(({ status, headers, text }) => ({

@@ -11,7 +11,7 @@ declare module '../../src/audit/audit-event.js' {
   }
 }
 
-/** A resource that the service does not have. Everything about it is in this file. */
+/** A registry resource that the service does not have. This file defines it completely. */
 @Entity('webhook')
 export class Webhook {
   @PrimaryColumn('varchar', { name: 'webhook_id', length: 128 })

@@ -15,13 +15,13 @@ export interface GivenAnswer {
   text: string;
 }
 
-/** What lies between the kit and the service, and changes what one says to the other. */
+/** A man in the middle between the kit and the service, which changes requests and responses. */
 export interface Lie {
   request?: (sent: SentRequest) => void;
   answer?: (given: GivenAnswer) => void;
 }
 
-/** A grant that breaks a rule, by itself or since the service around it does, and what the kit says of it. */
+/** A grant that violates a rule, by itself or because the service is broken, and the expected report of the kit. */
 export interface BrokenCase extends Partial<GrantKit> {
   what: string;
   grant: Type;
@@ -29,7 +29,7 @@ export interface BrokenCase extends Partial<GrantKit> {
   lie?: Lie;
   /** Breaks the service itself. */
   damage?: (service: TestService) => void;
-  /** The title of the rule that is broken. */
+  /** The title of the violated rule. */
   rule: string;
   failure: RegExp;
   after?: () => void;

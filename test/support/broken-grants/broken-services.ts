@@ -33,7 +33,7 @@ const parsed = (text: string): Record<string, unknown> => {
     return {};
   }
 };
-/** Changes the parameters on their way. */
+/** Changes the parameters between the kit and the service. */
 const sending = (change: (body: Record<string, unknown>) => object) => ({
   request: (sent: SentRequest) => {
     sent.body = JSON.stringify(change(parsed(sent.body)));
@@ -47,8 +47,8 @@ const atPath = (change: (path: string) => string) => ({
 
 const { authenticate } = BearerAuthentication.prototype;
 
-/** Whoever calls is let in as an agent. */
-const openDoor: Pick<BrokenCase, 'damage' | 'after'> = {
+/** Makes the service accept every caller as an agent. */
+const acceptEveryCaller: Pick<BrokenCase, 'damage' | 'after'> = {
   damage: () => {
     const claims = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' as const };
     const principal: Principal = {
@@ -75,10 +75,10 @@ const withForm = grantThat(sound, { form: true });
 const withGroups = grantThat(sound, { groups: true });
 const closed = grantThat(sound, { optIn: true });
 
-/** What the endpoint does for every grant, done wrongly: no grant can break these rules by itself. */
+/** Violations in the token endpoint. A grant alone cannot violate these rules. */
 export const BROKEN_SERVICES: BrokenCase[] = [
   {
-    what: 'is in a service whose published keys are others',
+    what: 'is in a service that publishes other keys',
     ...only,
     lie: {
       answer: (given) => {
@@ -89,21 +89,21 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^no applicable key found in the JSON Web Key Set/,
   },
   {
-    what: 'is in a service that fills in what is missing',
+    what: 'is in a service that fills in missing parameters',
     ...only,
     lie: sending((body) => ({ ticket: GOOD.ticket, ...body })),
     rule: 'refuses a request without a required parameter, and names it',
     failure: /^ticket: not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that fills in what is empty',
+    what: 'is in a service that fills in empty parameters',
     ...only,
     lie: sending((body) => ({ ...body, ticket: body.ticket || GOOD.ticket })),
     rule: 'refuses an empty parameter, and names it',
     failure: /^ticket: not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that takes an empty parameter of a form for a value',
+    what: 'is in a service that treats an empty parameter of a form as a value',
     ...withForm,
     lie: {
       request: (sent) => {
@@ -114,21 +114,21 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^redirect_uri: refused, where there should be a token/,
   },
   {
-    what: 'is in a service that takes the last of two',
+    what: 'is in a service that accepts a repeated parameter',
     ...only,
     lie: sending((body) => ({ ...body, ...(body.redirect_uri === 'text' ? { redirect_uri: undefined } : {}) })),
     rule: 'refuses a parameter that comes twice, however its name is spelt',
     failure: /^\w+: not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that is confused by further names',
+    what: 'is in a service that rejects unknown parameters',
     ...only,
     lie: sending((body) => ('unknown' in body ? {} : body)),
     rule: 'never sees a parameter that its body class does not declare',
     failure: /^refused, where there should be a token/,
   },
   {
-    what: 'is in a service that believes the Content-Type',
+    what: 'is in a service that parses bodies by their Content-Type',
     ...only,
     lie: {
       request: (sent) => {
@@ -151,7 +151,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
   },
   ...['refuses a body that is not JSON', 'refuses JSON that is no object'].map(
     (rule): BrokenCase => ({
-      what: `is in a service that guesses: ${rule}`,
+      what: `is in a service that repairs invalid bodies: ${rule}`,
       ...only,
       lie: {
         request: (sent) => {
@@ -186,7 +186,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^refused, where there should be a token/,
   },
   {
-    what: 'is in a service that takes the first of two in a form',
+    what: 'is in a service that accepts a repeated parameter in a form',
     ...withForm,
     lie: {
       request: (sent) => {
@@ -203,7 +203,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     'gives nothing to a client of another organization',
   ].map(
     (rule): BrokenCase => ({
-      what: `is in a service that takes any client for its own: ${rule}`,
+      what: `is in a service that treats every client as the same client: ${rule}`,
       ...only,
       lie: sending((body) => ({ ...body, client_id: SITE })),
       rule,
@@ -211,14 +211,14 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     }),
   ),
   {
-    what: 'is in a service that opens to every client what is closed',
+    what: 'is in a service that admits every client to an opt-in grant',
     ...closed,
     lie: sending((body) => ({ ...body, client_id: SITE })),
     rule: 'refuses a client that lists no grants, since it declares `optIn`',
     failure: /a token of the client kit-site/,
   },
   {
-    what: 'is in a service that answers any page',
+    what: 'is in a service that accepts every Origin',
     ...only,
     lie: {
       request: (sent) => {
@@ -229,45 +229,45 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^https:\/\/foreign\.example: not refused/,
   },
   {
-    what: 'is in a service that has one organization',
+    what: 'is in a service that has only one organization',
     ...only,
     lie: sending((body) => ({ ...body, organization_id: OWN_ORGANIZATION })),
     rule: 'refuses an organization that nobody knows, and one in which the client is not usable',
     failure: /a token of the organization .*; asked: /,
   },
   {
-    what: 'is in a service that heeds no redirect_uri',
+    what: 'is in a service that ignores redirect_uri',
     ...only,
     lie: sending(({ redirect_uri: _left, ...body }) => body),
     rule: "refuses a redirect_uri that is not one of the client's",
     failure: /^https:\/\/kit\.example: not refused/,
   },
   {
-    what: 'is in a service that asks for no bearer',
+    what: 'is in a service that requires no bearer token',
     ...asAgent,
     valid: () => ({}),
-    ...openDoor,
+    ...acceptEveryCaller,
     rule: 'answers 401 to whoever shows no bearer, or none of an agent',
     failure: /^no bearer: not refused with 401 invalid_token/,
   },
   {
-    what: 'is in a service whose tokens live for ever',
+    what: 'is in a service whose tokens never expire',
     ...asAgent,
     valid: () => ({}),
-    ...openDoor,
+    ...acceptEveryCaller,
     rule: 'answers 401 to the bearer of an agent whose time is over',
     failure: /^an expired token: not refused with 401 invalid_token/,
   },
   {
-    what: 'is in a service without scopes',
+    what: 'is in a service that checks no scopes',
     ...asAgent,
     valid: () => ({}),
-    ...openDoor,
+    ...acceptEveryCaller,
     rule: 'answers 403 to an agent without its scope',
     failure: /^not refused with 403 insufficient_scope/,
   },
   {
-    what: 'is in a service in which every client is usable everywhere',
+    what: 'is in a service that admits every client to every organization',
     ...asAgent,
     valid: () => ({}),
     damage: ({ application }) => {
@@ -278,28 +278,28 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^a token of the organization .*; asked: /,
   },
   {
-    what: 'is in a service that knows no groups',
+    what: 'is in a service that ignores groups',
     ...only,
     lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
     rule: 'is not at the address of a group, which it does not declare',
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that forgets whose group it is',
+    what: 'is in a service that confuses the groups of two organizations',
     ...withGroups,
     lie: atPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION)),
     rule: 'takes the organization of a group from the address, which the body may not contradict',
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that takes any name for a group',
+    what: 'is in a service that accepts any group name',
     ...withGroups,
     lie: atPath((path) => path.replace(/[^/]+\/token$/, 'sales/token')),
     rule: 'refuses what is no name of a group',
     failure: /^a b: not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that separates groups which share one identity',
+    what: 'is in a service that gives shared groups separate identities',
     ...withGroups,
     lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
     rule: 'is refused where the groups of an organization share one identity',
@@ -307,7 +307,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
   },
   ...[{ settings: AnySetting }, {}].map(
     (options): BrokenCase => ({
-      what: `is in a service that takes any registry, ${options.settings ? 'with' : 'without'} settings`,
+      what: `is in a service that accepts any registry, ${options.settings ? 'with' : 'without'} settings`,
       ...grantThat(sound, options),
       damage: ({ application }) => {
         application.get(GrantSettingsClasses).settings = () => AnySetting;
@@ -319,7 +319,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     }),
   ),
   {
-    what: 'is in a service without audit',
+    what: 'is in a service that records no audit events',
     ...only,
     damage: ({ application }) => {
       application.get(Audit).record = () => undefined;
@@ -328,7 +328,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^0 audit events token\.issued/,
   },
   {
-    what: 'is in a service that counts under another name',
+    what: 'is in a service whose metrics have another grant name',
     ...only,
     lie: {
       answer: (given) => {
@@ -339,7 +339,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^cas_tokens_issued_total\{grant="ticket"\} does not count/,
   },
   {
-    what: 'is in a service whose document does not know it',
+    what: 'is in a service whose OpenAPI document omits the grant',
     ...only,
     lie: {
       answer: (given) => {
@@ -350,7 +350,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^application\/json: no entry of the grant/,
   },
   {
-    what: 'is in a service whose document does not know its answer',
+    what: 'is in a service whose OpenAPI document omits the response',
     ...only,
     lie: {
       answer: (given) => {

@@ -9,7 +9,7 @@ import { GrantBody } from '../../../src/token/grant.js';
 import type { BrokenCase } from './broken-case.js';
 import { type Behaviour, grantThat, sound, TicketBody } from './ticket.grant.js';
 
-/** Takes anything as a ticket. */
+/** Accepts any text as a ticket. */
 class AnyTicket extends GrantBody {
   @Matches(UUID)
   override organization_id: string;
@@ -26,13 +26,13 @@ class RulelessTicket extends GrantBody {
   ticket: string;
 }
 
-/** Leaves the organization to the grant. */
+/** Has no rule for `organization_id`. */
 class TicketAlone extends GrantBody {
   @Matches(/^\d{6}$/)
   ticket: string;
 }
 
-/** `entity_id` is anybody's. */
+/** `entity_id` may name any customer. */
 class CustomerBody extends TicketBody {
   @Optional()
   @Matches(UUID)
@@ -46,53 +46,53 @@ class LooseSettings {
 
 const VALID = { ticket: '123456' };
 const taking = (body: object) => ({ body: body as typeof TicketBody });
-const welcome: Behaviour = (request, identities) =>
+const acceptAnyTicket: Behaviour = (request, identities) =>
   sound({ ...request, body: { ...request.body, ticket: '123456' } }, identities);
 
-/** Uses up a ticket as a careless grant does: looks, thinks, and writes it down. */
-function once(used: Set<string>, pause: number, then: Behaviour = welcome): Behaviour {
+/** Accepts each ticket once, but without atomicity: it reads, waits, and then writes. */
+function once(used: Set<string>, pauseMs: number, then: Behaviour = acceptAnyTicket): Behaviour {
   return async (request, identities) => {
     if (used.has(request.body.ticket)) throw OAuthError.invalidGrant('used');
-    await sleep(pause);
+    await sleep(pauseMs);
     used.add(request.body.ticket);
     return then(request, identities);
   };
 }
 
 let ticket = 100_000;
-const fresh = () => ({ ticket: String(ticket++) });
-const everywhere = new Set<string>();
+const newTicket = () => ({ ticket: String(ticket++) });
+const usedTickets = new Set<string>();
 let winner = '';
 
-/** Grants that break a rule by themselves, which the endpoint cannot help. */
+/** Grants that violate a rule by themselves. The token endpoint cannot prevent these violations. */
 export const CARELESS: BrokenCase[] = [
   {
-    what: 'answers without a field that it declares',
+    what: 'omits a declared field of its response',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), response: {} })),
     rule: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
     failure: /^an answer with .*; declared: .*prize/,
   },
   {
-    what: 'names the customer by a number',
+    what: 'returns a number as entity_id',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), entityId: 7 as never })),
     rule: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
     failure: /entity_id must be string/,
   },
   {
-    what: 'names a customer whom nobody has made',
+    what: 'returns a customer that does not exist',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), entityId: 'a winner' })),
     rule: 'gives a token that this service takes, for a customer whom it knows',
     failure: /entity_id is no customer of the organization: a winner/,
   },
   {
-    what: 'is sent a parameter that its body class does not declare',
+    what: 'needs a parameter that its body class does not declare',
     ...grantThat(sound),
     valid: () => ({ ...VALID, colour: 'red' }),
     rule: 'declares, by a rule of its body class, every parameter that a request for a token has',
     failure: /^colour: sent by `valid`, not declared in TicketBody/,
   },
   {
-    what: 'relies on what may be left out',
+    what: 'relies on an optional parameter',
     ...grantThat((request, identities) => {
       if (request.body.redirect_uri?.length === undefined) throw new TypeError('no redirect_uri');
       return sound(request, identities);
@@ -102,19 +102,19 @@ export const CARELESS: BrokenCase[] = [
     failure: /^redirect_uri: answered with 500[\s\S]*TypeError: no redirect_uri/,
   },
   {
-    what: 'has a parameter whose type nothing rules',
-    ...grantThat(welcome, taking(RulelessTicket)),
+    what: 'has a parameter without a rule for its type',
+    ...grantThat(acceptAnyTicket, taking(RulelessTicket)),
     rule: 'refuses a parameter of a wrong type, and names it',
     failure: /^ticket: has no rule for its type/,
   },
   {
-    what: 'takes texts of any length',
-    ...grantThat(welcome, taking(AnyTicket)),
+    what: 'accepts texts of any length',
+    ...grantThat(acceptAnyTicket, taking(AnyTicket)),
     rule: 'refuses a parameter of 10,000 characters',
     failure: /^ticket; give it a @MaxLength\(\): not refused/,
   },
   {
-    what: 'throws at a name that every object has',
+    what: 'throws if a parameter is the name of an object property',
     ...grantThat((request, identities) => {
       if (request.body.ticket in {}) throw new TypeError('not a function');
       return sound(request, identities);
@@ -123,7 +123,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^ticket: "(__proto__|constructor|\w+)": answered with 500[\s\S]*TypeError: not a function/,
   },
   {
-    what: 'writes what it was sent into a prototype',
+    what: 'writes a parameter into a prototype',
     ...grantThat((request, identities) => {
       const known = { seen: {} } as unknown as Record<string, Record<string, string>>;
       Object.defineProperty(known[request.body.ticket] ?? {}, 'polluted', { value: 'yes', configurable: true });
@@ -134,7 +134,7 @@ export const CARELESS: BrokenCase[] = [
     after: () => void Reflect.deleteProperty(Object.prototype, 'polluted'),
   },
   {
-    what: 'waits for ever at one value',
+    what: 'never responds to one value',
     ...grantThat(
       (request, identities) =>
         request.body.ticket === 'NaN' ? new Promise(() => undefined) : sound(request, identities),
@@ -144,7 +144,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^ticket: "NaN": no answer in \d+ ms/,
   },
   {
-    what: 'throws at some of what fits its rules',
+    what: 'throws for some valid values',
     ...grantThat((request, identities) => {
       if (/[89]/.test(request.body.ticket)) throw new Error('not foreseen');
       return sound(request, identities);
@@ -153,7 +153,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^answered with 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/,
   },
   {
-    what: 'throws where the registry says nothing of the client',
+    what: 'throws for a client without settings in the registry',
     ...grantThat(
       async (request, identities) => {
         if (!request.client.grants.ticket) throw new TypeError('no settings');
@@ -166,14 +166,14 @@ export const CARELESS: BrokenCase[] = [
     failure: /^answered with 500[\s\S]*TypeError: no settings/,
   },
   {
-    what: 'takes anything for one of its settings',
+    what: 'accepts any value of a setting',
     ...grantThat(sound, { settings: LooseSettings }),
     settings: { client: { prize: 'a car' } },
     rule: 'has a rule for each of its settings',
     failure: /^prize: takes anything/,
   },
   {
-    what: 'gives a public application a customer of another organization than the one that it asks for',
+    what: 'gives a public client a customer of another organization than the requested one',
     ...grantThat(async (request, identities) => {
       if (request.client.organizationId !== null) return sound(request, identities);
       return sound({ ...request, body: { ...request.body, organization_id: FOREIGN_ORGANIZATION } }, identities);
@@ -182,7 +182,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^a token of the organization .*; asked: /,
   },
   {
-    what: 'gives a token for any customer that a caller names',
+    what: 'gives a token for any customer in the request',
     ...grantThat(
       async (request, identities) => {
         const { entity_id: entityId } = request.body as CustomerBody;
@@ -195,7 +195,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^entity_id is no customer of the organization/,
   },
   {
-    what: 'tells that a customer is of another organization',
+    what: 'reveals that a customer belongs to another organization',
     ...grantThat(
       async (request, identities) => {
         const { entity_id: entityId } = request.body as CustomerBody;
@@ -224,37 +224,37 @@ export const CARELESS: BrokenCase[] = [
     failure: /^one customer in several groups/,
   },
   {
-    what: 'is good once, which the kit was not told',
+    what: 'accepts a request once without singleUse',
     ...grantThat(once(new Set(), 0)),
-    valid: fresh,
+    valid: newTicket,
     rule: 'gives a token to the same request again, since the kit was not told `singleUse`',
     failure: /^if a request is good once, tell the kit `singleUse: true`/,
   },
   {
-    what: 'is good again and again, where it should be once',
+    what: 'accepts a request several times with singleUse',
     ...grantThat(sound),
     singleUse: true,
     rule: 'gives no second token to a request that has got one',
     failure: /^not refused with 400 invalid_grant/,
   },
   {
-    what: 'looks whether a ticket was used, and then uses it',
-    ...grantThat(once(everywhere, 20)),
-    valid: fresh,
+    what: 'checks and stores the use of a ticket without atomicity',
+    ...grantThat(once(usedTickets, 20)),
+    valid: newTicket,
     singleUse: true,
     rule: 'knows on every process of the service what was used, and gives one token to 20 that use it at once',
     failure: /^([2-9]|1\d|20) of 20 got a token/,
   },
   {
-    what: 'keeps in its own memory what was used',
+    what: 'stores used tickets in the memory of the process',
     ...grantThat((request, identities) => perProcess(identities)(request, identities)),
-    valid: fresh,
+    valid: newTicket,
     singleUse: true,
     rule: 'knows on every process of the service what was used, and gives one token to 20 that use it at once',
     failure: /^a token of another process/,
   },
   {
-    what: 'uses up a ticket for a client that gets nothing for it',
+    what: 'uses up a ticket although the client gets no token',
     ...grantThat(
       once(new Set(), 0, async () => ({
         entityId: winner,
@@ -265,7 +265,7 @@ export const CARELESS: BrokenCase[] = [
     ),
     valid: async ({ newCustomer }) => {
       winner = (await newCustomer()).entityId;
-      return fresh();
+      return newTicket();
     },
     singleUse: true,
     rule: 'does not use up what it refuses',
@@ -275,16 +275,16 @@ export const CARELESS: BrokenCase[] = [
     ['writes a ticket to the console', (text: string) => void Reflect.get(console, 'log').call(console, { text })],
     ['writes a ticket to the log', (text: string) => new Logger('Tickets').debug(`asked for ${text}`)],
     [
-      'gives a ticket as the reason of a refusal',
+      'gives a ticket as the reason of an error',
       (text: string) => {
         if (text !== '123456') throw OAuthError.invalidGrant(`unknown: ${text}`);
       },
     ],
   ].map(
-    ([what, tell]): BrokenCase => ({
+    ([what, leak]): BrokenCase => ({
       what: what as string,
       ...grantThat(async (request, identities) => {
-        (tell as (text: string) => void)(request.body.ticket);
+        (leak as (text: string) => void)(request.body.ticket);
         return sound(request, identities);
       }),
       rule: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
@@ -292,7 +292,7 @@ export const CARELESS: BrokenCase[] = [
     }),
   ),
   {
-    what: 'gives a ticket back in a hint',
+    what: 'repeats a ticket in a hint',
     ...grantThat(async (request, identities) => {
       if (request.body.ticket !== '123456') throw OAuthError.invalidRequest(`ticket: unknown: ${request.body.ticket}`);
       return sound(request, identities);
@@ -301,7 +301,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /a refusal that tells what was sent: \d{6}/,
   },
   {
-    what: 'makes a customer before it refuses',
+    what: 'creates a customer before it rejects the request',
     ...grantThat(async (request, identities) => {
       await identities.create(request.body.organization_id);
       return sound(request, identities);
@@ -313,7 +313,7 @@ export const CARELESS: BrokenCase[] = [
 
 const memories = new WeakMap<object, Behaviour>();
 
-/** One memory for each service, which has one `Identities`. */
+/** One memory for each service, identified by its `Identities`. */
 function perProcess(identities: object): Behaviour {
   const known = memories.get(identities) ?? once(new Set(), 0);
   memories.set(identities, known);

@@ -15,7 +15,7 @@ import {
   GrantType,
 } from '../../../src/token/grant.js';
 
-/** A body class that keeps every rule. */
+/** A body class that satisfies every rule. */
 export class TicketBody extends GrantBody {
   @Matches(UUID)
   override organization_id: string;
@@ -31,13 +31,13 @@ export class TicketBody extends GrantBody {
 export type TicketRequest = GrantRequest<TicketBody, AgentPrincipal | undefined>;
 export type Behaviour = (request: TicketRequest, identities: Identities) => Promise<GrantResult>;
 
-/** What a grant does that keeps every rule: whoever has the ticket is a customer. */
+/** The behaviour of a correct grant: a valid ticket creates a customer. */
 export const sound: Behaviour = async ({ body: { ticket, organization_id: organizationId } }, identities) => {
   if (ticket !== '123456') throw OAuthError.invalidGrant('another ticket');
   return { ...(await identities.create(organizationId)), response: { prize: 'a bicycle' } };
 };
 
-/** A grant `ticket` with a module of its own, which does as it is told. */
+/** A grant `ticket` with its own module and the given behaviour. */
 export function grantThat(
   behaves: Behaviour,
   options: Partial<GrantOptions<TicketBody, string | undefined>> = {},
