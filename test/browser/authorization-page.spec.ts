@@ -12,7 +12,7 @@ import { startTestService, type TestService } from '../support/test-service.js';
 
 const AUTH = 'https://auth.example';
 const HOME = 'https://app.elsewhere.example/home';
-/** A folder for pictures of all pages, for a person to look at. */
+/** A folder for screenshots of all pages, for manual review. */
 const SCREENSHOTS = process.env.SCREENSHOTS;
 
 const registry = testRegistry();
@@ -29,8 +29,8 @@ let front: HttpsProxy;
 let backend: ApplicationSite;
 let browser: Browser;
 const contexts: BrowserContext[] = [];
-/** What Chromium has complained of, and addresses beside ours that a page asked for. */
-const complaints: string[] = [];
+/** The console errors of Chromium. */
+const consoleErrors: string[] = [];
 
 beforeAll(async () => {
   service = await startTestService({ registry });
@@ -38,7 +38,7 @@ beforeAll(async () => {
   backend = await ApplicationSite.start('backend.acme.example', HOME);
   browser = await chromium.launch({
     executablePath: process.env.TEST_CHROMIUM as string,
-    chromiumSandbox: false, // there is none for root, and the pages are ours
+    chromiumSandbox: false, // Chromium has no sandbox for root, and the tests open only their own pages.
     args: [
       '--disable-gpu',
       `--host-resolver-rules=MAP backend.acme.example 127.0.0.1:${backend.port}, MAP * 127.0.0.1:${front.port}`,
@@ -53,26 +53,26 @@ afterAll(async () => {
 });
 afterEach(async () => {
   for (const context of contexts.splice(0)) await context.close();
-  expect(complaints.splice(0)).toEqual([]);
+  expect(consoleErrors.splice(0)).toEqual([]);
 });
 
 async function openWindow(options: BrowserContextOptions = {}): Promise<Page> {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
   contexts.push(context);
   context.on('console', (message) => {
-    // that a status is 400 is no complaint
-    if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
+    // Chromium logs an error for each 4xx response, which the tests expect.
+    if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) consoleErrors.push(message.text());
   });
   return context.newPage();
 }
 
 async function openPage(parameters: Query, options: BrowserContextOptions = {}): Promise<Page> {
   const page = await openWindow(options);
-  await page.goto(addressOf(parameters));
+  await page.goto(authorizationUrl(parameters));
   return page;
 }
 
-function addressOf(parameters: Query): string {
+function authorizationUrl(parameters: Query): string {
   return `${AUTH}/?${queryOf(parameters)}`;
 }
 
@@ -82,15 +82,15 @@ async function signIn(page: Page, { email, password } = ACME_AGENT): Promise<voi
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-/** The parameters with which the browser has come to an address. */
-async function arrivedAt(page: Page, address: string): Promise<Record<string, string>> {
-  await page.waitForURL((url) => url.href.startsWith(address));
+/** Waits for a URL that begins with `prefix`. Returns its parameters. */
+async function parametersAt(page: Page, prefix: string): Promise<Record<string, string>> {
+  await page.waitForURL((url) => url.href.startsWith(prefix));
   const { search, hash } = new URL(page.url());
   return Object.fromEntries(new URLSearchParams(hash.slice(1) || search));
 }
 
 describe('an agent in a real browser', () => {
-  it('signs in by keyboard alone, and sees where the keyboard is', async () => {
+  it('signs in with the keyboard only, with a visible focus', async () => {
     const page = await openPage({ ...FOR_TOKEN, state: 'a b' });
     const focused = () => page.locator(':focus');
     expect(await focused().getAttribute('id')).toBe('email');
@@ -102,13 +102,13 @@ describe('an agent in a real browser', () => {
       if (next) await page.keyboard.type(ACME_AGENT.password);
     }
     await page.keyboard.press('Enter');
-    expect(await arrivedAt(page, `${ACME_PAGE}#`)).toMatchObject({
+    expect(await parametersAt(page, `${ACME_PAGE}#`)).toMatchObject({
       ...{ access_token: expect.stringMatching(/^dev:/), token_type: 'Bearer', scope: 'customers:own' },
       ...{ state: 'a b', iss: AUTH },
     });
   });
 
-  it('is told of a wrong password, keeps the email, and may try again', async () => {
+  it('sees an error after a wrong password, and may try again with the same email', async () => {
     const page = await openPage(FOR_TOKEN);
     await signIn(page, { ...ACME_AGENT, password: 'wrong' });
     expect(await page.getByRole('alert').textContent()).toBe('This email and password do not belong together.');
@@ -118,75 +118,75 @@ describe('an agent in a real browser', () => {
     expect(await page.locator(':focus').getAttribute('id')).toBe('password');
     await page.keyboard.type(ACME_AGENT.password);
     await page.keyboard.press('Enter');
-    expect(await arrivedAt(page, ACME_PAGE)).toHaveProperty('access_token');
+    expect(await parametersAt(page, ACME_PAGE)).toHaveProperty('access_token');
   });
 
-  it('is asked for consent once, by keyboard too', async () => {
+  it('is asked for consent once, and may answer with the keyboard', async () => {
     const page = await openPage(FOR_PUBLIC);
     await signIn(page);
     await page.getByRole('heading', { name: 'Widget for everybody' }).waitFor();
     await page.keyboard.press('Tab');
     expect(await page.locator(':focus').textContent()).toBe('Allow');
     await page.keyboard.press('Enter');
-    expect(await arrivedAt(page, `${PUBLIC_ORIGIN}/#`)).toHaveProperty('access_token');
-    await page.goto(addressOf(FOR_PUBLIC));
-    expect(await arrivedAt(page, `${PUBLIC_ORIGIN}/#`)).toHaveProperty('access_token');
+    expect(await parametersAt(page, `${PUBLIC_ORIGIN}/#`)).toHaveProperty('access_token');
+    await page.goto(authorizationUrl(FOR_PUBLIC));
+    expect(await parametersAt(page, `${PUBLIC_ORIGIN}/#`)).toHaveProperty('access_token');
   });
 
-  it('may say no, and may sign out', async () => {
+  it('may deny the request, and may sign out', async () => {
     const page = await openPage({ ...FOR_LONG, state: 's' });
     await signIn(page);
     await page.getByRole('button', { name: 'Deny' }).click();
-    expect(await arrivedAt(page, `${PUBLIC_ORIGIN}/#`)).toMatchObject({ error: 'access_denied', state: 's' });
-    await page.goto(addressOf(FOR_LONG));
+    expect(await parametersAt(page, `${PUBLIC_ORIGIN}/#`)).toMatchObject({ error: 'access_denied', state: 's' });
+    await page.goto(authorizationUrl(FOR_LONG));
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
-    await page.goto(addressOf(FOR_LONG));
+    await page.goto(authorizationUrl(FOR_LONG));
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   });
 
-  it('comes with a code to a callback that sends it on to another origin', async () => {
+  it('gets a code at a callback that redirects to another origin', async () => {
     const page = await openPage({ ...FOR_CODE, state: 's' });
     await signIn(page);
-    expect(await arrivedAt(page, `${HOME}/callback?`)).toMatchObject({
+    expect(await parametersAt(page, `${HOME}/callback?`)).toMatchObject({
       code: expect.any(String),
       state: 's',
       iss: AUTH,
     });
   });
 
-  it('is handed to a native application under its private scheme', async () => {
+  it('is redirected to a native application with a private-use scheme', async () => {
     const page = await openPage({ ...FOR_NATIVE, ...pkce().asked });
-    const handed = page.waitForEvent('requestfailed', (request) => request.url().startsWith('example.acme:'));
+    const redirectRequest = page.waitForEvent('requestfailed', (request) => request.url().startsWith('example.acme:'));
     await signIn(page);
     await page.getByRole('button', { name: 'Allow' }).click();
-    expect((await handed).url()).toMatch(/^example\.acme:\/callback\?code=dev%3A/);
-    complaints.splice(0); // Chromium says that no application of this machine knows the scheme
+    expect((await redirectRequest).url()).toMatch(/^example\.acme:\/callback\?code=dev%3A/);
+    consoleErrors.splice(0); // Chromium logs that no application handles the scheme.
   });
 
-  it('needs no JavaScript', async () => {
+  it('signs in and consents without JavaScript', async () => {
     const page = await openPage(FOR_LONG, { javaScriptEnabled: false });
     await signIn(page, { ...ACME_AGENT, password: 'wrong' });
     await page.getByRole('alert').waitFor();
     await signIn(page);
     await page.getByRole('button', { name: 'Allow' }).click();
-    expect(await arrivedAt(page, `${PUBLIC_ORIGIN}/#`)).toHaveProperty('access_token');
+    expect(await parametersAt(page, `${PUBLIC_ORIGIN}/#`)).toHaveProperty('access_token');
   });
 
-  it('finds no page in a frame', async () => {
+  it('cannot open the page in a frame of another site', async () => {
     const page = await openWindow();
     await page.goto(ACME_PAGE);
-    await page.setContent(`<iframe src="${addressOf(FOR_TOKEN)}"></iframe>`);
-    await expect.poll(() => complaints.join()).toMatch(/frame-ancestors|X-Frame-Options/);
+    await page.setContent(`<iframe src="${authorizationUrl(FOR_TOKEN)}"></iframe>`);
+    await expect.poll(() => consoleErrors.join()).toMatch(/frame-ancestors|X-Frame-Options/);
     expect(await page.frames()[1]?.locator('#email').count()).toBe(0);
-    complaints.splice(0);
+    consoleErrors.splice(0);
   });
 
-  it('meets nothing of any other address on the pages', async () => {
+  it('loads nothing from other hosts on the pages', async () => {
     const page = await openWindow();
     const hosts = new Set<string>();
     page.on('request', (request) => hosts.add(new URL(request.url()).host));
-    await page.goto(addressOf(FOR_LONG));
+    await page.goto(authorizationUrl(FOR_LONG));
     await signIn(page);
     await page.getByRole('button', { name: 'Deny' }).waitFor();
     expect([...hosts]).toEqual(['auth.example']);
@@ -194,21 +194,21 @@ describe('an agent in a real browser', () => {
 });
 
 describe('flow=button', () => {
-  /** A page of an application that opens ours in a window of its own, and notes what it is told. */
+  /** Opens the authorization page in a popup of an application page, which records the messages that it gets. */
   const openFrom = async (application: string, parameters: Query): Promise<[Page, Page]> => {
     const opener = await openWindow();
     await opener.goto(application);
     const popup = opener.waitForEvent('popup');
     await opener.evaluate(`
-      told = [];
-      addEventListener('message', ({ data, origin }) => told.push({ data, origin }));
-      void open(${JSON.stringify(addressOf(parameters))}, 'sign-in', 'popup,width=480,height=640');
+      receivedMessages = [];
+      addEventListener('message', ({ data, origin }) => receivedMessages.push({ data, origin }));
+      void open(${JSON.stringify(authorizationUrl(parameters))}, 'sign-in', 'popup,width=480,height=640');
     `);
     return [opener, await popup];
   };
-  const told = (opener: Page) => opener.evaluate('told');
+  const messagesOf = (opener: Page) => opener.evaluate('receivedMessages');
 
-  it('tells the opener, after signing in and consent, and closes the window', async () => {
+  it('sends the response to the opener after sign-in and consent, and closes the window', async () => {
     const [opener, popup] = await openFrom(`${PUBLIC_ORIGIN}/`, { ...FOR_LONG, flow: 'button', state: '</script>"' });
     await signIn(popup, { ...ACME_AGENT, password: 'wrong' });
     await signIn(popup);
@@ -219,20 +219,20 @@ describe('flow=button', () => {
       ...{ access_token: expect.stringMatching(/^dev:/), token_type: 'Bearer', expires_in: '28800' },
       ...{ scope: 'customers:own reports:read', state: '</script>"', iss: AUTH },
     };
-    await expect.poll(() => told(opener)).toEqual([{ data, origin: AUTH }]);
+    await expect.poll(() => messagesOf(opener)).toEqual([{ data, origin: AUTH }]);
   });
 
-  it('tells no opener of another origin', async () => {
+  it('sends no response to an opener of another origin', async () => {
     const [opener, popup] = await openFrom('https://evil.example/', { ...FOR_TOKEN, flow: 'button' });
     const closed = popup.waitForEvent('close');
     await signIn(popup);
     await closed;
     await opener.waitForTimeout(500);
-    expect(await told(opener)).toEqual([]);
-    complaints.splice(0); // Chromium says that the target origin is another
+    expect(await messagesOf(opener)).toEqual([]);
+    consoleErrors.splice(0); // Chromium logs that the target origin differs.
   });
 
-  it('shows a page where there is no opener, and keeps the answer to itself', async () => {
+  it('shows a page without the response if there is no opener', async () => {
     const page = await openPage({ ...FOR_TOKEN, flow: 'button' });
     await signIn(page);
     await page.getByRole('heading', { name: 'Back to the application' }).waitFor();
@@ -240,13 +240,13 @@ describe('flow=button', () => {
   });
 });
 
-describe.each(['light', 'dark'] as const)('every page in %s', (colorScheme) => {
+describe.each(['light', 'dark'] as const)('every page in %s mode', (colorScheme) => {
   it.each([
     ['320 px', { width: 320, height: 640 }],
     ['1280 px', { width: 1280, height: 800 }],
-  ])('has nothing that axe finds, and no horizontal scroll bar: %s', async (_, viewport) => {
+  ])('has no violation that axe finds, and no horizontal scroll bar: %s', async (_, viewport) => {
     const page = await openWindow({ colorScheme, viewport });
-    const look = async (name: string) => {
+    const check = async (name: string) => {
       await page.evaluate(axe.source);
       const found = await page.evaluate<{ violations: { id: string }[]; incomplete: { id: string }[] }>('axe.run()');
       expect({ name, violations: found.violations.map(({ id }) => id) }).toEqual({ name, violations: [] });
@@ -258,20 +258,20 @@ describe.each(['light', 'dark'] as const)('every page in %s', (colorScheme) => {
       await page.screenshot({ path: join(SCREENSHOTS, `${name}-${colorScheme}-${viewport.width}.png`) });
     };
 
-    await page.goto(addressOf({ ...FOR_TOKEN, redirect_uri: 'https://evil.example/' }));
-    await look('error');
-    await page.goto(addressOf({ ...FOR_TOKEN, flow: 'button', prompt: 'consent' }));
-    await look('sign-in');
+    await page.goto(authorizationUrl({ ...FOR_TOKEN, redirect_uri: 'https://evil.example/' }));
+    await check('error');
+    await page.goto(authorizationUrl({ ...FOR_TOKEN, flow: 'button', prompt: 'consent' }));
+    await check('sign-in');
     await signIn(page, { ...ACME_AGENT, password: 'wrong' });
-    await look('sign-in-problem');
+    await check('sign-in-problem');
     await signIn(page);
-    await look('consent');
+    await check('consent');
     await page.getByRole('button', { name: 'Allow' }).click();
     await page.getByRole('heading', { name: 'Back to the application' }).waitFor();
-    await look('opener');
-    await page.goto(addressOf(FOR_LONG));
-    await look('consent-long');
+    await check('opener');
+    await page.goto(authorizationUrl(FOR_LONG));
+    await check('consent-long');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await look('signed-out');
+    await check('signed-out');
   });
 });

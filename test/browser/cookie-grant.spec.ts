@@ -19,10 +19,10 @@ const RIVAL_PAGE = 'https://rival.example/';
 const PUBLIC_PAGE = `${PUBLIC_ORIGIN}/`;
 const EVIL_PAGE = 'https://evil.example/';
 
-/** What each tenant's page asks for. */
+/** The request of the page of each tenant. */
 const ofAcme = cookieBody({ redirect_uri: ACME_PAGE });
 const ofRival = cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL, redirect_uri: RIVAL_PAGE });
-/** Another site of Acme's: the public widget, for the same organization. */
+/** The request of the public widget, another site of Acme. */
 const ofWidget = cookieBody({ client_id: PUBLIC_SITE, redirect_uri: PUBLIC_PAGE });
 
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
@@ -48,9 +48,9 @@ async function openBrowser(thirdPartyCookies = true): Promise<CustomerBrowser> {
 }
 
 async function entityId(browser: CustomerBrowser, page = ACME_PAGE, body = ofAcme, path = TOKEN): Promise<unknown> {
-  const answer = await browser.ask(page, body, path);
-  expect(answer).toMatchObject({ status: 200, body: { entity_id: expect.any(String) } });
-  return answer.body.entity_id;
+  const response = await browser.ask(page, body, path);
+  expect(response).toMatchObject({ status: 200, body: { entity_id: expect.any(String) } });
+  return response.body.entity_id;
 }
 
 async function customers(): Promise<number> {
@@ -68,27 +68,27 @@ describe.each(['true', 'false'])(
     beforeAll(() => start({ COOKIE_PARTITIONED }));
     afterAll(stop);
 
-    it('becomes a customer on its first visit and is recognised by two cookies on the next', async () => {
+    it('becomes a customer on its first visit and is recognised by two cookies on the next visit', async () => {
       const browser = await openBrowser();
       front.seen.length = 0;
       const first = await entityId(browser);
       expect(await entityId(browser)).toBe(first);
       const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{64}$/);
-      const asked = { method: 'POST', path: TOKEN, origin: ACME_ORIGIN, site: 'cross-site' };
+      const request = { method: 'POST', path: TOKEN, origin: ACME_ORIGIN, site: 'cross-site' };
       expect(front.seen).toEqual([
-        { ...asked, cookie: undefined },
-        { ...asked, cookie: cookies },
+        { ...request, cookie: undefined },
+        { ...request, cookie: cookies },
       ]);
     });
 
-    it('is the same customer after the browser was closed', async () => {
+    it('is the same customer after a restart of the browser', async () => {
       const browser = await openBrowser();
       const before = await entityId(browser);
       await browser.restart();
       expect(await entityId(browser)).toBe(before);
     });
 
-    it('is the same customer for a page that sends application/json, which asks permission first', async () => {
+    it('is the same customer for a page that sends application/json, which needs a preflight request', async () => {
       const browser = await openBrowser();
       const before = await entityId(browser);
       front.seen.length = 0;
@@ -97,20 +97,26 @@ describe.each(['true', 'false'])(
       expect(body.entity_id).toBe(before);
     });
 
-    it('keeps the cookies where no script reads them and no plain connection carries them', async () => {
+    it('stores cookies that scripts cannot read and that are sent over https only', async () => {
       const browser = await openBrowser();
       const { headers } = await browser.ask(ACME_PAGE, ofAcme);
-      const kept = { httpOnly: true, secure: true, sameSite: 'None', path: '/v2/customer', domain: '.auth.example' };
+      const attributes = {
+        httpOnly: true,
+        secure: true,
+        sameSite: 'None',
+        path: '/v2/customer',
+        domain: '.auth.example',
+      };
       expect(await browser.cookies()).toEqual([
-        expect.objectContaining({ name: '__svc_cid', ...kept }),
-        expect.objectContaining({ name: '__svc_cst', ...kept }),
+        expect.objectContaining({ name: '__svc_cid', ...attributes }),
+        expect.objectContaining({ name: '__svc_cst', ...attributes }),
       ]);
       expect(headers).not.toHaveProperty('set-cookie');
       expect(await browser.cookiesOfScript(ACME_PAGE)).toBe('');
       expect(await browser.cookiesOfScript(`https://auth.example${TOKEN}`)).toBe('');
     });
 
-    it('has an identity of its own in each group, and loses none of them', async () => {
+    it('has a separate identity in each group, and keeps all of them', async () => {
       const browser = await openBrowser();
       const outside = await entityId(browser);
       const sales = await entityId(browser, ACME_PAGE, ofAcme, group('sales'));
@@ -121,7 +127,7 @@ describe.each(['true', 'false'])(
       expect(await entityId(browser)).toBe(outside);
     });
 
-    it('is another customer than any other browser', async () => {
+    it('is another customer than another browser', async () => {
       const [one, other] = [await openBrowser(), await openBrowser()];
       const first = await entityId(one);
       expect(await entityId(other)).not.toBe(first);
@@ -129,7 +135,7 @@ describe.each(['true', 'false'])(
     });
 
     it.each(['text/plain', 'application/json'])(
-      'gives a page that no client has registered nothing, sent as %s: no answer, cookie or customer',
+      'gives a page that no client has registered neither a response nor a cookie nor a customer, sent as %s',
       async (type) => {
         const browser = await openBrowser();
         const before = await customers();
@@ -140,16 +146,16 @@ describe.each(['true', 'false'])(
       },
     );
 
-    it('tells a registered page why it was refused', async () => {
+    it('shows the error response to a registered page', async () => {
       const browser = await openBrowser();
-      const refusals: [sent: object | string, status: number, error: object][] = [
+      const cases: [sent: object | string, status: number, error: object][] = [
         ['{ "grant_type": ', 400, { error: 'invalid_request', exception_description: 'Invalid message' }],
         [{}, 400, { oauth_exception: 'invalid_request', error_hint: 'grant_type: required' }],
         [{ grant_type: 'nobody' }, 400, { oauth_exception: 'unsupported_grant_type' }],
         [cookieBody({ redirect_uri: EVIL_PAGE }), 400, { error_hint: expect.stringMatching(/^redirect_uri: /) }],
         [{ padding: 'x'.repeat(17_000) }, 413, { oauth_exception: 'payload_too_large' }],
       ];
-      for (const [sent, status, error] of refusals) {
+      for (const [sent, status, error] of cases) {
         expect(await browser.ask(ACME_PAGE, sent)).toMatchObject({ status, body: error });
       }
       expect(await browser.cookies()).toEqual([]);
@@ -161,7 +167,7 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
   beforeAll(() => start({ COOKIE_PARTITIONED: 'false' }));
   afterAll(stop);
 
-  it('shows its cookies below /v2/customer and nowhere else', async () => {
+  it('sends its cookies only to paths below /v2/customer', async () => {
     const browser = await openBrowser();
     await browser.ask(ACME_PAGE, ofAcme);
     front.seen.length = 0;
@@ -173,7 +179,7 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
     expect(shown).toEqual(['/v2/customer/token']);
   });
 
-  it('is a customer of its own to each tenant, and one to all sites of a tenant', async () => {
+  it('is a separate customer for each tenant, and the same customer for all sites of a tenant', async () => {
     const browser = await openBrowser();
     const toAcme = await entityId(browser);
     const toRival = await entityId(browser, RIVAL_PAGE, ofRival);
@@ -183,7 +189,7 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
     expect(await entityId(browser, RIVAL_PAGE, ofRival)).toBe(toRival);
   });
 
-  it('gives a page that no client has registered no customer that the browser already is', async () => {
+  it('gives its existing customer to no page that no client has registered', async () => {
     const browser = await openBrowser();
     await entityId(browser);
     const before = await browser.cookies();
@@ -193,7 +199,7 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
     expect(await browser.cookies()).toEqual(before);
   });
 
-  it("never gives one tenant's page the other's customer, not by its client_id and redirect_uri either", async () => {
+  it('never gives the customer of a tenant to a page of another tenant, even with a copied client_id and redirect_uri', async () => {
     const browser = await openBrowser();
     await entityId(browser);
     const before = { cookies: await browser.cookies(), customers: await customers() };
@@ -207,11 +213,11 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
     for (const body of attempts) {
       for (const path of [TOKEN, group('sales')]) {
         front.seen.length = 0;
-        const answer = await browser.ask(RIVAL_PAGE, body, path);
+        const response = await browser.ask(RIVAL_PAGE, body, path);
         expect(front.seen).toMatchObject([{ cookie: expect.stringContaining('__svc_cst=') }]);
-        expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
-        expect(answer.body).not.toHaveProperty('entity_id');
-        expect(answer.body).not.toHaveProperty('access_token');
+        expect(response).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
+        expect(response.body).not.toHaveProperty('entity_id');
+        expect(response.body).not.toHaveProperty('access_token');
       }
     }
     expect({ cookies: await browser.cookies(), customers: await customers() }).toEqual(before);
@@ -222,7 +228,7 @@ describe('a browser with partitioned cookies', () => {
   beforeAll(() => start());
   afterAll(stop);
 
-  it('is a customer of its own on each site, and sends the cookies of one site to no page of another', async () => {
+  it('is a separate customer on each site, and sends the cookies of one site to no other site', async () => {
     const browser = await openBrowser();
     const onAcme = await entityId(browser);
     front.seen.length = 0;

@@ -9,7 +9,7 @@ beforeAll(async () => {
   service = await startTestService();
   browser = await chromium.launch({
     executablePath: process.env.TEST_CHROMIUM as string,
-    chromiumSandbox: false, // there is none for root, and the page is ours
+    chromiumSandbox: false, // Chromium has no sandbox for root, and the test opens only its own page.
     args: ['--disable-gpu'],
   });
 });
@@ -19,14 +19,14 @@ afterAll(async () => {
 });
 
 describe('/docs on the management port', () => {
-  it('shows every address, asks nobody else for anything, and breaks none of its own rules', async () => {
+  it('shows every route, loads nothing from other hosts, and causes no error in the browser', async () => {
     const page = await browser.newPage();
-    const complaints: string[] = [];
-    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
-    page.on('pageerror', ({ message }) => complaints.push(message));
+    const problems: string[] = [];
+    page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+    page.on('pageerror', ({ message }) => problems.push(message));
     page.on('request', (request) => {
       const url = request.url();
-      if (!url.startsWith(service.managementUrl) && !url.startsWith('data:')) complaints.push(url);
+      if (!url.startsWith(service.managementUrl) && !url.startsWith('data:')) problems.push(url);
     });
     await page.goto(`${service.managementUrl}/docs`);
     await page.getByText('A customer token, by one of the grants').waitFor();
@@ -34,6 +34,6 @@ describe('/docs on the management port', () => {
     const { paths } = (await (await fetch(`${service.managementUrl}/openapi.json`)).json()) as { paths: object };
     expect(new Set(shown.map((path) => path.replaceAll('\u200b', '').trim()))).toEqual(new Set(Object.keys(paths)));
     if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/docs.png` });
-    expect(complaints).toEqual([]);
+    expect(problems).toEqual([]);
   });
 });
