@@ -10,7 +10,7 @@ import type { ClusterNode } from './servers/cluster-node.js';
 import type { GaleraNode } from './servers/galera-node.js';
 import { openNodes } from './servers/start-cluster.js';
 
-/** A process of the built service on a node of its own; of a group's members tests use only what both kinds have. */
+/** A process of the built service on its own node. Tests use only methods that both kinds of nodes have. */
 export interface ClusterPod extends HttpClient, ServiceProcess {
   node: GaleraNode;
 }
@@ -21,7 +21,7 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
-/** All three start at once, on an empty database: one of them migrates, and each applies the registry's file. */
+/** Starts all pods at once on an empty database. One of them migrates, and each applies the registry file. */
 export async function startCluster(name: string): Promise<Cluster> {
   const nodes = openNodes(inject('clusterPlan'));
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
@@ -42,7 +42,7 @@ export async function startCluster(name: string): Promise<Cluster> {
   };
 }
 
-/** The pods that follow a pod, in turn. */
+/** The other pods of the cluster. */
 export function othersOf(pods: ClusterPod[], pod: ClusterPod): ClusterPod[] {
   return pods.filter((other) => other !== pod);
 }
@@ -51,21 +51,21 @@ export async function readiness({ managementUrl }: ClusterPod): Promise<number> 
   return (await request(`${managementUrl}/health/ready`, {})).status;
 }
 
-/** Waits until a pod says that it is ready, or is not; resolves to the milliseconds that took. */
+/** Waits until the readiness check of a pod has this status. Resolves to the milliseconds of the wait. */
 export async function untilReadiness(pod: ClusterPod, wanted: 200 | 503): Promise<number> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   while ((await readiness(pod)) !== wanted) await sleep(20);
-  return performance.now() - begun;
+  return performance.now() - startedAt;
 }
 
-/** Statements that were sent again, since the server asked for it. */
+/** The number of statements that the pods repeated after a conflict. */
 export async function conflictsOf(pods: ClusterPod[]): Promise<number> {
   const texts = await Promise.all(pods.map(async (pod) => (await request(`${pod.managementUrl}/metrics`, {})).text));
   const counts = texts.map((text) => /^cas_database_statements_total\{outcome="repeated"\} (\d+)/m.exec(text)?.[1]);
   return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
 }
 
-/** What each node thinks of itself: `Primary Synced of 3` where all is well. */
+/** The state of each node from its own view, for error messages. A healthy node is `Primary Synced 3`. */
 export async function statesOfNodes(): Promise<string> {
   const nodes = openNodes(inject('clusterPlan')) as GaleraNode[];
   const names = ['wsrep_cluster_status', 'wsrep_local_state_comment', 'wsrep_cluster_size', 'wsrep_evs_state'];

@@ -8,12 +8,12 @@ import { successfulOf, times } from '../support/races.js';
 import type { TestResponse } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, redeemBody, transferToken } from '../support/transfers.js';
 import { type Cluster, type ClusterPod, othersOf, startCluster } from './cluster.js';
-import { expectAway, untilServing } from './node-outages.js';
+import { expectUnavailable, untilServing } from './node-outages.js';
 
 const CODES = 60;
 const RACE_SIZE = 6;
-/** Milliseconds between the races of two codes: some are won before the cut, some are under way, some come after it. */
-const STEP = 10;
+/** The interval between races, so that some races end before the cut, some overlap it, and some start after it. */
+const RACE_INTERVAL_MS = 10;
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -23,7 +23,7 @@ afterAll(() => cluster?.stop());
 
 describe('protocol §3.6, while a node of three is cut off', () => {
   it.each([0, 1, 2])(
-    `${CODES} codes, raced ${RACE_SIZE} ways, never give two tokens, and a given token lives (node %i)`,
+    `each of ${CODES} codes, redeemed by ${RACE_SIZE} concurrent requests, gives at most one token, which stays valid (node %i)`,
     async (index) => {
       const { pods } = cluster;
       const hit = pods[index] as ClusterPod;
@@ -31,19 +31,19 @@ describe('protocol §3.6, while a node of three is cut off', () => {
       const { access_token } = await newCustomer(other);
       const codes = await times(CODES, () => transferToken(other, access_token));
       const races = codes.map(async (code, position) => {
-        await sleep(position * STEP);
+        await sleep(position * RACE_INTERVAL_MS);
         return race(pods, TOKEN, JSON.stringify(redeemBody(code)), RACE_SIZE);
       });
-      await sleep(RACE_START_MS + (CODES * STEP) / 2);
+      await sleep(RACE_START_MS + (CODES * RACE_INTERVAL_MS) / 2);
       await hit.node.cutOff();
       const all = await Promise.all(races);
       await untilServing(other);
       await hit.node.reconnect();
       await untilServing(hit);
       const outcomes = { won: 0, again: 0, lost: 0, unavailable: 0 };
-      for (const [position, answers] of all.entries()) {
-        outcomes.unavailable += checked(answers);
-        const [winner, ...more] = successfulOf(answers);
+      for (const [position, responses] of all.entries()) {
+        outcomes.unavailable += countUnavailable(responses);
+        const [winner, ...more] = successfulOf(responses);
         expect(more).toEqual([]);
         const second = winner ? undefined : await redeem(hit, codes[position]);
         if (second?.status === 400) expectInvalidGrant(second);
@@ -55,18 +55,18 @@ describe('protocol §3.6, while a node of three is cut off', () => {
       expect(outcomes.won + outcomes.again + outcomes.lost).toBe(CODES);
       figure(
         `${CODES} codes raced while node ${index + 1} was cut off: ${outcomes.won} won, ${outcomes.again} by a second try, ` +
-          `${outcomes.lost} burned with their answer lost; ${outcomes.unavailable} of ${CODES * RACE_SIZE} calls 503`,
+          `${outcomes.lost} used up with a lost response; ${outcomes.unavailable} of ${CODES * RACE_SIZE} calls 503`,
       );
     },
   );
 });
 
-/** Insists that every answer is one of the protocol's; how many said that the database is away. */
-function checked(answers: TestResponse[]): number {
-  for (const answer of answers) {
-    expect([200, 400, 503]).toContain(answer.status);
-    if (answer.status === 400) expectInvalidGrant(answer);
-    if (answer.status === 503) expectAway(answer);
+/** Checks that the protocol allows every response. Returns how many of them are 503. */
+function countUnavailable(responses: TestResponse[]): number {
+  for (const response of responses) {
+    expect([200, 400, 503]).toContain(response.status);
+    if (response.status === 400) expectInvalidGrant(response);
+    if (response.status === 503) expectUnavailable(response);
   }
-  return answers.filter(({ status }) => status === 503).length;
+  return responses.filter(({ status }) => status === 503).length;
 }

@@ -8,8 +8,8 @@ import { type Cluster, conflictsOf, startCluster } from './cluster.js';
 
 const CODES = 1000;
 const RACE_SIZE = 6;
-/** Codes that are raced for at the same time. */
-const AT_ONCE = 20;
+/** The number of codes that are raced at the same time. */
+const CONCURRENT_CODES = 20;
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -18,17 +18,17 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 describe('protocol §3.6, on three nodes', () => {
-  it(`of ${CODES} transfer tokens, raced ${RACE_SIZE} ways over all nodes, each has one winner, whose token goes on working`, async () => {
+  it(`each of ${CODES} transfer tokens, redeemed by ${RACE_SIZE} concurrent requests on all nodes, gives one valid token`, async () => {
     const { pods } = cluster;
     const { access_token } = await newCustomer(pods[0]);
     const before = await conflictsOf(pods);
     const longest = new LongestWait();
     let winners = 0;
-    for (let done = 0; done < CODES; done += AT_ONCE) {
-      await times(AT_ONCE, async (index) => {
+    for (let done = 0; done < CODES; done += CONCURRENT_CODES) {
+      await times(CONCURRENT_CODES, async (index) => {
         const code = await transferToken(pods[index % 3] ?? pods[0], access_token);
-        const answers = await longest.of(race(pods, TOKEN, JSON.stringify(redeemBody(code)), RACE_SIZE));
-        const token = winnerOf(answers).body.access_token;
+        const responses = await longest.of(race(pods, TOKEN, JSON.stringify(redeemBody(code)), RACE_SIZE));
+        const token = winnerOf(responses).body.access_token;
         winners++;
         for (const pod of pods) expect(await infoStatus(pod, token)).toBe(200);
       });

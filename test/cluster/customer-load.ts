@@ -4,10 +4,10 @@ import type { TestResponse } from '../support/test-service.js';
 import type { ClusterPod } from './cluster.js';
 
 const WORKERS_PER_POD = 2;
-/** Between two calls of a worker. */
+/** The pause between two calls of a worker. */
 const PAUSE_MS = 5;
 
-/** A customer whose token was given. */
+/** A customer that got a token. */
 export interface MadeCustomer {
   cookie: string;
   entityId: string;
@@ -15,15 +15,15 @@ export interface MadeCustomer {
 
 interface Call {
   status: number;
-  /** When it was sent and answered, by `performance.now()`. */
+  /** The times of request and response, by `performance.now()`. */
   begun: number;
   ended: number;
 }
 
-/** New and returning customers on every pod, until it is stopped; all that they were told is kept. */
+/** New and returning customers on every pod, until it is stopped. It records all responses. */
 export class CustomerLoad {
   readonly made: MadeCustomer[] = [];
-  /** Returning customers whom a pod took for others. */
+  /** Returning customers that a pod identified as other customers. */
   readonly mistaken: string[] = [];
   readonly refusals: TestResponse[] = [];
   private readonly calls = new Map<ClusterPod, Call[]>();
@@ -43,14 +43,14 @@ export class CustomerLoad {
     await Promise.all(this.workers);
   }
 
-  /** How many calls of a pod were answered with each status. */
+  /** The number of calls of a pod by response status. */
   statuses(pod: ClusterPod): Record<number, number> {
     const counts: Record<number, number> = {};
     for (const { status } of this.callsOf(pod)) counts[status] = (counts[status] ?? 0) + 1;
     return counts;
   }
 
-  /** Milliseconds from the last 200 to the next, where they were longest. */
+  /** The longest time between two responses with status 200, in milliseconds. */
   longestOutage(pod: ClusterPod): number {
     const served = this.callsOf(pod)
       .filter(({ status }) => status === 200)
@@ -69,9 +69,9 @@ export class CustomerLoad {
 
   private async work(pod: ClusterPod, calls: Call[]): Promise<void> {
     while (!this.stopped) {
-      const answer = await this.call(pod, calls);
-      if (answer.status === 200) {
-        const customer = { cookie: cookieHeader(answer), entityId: answer.body.entity_id };
+      const response = await this.call(pod, calls);
+      if (response.status === 200) {
+        const customer = { cookie: cookieHeader(response), entityId: response.body.entity_id };
         this.made.push(customer);
         const again = await this.call(pod, calls, { cookie: customer.cookie });
         if (again.status === 200 && again.body.entity_id !== customer.entityId) this.mistaken.push(customer.entityId);
@@ -82,9 +82,9 @@ export class CustomerLoad {
 
   private async call(pod: ClusterPod, calls: Call[], headers = {}): Promise<TestResponse> {
     const begun = performance.now();
-    const answer = await pod.post(TOKEN, cookieBody(), headers);
-    calls.push({ status: answer.status, begun, ended: performance.now() });
-    if (answer.status !== 200) this.refusals.push(answer);
-    return answer;
+    const response = await pod.post(TOKEN, cookieBody(), headers);
+    calls.push({ status: response.status, begun, ended: performance.now() });
+    if (response.status !== 200) this.refusals.push(response);
+    return response;
   }
 }

@@ -5,8 +5,8 @@ import { figure } from '../support/measurements.js';
 import { type Cluster, startCluster, untilReadiness } from './cluster.js';
 import { untilServing } from './node-outages.js';
 
-/** Milliseconds for which the others go on without a node. */
-const WITHOUT = 3_000;
+/** The time for which the other nodes run without the node. */
+const OUTAGE_MS = 3_000;
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -14,26 +14,26 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-describe('60 callers who ask three pods in turn', () => {
+describe('60 callers that call three pods in turn', () => {
   it.each(['killed', 'cut off'] as const)(
-    'see every promise kept while a node is %s, and when it is back',
-    async (fault) => {
+    'see no violation of the protocol while a node is %s and after it is back',
+    async (outage) => {
       const [hit, ...others] = cluster.pods;
       const { requests, statuses, longest } = await underLoad(
         () => cluster.pods.map(({ url }) => url),
         async () => {
-          if (fault === 'killed') hit.node.kill();
+          if (outage === 'killed') hit.node.kill();
           else await hit.node.cutOff();
           await untilReadiness(hit, 503);
           await Promise.all(others.map(untilServing));
-          await sleep(WITHOUT);
-          if (fault === 'killed') await hit.node.start();
+          await sleep(OUTAGE_MS);
+          if (outage === 'killed') await hit.node.start();
           else await hit.node.reconnect();
           await untilServing(hit);
         },
       );
       figure(
-        `a node ${fault}: ${requests} requests ${JSON.stringify(statuses)}, longest ${Math.round(longest)} ms, 0 violations`,
+        `a node ${outage}: ${requests} requests ${JSON.stringify(statuses)}, longest ${Math.round(longest)} ms, 0 violations`,
       );
       expect(statuses.none).toBeUndefined();
     },

@@ -8,7 +8,7 @@ import { type Cluster, conflictsOf, othersOf, startCluster } from './cluster.js'
 import { CustomerLoad } from './customer-load.js';
 
 const ROUNDS = 200;
-const AT_ONCE = 10;
+const CONCURRENT_ROUNDS = 10;
 const GROUPS = 100;
 const RACE_SIZE = 6;
 
@@ -19,15 +19,15 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 describe('protocol §5.3, on three nodes', () => {
-  it(`a customer made on one node is the same one on every other at once, ${ROUNDS} times`, async () => {
+  it(`a customer that was created on one node is the same customer on every node at once, ${ROUNDS} times`, async () => {
     const { pods } = cluster;
-    const load = new CustomerLoad(pods); // what the nodes have to pass on to each other
-    for (let done = 0; done < ROUNDS; done += AT_ONCE) {
-      await times(AT_ONCE, async (index) => {
-        const maker = pods[index % 3] ?? pods[0];
-        const made = await maker.post(TOKEN, cookieBody());
+    const load = new CustomerLoad(pods); // Other transactions that the nodes must replicate.
+    for (let done = 0; done < ROUNDS; done += CONCURRENT_ROUNDS) {
+      await times(CONCURRENT_ROUNDS, async (index) => {
+        const creator = pods[index % 3] ?? pods[0];
+        const made = await creator.post(TOKEN, cookieBody());
         const headers = { cookie: cookieHeader(made) };
-        const again = await Promise.all(othersOf(pods, maker).map((pod) => pod.post(TOKEN, cookieBody(), headers)));
+        const again = await Promise.all(othersOf(pods, creator).map((pod) => pod.post(TOKEN, cookieBody(), headers)));
         const seen = [made, ...again].map(({ status, body }) => ({ status, id: body.entity_id }));
         expect(seen).toEqual(Array(3).fill({ status: 200, id: made.body.entity_id }));
       });
@@ -37,17 +37,17 @@ describe('protocol §5.3, on three nodes', () => {
     figure(`${ROUNDS} customers made on one node, each the same at once on the two others`);
   });
 
-  it(`of ${GROUPS} groups, each asked for at once on all nodes with one cookie pair, each gets one identity`, async () => {
+  it(`concurrent requests on all nodes with one cookie pair create one identity in each of ${GROUPS} groups`, async () => {
     const { pods } = cluster;
     const before = await conflictsOf(pods);
     const cookie = cookieHeader(await pods[0].post(TOKEN, cookieBody()));
     for (let done = 0; done < GROUPS; done++) {
       const path = `/v2/customer/${ACME}/${randomUUID()}/token`;
-      const answers = await times(RACE_SIZE, (index) =>
+      const responses = await times(RACE_SIZE, (index) =>
         (pods[index % 3] ?? pods[0]).post(path, cookieBody(), { cookie }),
       );
-      expect(answers.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
-      expect(new Set(answers.map(({ body }) => body.entity_id)).size).toBe(1);
+      expect(responses.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
+      expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
     }
     const rows = await pods[1].node.query(
       "SELECT COUNT(*) AS made FROM identities.customer_identity WHERE group_id <> ''",

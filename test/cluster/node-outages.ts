@@ -8,56 +8,56 @@ import type { TestResponse } from '../support/test-service.js';
 import { type ClusterPod, othersOf, statesOfNodes } from './cluster.js';
 import { CustomerLoad } from './customer-load.js';
 
-/** The time for which nodes that lost one of them may refuse: Galera waits 5 s for it before they go on without. */
+/** The time for which the other pods may respond with 503. Galera waits 5 s for a lost node before it continues. */
 const MAX_OUTAGE_MS = 10_000;
-/** Within which every caller has an answer (protocol §2.12). */
+/** The time within which every caller has a response (protocol §2.12). */
 const MAX_WAIT_MS = 4_000;
-const GIVE_UP_AFTER_MS = 60_000;
-const AT_ONCE = 20;
-/** The time of ordinary service before and after. */
-const ORDINARY_SERVICE_MS = 1_000;
+const RECOVERY_TIMEOUT_MS = 60_000;
+const CONCURRENT_CUSTOMERS = 20;
+/** The time of normal operation before and after the outage. */
+const NORMAL_OPERATION_MS = 1_000;
 
-/** The answer of a pod whose database is away. */
-export function expectAway(answer: TestResponse): void {
-  expectError(answer, { status: 503, error: 'temporarily_unavailable', hint: undefined });
-  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+/** Checks the response of a pod whose database is unavailable. */
+export function expectUnavailable(response: TestResponse): void {
+  expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
-/** Sends it again until the database is there; gives up when that takes longer than any outage. */
-export async function untilAnswered(send: () => Promise<TestResponse>): Promise<TestResponse> {
-  const deadline = performance.now() + GIVE_UP_AFTER_MS;
+/** Repeats a request until the database is available. Fails if that takes longer than any outage. */
+export async function retryUntilAvailable(send: () => Promise<TestResponse>): Promise<TestResponse> {
+  const deadline = performance.now() + RECOVERY_TIMEOUT_MS;
   for (;;) {
-    const answer = await send();
-    if (answer.status !== 503) return answer;
-    expectAway(answer);
+    const response = await send();
+    if (response.status !== 503) return response;
+    expectUnavailable(response);
     if (performance.now() > deadline)
-      throw new Error(`503 for ${GIVE_UP_AFTER_MS} ms; the nodes: ${await statesOfNodes()}`);
+      throw new Error(`503 for ${RECOVERY_TIMEOUT_MS} ms; the nodes: ${await statesOfNodes()}`);
     await sleep(20);
   }
 }
 
-/** Waits until a pod makes customers; resolves to the milliseconds that took. */
+/** Waits until a pod creates customers. Resolves to the milliseconds of the wait. */
 export async function untilServing(pod: ClusterPod): Promise<number> {
-  const begun = performance.now();
-  expect((await untilAnswered(() => pod.post(TOKEN, cookieBody()))).status).toBe(200);
-  return performance.now() - begun;
+  const startedAt = performance.now();
+  expect((await retryUntilAvailable(() => pod.post(TOKEN, cookieBody()))).status).toBe(200);
+  return performance.now() - startedAt;
 }
 
-/** Customers on every pod, while something happens to the node of one of them; then insists that nobody was lied to. */
-export async function underLoad(pods: ClusterPod[], hit: ClusterPod, what: string, happens: () => Promise<void>) {
+/** Runs customers on every pod during an outage of one node. Then checks that no customer was lost or changed. */
+export async function underLoad(pods: ClusterPod[], hit: ClusterPod, what: string, causeOutage: () => Promise<void>) {
   const load = new CustomerLoad(pods);
-  await sleep(ORDINARY_SERVICE_MS);
+  await sleep(NORMAL_OPERATION_MS);
   try {
-    await happens();
-    await sleep(ORDINARY_SERVICE_MS);
+    await causeOutage();
+    await sleep(NORMAL_OPERATION_MS);
   } finally {
     await load.stop();
   }
-  for (const answer of load.refusals) expectAway(answer);
+  for (const response of load.refusals) expectUnavailable(response);
   expect(load.mistaken).toEqual([]);
   expect(load.made.length).toBeGreaterThan(100);
-  for (let done = 0; done < load.made.length; done += AT_ONCE) {
-    await times(AT_ONCE, async (index) => {
+  for (let done = 0; done < load.made.length; done += CONCURRENT_CUSTOMERS) {
+    await times(CONCURRENT_CUSTOMERS, async (index) => {
       const { cookie, entityId } = load.made[done + index] ?? {};
       if (cookie === undefined) return;
       for (const pod of pods) {

@@ -3,39 +3,39 @@ import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServiceProcess } from '../support/processes.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
-import { FaultyHouse, underLoad, untilReady } from './faults.js';
+import { FaultTestEnvironment, underLoad, untilReady } from './faults.js';
 
-let house: FaultyHouse;
+let testEnvironment: FaultTestEnvironment;
 let service: ServiceProcess;
-/** A process that reaches the database through a proxy of the test's own. */
-let distant: ServiceProcess;
+/** A process that reaches the database through a proxy. */
+let proxiedService: ServiceProcess;
 let proxy: TcpProxy;
 
 beforeAll(async () => {
-  house = await FaultyHouse.build();
-  service = await house.start();
-  const { DATABASE_URL } = house.environment as { DATABASE_URL: string };
+  testEnvironment = await FaultTestEnvironment.build();
+  service = await testEnvironment.start();
+  const { DATABASE_URL } = testEnvironment.environment as { DATABASE_URL: string };
   proxy = await startTcpProxy(DATABASE_URL);
-  distant = await house.start({ DATABASE_URL: proxy.through(DATABASE_URL) });
+  proxiedService = await testEnvironment.start({ DATABASE_URL: proxy.through(DATABASE_URL) });
 });
 afterAll(async () => {
   await proxy?.close();
-  await house?.remove();
+  await testEnvironment?.remove();
 });
 
-describe('whatever the database does, no code gives two tokens, no customer is lost, and nobody waits longer than 3 s', () => {
-  it('frozen for 10 s: everybody is answered 503, and the service is ready within 1 s of its return', async () => {
+describe('no code gives two tokens, no customer is lost, and no caller waits longer than 3 s if the database', () => {
+  it('is frozen for 10 s: callers get 503, and the service is ready within 1 s after the database is back', async () => {
     let recovery = 0;
     const { statuses } = await underLoad(
       () => [service.url],
       async ({ history }) => {
-        process.kill(house.mariadb.pid(), 'SIGSTOP');
-        const frozen = performance.now();
+        process.kill(testEnvironment.mariadb.pid(), 'SIGSTOP');
+        const frozenAt = performance.now();
         await sleep(10_000);
-        const during = history.filter(({ begun }) => begun > frozen);
+        const during = history.filter(({ begun }) => begun > frozenAt);
         expect(new Set(during.map(({ status }) => status))).toEqual(new Set([503]));
         expect(during.length).toBeGreaterThan(60);
-        process.kill(house.mariadb.pid(), 'SIGCONT');
+        process.kill(testEnvironment.mariadb.pid(), 'SIGCONT');
         recovery = await untilReady(service);
       },
     );
@@ -43,14 +43,14 @@ describe('whatever the database does, no code gives two tokens, no customer is l
     expect(statuses.none).toBeUndefined();
   });
 
-  it('killed and started again: only answers and 503, and every customer is still there', async () => {
+  it('is killed and started again: callers get responses or 503', async () => {
     const { statuses } = await underLoad(
       () => [service.url],
       async () => {
         for (let round = 0; round < 3; round++) {
-          house.mariadb.crash();
+          testEnvironment.mariadb.crash();
           await sleep(1_000);
-          await house.mariadb.restart();
+          await testEnvironment.mariadb.restart();
           await untilReady(service);
           await sleep(500);
         }
@@ -60,49 +60,49 @@ describe('whatever the database does, no code gives two tokens, no customer is l
     expect(statuses['503']).toBeGreaterThan(0);
   });
 
-  it('connections reset, refused, slow and half open: the same', async () => {
+  it('resets, rejects, delays or half-opens connections: callers get responses or 503', async () => {
     const { statuses } = await underLoad(
-      () => [distant.url],
+      () => [proxiedService.url],
       async () => {
         await proxy.cut();
         await sleep(500);
         await proxy.restore();
-        await untilReady(distant);
+        await untilReady(proxiedService);
         proxy.freeze();
         await sleep(2_500);
-        await proxy.restore(); // what was held back comes late
-        await untilReady(distant);
+        await proxy.restore(); // The delayed bytes arrive late.
+        await untilReady(proxiedService);
         proxy.freeze();
         await sleep(500);
-        proxy.failOver(); // those of before never answer
-        await untilReady(distant);
+        proxy.failOver(); // Connections from before the failover never respond.
+        await untilReady(proxiedService);
       },
     );
     expect(statuses.none).toBeUndefined();
     expect(statuses['503']).toBeGreaterThan(0);
   });
 
-  it('max_connections reached: 503 while nobody gets a connection, and good when they are free again', async () => {
-    const hogs: mysql.Connection[] = [];
+  it('reaches max_connections: callers get 503 until connections are free again', async () => {
+    const occupyingConnections: mysql.Connection[] = [];
     await underLoad(
-      () => [distant.url],
+      () => [proxiedService.url],
       async () => {
-        const operator = await mysql.createConnection(house.mariadb.url());
+        const operator = await mysql.createConnection(testEnvironment.mariadb.url());
         await operator.query('SET GLOBAL max_connections = 40');
-        await proxy.cut(); // the connections that the process had
+        await proxy.cut(); // Closes the existing connections of the process.
         await proxy.restore();
         for (;;) {
-          const hog = await mysql.createConnection(house.mariadb.url()).catch(() => undefined);
-          if (!hog) break;
-          hogs.push(hog);
+          const connection = await mysql.createConnection(testEnvironment.mariadb.url()).catch(() => undefined);
+          if (!connection) break;
+          occupyingConnections.push(connection);
         }
         await sleep(2_000);
-        for (const hog of hogs) hog.destroy();
+        for (const connection of occupyingConnections) connection.destroy();
         await operator.query('SET GLOBAL max_connections = 1000');
         await operator.end();
-        await untilReady(distant);
+        await untilReady(proxiedService);
       },
     );
-    expect(hogs.length).toBeGreaterThan(0);
+    expect(occupyingConnections.length).toBeGreaterThan(0);
   });
 });

@@ -5,42 +5,42 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServiceProcess } from '../support/processes.js';
-import { FaultyHouse, underLoad, untilReady } from './faults.js';
+import { FaultTestEnvironment, underLoad, untilReady } from './faults.js';
 
-/** A small file system for the database; only root can have one. */
+/** A small file system for the database. Only root can mount it. */
 const disk = mkdtempSync(join(tmpdir(), 'disk-'));
-const before = process.env.TMPDIR;
+const originalTmpdir = process.env.TMPDIR;
 const isMounted = mounts();
 
-let house: FaultyHouse;
+let testEnvironment: FaultTestEnvironment;
 let service: ServiceProcess;
 
 beforeAll(async () => {
   if (!isMounted) return;
   process.env.TMPDIR = disk;
-  house = await FaultyHouse.build(['--innodb-data-file-path=ibdata1:12M:autoextend']);
-  service = await house.start();
+  testEnvironment = await FaultTestEnvironment.build(['--innodb-data-file-path=ibdata1:12M:autoextend']);
+  service = await testEnvironment.start();
 });
 afterAll(async () => {
-  await house?.remove();
-  if (before === undefined) delete process.env.TMPDIR;
-  else process.env.TMPDIR = before;
+  await testEnvironment?.remove();
+  if (originalTmpdir === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = originalTmpdir;
   if (isMounted) execFileSync('umount', ['-l', disk]);
   rmSync(disk, { recursive: true, force: true });
 });
 
-describe.skipIf(!isMounted)("a full disk of the database's", () => {
-  it('is answered with 503 where something must be written, and loses nothing; with room again, all is well', async () => {
+describe.skipIf(!isMounted)('if the disk of the database is full', () => {
+  it('requests that write get 503, no data is lost, and the service recovers when there is space again', async () => {
     const filler = join(disk, 'filler');
     const { statuses } = await underLoad(
       () => [service.url],
       async ({ history }) => {
         fillUp(filler);
-        const full = performance.now();
+        const fullAt = performance.now();
         for (let waited = 0; waited < 20_000 && !history.some(({ status }) => status === 503); waited += 100)
           await sleep(100);
         await sleep(2_000);
-        const during = history.filter(({ begun }) => begun > full);
+        const during = history.filter(({ begun }) => begun > fullAt);
         expect(during.some(({ status }) => status === 503)).toBe(true);
         rmSync(filler);
         await untilReady(service);
@@ -50,7 +50,7 @@ describe.skipIf(!isMounted)("a full disk of the database's", () => {
   });
 });
 
-/** The database writes meanwhile: what was free a moment ago may be more than there is. */
+/** Fills the disk. ENOSPC is expected, because the database may use the free space at the same time. */
 function fillUp(file: string): void {
   const { bavail, bsize } = statfsSync(disk);
   try {

@@ -11,8 +11,8 @@ import { Load } from './load.js';
 
 type Mariadb = Awaited<ReturnType<typeof startMariadb>>;
 
-/** A durable MariaDB of a test's own, and what a process of the built service needs to run on it. */
-export class FaultyHouse {
+/** A private durable MariaDB and the environment of service processes that use it. */
+export class FaultTestEnvironment {
   private readonly processes: ServiceProcess[] = [];
 
   private constructor(
@@ -21,7 +21,7 @@ export class FaultyHouse {
     readonly folder: string,
   ) {}
 
-  static async build(extra: string[] = []): Promise<FaultyHouse> {
+  static async build(extra: string[] = []): Promise<FaultTestEnvironment> {
     const mariadb = await startMariadb({ durable: true, extra });
     const folder = mkdtempSync(join(tmpdir(), 'faults-'));
     const url = await mariadb.createDatabase('faults');
@@ -32,7 +32,7 @@ export class FaultyHouse {
       MIGRATE_ON_START: 'true',
       NODE_ENV: 'production',
     };
-    return new FaultyHouse(mariadb, environment, folder);
+    return new FaultTestEnvironment(mariadb, environment, folder);
   }
 
   async start(more: Record<string, string> = {}): Promise<ServiceProcess> {
@@ -48,7 +48,7 @@ export class FaultyHouse {
   }
 }
 
-/** Does something while 60 callers are at work, and again after it, and holds what they saw against the promises. */
+/** Injects a fault while 60 callers send requests, and checks the history of the callers against the protocol. */
 export async function underLoad(urls: () => string[], fault: (load: Load) => Promise<void>): Promise<Findings> {
   const load = new Load(urls, 60);
   await sleep(1_000);
@@ -67,7 +67,7 @@ export async function underLoad(urls: () => string[], fault: (load: Load) => Pro
   return findings;
 }
 
-/** Milliseconds until a process is ready, asked every 20 ms. */
+/** Waits until a process is ready. Returns the milliseconds of the wait, with a resolution of 20 ms. */
 export async function untilReady({ managementUrl }: ServiceProcess): Promise<number> {
   const start = performance.now();
   while (!(await isReady(managementUrl))) await sleep(20);

@@ -1,75 +1,75 @@
-/** What one caller asked and got, in the order in which it knows it. Times are milliseconds of one clock. */
+/** A request of a caller and its response. Times are milliseconds of one clock. */
 export interface Call {
   kind: 'new' | 'return' | 'transfer' | 'exchange' | 'info' | 'end';
   begun: number;
   ended: number;
-  /** `undefined` where no answer came: the process died, or the connection. What was asked may have been done. */
+  /** `undefined` if the process or the connection ended without a response. The request may have been executed. */
   status: number | undefined;
-  /** The browser, code or token it was about, where it is about one. */
+  /** The browser, code or token of the request, if it has one. */
   browser?: string;
   code?: string;
   token?: string;
-  /** The customer that was answered, or, of a transfer, that was handed on. */
+  /** The customer in the response, or the customer of a transfer. */
   entityId?: string;
 }
 
 export interface Findings {
   requests: number;
-  /** By status; `none` where no answer came. */
+  /** The number of requests by response status. `none` counts requests without a response. */
   statuses: Record<string, number>;
-  /** Milliseconds that the longest answer took. */
+  /** The longest response time in milliseconds. */
   longest: number;
-  /** Sentences; none where every promise was kept. */
+  /** One sentence for each violation of the protocol. */
   violations: string[];
 }
 
-/** Milliseconds that a caller may be kept waiting. */
-const LONGEST_WAIT = 3_000;
+/** The time within which every caller must have a response. */
+const MAX_WAIT_MS = 3_000;
 const ALLOWED = new Set([200, 400, 401, 503]);
 
 /**
- * Holds a history against what the service promises, whatever dies or hangs: a code gives one token, a customer that got
- * a 200 stays who it is, a token that was ended stays ended, nobody waits longer than 3 s, and nothing is answered but what
- * was asked for, a refusal, or 503. Pure: the same history, the same findings.
+ * Checks a history against the guarantees that hold during any fault. A code gives one token. A browser stays the same
+ * customer after its first 200. A revoked token stays revoked. No caller waits longer than 3 s. Every response is a
+ * success, an error response of the protocol, or 503. The function is pure.
  */
 export function checkHistory(calls: Call[]): Findings {
-  const answered = calls.filter(({ status }) => status === 200);
+  const successful = calls.filter(({ status }) => status === 200);
   return {
     requests: calls.length,
     statuses: countBy(calls.map(({ status }) => String(status ?? 'none'))),
     longest: calls.reduce((longest, { begun, ended }) => Math.max(longest, ended - begun), 0),
     violations: [
-      ...calls.flatMap(waited),
+      ...calls.flatMap(waitedTooLong),
       ...calls.flatMap(unexpected),
-      ...codesRedeemedTwice(answered),
-      ...customersChanged(answered),
-      ...customersExchanged(answered),
-      ...tokensRisen(answered),
+      ...codesRedeemedTwice(successful),
+      ...customersChanged(successful),
+      ...codesOfOtherCustomers(successful),
+      ...revokedTokensAccepted(successful),
       ...calls.flatMap(lostCustomer),
     ],
   };
 }
 
-function waited({ kind, begun, ended }: Call): string[] {
-  return ended - begun > LONGEST_WAIT ? [`${kind}: waited ${Math.round(ended - begun)} ms`] : [];
+function waitedTooLong({ kind, begun, ended }: Call): string[] {
+  return ended - begun > MAX_WAIT_MS ? [`${kind}: waited ${Math.round(ended - begun)} ms`] : [];
 }
 
 function unexpected({ kind, status }: Call): string[] {
   return status === undefined || ALLOWED.has(status) ? [] : [`${kind}: answered ${status}`];
 }
 
-/** RFC 6749 section 4.1.2: a code is used once. */
-function codesRedeemedTwice(answered: Call[]): string[] {
-  const redeemed = countBy(answered.filter(({ kind }) => kind === 'exchange').map(({ code = '' }) => code));
+/** RFC 6749 §4.1.2: a code is used once. */
+function codesRedeemedTwice(successful: Call[]): string[] {
+  const redeemed = countBy(successful.filter(({ kind }) => kind === 'exchange').map(({ code = '' }) => code));
   return Object.entries(redeemed).flatMap(([code, times]) =>
     times > 1 ? [`exchange: ${code} gave ${times} tokens`] : [],
   );
 }
 
-/** One browser is one customer, from the first 200 on. */
-function customersChanged(answered: Call[]): string[] {
+/** A browser stays the same customer after its first response with status 200. */
+function customersChanged(successful: Call[]): string[] {
   const customers = new Map<string, string>();
-  return answered.flatMap(({ kind, browser, entityId }) => {
+  return successful.flatMap(({ kind, browser, entityId }) => {
     if ((kind !== 'new' && kind !== 'return') || browser === undefined || entityId === undefined) return [];
     const known = customers.get(browser) ?? entityId;
     customers.set(browser, known);
@@ -77,25 +77,29 @@ function customersChanged(answered: Call[]): string[] {
   });
 }
 
-/** A code gives a token of the customer it was made for. */
-function customersExchanged(answered: Call[]): string[] {
-  const handedOn = new Map(
-    answered.flatMap(({ kind, code, entityId }) => (kind === 'transfer' ? [[code, entityId]] : [])),
+/** A code gives a token of the customer for which it was created. */
+function codesOfOtherCustomers(successful: Call[]): string[] {
+  const customerOfCode = new Map(
+    successful.flatMap(({ kind, code, entityId }) => (kind === 'transfer' ? [[code, entityId]] : [])),
   );
-  return answered.flatMap(({ kind, code, entityId }) =>
-    kind === 'exchange' && handedOn.get(code) !== entityId ? [`exchange: ${code} gave ${entityId}, somebody else`] : [],
+  return successful.flatMap(({ kind, code, entityId }) =>
+    kind === 'exchange' && customerOfCode.get(code) !== entityId
+      ? [`exchange: ${code} gave ${entityId}, somebody else`]
+      : [],
   );
 }
 
-/** A token whose end was answered is not good in a request that begins later. */
-function tokensRisen(answered: Call[]): string[] {
-  const ends = new Map(answered.flatMap(({ kind, token, ended }) => (kind === 'end' ? [[token, ended] as const] : [])));
-  return answered.flatMap(({ kind, token, begun }) =>
+/** A token is invalid in every request that starts after the response to its revocation. */
+function revokedTokensAccepted(successful: Call[]): string[] {
+  const ends = new Map(
+    successful.flatMap(({ kind, token, ended }) => (kind === 'end' ? [[token, ended] as const] : [])),
+  );
+  return successful.flatMap(({ kind, token, begun }) =>
     kind === 'info' && begun > (ends.get(token) ?? Infinity) ? [`info: ${token} was ended before`] : [],
   );
 }
 
-/** A browser that was known is never refused. */
+/** The cookies of a returning browser are never rejected. */
 function lostCustomer({ kind, status, browser }: Call): string[] {
   return kind === 'return' && (status === 400 || status === 401) ? [`return: ${browser} got ${status}`] : [];
 }

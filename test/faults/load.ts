@@ -4,109 +4,109 @@ import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { INFO, redeemBody, TRANSFER, transferBody } from '../support/transfers.js';
 import type { Call } from './history.js';
 
-/** Milliseconds after which a caller gives up: long enough that a broken promise is seen, and not taken for a lost answer. */
-const PATIENCE = 15_000;
-const PAUSE = 5;
+/** The timeout of a caller. It exceeds the guaranteed wait, so that a slow response is not counted as a lost one. */
+const CALLER_TIMEOUT_MS = 15_000;
+const RETRY_PAUSE_MS = 5;
 
-interface Told {
+interface CallResult {
   status: number | undefined;
   cookies: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the answers of a service
+  // biome-ignore lint/suspicious/noExplicitAny: a response of the service has any shape
   body: any;
 }
 
-/** Callers that do without a pause what customers do, and write down everything. Each has its browsers, codes and tokens. */
+/** Callers that act as customers without a pause and record every call. Each has its own browsers, codes and tokens. */
 export class Load {
   readonly history: Call[] = [];
   private readonly callers: Promise<void>[];
   private stopping = false;
   private next = 0;
 
-  /** @param urls the processes of the service, asked in turn */
+  /** @param urls the processes of the service, which the callers use in turn */
   constructor(
     private readonly urls: () => string[],
     callers: number,
   ) {
-    this.callers = Array.from({ length: callers }, () => this.live());
+    this.callers = Array.from({ length: callers }, () => this.runCaller());
   }
 
-  /** Lets every caller finish what it is at. */
+  /** Waits until every caller has finished its current sequence. */
   async stop(): Promise<void> {
     this.stopping = true;
     await Promise.all(this.callers);
   }
 
-  /** Asks once more for every browser that was ever given. */
+  /** Sends one more request from every browser that became a customer. Returns the number of customers. */
   async visitAll(): Promise<number> {
     const browsers = this.history.flatMap(({ kind, status, browser }) =>
       kind === 'new' && status === 200 && browser ? [browser] : [],
     );
-    while (browsers.length > 0) await Promise.all(browsers.splice(0, 50).map((browser) => this.comeBack(browser)));
+    while (browsers.length > 0) await Promise.all(browsers.splice(0, 50).map((browser) => this.returnOf(browser)));
     return this.history.filter(({ kind, status }) => kind === 'new' && status === 200).length;
   }
 
-  private async live(): Promise<void> {
+  private async runCaller(): Promise<void> {
     while (!this.stopping) {
-      const made = await this.tell({ kind: 'new' }, 'POST', TOKEN, {}, cookieBody());
-      if (made.status !== 200) await sleep(PAUSE);
+      const made = await this.call({ kind: 'new' }, 'POST', TOKEN, {}, cookieBody());
+      if (made.status !== 200) await sleep(RETRY_PAUSE_MS);
       else await this.beCustomer(made.cookies, made.body.access_token, made.body.entity_id);
     }
   }
 
   private async beCustomer(browser: string, token: string, entityId: string): Promise<void> {
-    await this.comeBack(browser);
-    const asked = { kind: 'transfer', entityId } as const;
-    const { status, body } = await this.tell(asked, 'POST', TRANSFER, bearer(token), transferBody());
+    await this.returnOf(browser);
+    const transfer = { kind: 'transfer', entityId } as const;
+    const { status, body } = await this.call(transfer, 'POST', TRANSFER, bearer(token), transferBody());
     if (status === 200) await this.race(body.identity_transfer_token);
-    await this.comeBack(browser);
-    await this.tell({ kind: 'info', token }, 'GET', INFO, bearer(token));
+    await this.returnOf(browser);
+    await this.call({ kind: 'info', token }, 'GET', INFO, bearer(token));
   }
 
-  /** Several exchange one code; a token that one of them gets is used, and ended. */
+  /** Redeems one code with three concurrent requests. Uses and revokes the token. */
   private async race(code: string): Promise<void> {
-    const exchange = () => this.tell({ kind: 'exchange', code }, 'POST', TOKEN, {}, redeemBody(code));
+    const exchange = () => this.call({ kind: 'exchange', code }, 'POST', TOKEN, {}, redeemBody(code));
     const [won] = (await Promise.all([exchange(), exchange(), exchange()])).filter(({ status }) => status === 200);
     if (!won) return;
     const token = won.body.access_token;
-    await this.tell({ kind: 'info', token }, 'GET', INFO, bearer(token));
-    await this.tell({ kind: 'end', token }, 'DELETE', TOKEN, bearer(token));
-    await this.tell({ kind: 'info', token }, 'GET', INFO, bearer(token));
+    await this.call({ kind: 'info', token }, 'GET', INFO, bearer(token));
+    await this.call({ kind: 'end', token }, 'DELETE', TOKEN, bearer(token));
+    await this.call({ kind: 'info', token }, 'GET', INFO, bearer(token));
   }
 
-  private async comeBack(browser: string): Promise<void> {
-    await this.tell({ kind: 'return', browser }, 'POST', TOKEN, { cookie: browser }, cookieBody());
+  private async returnOf(browser: string): Promise<void> {
+    await this.call({ kind: 'return', browser }, 'POST', TOKEN, { cookie: browser }, cookieBody());
   }
 
-  private async tell(
+  private async call(
     about: Pick<Call, 'kind'> & Partial<Call>,
     method: string,
     path: string,
     headers: Record<string, string>,
     body?: object,
-  ): Promise<Told> {
+  ): Promise<CallResult> {
     const urls = this.urls();
     const url = urls[this.next++ % urls.length] as string;
     const begun = performance.now();
-    const told = await ask(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
-    const entityId = told.body?.entity_id;
+    const result = await request(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    const entityId = result.body?.entity_id;
     this.history.push({
       begun,
       ended: performance.now(),
-      status: told.status,
+      status: result.status,
       ...(entityId && { entityId }),
-      ...(told.body?.identity_transfer_token && { code: told.body.identity_transfer_token }),
-      ...(about.kind === 'new' && { browser: told.cookies }),
+      ...(result.body?.identity_transfer_token && { code: result.body.identity_transfer_token }),
+      ...(about.kind === 'new' && { browser: result.cookies }),
       ...about,
     });
-    return told;
+    return result;
   }
 }
 
-async function ask(url: string, init: RequestInit): Promise<Told> {
+async function request(url: string, init: RequestInit): Promise<CallResult> {
   try {
-    const answer = await fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE) });
-    const cookies = answer.headers.getSetCookie().map((line) => line.split(';')[0]);
-    return { status: answer.status, cookies: cookies.join('; '), body: await answer.json() };
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(CALLER_TIMEOUT_MS) });
+    const cookies = response.headers.getSetCookie().map((line) => line.split(';')[0]);
+    return { status: response.status, cookies: cookies.join('; '), body: await response.json() };
   } catch {
     return { status: undefined, cookies: '', body: undefined };
   }

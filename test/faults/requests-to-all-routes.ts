@@ -28,7 +28,7 @@ export async function requestsToAllRoutes(target: Target): Promise<Record<string
   return { ...(await requestsOfCallers(target)), ...(await requestsOfAgents(target)), ...requestsOfOperators(target) };
 }
 
-/** Requests with which customers, backends and the cluster make the service use the database. */
+/** Requests of customers, backends and the cluster. */
 async function requestsOfCallers({ service, environment, adminToken }: Target): Promise<Record<string, Send>> {
   const client = httpClientOf(service.url);
   const browser = new TestBrowser(client);
@@ -63,7 +63,7 @@ async function requestsOfCallers({ service, environment, adminToken }: Target): 
   };
 }
 
-/** Requests of browsers at the authorization page: one that is about to sign in, and one that is asked for consent. */
+/** Requests of two browsers at the authorization page, one at the sign-in form and one at the consent form. */
 async function requestsOfAgents({ service }: Target): Promise<Record<string, Send>> {
   const newcomer = new AgentBrowser(service);
   const signIn = await newcomer.open(FOR_TOKEN);
@@ -78,7 +78,7 @@ async function requestsOfAgents({ service }: Target): Promise<Record<string, Sen
   };
 }
 
-/** Requests to the admin API, of which no two change the same entry. */
+/** Requests to the admin API. No two of them change the same entry. */
 function requestsOfOperators({ service, adminToken }: Target): Record<string, Send> {
   const admin = (method: string, path: string, body?: object) => () =>
     manage(service, method, `/admin/${path}`, bearer(adminToken), body);

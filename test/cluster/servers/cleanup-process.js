@@ -1,7 +1,7 @@
 // @ts-check
 // Cleans up after start-cluster.ts: node cleanup-process.js DIR
-// However the starting process ends, the kernel closes the pipe that is our stdin. Then every process that works in DIR is
-// killed, a state transfer too, and DIR is removed.
+// When the starting process ends for any reason, the kernel closes the pipe to the stdin of this process. Then this
+// process kills every process that works in DIR, including state transfers, and removes DIR.
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 
 const [, , dir = ''] = process.argv;
@@ -38,6 +38,6 @@ function kill(pid) {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // it has ended by itself
+    // The process has already ended.
   }
 }

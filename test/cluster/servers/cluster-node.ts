@@ -9,7 +9,7 @@ const READY_TIMEOUT_MS = 120_000;
 const POLL_INTERVAL_MS = 50;
 const LOG_TAIL_CHARACTERS = 3_000;
 
-/** A cluster of database servers, as the test processes get it from the process that has started it. */
+/** The description of a cluster of database servers, which the starting process passes to the test processes. */
 export interface ClusterPlan {
   kind: 'galera' | 'group-replication';
   /** The folder of the cluster. Each node has a folder below it. */
@@ -18,7 +18,7 @@ export interface ClusterPlan {
   command: string[];
   /** Password of the account `app`, which may do everything. */
   password: string;
-  /** The client port of each node. `PORTS_PER_NODE - 1` ports after it belong to the node, too. */
+  /** The client port of each node. The next `PORTS_PER_NODE - 1` ports belong to the same node. */
   ports: number[];
 }
 
@@ -37,7 +37,7 @@ export abstract class ClusterNode<Plan extends ClusterPlan = ClusterPlan> {
     this.folder = join(plan.folder, `node${index + 1}`);
   }
 
-  /** Makes the data folder of a node that has never been a member of a cluster. */
+  /** Creates the data folder of a node that has never been a member of a cluster. */
   abstract install(): void;
 
   /** Starts the server and waits until it serves. The first node founds the cluster; a further node joins it. */
@@ -79,7 +79,7 @@ export abstract class ClusterNode<Plan extends ClusterPlan = ClusterPlan> {
     const [program = '', ...common] = this.plan.command;
     const log = openSync(this.path('server.log'), 'a');
     const server = spawn(program, [...common, ...options], {
-      detached: true, // so that Ctrl-C does not end it
+      detached: true, // Ctrl-C must not end the server before the cleanup process does.
       stdio: ['ignore', log, log],
     });
     server.unref();
@@ -106,7 +106,7 @@ export abstract class ClusterNode<Plan extends ClusterPlan = ClusterPlan> {
   }
 }
 
-/** The statements that make the account `app`, each on a line of its own as `--init-file` wants it. */
+/** The statements that create the account `app`. `--init-file` needs each statement on its own line. */
 export function accountSql({ password }: ClusterPlan): string {
   const account = "'app'@'127.0.0.1'";
   return `CREATE USER IF NOT EXISTS ${account} IDENTIFIED BY '${password}';\nGRANT ALL ON *.* TO ${account} WITH GRANT OPTION;\n`;

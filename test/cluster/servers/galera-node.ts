@@ -17,7 +17,7 @@ export class GaleraNode extends ClusterNode<GaleraPlan> {
     });
   }
 
-  /** A further node copies what it lacks from the others. A node that was killed continues where it was. */
+  /** A further node copies the data from the other nodes. A killed node continues from its last position. */
   override async start({ isFirst = false } = {}): Promise<void> {
     const role = isFirst ? [`--init-file=${this.path('init.sql')}`] : this.startPosition();
     const server = this.spawnServer([...serverOptions(this.plan, this.folder, this.index, isFirst), ...role]);

@@ -38,7 +38,7 @@ export class GroupReplicationNode extends ClusterNode<GroupReplicationPlan> {
 
   override install(): void {
     initializeMysql(this.plan.command, this.path('data'));
-    // on each member by itself and in no log, so that all have the same account before they form a group
+    // Each member creates the account without a binary log, so that all have it before they form a group.
     writeFileSync(this.path('init.sql'), `SET SQL_LOG_BIN=0;\n${accountSql(this.plan)}`);
   }
 

@@ -1,5 +1,5 @@
 // @ts-check
-// Fetches the MySQL server of Debian's next release without installing it, and finds what was fetched.
+// Fetches the MySQL server of Debian's next release without installing it, and finds the fetched server.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -9,12 +9,12 @@ import { join } from 'node:path';
 export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'mysql-server-sid');
 const LIBRARIES = `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`;
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
-/** What only the package's scripts want, and what the machine has. */
+/** Packages that only the scripts of the package need, or that every machine has. */
 const UNWANTED = /^(perl|libperl|libgdbm|libdb5|libc-gconv|openssl-provider-legacy)/;
 
 /**
- * The command that runs a MySQL server with Group Replication. It uses its own loader, so that it needs no library of the
- * machine. `undefined` where no server was fetched.
+ * The command that runs a MySQL server with Group Replication. It uses its own loader, so that it needs no library of
+ * the machine. `undefined` if no server was fetched.
  *
  * @returns {string[] | undefined}
  */
@@ -39,7 +39,7 @@ function loadersIn(folder) {
     .map((name) => join(folder, name));
 }
 
-/** Downloads the packages with an apt configuration of its own, which checks signatures, and unpacks them into CACHE. */
+/** Downloads the packages with a private apt configuration, which checks signatures, and unpacks them into CACHE. */
 export function fetchMysql() {
   mkdirSync(join(CACHE, '..'), { recursive: true });
   const folder = mkdtempSync(`${CACHE}.`);
@@ -87,7 +87,7 @@ function run(program, parameters) {
   return execFileSync(program, parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** Makes a data folder with which no server has worked yet. @param {string[]} command @param {string} data */
+/** Creates a new data folder. @param {string[]} command @param {string} data */
 export function initializeMysql([program = '', ...options], data) {
   const template = `${CACHE}.data`;
   if (!existsSync(template)) {
@@ -101,7 +101,7 @@ export function initializeMysql([program = '', ...options], data) {
   cpSync(template, data, { recursive: true });
 }
 
-/** mysqld refuses root unless it is told that root is meant. */
+/** mysqld does not run as root without this option. */
 export function asRoot() {
   return process.getuid?.() === 0 ? ['--user=root'] : [];
 }

@@ -17,15 +17,15 @@ const PORTS_PER_NODE = 4;
 
 export type Plan = GaleraPlan | GroupReplicationPlan;
 
-/** A running cluster, and how to end it: the servers are killed and their folder is removed. */
+/** A running cluster. `stop` kills the servers and removes their folder. */
 export interface StartedCluster {
   plan: Plan;
   stop(): Promise<void>;
 }
 
 /**
- * Starts three servers as processes of this process, in a folder of their own. However this process ends, the servers
- * are killed and the folder is removed soon after.
+ * Starts three servers as child processes in a private folder. When this process ends for any reason, the cleanup
+ * process kills the servers and removes the folder.
  */
 export async function startServers(kind: Plan['kind']): Promise<StartedCluster> {
   const folder = mkdtempSync(join(tmpdir(), `${kind}-`));
@@ -62,13 +62,13 @@ async function planOf(kind: Plan['kind'], folder: string): Promise<Plan> {
   }
   const programs = findGalera();
   if (!programs) throw new Error('no Galera was found');
-  // rsync gives up root's rights, and could not write to a folder of root
+  // rsync drops the privileges of root, and then cannot write to a folder of root.
   const user = process.getuid?.() === 0 ? 'mysql' : userInfo().username;
   execFileSync('chown', [user, folder]);
   return { ...common, kind, command: [programs.mariadbd, '--no-defaults'], provider: programs.provider, user };
 }
 
-/** Starts the process that kills the servers when this process ends. The result ends it, and the servers, earlier. */
+/** Starts the process that kills the servers when this process ends. The returned function ends the servers earlier. */
 function startCleanup(folder: string): () => Promise<void> {
   const cleanup = spawn(process.execPath, [CLEANUP_PROCESS, folder], {
     detached: true,
