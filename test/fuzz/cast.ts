@@ -16,7 +16,7 @@ import {
   SHARED_SITE,
 } from '../support/test-registry.js';
 
-/** An application in an organization that may use it, with what belongs to it. */
+/** An application with an organization that admits it and with valid parameters. */
 export interface Role {
   client_id: string;
   organization_id: string;
@@ -54,6 +54,6 @@ export const RESOURCE_SERVER = {
   audiences: ['customer-api', 'agent-api'],
 };
 
-/** One PKCE pair for all. */
+/** One PKCE pair for all requests. */
 export const VERIFIER = 'fuzz-verifier-of-at-least-forty-three-characters';
 export const CHALLENGE = createHash('sha256').update(VERIFIER).digest('base64url');

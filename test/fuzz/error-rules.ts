@@ -7,17 +7,17 @@ import { type Reply, replyCookies, replyHeader } from './reply.js';
 
 const SECRETS = [BACKEND_SECRET, ADMIN_TOKEN, RESOURCE_SERVER.secret, ACME_AGENT.password, RIVAL_AGENT.password];
 
-/** What is wrong about an error as protocol §2.11 wants it; its schema is looked at elsewhere. */
+/** The violation of protocol §2.11 in an error response. The OpenAPI checks validate its schema. */
 export function violationOfError(reply: Reply, request?: FuzzRequest): string | undefined {
   const { status, text } = reply;
   const header = (name: string) => replyHeader(reply, name);
-  const fault = violationOfErrorResponse({ status, text, cookies: replyCookies(reply), header });
-  if (fault !== undefined) return fault;
-  const told = secretsOf(request).find((secret) => text.includes(secret));
-  if (told !== undefined) return `a refusal that tells a secret: ${told}`;
+  const violation = violationOfErrorResponse({ status, text, cookies: replyCookies(reply), header });
+  if (violation !== undefined) return violation;
+  const leaked = secretsOf(request).find((secret) => text.includes(secret));
+  if (leaked !== undefined) return `an error response that contains a secret: ${leaked}`;
   if (!header('content-type')?.startsWith('application/json') || text === '') return undefined;
   const body = JSON.parse(text);
-  const hint = String(body.error_hint).replace(/^.*: unknown field$/, ''); // a parameter is named, as it must be
+  const hint = String(body.error_hint).replace(/^.*: unknown field$/, ''); // The hint must name the unknown field.
   if (`${hint}${body.error_description}`.includes(MARK)) return 'a value of the request in the error';
   return undefined;
 }

@@ -2,25 +2,25 @@ import type { Browser } from './world.js';
 
 export type Port = 'public' | 'management';
 
-/** One request of a run, before it is bytes. */
+/** A request of a run, before its serialization. */
 export interface FuzzRequest {
   port: Port;
   method: string;
-  /** Path and query, as they stand in the first line. */
+  /** Path and query, as in the request line. */
   target: string;
   headers: [name: string, value: string][];
   body: Buffer;
   /** Whether the body is sent in chunks. */
   chunked: boolean;
-  /** What was done to it, for whoever reads a failure. */
+  /** The mutations of the request, for the report of a failure. */
   notes: string[];
-  /** The bearer is none that the service has issued. */
+  /** Whether the bearer token was not issued by the service. */
   forgedBearer: boolean;
-  /** The `token` in the body is none that the service has issued. */
+  /** Whether the `token` in the body was not issued by the service. */
   forgedToken: boolean;
-  /** The agent's browser that sends it, if one does. */
+  /** The browser of an agent that sends the request. */
   browser?: Browser;
-  /** Takes what the request has used up out of the world, when it was answered with success. */
+  /** Removes the tokens and codes that a successful request has used up from the world. */
   spend?: () => void;
 }
 
@@ -28,13 +28,13 @@ export function headerOf({ headers }: FuzzRequest, name: string): string | undef
   return headers.find(([each]) => each.toLowerCase() === name)?.[1];
 }
 
-/** Sets a header in the place of those of that name. */
+/** Replaces all headers of this name. */
 export function setHeader(request: FuzzRequest, name: string, value: string): void {
   request.headers = request.headers.filter(([each]) => each.toLowerCase() !== name.toLowerCase());
   request.headers.push([name, value]);
 }
 
-/** The request on the wire. Its length is told rightly: lies about it are the raw shapes' business. */
+/** The bytes of a request, with a correct length. The raw shapes test incorrect lengths. */
 export function bytesOf({ method, target, headers, body, chunked }: FuzzRequest): Buffer {
   const length = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`;
   const head = [`${method} ${target} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`), length, '', ''];
@@ -48,18 +48,18 @@ function inChunks(body: Buffer): Buffer {
   return Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')]);
 }
 
-/** Methods that node's parser knows, but for CONNECT, after which a connection is no longer HTTP. */
+/** Methods that Node's parser knows, except CONNECT, after which a connection is no longer HTTP. */
 const METHODS = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|PROPFIND|QUERY|M-SEARCH|SUBSCRIBE)$/;
-const LARGEST_HEAD = 12_000;
-const LARGEST_BODY = 16 * 1024;
-/** Two less than the service accepts, for the header of the length. */
+const MAX_HEAD_BYTES = 12_000;
+const MAX_BODY_BYTES = 16 * 1024;
+/** Two less than the service accepts, which leaves space for the length header. */
 const MAX_HEADER_LINES = 98;
 
-/** Whether it may end its connection, so that it must not share one with others. */
+/** Whether the service may close the connection after this request. Such a request must not share a connection. */
 export function endsItsConnection(request: FuzzRequest): boolean {
   const { method, target, headers, body } = request;
   const texts = [target, ...headers.flat()];
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what ends it
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters end the connection
   if (!METHODS.test(method) || texts.some((text) => /[\x00-\x1f\x7f-\uffff]/.test(text))) return true;
   if (!/^(https?:\/\/[\w.:@-]+)?\/[^ ]*$/.test(target)) return true;
   const hosts = headers.filter(([name]) => name.toLowerCase() === 'host');
@@ -67,5 +67,7 @@ export function endsItsConnection(request: FuzzRequest): boolean {
   if (headers.some(([name]) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name))) return true;
   if (headers.some(([name]) => /^(connection|upgrade|expect|transfer-encoding|content-length)$/i.test(name)))
     return true;
-  return headers.length > MAX_HEADER_LINES || body.length > LARGEST_BODY || texts.join('    ').length > LARGEST_HEAD;
+  return (
+    headers.length > MAX_HEADER_LINES || body.length > MAX_BODY_BYTES || texts.join('    ').length > MAX_HEAD_BYTES
+  );
 }

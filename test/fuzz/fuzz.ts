@@ -6,7 +6,7 @@ import { type Figures, type FuzzOptions, Run } from './run.js';
 import { checkSlowCallers } from './slow-callers.js';
 import { World } from './world.js';
 
-/** Sends so many requests to a process of the service and judges each answer. Rejects at the first that is wrong. */
+/** Sends requests to a process of the service and checks each response. Rejects at the first violation. */
 export async function fuzz(options: FuzzOptions): Promise<Figures> {
   const service = await startFuzzedService();
   try {
@@ -24,12 +24,13 @@ export async function fuzz(options: FuzzOptions): Promise<Figures> {
     slow?.catch(() => undefined);
     const quarter = Math.floor(options.requests / 4);
     await run.send(0, quarter);
-    const early = await health.check();
+    const earlyMegabytes = await health.check();
     await run.send(quarter, options.requests);
     await slow;
-    const late = await health.check();
-    if (late > early * 1.3 + 50) throw new Error(`memory grew from ${early} MB to ${late} MB`);
-    return run.figures([early, late]);
+    const lateMegabytes = await health.check();
+    if (lateMegabytes > earlyMegabytes * 1.3 + 50)
+      throw new Error(`memory grew from ${earlyMegabytes} MB to ${lateMegabytes} MB`);
+    return run.figures([earlyMegabytes, lateMegabytes]);
   } finally {
     await service.remove();
   }

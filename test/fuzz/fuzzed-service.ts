@@ -15,12 +15,12 @@ import {
 } from '../support/test-registry.js';
 import { ADMIN_TOKEN, RESOURCE_SERVER } from './cast.js';
 
-/** A process of the built service that is there to be fuzzed. */
+/** A process of the built service for the fuzzer. */
 export interface FuzzedService {
   process: TestProcess;
   url: string;
   managementUrl: string;
-  /** Agents' tokens, by organization. */
+  /** Agent access tokens by organization. */
   agents: Record<string, string>;
   remove(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export async function startFuzzedService(): Promise<FuzzedService> {
   });
   const url = `http://127.0.0.1:${port}`;
   const managementUrl = `http://127.0.0.1:${managementPort}`;
-  await ready(process, managementUrl);
+  await waitUntilReady(process, managementUrl);
   const tokenOf = async (email: string, client: string) => {
     const parameters = ['agent-token', '--email', email, '--client-id', client, '--scope', 'customers:own'];
     const { stdout, stderr } = await runCli(parameters, environment);
@@ -65,12 +65,12 @@ export async function startFuzzedService(): Promise<FuzzedService> {
   return { process, url, managementUrl, agents, remove };
 }
 
-/** At this level of the log a process does not say that it listens. */
-async function ready(process: TestProcess, managementUrl: string): Promise<void> {
+/** Waits with the readiness check, because at log level `error` the process does not log that it listens. */
+async function waitUntilReady(process: TestProcess, managementUrl: string): Promise<void> {
   for (;;) {
-    if (process.code !== null) throw new Error(`it ended, saying: ${process.stdout}${process.stderr}`);
-    const answer = await fetch(`${managementUrl}/health/ready`).catch(() => undefined);
-    if (answer?.ok) return;
+    if (process.code !== null) throw new Error(`the process ended with the output: ${process.stdout}${process.stderr}`);
+    const response = await fetch(`${managementUrl}/health/ready`).catch(() => undefined);
+    if (response?.ok) return;
     await sleep(50);
   }
 }

@@ -3,18 +3,18 @@ import { type FuzzRequest } from './fuzz-request.js';
 import { type Reply, replyCookies, replyHeader } from './reply.js';
 import type { Browser, World } from './world.js';
 
-/** Takes what an answer gives into the world, so that later requests can use it. */
+/** Adds the tokens, codes and cookies of a response to the world, so that later requests can use them. */
 export function harvest(world: World, request: FuzzRequest, reply: Reply): void {
   if (reply.status >= 400) return;
   request.spend?.();
-  if (request.browser) keepCookies(request.browser, reply);
+  if (request.browser) storeCookies(request.browser, reply);
   fromLocation(world, replyHeader(reply, 'location') ?? '');
   if (replyHeader(reply, 'content-type')?.startsWith('application/json') && reply.text !== '') {
     fromBody(world, request, JSON.parse(reply.text), replyCookies(reply));
   }
 }
 
-function keepCookies(browser: Browser, reply: Reply): void {
+function storeCookies(browser: Browser, reply: Reply): void {
   for (const line of replyCookies(reply)) {
     const [, name = '', value = ''] = /^(__Host-\w+)=([^;]*)/.exec(line) ?? [];
     if (value === '') browser.cookies.delete(name);
@@ -24,7 +24,7 @@ function keepCookies(browser: Browser, reply: Reply): void {
   if (csrf !== undefined) browser.csrf = csrf;
 }
 
-/** The authorization page answers in an address. */
+/** The authorization page returns codes and tokens in the `Location` header. */
 function fromLocation(world: World, location: string): void {
   const [target = '', ...rest] = location.split(/[?#]/);
   const parameters = new URLSearchParams(rest.join('&'));
@@ -56,6 +56,6 @@ function fromBody(world: World, request: FuzzRequest, body: Record<string, unkno
 }
 
 function transferredTo(request: FuzzRequest): { client_id: string; code_verifier?: string } {
-  const asked = JSON.parse(request.body.toString());
-  return { client_id: String(asked.client_id), ...(asked.code_challenge && { code_verifier: VERIFIER }) };
+  const parameters = JSON.parse(request.body.toString());
+  return { client_id: String(parameters.client_id), ...(parameters.code_challenge && { code_verifier: VERIFIER }) };
 }

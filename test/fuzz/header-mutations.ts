@@ -6,7 +6,7 @@ import { AUTHORIZATIONS, MEANINGFUL } from './header-values.js';
 import { forgedToken } from './tokens.js';
 import type { CookiePair, World } from './world.js';
 
-/** Sets, changes or repeats a header; answers what. */
+/** Sets, changes or repeats a header. Returns a note about the mutation. */
 export function mutateHeader(request: FuzzRequest, random: Random): string {
   const kind = random.weighted({
     meaningful: 12,
@@ -39,7 +39,7 @@ export function mutateHeader(request: FuzzRequest, random: Random): string {
   return `header ${existing} ${kind}`;
 }
 
-/** Shows another bearer, or none, or one that is forged. */
+/** Sends another bearer token, a forged one, or none. Returns a note about the mutation. */
 export function mutateAuthorization(request: FuzzRequest, world: World, random: Random): string {
   request.forgedBearer = false;
   const kind = random.weighted({ forged: 6, strange: 3, otherKind: 2, otherScheme: 1, none: 1 });
@@ -56,7 +56,7 @@ export function mutateAuthorization(request: FuzzRequest, world: World, random: 
   return `authorization: ${kind}`;
 }
 
-/** Shows identity cookies that are not a browser's, or not quite. */
+/** Sends mutated or foreign identity cookies. Returns a note about the mutation. */
 export function mutateCookies(request: FuzzRequest, world: World, random: Random): string {
   const own = world.pairs.pick(random) ?? { id: '01890000-0000-7000-8000-000000000000', secret: '0'.repeat(64) };
   const other = world.pairs.pick(random) ?? own;
@@ -76,8 +76,8 @@ export function mutateCookies(request: FuzzRequest, world: World, random: Random
     'secret cut': () => line({ id: own.id, secret: own.secret.slice(0, random.below(64)) }),
     'secret grown': () => line({ id: own.id, secret: `${own.secret}${random.pick(['0', ' ', '%00', '"'])}` }),
     quoted: () => `__svc_cid="${own.id}"; __svc_cst="${own.secret}"`,
-    'separated otherwise': () => line(own).replace('; ', random.pick([',', ';', ' ', ';;', '&', '\t'])),
-    'id of nobody': () => line({ id: own.id.replace(/.{6}$/, '000000'), secret: own.secret }),
+    'other separator': () => line(own).replace('; ', random.pick([',', ';', ' ', ';;', '&', '\t'])),
+    'unknown id': () => line({ id: own.id.replace(/.{6}$/, '000000'), secret: own.secret }),
     hostile: () => line({ id: hostileText(random), secret: hostileText(random) }),
     'as prefix': () => `x__svc_cid=${own.id}; x__svc_cst=${own.secret}`,
   };

@@ -1,6 +1,6 @@
 import { MARK } from '../../src/testing/fuzz/hostile-values.js';
 
-/** Values that mean something to somebody, by the names of their fields. */
+/** Values with a meaning for servers or proxies, by header name. */
 export const MEANINGFUL: Record<string, string[]> = {
   Origin: [
     'null',
@@ -84,7 +84,7 @@ export const MEANINGFUL: Record<string, string[]> = {
   ],
 };
 
-/** Values of `Authorization` that are no bearer of ours. */
+/** Values of `Authorization` without a valid bearer token. */
 export const AUTHORIZATIONS = [
   '',
   'Bearer',

@@ -7,9 +7,9 @@ const {
   FUZZ_FIRST = '0',
   FUZZ_PATIENCE = '3000',
 } = process.env;
-const say = (line: string) => void process.stdout.write(`${line}\n`);
+const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-say(`FUZZ_SEED=${FUZZ_SEED} FUZZ_REQUESTS=${FUZZ_REQUESTS}`);
+print(`FUZZ_SEED=${FUZZ_SEED} FUZZ_REQUESTS=${FUZZ_REQUESTS}`);
 try {
   const requests = Number(FUZZ_REQUESTS);
   const options = {
@@ -19,8 +19,8 @@ try {
     patience: Number(FUZZ_PATIENCE),
     slow: requests > 10_000,
   };
-  say(JSON.stringify(await fuzz({ ...options, progress: say }), undefined, 2));
+  print(JSON.stringify(await fuzz({ ...options, progress: print }), undefined, 2));
 } catch (error) {
-  say(`FAILED  FUZZ_SEED=${FUZZ_SEED}\n${(error as Error).message}`);
+  print(`FAILED  FUZZ_SEED=${FUZZ_SEED}\n${(error as Error).message}`);
   process.exitCode = 1;
 }

@@ -26,8 +26,8 @@ const METHODS = [
   'PRI',
   '',
 ];
-/** How many things are wrong with a request: a quarter of them are right. */
-const FAULTS = [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 5];
+/** The distribution of the number of mutations. A quarter of the requests stay valid. */
+const MUTATION_COUNTS = [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 5];
 const AREAS = {
   fields: 10,
   bytes: 3,
@@ -40,28 +40,34 @@ const AREAS = {
   written: 1,
 };
 
-/** The request of a number: made rightly, then changed in a few places. */
+/** A valid request with a random number of mutations. */
 export function mutatedRequest(operation: Operation, world: World, random: Random): FuzzRequest {
   const draft = rightRequest(operation, world, random);
   const { request } = draft;
-  const faults = Array.from({ length: random.pick(FAULTS) }, () => random.weighted(AREAS));
-  const late: (() => void)[] = [];
-  for (const area of faults) mutate(area, draft, world, random, late);
+  const areas = Array.from({ length: random.pick(MUTATION_COUNTS) }, () => random.weighted(AREAS));
+  const afterSerialization: (() => void)[] = [];
+  for (const area of areas) mutate(area, draft, world, random, afterSerialization);
   request.target = draft.path + (draft.query.length > 0 ? `?${formOf(draft.query, random)}` : '');
   if (draft.fields) {
     const isForm = draft.mediaType === 'application/x-www-form-urlencoded';
     request.body = Buffer.from((isForm ? formOf : jsonOf)(draft.fields, random));
   }
-  for (const act of late) act();
+  for (const act of afterSerialization) act();
   return request;
 }
 
-function mutate(area: keyof typeof AREAS, draft: Draft, world: World, random: Random, late: (() => void)[]): void {
+function mutate(
+  area: keyof typeof AREAS,
+  draft: Draft,
+  world: World,
+  random: Random,
+  afterSerialization: (() => void)[],
+): void {
   const { request } = draft;
   const note = (text: string) => void request.notes.push(text);
   if (area === 'fields' && draft.fields) note(mutateFields(draft.fields, random));
   else if (area === 'bytes' && draft.fields) {
-    late.push(() => {
+    afterSerialization.push(() => {
       const [body, what] = mutateBytes(request.body, random);
       request.body = body;
       note(what);
@@ -69,7 +75,7 @@ function mutate(area: keyof typeof AREAS, draft: Draft, world: World, random: Ra
   } else if (area === 'query') {
     if (random.chance(0.7)) note(`query: ${mutateFields(draft.query, random)}`);
     else
-      late.push(() => {
+      afterSerialization.push(() => {
         request.target += strangeQuery(random);
         note('query: strange');
       });
@@ -85,6 +91,6 @@ function mutate(area: keyof typeof AREAS, draft: Draft, world: World, random: Ra
   else if (area === 'written' && draft.fields) {
     draft.mediaType = random.pick(['application/json', 'application/x-www-form-urlencoded']);
     setHeader(request, 'Content-Type', draft.mediaType);
-    note('written as the other');
+    note('another media type');
   } else note(mutateHeader(request, random));
 }

@@ -1,6 +1,6 @@
 import type { Port } from './fuzz-request.js';
 
-/** What this needs of JSON Schema. */
+/** The part of JSON Schema that the fuzzer uses. */
 export interface Schema {
   $ref?: string;
   type?: string;
@@ -39,21 +39,21 @@ export interface OpenApi {
   components: { schemas: Record<string, Schema> };
 }
 
-/** An address with a method, as the service's own document describes it. */
+/** A path and method of the OpenAPI document of the service. */
 export interface Operation {
   port: Port;
   method: string;
   path: string;
   parameters: Parameter[];
-  /** Names of security schemes; `none` where a caller need not say who it is. */
+  /** Names of security schemes. `none` means that the operation needs no authentication. */
   security: string[];
-  /** The alternatives of the body, each in one media type. */
+  /** The alternatives of the body, one for each schema and media type. */
   bodies: { mediaType: string; schema: Schema }[];
-  /** How often it is asked: the more there is to get wrong, the more. */
+  /** The relative frequency of requests, which grows with the number of parameters. */
   weight: number;
 }
 
-/** Everything that the document of a running service describes. */
+/** All operations in the OpenAPI document of a running service. */
 export function operationsOf({ paths, components }: OpenApi): Operation[] {
   const resolved = (schema: Schema): Schema =>
     schema.$ref ? (components.schemas[schema.$ref.split('/').at(-1) as string] as Schema) : schema;
@@ -77,7 +77,7 @@ export function operationsOf({ paths, components }: OpenApi): Operation[] {
   );
 }
 
-/** Addresses that work for long: a password is hashed, the registry is written and read again, or much is answered. */
+/** Slow routes: they hash a password, write and reload the registry, or return a large response. */
 const COSTLY = /^\/(sign-in|admin|docs\/|metrics|openapi)/;
 
 function weightOf(path: string, parameters: number, bodies: Operation['bodies']): number {

@@ -7,12 +7,12 @@ import { Ownership } from './ownership.js';
 import { SMUGGLED_ID } from './raw-shapes.js';
 import { type Reply, replyHeader } from './reply.js';
 
-/** The hint of an answer to bytes that are no request; any address may give it. */
+/** The hint of a response to bytes that are not an HTTP request. Any route may return it. */
 const BROKEN = '"error_hint":"HTTP: not a request that can be read"';
-/** Answers that are public, and may be stored. */
+/** Routes whose responses are public and may be cached. */
 const STORABLE = /^\/(\.well-known\/|page\.css|docs|openapi\.json)/;
 
-/** Judges every answer of a run. */
+/** Checks every response of a run. */
 export class Oracle {
   private readonly ownership = new Ownership();
 
@@ -21,23 +21,23 @@ export class Oracle {
     private readonly operations: Operation[],
   ) {}
 
-  /** What is wrong about the answer to a request; `undefined` when nothing is. */
+  /** The violation in the response to a request, or `undefined`. */
   violationOf(request: FuzzRequest, reply: Reply): string | undefined {
     const { port, target } = request;
     const method = request.method.trim();
     const path = pathOf(target);
     if (this.isBroken(reply)) return this.violationOfAny(reply) ?? violationOfError(reply, request);
-    const answer = answerOf(port, method, path, reply);
+    const response = receivedResponse(port, method, path, reply);
     return (
       this.violationOfAny(reply) ??
       (reply.status >= 400 ? violationOfError(reply, request) : this.violationOfSuccess(request, path, reply)) ??
-      this.violationOfAddress(answer) ??
-      (['HEAD', 'OPTIONS'].includes(method) ? undefined : this.documented.violationOf(answer)) ??
+      this.violationOfRoute(response) ??
+      (['HEAD', 'OPTIONS'].includes(method) ? undefined : this.documented.violationOf(response)) ??
       this.ownership.violationOf(request, path, reply)
     );
   }
 
-  /** The same for bytes of which nobody can say what request they are. */
+  /** The violation in a response to bytes that are not a known request, or `undefined`. */
   violationOfRaw(reply: Reply): string | undefined {
     return this.violationOfAny(reply) ?? (reply.status >= 400 ? violationOfError(reply) : undefined);
   }
@@ -50,9 +50,9 @@ export class Oracle {
     if (reply.status >= 500) return `${reply.status}`;
     const id = replyHeader(reply, 'x-request-id');
     if (!id) return 'no X-Request-Id';
-    if (id === SMUGGLED_ID) return 'a smuggled request was answered';
+    if (id === SMUGGLED_ID) return 'a smuggled request got a response';
     if (replyHeader(reply, 'x-content-type-options') !== 'nosniff') return 'no nosniff';
-    if (replyHeader(reply, INJECTED_HEADER) !== undefined) return 'a header of the caller is in the answer';
+    if (replyHeader(reply, INJECTED_HEADER) !== undefined) return 'a header of the caller is in the response';
     const isPage = replyHeader(reply, 'content-type')?.startsWith('text/html');
     return isPage && reply.text.includes(MARKUP) ? 'markup of the caller is on the page' : undefined;
   }
@@ -61,10 +61,10 @@ export class Oracle {
     const { port, forgedBearer, forgedToken } = request;
     const method = request.method.trim();
     if (!STORABLE.test(path) && replyHeader(reply, 'cache-control') !== 'no-store')
-      return 'an answer that may be stored';
-    const shown = replyHeader(reply, 'access-control-allow-origin');
-    if (shown !== undefined && shown !== '*' && shown !== headerOf(request, 'origin')?.trim())
-      return `CORS for ${shown}`;
+      return 'a response that may be cached';
+    const allowedOrigin = replyHeader(reply, 'access-control-allow-origin');
+    if (allowedOrigin !== undefined && allowedOrigin !== '*' && allowedOrigin !== headerOf(request, 'origin')?.trim())
+      return `CORS for ${allowedOrigin}`;
     if (method === 'OPTIONS') return undefined;
     const operation = this.operations.find(
       (each) => each.port === port && each.method === method && each.path === path.replace(/([^/])\/$/, '$1'),
@@ -76,24 +76,24 @@ export class Oracle {
     return forgedToken && isAlive ? 'a forged token is active' : undefined;
   }
 
-  /** An address of the document is one of the service, and the other way round. */
-  private violationOfAddress(answer: ReceivedResponse): string | undefined {
-    const { method, status } = answer;
+  /** Checks that the routes of the service and of the OpenAPI document are the same. */
+  private violationOfRoute(response: ReceivedResponse): string | undefined {
+    const { method, status } = response;
     if (['HEAD', 'OPTIONS'].includes(method)) return undefined;
-    const methods = this.documented.methodsAt(answer);
-    if (!methods) return [404, 400].includes(status) ? undefined : `${status} at an address that is none`;
+    const methods = this.documented.methodsAt(response);
+    if (!methods) return [404, 400].includes(status) ? undefined : `${status} for an unknown route`;
     if (Object.hasOwn(methods, method.toLowerCase()))
       return status === 405 ? '405 for a method of the document' : undefined;
     return [405, 400].includes(status) ? undefined : `${status} for another method`;
   }
 }
 
-function answerOf(port: Port, method: string, path: string, reply: Reply): ReceivedResponse {
+function receivedResponse(port: Port, method: string, path: string, reply: Reply): ReceivedResponse {
   const type = replyHeader(reply, 'content-type')?.split(';')[0] ?? '';
   return { isManagement: port === 'management', method, path, status: reply.status, type, text: reply.text };
 }
 
-/** The path that the service takes a target for. */
+/** The path that the service derives from a request target. */
 function pathOf(target: string): string {
   if (target.includes('#')) return '';
   if (!target.startsWith('/'))

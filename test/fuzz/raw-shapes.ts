@@ -1,6 +1,6 @@
 import type { Random } from '../../src/testing/fuzz/random.js';
 
-/** A request that must never be answered: it stands where only a confused server takes it for one. */
+/** The id of a smuggled request. Only a vulnerable server parses and executes it. */
 export const SMUGGLED_ID = 'fz-smuggled-request';
 
 export interface RawShape {
@@ -17,7 +17,7 @@ const message = (...lines: string[]) => [START, HOST, ...lines].join('\r\n');
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 const CHUNKED = `${chunk(BODY)}0\r\n\r\n`;
 
-/** Ways to tell the length of a body by which two servers may come to different ends of it. */
+/** Ambiguous body lengths, for which two servers may find different ends of the body. */
 const LENGTHS: Record<string, string> = {
   'CL and TE': message('Content-Length: 4', 'Transfer-Encoding: chunked', '', `${CHUNKED}${SMUGGLED}`),
   'TE and CL': message('Transfer-Encoding: chunked', `Content-Length: ${CHUNKED.length}`, '', `${CHUNKED}${SMUGGLED}`),
@@ -50,7 +50,7 @@ const LENGTHS: Record<string, string> = {
   'chunked in HTTP/1.0 with a length': `POST /v2/customer/token HTTP/1.0\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n${CHUNKED}${SMUGGLED}`,
 };
 
-/** Chunks whose ends can be seen in two places. */
+/** Chunks with an ambiguous end. */
 const CHUNKS: Record<string, string> = {
   'a size with a sign': `+1\r\na\r\n0\r\n\r\n${SMUGGLED}`,
   'a size in 0x': `0x1\r\na\r\n0\r\n\r\n${SMUGGLED}`,
@@ -66,7 +66,7 @@ const CHUNKS: Record<string, string> = {
   'a trailer without a colon': `0\r\nno trailer\r\n\r\n${SMUGGLED}`,
 };
 
-/** Heads that are no heads. What follows them is no second request either. */
+/** Invalid request heads. The bytes after them are not a second request either. */
 const HEADS: Record<string, string> = {
   'bare LF after the first line': `${START}\n${HOST}\r\nContent-Length: 0\r\n\r\n`,
   'bare LF everywhere': `${START}\n${HOST}\nContent-Length: 0\n\n`,
@@ -94,7 +94,7 @@ const HEADS: Record<string, string> = {
   'an empty head': '\r\n\r\n\r\n\r\nGET',
 };
 
-/** Cut off before the end. */
+/** Incomplete requests. */
 const CUT: Record<string, string> = {
   'a head cut off': message('X-Cut: y').slice(0, -3),
   'a body cut off': message(`Content-Length: ${BODY.length + 50}`, '', BODY),
@@ -110,7 +110,7 @@ const SHAPES: Record<string, string> = {
   ...CUT,
 };
 
-/** One of the shapes; now and then cut off somewhere. */
+/** A random shape, which is sometimes cut off at a random position. */
 export function rawShape(random: Random): RawShape {
   const name = random.pick(Object.keys(SHAPES));
   const bytes = Buffer.from(SHAPES[name] as string, 'latin1');

@@ -1,7 +1,7 @@
-/** An answer as it came on the wire. */
+/** A parsed HTTP response. */
 export interface Reply {
   status: number;
-  /** Names in lower case; each as often as it came. */
+  /** Names are in lower case. Repeated headers are repeated. */
   headers: [name: string, value: string][];
   text: string;
 }
@@ -15,10 +15,10 @@ export function replyCookies({ headers }: Reply): string[] {
 }
 
 /**
- * Takes the first whole answer from the front of what has come.
+ * Parses the first response in the received bytes.
  *
- * @returns the answer and how many bytes it is; `undefined` while it is not all there
- * @throws Error when the bytes are no answer
+ * @returns the response and its length in bytes, or `undefined` if it is incomplete
+ * @throws Error if the bytes are not an HTTP response
  */
 export function takeReply(bytes: Buffer, isToHead: boolean): { reply: Reply; length: number } | undefined {
   const end = bytes.indexOf('\r\n\r\n');
@@ -32,7 +32,7 @@ export function takeReply(bytes: Buffer, isToHead: boolean): { reply: Reply; len
   const start = end + 4;
   if (isToHead || status === 204 || status === 304 || status < 200) return { reply, length: start };
   const length = Number(replyHeader(reply, 'content-length'));
-  if (!Number.isInteger(length)) throw new Error(`an answer of no length: ${JSON.stringify(headers)}`);
+  if (!Number.isInteger(length)) throw new Error(`a response without a length: ${JSON.stringify(headers)}`);
   if (bytes.length < start + length) return undefined;
   return { reply: { ...reply, text: bytes.toString('utf8', start, start + length) }, length: start + length };
 }

@@ -8,7 +8,7 @@ import type { Operation, Schema } from './operations.js';
 import { listOf, rightValue, type Scene } from './right-values.js';
 import type { Browser, World } from './world.js';
 
-/** A request that is right, in parts that can still be changed. */
+/** A valid request in parts that mutations can still change. */
 export interface Draft {
   request: FuzzRequest;
   operation: Operation;
@@ -18,7 +18,7 @@ export interface Draft {
   mediaType: string | undefined;
 }
 
-/** A request to an operation that the service should take, as far as the world has what it needs. */
+/** A request to an operation that is valid, if the world contains the necessary tokens and codes. */
 export function rightRequest(operation: Operation, world: World, random: Random): Draft {
   const body = operation.bodies.length > 0 ? random.pick(operation.bodies) : undefined;
   const scene = sceneFor(operation, body?.schema, world, random);
@@ -48,7 +48,7 @@ export function rightRequest(operation: Operation, world: World, random: Random)
     setHeader(request, 'X-Forwarded-For', `10.${random.below(256)}.${random.below(256)}.7`);
   if (body) setHeader(request, 'Content-Type', body.mediaType);
   request.forgedToken = scene.forgedToken;
-  noteWhatItSpends(request, scene, path);
+  setSpend(request, scene, path);
   return { request, operation, path, query, fields, mediaType: body?.mediaType };
 }
 
@@ -77,14 +77,14 @@ function browserOf(world: World, random: Random): Browser {
 }
 
 function bodyFields({ properties = {}, required = [] }: Schema, scene: Scene): Fields {
-  const isAsked = (name: string) =>
+  const isIncluded = (name: string) =>
     required.includes(name) ||
     ['csrf', 'request', 'email', 'code_verifier'].includes(name) ||
     scene.random.chance(likelihood(name, scene));
-  return Object.entries(properties).flatMap(([name, schema]) => (isAsked(name) ? fieldOf(name, schema, scene) : []));
+  return Object.entries(properties).flatMap(([name, schema]) => (isIncluded(name) ? fieldOf(name, schema, scene) : []));
 }
 
-/** A password costs the service 20 ms to hash. */
+/** Passwords are rare, because the service takes 20 ms to hash one. */
 function likelihood(name: string, { operation }: Scene): number {
   if (name === 'password') return operation.path === '/sign-in' ? 1 : 0.05;
   return name === 'client_secret' && operation.path === '/v2/token' ? 1 : 0.5;
@@ -124,9 +124,9 @@ function addCookies(request: FuzzRequest, { operation, world, random, browser }:
   }
 }
 
-/** Half of what can be used once stays in the world, so that it is also used twice. */
-function noteWhatItSpends(request: FuzzRequest, { operation, world, code, random }: Scene, path: string): void {
-  const isKept = random.chance(0.5);
+/** Half of the single-use codes stay in the world, so that later requests use them again. */
+function setSpend(request: FuzzRequest, { operation, world, code, random }: Scene, path: string): void {
+  const isReusable = random.chance(0.5);
   request.spend = () => {
     const bearer = request.headers.find(([name]) => name === 'Authorization')?.[1].slice('Bearer '.length) ?? '';
     if (operation.method === 'DELETE') {
@@ -135,7 +135,7 @@ function noteWhatItSpends(request: FuzzRequest, { operation, world, code, random
       if (operation.path.startsWith('/admin/'))
         world.madeIn(listOf(operation)).remove(decodeURIComponent(path.split('/').at(-1) ?? ''));
     }
-    if (code && !isKept) {
+    if (code && !isReusable) {
       world.transferCodes.remove(code);
       world.authorizationCodes.remove(code);
     }

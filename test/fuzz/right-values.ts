@@ -6,7 +6,7 @@ import type { Operation, Schema } from './operations.js';
 import { forgedToken } from './tokens.js';
 import type { Browser, Code, World } from './world.js';
 
-/** What one request is about. */
+/** The context of one request. */
 export interface Scene {
   operation: Operation;
   role: Role;
@@ -18,9 +18,9 @@ export interface Scene {
 }
 
 const uuidAt = (number: number) => `01890000-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
-const SCREENS = ['swagger-ui.css', 'start.js', 'index.html', 'swagger-ui-bundle.js', 'nothing'];
+const DOCS_FILES = ['swagger-ui.css', 'start.js', 'index.html', 'swagger-ui-bundle.js', 'nothing'];
 
-/** Values by the names of the protocol. `undefined`: there is none at the moment. */
+/** Values by parameter name. `undefined` means that the world has no value at the moment. */
 const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   client_id: ({ operation, role, code, random }) =>
     operation.path.startsWith('/admin/') ? `fz-client-${random.below(40)}` : (code?.client_id ?? role.client_id),
@@ -37,7 +37,7 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   refresh_token: ({ world, random }) => world.refreshTokens.pick(random),
   client_secret: ({ operation }) =>
     operation.path.startsWith('/admin/') ? 'fz-secret-of-a-client-0123456789' : BACKEND_SECRET,
-  token: tokenToAskAbout,
+  token: tokenToInspect,
   csrf: ({ browser }) => browser?.csrf,
   request: ({ role }) =>
     `response_type=${role.response_type}&client_id=${role.client_id}&redirect_uri=${encodeURIComponent(role.redirect_uri)}`,
@@ -52,7 +52,7 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   flow: ({ random }) => random.pick(['button', 'redirect']),
   prompt: ({ random }) => random.pick(['none', 'login', 'consent']),
   state: () => 'fz-state',
-  file: ({ random }) => random.pick(SCREENS),
+  file: ({ random }) => random.pick(DOCS_FILES),
   key: ({ operation, world, random }) => world.madeIn(listOf(operation)).pick(random),
   id: ({ operation, random }) =>
     operation.path.includes('organizations') ? uuidAt(random.below(40)) : `fz-server-${random.below(40)}`,
@@ -68,19 +68,19 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   verifier: () => VERIFIER,
 };
 
-/** A value that fits: known by its name, or else by its schema. */
+/** A valid value, by the name of the parameter or else by its schema. */
 export function rightValue(name: string, schema: Schema, scene: Scene): unknown {
   const only = schema.const ?? (schema.enum && scene.random.pick(schema.enum));
   if (only !== undefined) return only;
   return Object.hasOwn(BY_NAME, name) ? BY_NAME[name]?.(scene) : fromSchema(schema, scene.random);
 }
 
-/** The list of the registry that an admin address is about. */
+/** The registry list in the path of an admin route. */
 export function listOf({ path }: Operation): string {
   return path.split('/')[2] ?? '';
 }
 
-function tokenToAskAbout(scene: Scene): string | undefined {
+function tokenToInspect(scene: Scene): string | undefined {
   const { world, random } = scene;
   const token = world.customerTokens.pick(random) ?? Object.values(world.agents)[0];
   if (token === undefined || random.chance(0.5)) return token;
@@ -88,9 +88,9 @@ function tokenToAskAbout(scene: Scene): string | undefined {
   return forgedToken(token, random);
 }
 
-const matching = new Map<string, string[]>();
+const textsByPattern = new Map<string, string[]>();
 
-/** For parameters of grants that nobody here has heard of. */
+/** A value for parameters of grants that the fuzzer does not know. */
 function fromSchema(schema: Schema, random: Random): unknown {
   const { type, pattern, minimum = 0, minLength = 1, items, oneOf, anyOf } = schema;
   const alternatives = oneOf ?? anyOf;
@@ -105,7 +105,8 @@ function fromSchema(schema: Schema, random: Random): unknown {
 }
 
 function textsMatching(pattern: string): string[] {
-  const known = matching.get(pattern) ?? fc.sample(fc.stringMatching(new RegExp(pattern)), { seed: 1, numRuns: 20 });
-  matching.set(pattern, known);
+  const known =
+    textsByPattern.get(pattern) ?? fc.sample(fc.stringMatching(new RegExp(pattern)), { seed: 1, numRuns: 20 });
+  textsByPattern.set(pattern, known);
   return known;
 }

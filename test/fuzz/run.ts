@@ -5,7 +5,7 @@ import { harvest } from './harvest.js';
 import { mutatedRequest } from './mutations.js';
 import { type OpenApi, type Operation, operationsOf } from './operations.js';
 import { Oracle } from './oracle.js';
-import { exchangeBytes, PAUSE_OF_FRAGMENTS } from './own-connection.js';
+import { exchangeBytes, FRAGMENT_IDLE_MS } from './own-connection.js';
 import { rawShape } from './raw-shapes.js';
 import { replyHeader } from './reply.js';
 import { SharedConnection } from './shared-connection.js';
@@ -14,11 +14,11 @@ import type { World } from './world.js';
 export interface FuzzOptions {
   requests: number;
   seed: number;
-  /** The number of the first request, to repeat one alone. */
+  /** The index of the first request, to repeat a single request. */
   first?: number;
-  /** Milliseconds in which every answer must be there. */
+  /** The milliseconds within which every response must arrive. */
   patience: number;
-  /** Whether callers that take seconds over a request are among them. */
+  /** Whether the run includes slow callers. */
   slow: boolean;
   progress?: (line: string) => void;
 }
@@ -28,28 +28,28 @@ export interface Figures {
   requests: number;
   seconds: number;
   statuses: Record<string, number>;
-  /** Operations of the OpenAPI document that were answered with success. */
+  /** Operations of the OpenAPI document that had a successful response. */
   succeeded: string[];
-  /** Those that never were. */
+  /** Operations without a successful response. */
   neverSucceeded: string[];
   megabytes: [afterFirstQuarter: number, atTheEnd: number];
 }
 
-/** How many requests are under way at a time; connections are fewer, so that requests share them. */
+/** The number of concurrent requests. It exceeds the number of connections, so that requests share them. */
 const WORKERS = 64;
 const CONNECTIONS = 16;
-const RAW_SHAPES = 0.04;
+const RAW_SHAPE_RATIO = 0.04;
 
-/** The requests of a run, what carries them, and who judges their answers. */
+/** A run of the fuzzer: it sends requests and checks their responses. */
 export class Run {
   private readonly operations: Operation[];
-  /** By the operations' places in the list. */
+  /** The weights by the index of the operation. */
   private readonly weights: Record<string, number>;
   private readonly oracle: Oracle;
   private readonly connections: Record<string, SharedConnection[]>;
   private readonly statuses: Record<string, number> = {};
   private readonly succeeded = new Set<string>();
-  private readonly begun = performance.now();
+  private readonly startedAt = performance.now();
   private failure: Error | undefined;
 
   constructor(
@@ -59,13 +59,13 @@ export class Run {
     private readonly world: World,
   ) {
     this.operations = operationsOf(document);
-    this.weights = Object.fromEntries(this.operations.map(({ weight }, place) => [place, weight]));
+    this.weights = Object.fromEntries(this.operations.map(({ weight }, index) => [index, weight]));
     this.oracle = new Oracle(new OpenApiResponses(document), this.operations);
     const connect = (url: string) => Array.from({ length: CONNECTIONS }, () => new SharedConnection(new URL(url)));
     this.connections = { public: connect(urls.public), management: connect(urls.management) };
   }
 
-  /** Sends the requests from one number up to another. */
+  /** Sends the requests with the indexes from `from` to `to`. */
   async send(from: number, to: number): Promise<void> {
     let next = from;
     const watch = setInterval(() => this.watch(), this.options.patience / 4);
@@ -74,7 +74,7 @@ export class Run {
     };
     await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)));
     clearInterval(watch);
-    this.options.progress?.(`${next} requests, ${Math.round((performance.now() - this.begun) / 1000)} s`);
+    this.options.progress?.(`${next} requests, ${Math.round((performance.now() - this.startedAt) / 1000)} s`);
     if (this.failure) throw this.failure;
   }
 
@@ -83,7 +83,7 @@ export class Run {
     return {
       seed: this.options.seed,
       requests: this.options.requests,
-      seconds: Math.round((performance.now() - this.begun) / 1000),
+      seconds: Math.round((performance.now() - this.startedAt) / 1000),
       statuses: this.statuses,
       succeeded: names.filter((name) => this.succeeded.has(name)),
       neverSucceeded: names.filter((name) => !this.succeeded.has(name)),
@@ -94,23 +94,23 @@ export class Run {
   private async sendOne(number: number, worker: number): Promise<void> {
     const index = (this.options.first ?? 0) + number;
     const random = new Random(this.options.seed, index);
-    if (random.chance(RAW_SHAPES)) return this.sendRaw(index, random);
+    if (random.chance(RAW_SHAPE_RATIO)) return this.sendRaw(index, random);
     const operation = this.operations[Number(random.weighted(this.weights))] as Operation;
     const request = mutatedRequest(operation, this.world, random);
     const id = `fz-request-${this.options.seed}-${index}`;
     const isNamed = !request.headers.some(([name]) => /^(x-request-id|traceparent)$/i.test(name));
     if (isNamed) setHeader(request, 'X-Request-Id', id);
     try {
-      const fault = endsItsConnection(request)
-        ? await this.alone(request)
-        : await this.shared(request, worker, isNamed ? id : undefined, operation);
-      if (fault !== undefined) this.fail(index, fault, request, bytesOf(request));
+      const violation = endsItsConnection(request)
+        ? await this.sendSeparately(request)
+        : await this.sendShared(request, worker, isNamed ? id : undefined, operation);
+      if (violation !== undefined) this.fail(index, violation, request, bytesOf(request));
     } catch (error) {
       this.fail(index, (error as Error).message, request, bytesOf(request));
     }
   }
 
-  private async shared(
+  private async sendShared(
     request: FuzzRequest,
     worker: number,
     id: string | undefined,
@@ -119,25 +119,27 @@ export class Run {
     const connection = this.connections[request.port]?.[worker % CONNECTIONS] as SharedConnection;
     const reply = await connection.ask(request);
     this.count(reply.status);
-    const isOthers = id !== undefined && replyHeader(reply, 'x-request-id') !== id;
-    const fault = isOthers ? 'the answer to another request' : this.oracle.violationOf(request, reply);
-    if (fault !== undefined) return `${fault}\nanswer: ${JSON.stringify(reply)}`;
+    const isForeign = id !== undefined && replyHeader(reply, 'x-request-id') !== id;
+    const violation = isForeign ? 'the response to another request' : this.oracle.violationOf(request, reply);
+    if (violation !== undefined) return `${violation}\nresponse: ${JSON.stringify(reply)}`;
     if (reply.status < 400 && request.method === operation.method) this.succeeded.add(nameOf(operation));
     harvest(this.world, request, reply);
     return undefined;
   }
 
-  /** On a connection of its own, where at least one answer must come, and nothing but right ones. */
-  private async alone(request: FuzzRequest): Promise<string | undefined> {
+  /** Sends a request on a separate connection. It must get at least one response and no violation. */
+  private async sendSeparately(request: FuzzRequest): Promise<string | undefined> {
     if (!request.headers.some(([name]) => /^connection$/i.test(name))) request.headers.push(['Connection', 'close']);
-    if (request.method === 'HEAD') request.method = 'GET'; // what is no request is answered with a body, as nobody knows its method
+    // The response to an invalid request has a body even for HEAD, because the parser does not know the method.
+    if (request.method === 'HEAD') request.method = 'GET';
     const bytes = bytesOf(request);
     const { replies, wasReset } = await exchangeBytes(new URL(this.urls[request.port]), bytes, this.options.patience);
-    if (replies.length === 0 && !(wasReset && bytes.length > 16_000)) return 'no answer';
+    if (replies.length === 0 && !(wasReset && bytes.length > 16_000)) return 'no response';
     for (const reply of replies) {
       this.count(reply.status);
-      const fault = replies.length === 1 ? this.oracle.violationOf(request, reply) : this.oracle.violationOfRaw(reply);
-      if (fault !== undefined) return `${fault}\nanswer: ${JSON.stringify(reply)}`;
+      const violation =
+        replies.length === 1 ? this.oracle.violationOf(request, reply) : this.oracle.violationOfRaw(reply);
+      if (violation !== undefined) return `${violation}\nresponse: ${JSON.stringify(reply)}`;
     }
     return undefined;
   }
@@ -150,13 +152,13 @@ export class Run {
         new URL(this.urls[port]),
         bytes,
         this.options.patience,
-        PAUSE_OF_FRAGMENTS,
+        FRAGMENT_IDLE_MS,
       );
-      const fault = replies.map((reply) => this.oracle.violationOfRaw(reply)).find((each) => each !== undefined);
+      const violation = replies.map((reply) => this.oracle.violationOfRaw(reply)).find((each) => each !== undefined);
       for (const { status } of replies) this.count(status);
-      if (fault !== undefined) this.fail(index, fault, { port, notes: [name] }, bytes);
+      if (violation !== undefined) this.fail(index, violation, { port, notes: [name] }, bytes);
       if (replies.length === 0 && !wasReset && /[^\r\n]/.test(bytes.toString('latin1')))
-        this.fail(index, 'no answer', { port, notes: [name] }, bytes);
+        this.fail(index, 'no response', { port, notes: [name] }, bytes);
     } catch (error) {
       this.fail(index, (error as Error).message, { port, notes: [name] }, bytes);
     }
@@ -168,19 +170,19 @@ export class Run {
 
   private watch(): void {
     for (const connection of Object.values(this.connections).flat()) {
-      if (connection.isSilentFor(4)) connection.fail(`no answer in ${this.options.patience} ms`);
+      if (connection.isSilentFor(4)) connection.fail(`no response in ${this.options.patience} ms`);
     }
   }
 
   private fail(
     index: number,
-    fault: string,
+    violation: string,
     { port, notes }: Pick<FuzzRequest, 'port' | 'notes'>,
     bytes: Buffer,
   ): void {
     const repeat = `FUZZ_SEED=${this.options.seed} FUZZ_FIRST=${index} FUZZ_REQUESTS=1`;
     const line = JSON.stringify(bytes.toString('latin1'));
-    this.failure ??= new Error(`${fault}\n${repeat}\n${notes.join('; ') || 'nothing mutated'}\n${port} ${line}`);
+    this.failure ??= new Error(`${violation}\n${repeat}\n${notes.join('; ') || 'nothing mutated'}\n${port} ${line}`);
   }
 }
 

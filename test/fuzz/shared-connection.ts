@@ -4,13 +4,13 @@ import { type Reply, takeReply } from './reply.js';
 
 interface Waiting {
   request: FuzzRequest;
-  /** How often it was looked at while it was the oldest. */
-  looks: number;
+  /** The number of checks since the request is the oldest one. */
+  checks: number;
   resolve: (reply: Reply) => void;
   reject: (error: Error) => void;
 }
 
-/** A connection that is kept alive, on which requests follow each other without waiting for the answers. */
+/** A keep-alive connection with pipelined requests. */
 export class SharedConnection {
   private readonly waiting: Waiting[] = [];
   private socket: Socket | undefined;
@@ -20,22 +20,22 @@ export class SharedConnection {
 
   ask(request: FuzzRequest): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.waiting.push({ request, looks: 0, resolve, reject });
+      this.waiting.push({ request, checks: 0, resolve, reject });
       this.socket ??= this.open();
       this.socket.write(bytesOf(request));
     });
   }
 
   /**
-   * Looks whether the oldest request has waited for so many looks: a pause of our own process is one look, and no pause of
-   * the service.
+   * Whether the oldest request has waited for more than this number of checks. Checks are counted instead of time, so
+   * that a pause of the fuzzer itself counts as one check only.
    */
-  isSilentFor(looks: number): boolean {
+  isSilentFor(checks: number): boolean {
     const [oldest] = this.waiting;
-    return oldest !== undefined && ++oldest.looks > looks;
+    return oldest !== undefined && ++oldest.checks > checks;
   }
 
-  /** Gives up on whatever has no answer yet. */
+  /** Rejects all requests without a response. */
   fail(reason: string): void {
     this.socket?.destroy();
     this.socket = undefined;
@@ -49,7 +49,7 @@ export class SharedConnection {
     socket.on('data', (chunk) => this.take(chunk));
     socket.on('error', () => undefined);
     socket.on('close', () => {
-      if (socket === this.socket) this.fail('the service closed a connection that it should have kept');
+      if (socket === this.socket) this.fail('the service closed a keep-alive connection');
     });
     return socket;
   }
@@ -61,7 +61,7 @@ export class SharedConnection {
         const first = this.waiting[0];
         const taken = this.bytes.length > 0 ? takeReply(this.bytes, first?.request.method === 'HEAD') : undefined;
         if (!taken) return;
-        if (!first) throw new Error('an answer that nobody has asked for');
+        if (!first) throw new Error('a response without a request');
         this.bytes = this.bytes.subarray(taken.length);
         if (taken.reply.status < 200) continue;
         this.waiting.shift()?.resolve(taken.reply);

@@ -24,13 +24,13 @@ const SEGMENTS = [
   '(.*)',
 ];
 
-/** Another path than the right one, mostly near it; answers what was done to it. */
+/** Mutates a path. Returns the new path and a note about the mutation. */
 export function mutatedPath(path: string, random: Random): [path: string, note: string] {
   const segments = path.split('/');
   if (segments.length < 2) segments.unshift('');
   const at = 1 + random.below(segments.length - 1);
   const changed = (segment: string) => segments.with(at, segment).join('/');
-  const right = segments[at] ?? '';
+  const original = segments[at] ?? '';
   const mutations: Record<string, () => string> = {
     'a segment replaced': () => changed(random.pick(SEGMENTS)),
     'a hostile segment': () => changed(encodeURIComponent(wellFormed(hostileText(random)))),
@@ -39,8 +39,8 @@ export function mutatedPath(path: string, random: Random): [path: string, note: 
     'a segment dropped': () => segments.toSpliced(at, 1).join('/') || '/',
     'a suffix': () => path + random.pick(['/', '//', '.json', ';a', '%20', '%00', '/.', '/..', '%2f']),
     'another case': () =>
-      changed(random.chance(0.5) ? right.toUpperCase() : right.replace(/^\w/, (first) => first.toUpperCase())),
-    'an encoded letter': () => changed(right.replace(/\w/, (letter) => `%${letter.charCodeAt(0).toString(16)}`)),
+      changed(random.chance(0.5) ? original.toUpperCase() : original.replace(/^\w/, (first) => first.toUpperCase())),
+    'an encoded letter': () => changed(original.replace(/\w/, (letter) => `%${letter.charCodeAt(0).toString(16)}`)),
     'encoded slashes': () => `/${path.slice(1).replaceAll('/', random.pick(['%2f', '%2F', '%252f', '\\']))}`,
     'dot segments': () => random.pick([`/x/..${path}`, `/.${path}`, `${path}/x/..`, `/%2e${path}`, `/..${path}`]),
     'absolute form': () =>

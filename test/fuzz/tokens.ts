@@ -3,10 +3,10 @@ import { flipped, hostileText, MARK } from '../../src/testing/fuzz/hostile-value
 import type { Random } from '../../src/testing/fuzz/random.js';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const OWN_KEY = publicKey.export({ format: 'jwk' });
-const OWN_PEM = publicKey.export({ format: 'pem', type: 'spki' });
+const ATTACKER_JWK = publicKey.export({ format: 'jwk' });
+const ATTACKER_PEM = publicKey.export({ format: 'pem', type: 'spki' });
 
-/** A token of the service, taken apart. */
+/** The parts of an access token of the service. */
 interface Parts {
   region: string;
   header: Record<string, unknown>;
@@ -16,9 +16,9 @@ interface Parts {
 
 type Forgery = (parts: Parts, random: Random) => string;
 
-/** Header fields that make careless verifiers take the attacker's key, or none. */
+/** Header fields that make vulnerable verifiers use the attacker's key or no key. */
 const HEADERS: Record<string, unknown>[] = [
-  { jwk: OWN_KEY },
+  { jwk: ATTACKER_JWK },
   { jku: 'https://evil.example/jwks.json' },
   { x5u: 'https://evil.example/cert.pem' },
   { x5c: ['MIIB'] },
@@ -53,16 +53,16 @@ const CLAIMS: Record<string, unknown>[] = [
 
 const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-function signedByUs(region: string, header: object, claims: object): string {
+function signedByAttacker(region: string, header: object, claims: object): string {
   const signed = `${encoded(header)}.${encoded(claims)}`;
   const signature = sign('sha256', Buffer.from(signed), { key: privateKey, dsaEncoding: 'ieee-p1363' });
   return `${region}:${signed}.${signature.toString('base64url')}`;
 }
 
 const FORGERIES: Forgery[] = [
-  ({ region, header, claims }) => signedByUs(region, header, claims),
-  ({ region, header, claims }, random) => signedByUs(region, { ...header, ...random.pick(HEADERS) }, claims),
-  ({ region, header, claims }, random) => signedByUs(region, header, { ...claims, ...random.pick(CLAIMS) }),
+  ({ region, header, claims }) => signedByAttacker(region, header, claims),
+  ({ region, header, claims }, random) => signedByAttacker(region, { ...header, ...random.pick(HEADERS) }, claims),
+  ({ region, header, claims }, random) => signedByAttacker(region, header, { ...claims, ...random.pick(CLAIMS) }),
   ({ region, header, claims, segments }, random) =>
     `${region}:${encoded({ ...header, ...random.pick(HEADERS), x: 1 })}.${encoded(claims)}.${segments[2]}`,
   ({ region, claims, segments }, random) =>
@@ -71,7 +71,7 @@ const FORGERIES: Forgery[] = [
     `${region}:${encoded({ ...header, alg: random.pick(['none', 'None', 'nOnE', '']) })}.${encoded(claims)}.`,
   ({ region, header, claims }) => {
     const signed = `${encoded({ ...header, alg: 'HS256' })}.${encoded(claims)}`;
-    return `${region}:${signed}.${createHmac('sha256', OWN_PEM).update(signed).digest('base64url')}`;
+    return `${region}:${signed}.${createHmac('sha256', ATTACKER_PEM).update(signed).digest('base64url')}`;
   },
   ({ region, segments }, random) =>
     `${random.pick(['%3A', '%3a', '', 'xx:', ' ', '::', '%253A'])}${region}%3A${segments.join('.')}`,
@@ -92,7 +92,7 @@ const FORGERIES: Forgery[] = [
       .join('.')}`,
 ];
 
-/** Something like a token, that is none: the service has not issued it. */
+/** A text like a token that the service has not issued. */
 export function forgedToken(token: string, random: Random): string {
   if (random.chance(0.1)) return hostileText(random).replaceAll(/\s/g, '') || MARK;
   const forged = random.chance(0.3) ? damaged(token, random) : random.pick(FORGERIES)(partsOf(token), random);

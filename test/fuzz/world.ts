@@ -1,6 +1,6 @@
 import type { Random } from '../../src/testing/fuzz/random.js';
 
-/** The last things of a kind that the service has given, and that later requests may use. */
+/** A limited number of tokens, codes or ids from the service, which later requests may use. */
 class Pool<Item> {
   private readonly items: Item[] = [];
 
@@ -27,7 +27,7 @@ export interface CookiePair {
   secret: string;
 }
 
-/** A code with the parameters that it must be shown with. */
+/** A code with the parameters that its redemption needs. */
 export interface Code {
   code: string;
   client_id: string;
@@ -40,21 +40,21 @@ export interface Browser {
   csrf?: string;
 }
 
-/** What the service has given so far. */
+/** The tokens, codes, cookies and ids that the service has returned so far. */
 export class World {
   readonly pairs = new Pool<CookiePair>();
   readonly customerTokens = new Pool<string>();
-  /** Agents' tokens that requests may end. */
+  /** Agent access tokens that requests may revoke. */
   readonly agentTokens = new Pool<string>();
   readonly transferCodes = new Pool<Code>();
   readonly authorizationCodes = new Pool<Code>();
   readonly refreshTokens = new Pool<string>();
   readonly browsers = new Pool<Browser>(30);
-  /** Keys of registry entries that the admin API has made, by list. */
+  /** Keys of registry entries that the admin API has created, by list. */
   readonly made = new Map<string, Pool<string>>();
   private readonly customers = new Map<string, Pool<string>>();
 
-  /** @param agents tokens that no request ends, by organization */
+  /** @param agents agent access tokens by organization that no request revokes */
   constructor(readonly agents: Record<string, string>) {}
 
   customersOf(organization: string): Pool<string> {
