@@ -85,7 +85,7 @@ describe('a request to the authorization page', () => {
     expect(error).toEqual(hint === undefined ? undefined : { error: 'invalid_request', hint });
   });
 
-  it('sends the response to the opener only if the redirect URI has an origin', () => {
+  it('may get its response at the opener only if its redirect URI has an origin', () => {
     const button = { ...forCode, flow: 'button' };
     expect(read(button).toOpener).toBe(true);
     const { toOpener, error } = read({ ...button, redirect_uri: 'com.example.app:/done' });

@@ -99,7 +99,7 @@ describe('protocol §9.4: configuration', () => {
     [{ DATABASE_URL: MYSQL, SIGNING_KEYS_FILE: 'keys.json', MIGRATE_ON_START: 'true' }, { MIGRATE_ON_START: true }],
     [{ MIGRATE_ON_START: 'false' }, { MIGRATE_ON_START: false }],
     [{ COOKIE_PARTITIONED: 'false' }, { COOKIE_PARTITIONED: false }],
-  ])('from %j is %j', (environment, expected) => {
+  ])('with %j contains %j', (environment, expected) => {
     expect(loadConfiguration(environment as unknown as Record<string, string>)).toMatchObject(expected);
   });
 
@@ -255,7 +255,7 @@ describe('protocol §9.4: configuration', () => {
       expect(violations).toEqual(['LOG_LEVEL: given twice, also as LOG_LEVEL_FILE']);
     });
 
-    it('may provide SIGNING_KEYS_FILE, and REGISTRY_FILE is a variable itself', () => {
+    it('may provide the value of SIGNING_KEYS_FILE, which is a variable itself like REGISTRY_FILE', () => {
       const SIGNING_KEYS_FILE_FILE = fileOf('path', '/secrets/keys.json\n');
       const configuration = loadConfiguration({ SIGNING_KEYS_FILE_FILE, REGISTRY_FILE: '/registry.yaml' });
       expect(configuration).toMatchObject({ SIGNING_KEYS_FILE: '/secrets/keys.json', REGISTRY_FILE: '/registry.yaml' });
