@@ -193,7 +193,7 @@ describe('an agent in a real browser', () => {
   });
 });
 
-describe('flow=button', () => {
+describe('the authorization page with flow=button', () => {
   /** Opens the authorization page in a popup of an application page, which records the messages that it gets. */
   const openFrom = async (application: string, parameters: Query): Promise<[Page, Page]> => {
     const opener = await openWindow();

@@ -35,7 +35,7 @@ describe('protocol §3.6, on three nodes', () => {
     }
     expect(winners).toBe(CODES);
     figure(`${CODES} codes raced ${RACE_SIZE} ways over three nodes: ${winners} winners, one each`);
-    figure(`statements sent again for a conflict: ${(await conflictsOf(pods)) - before}`);
+    figure(`statements repeated after a conflict: ${(await conflictsOf(pods)) - before}`);
     figure(`longest wait for an exchange: ${longest.milliseconds - RACE_START_MS} ms`);
   });
 });

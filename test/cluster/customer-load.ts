@@ -8,7 +8,7 @@ const WORKERS_PER_POD = 2;
 const PAUSE_MS = 5;
 
 /** A customer that got a token. */
-export interface MadeCustomer {
+export interface CreatedCustomer {
   cookie: string;
   entityId: string;
 }
@@ -16,16 +16,16 @@ export interface MadeCustomer {
 interface Call {
   status: number;
   /** The times of request and response, by `performance.now()`. */
-  begun: number;
-  ended: number;
+  startedAt: number;
+  endedAt: number;
 }
 
 /** New and returning customers on every pod, until it is stopped. It records all responses. */
 export class CustomerLoad {
-  readonly made: MadeCustomer[] = [];
+  readonly customers: CreatedCustomer[] = [];
   /** Returning customers that a pod identified as other customers. */
-  readonly mistaken: string[] = [];
-  readonly refusals: TestResponse[] = [];
+  readonly misidentified: string[] = [];
+  readonly errorResponses: TestResponse[] = [];
   private readonly calls = new Map<ClusterPod, Call[]>();
   private readonly workers: Promise<void>[] = [];
   private stopped = false;
@@ -54,13 +54,13 @@ export class CustomerLoad {
   longestOutage(pod: ClusterPod): number {
     const served = this.callsOf(pod)
       .filter(({ status }) => status === 200)
-      .map(({ ended }) => ended)
+      .map(({ endedAt }) => endedAt)
       .sort((one, other) => one - other);
     return Math.round(Math.max(0, ...served.slice(1).map((at, index) => at - (served[index] ?? at))));
   }
 
   longestWait(pod: ClusterPod): number {
-    return Math.round(Math.max(...this.callsOf(pod).map(({ begun, ended }) => ended - begun)));
+    return Math.round(Math.max(...this.callsOf(pod).map(({ startedAt, endedAt }) => endedAt - startedAt)));
   }
 
   private callsOf(pod: ClusterPod): Call[] {
@@ -72,19 +72,20 @@ export class CustomerLoad {
       const response = await this.call(pod, calls);
       if (response.status === 200) {
         const customer = { cookie: cookieHeader(response), entityId: response.body.entity_id };
-        this.made.push(customer);
+        this.customers.push(customer);
         const again = await this.call(pod, calls, { cookie: customer.cookie });
-        if (again.status === 200 && again.body.entity_id !== customer.entityId) this.mistaken.push(customer.entityId);
+        if (again.status === 200 && again.body.entity_id !== customer.entityId)
+          this.misidentified.push(customer.entityId);
       }
       await sleep(PAUSE_MS);
     }
   }
 
   private async call(pod: ClusterPod, calls: Call[], headers = {}): Promise<TestResponse> {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const response = await pod.post(TOKEN, cookieBody(), headers);
-    calls.push({ status: response.status, begun, ended: performance.now() });
-    if (response.status !== 200) this.refusals.push(response);
+    calls.push({ status: response.status, startedAt, endedAt: performance.now() });
+    if (response.status !== 200) this.errorResponses.push(response);
     return response;
   }
 }

@@ -33,8 +33,8 @@ describe('protocol §5.3, on three nodes', () => {
       });
     }
     await load.stop();
-    expect(load.refusals).toEqual([]);
-    figure(`${ROUNDS} customers made on one node, each the same at once on the two others`);
+    expect(load.errorResponses).toEqual([]);
+    figure(`${ROUNDS} customers created on one node, each the same at once on the other two`);
   });
 
   it(`concurrent requests on all nodes with one cookie pair create one identity in each of ${GROUPS} groups`, async () => {
@@ -55,7 +55,7 @@ describe('protocol §5.3, on three nodes', () => {
     expect(rows).toEqual([{ made: GROUPS }]);
     const repeated = (await conflictsOf(pods)) - before;
     figure(
-      `${GROUPS} groups, each asked for ${RACE_SIZE} times at once: one identity each, ${repeated} statements sent again`,
+      `${GROUPS} groups with ${RACE_SIZE} concurrent requests each: one identity each, ${repeated} repeated statements`,
     );
   });
 });

@@ -53,12 +53,12 @@ export async function underLoad(pods: ClusterPod[], hit: ClusterPod, what: strin
   } finally {
     await load.stop();
   }
-  for (const response of load.refusals) expectUnavailable(response);
-  expect(load.mistaken).toEqual([]);
-  expect(load.made.length).toBeGreaterThan(100);
-  for (let done = 0; done < load.made.length; done += CONCURRENT_CUSTOMERS) {
+  for (const response of load.errorResponses) expectUnavailable(response);
+  expect(load.misidentified).toEqual([]);
+  expect(load.customers.length).toBeGreaterThan(100);
+  for (let done = 0; done < load.customers.length; done += CONCURRENT_CUSTOMERS) {
     await times(CONCURRENT_CUSTOMERS, async (index) => {
-      const { cookie, entityId } = load.made[done + index] ?? {};
+      const { cookie, entityId } = load.customers[done + index] ?? {};
       if (cookie === undefined) return;
       for (const pod of pods) {
         const { status, body } = await pod.post(TOKEN, cookieBody(), { cookie });
@@ -70,9 +70,11 @@ export async function underLoad(pods: ClusterPod[], hit: ClusterPod, what: strin
   const outage = Math.max(...others.map((pod) => load.longestOutage(pod)));
   const wait = Math.max(...pods.map((pod) => load.longestWait(pod)));
   figure(
-    `${what}: the others refused for ${outage} ms, its own for ${load.longestOutage(hit)} ms, longest wait ${wait} ms`,
+    `${what}: the other pods were unavailable for ${outage} ms, its own for ${load.longestOutage(hit)} ms, longest wait ${wait} ms`,
   );
-  figure(`  ${load.made.length} customers made meanwhile, all still there; ${load.refusals.length} calls answered 503`);
+  figure(
+    `  ${load.customers.length} customers created meanwhile, none lost; ${load.errorResponses.length} calls got 503`,
+  );
   expect(outage).toBeLessThan(MAX_OUTAGE_MS);
   expect(wait).toBeLessThan(MAX_WAIT_MS);
 }

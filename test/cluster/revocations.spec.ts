@@ -30,6 +30,6 @@ describe('protocol §3.13, on three nodes', () => {
         ]);
       });
     }
-    figure(`${ROUNDS} tokens revoked on one node, each refused at once on all three`);
+    figure(`${ROUNDS} tokens revoked on one node, each rejected at once on all three`);
   });
 });

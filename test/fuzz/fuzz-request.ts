@@ -12,7 +12,7 @@ export interface FuzzRequest {
   body: Buffer;
   /** Whether the body is sent in chunks. */
   chunked: boolean;
-  /** The mutations of the request, for the report of a failure. */
+  /** The mutations of the request, for the report of a violation. */
   notes: string[];
   /** Whether the bearer token was not issued by the service. */
   forgedBearer: boolean;

@@ -52,7 +52,7 @@ function fromBody(world: World, request: FuzzRequest, body: Record<string, unkno
   if (id && secret) world.pairs.add({ id, secret });
   const key = text('client_id') ?? text('id');
   const [, list] = /^\/admin\/([^/?]+)/.exec(request.target) ?? [];
-  if (key && list && request.method === 'POST') world.madeIn(list).add(key);
+  if (key && list && request.method === 'POST') world.createdKeysOf(list).add(key);
 }
 
 function transferredTo(request: FuzzRequest): { client_id: string; code_verifier?: string } {

@@ -3,8 +3,8 @@ import type { Random } from '../../src/testing/fuzz/random.js';
 import { type FuzzRequest, setHeader } from './fuzz-request.js';
 import { mutateAuthorization, mutateCookies, mutateHeader } from './header-mutations.js';
 import type { Operation } from './operations.js';
-import { type Draft, rightRequest } from './right-request.js';
 import { mutatedPath, strangeQuery } from './target-mutations.js';
+import { type Draft, validRequest } from './valid-request.js';
 import type { World } from './world.js';
 
 const METHODS = [
@@ -42,7 +42,7 @@ const AREAS = {
 
 /** A valid request with a random number of mutations. */
 export function mutatedRequest(operation: Operation, world: World, random: Random): FuzzRequest {
-  const draft = rightRequest(operation, world, random);
+  const draft = validRequest(operation, world, random);
   const { request } = draft;
   const areas = Array.from({ length: random.pick(MUTATION_COUNTS) }, () => random.weighted(AREAS));
   const afterSerialization: (() => void)[] = [];

@@ -51,7 +51,7 @@ export class World {
   readonly refreshTokens = new Pool<string>();
   readonly browsers = new Pool<Browser>(30);
   /** Keys of registry entries that the admin API has created, by list. */
-  readonly made = new Map<string, Pool<string>>();
+  readonly createdKeys = new Map<string, Pool<string>>();
   private readonly customers = new Map<string, Pool<string>>();
 
   /** @param agents agent access tokens by organization that no request revokes */
@@ -61,8 +61,8 @@ export class World {
     return poolAt(this.customers, organization);
   }
 
-  madeIn(list: string): Pool<string> {
-    return poolAt(this.made, list);
+  createdKeysOf(list: string): Pool<string> {
+    return poolAt(this.createdKeys, list);
   }
 }
 

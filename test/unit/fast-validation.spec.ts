@@ -78,7 +78,7 @@ const value = fc.oneof(
 
 describe('fast validation accepts a body only if class-validator accepts it', () => {
   const all: Type<object>[] = [CookieBody, AgentTokenBody, IdentityTokenBody, TransferBody, Inner, Subclass];
-  it.each([...all, WithEach, WithNested, WithPromise, WithOptional, WithDefined])('%o', (type) => {
+  it.each([...all, WithEach, WithNested, WithPromise, WithOptional, WithDefined])('for the body class %o', (type) => {
     fc.assert(
       fc.property(fc.array(value, { minLength: 8, maxLength: 8 }), (values) => {
         const body = bodyOf(type, values);

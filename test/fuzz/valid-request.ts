@@ -5,7 +5,7 @@ import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
 import { ADMIN_TOKEN, BACKEND_ROLE, CAST, RESOURCE_SERVER } from './cast.js';
 import { type FuzzRequest, setHeader } from './fuzz-request.js';
 import type { Operation, Schema } from './operations.js';
-import { listOf, rightValue, type Scene } from './right-values.js';
+import { listOf, type Scene, validValue } from './valid-values.js';
 import type { Browser, World } from './world.js';
 
 /** A valid request in parts that mutations can still change. */
@@ -19,7 +19,7 @@ export interface Draft {
 }
 
 /** A request to an operation that is valid, if the world contains the necessary tokens and codes. */
-export function rightRequest(operation: Operation, world: World, random: Random): Draft {
+export function validRequest(operation: Operation, world: World, random: Random): Draft {
   const body = operation.bodies.length > 0 ? random.pick(operation.bodies) : undefined;
   const scene = sceneFor(operation, body?.schema, world, random);
   const request: FuzzRequest = {
@@ -35,7 +35,7 @@ export function rightRequest(operation: Operation, world: World, random: Random)
     ...(scene.browser && { browser: scene.browser }),
   };
   const path = operation.path.replace(/\{(\w+)\}/g, (_all, name) =>
-    encodeURIComponent(String(rightValue(name, {}, scene) ?? 'none')),
+    encodeURIComponent(String(validValue(name, {}, scene) ?? 'none')),
   );
   const query = operation.parameters
     .filter((parameter) => parameter.in === 'query' && (parameter.required || random.chance(0.3)))
@@ -91,7 +91,7 @@ function likelihood(name: string, { operation }: Scene): number {
 }
 
 function fieldOf(name: string, schema: Schema, scene: Scene): Fields {
-  const value = rightValue(name, schema, scene);
+  const value = validValue(name, schema, scene);
   return value === undefined ? [] : [[name, value]];
 }
 
@@ -133,7 +133,7 @@ function setSpend(request: FuzzRequest, { operation, world, code, random }: Scen
       world.customerTokens.remove(bearer);
       world.agentTokens.remove(bearer);
       if (operation.path.startsWith('/admin/'))
-        world.madeIn(listOf(operation)).remove(decodeURIComponent(path.split('/').at(-1) ?? ''));
+        world.createdKeysOf(listOf(operation)).remove(decodeURIComponent(path.split('/').at(-1) ?? ''));
     }
     if (code && !isReusable) {
       world.transferCodes.remove(code);

@@ -53,7 +53,7 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   prompt: ({ random }) => random.pick(['none', 'login', 'consent']),
   state: () => 'fz-state',
   file: ({ random }) => random.pick(DOCS_FILES),
-  key: ({ operation, world, random }) => world.madeIn(listOf(operation)).pick(random),
+  key: ({ operation, world, random }) => world.createdKeysOf(listOf(operation)).pick(random),
   id: ({ operation, random }) =>
     operation.path.includes('organizations') ? uuidAt(random.below(40)) : `fz-server-${random.below(40)}`,
   after: () => '0',
@@ -69,7 +69,7 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
 };
 
 /** A valid value, by the name of the parameter or else by its schema. */
-export function rightValue(name: string, schema: Schema, scene: Scene): unknown {
+export function validValue(name: string, schema: Schema, scene: Scene): unknown {
   const only = schema.const ?? (schema.enum && scene.random.pick(schema.enum));
   if (only !== undefined) return only;
   return Object.hasOwn(BY_NAME, name) ? BY_NAME[name]?.(scene) : fromSchema(schema, scene.random);
