@@ -92,7 +92,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
 
   it('lists the errors of the compiler', () => {
     const errors = compilerErrors();
-    const messages = messagesAfter('By the compiler;', 'By the start,');
+    const messages = messagesAfter('### Compiler errors', '### Start-up errors');
     expect(messages).toHaveLength(7);
     for (const message of messages) expect(errors.split('\n').map((line) => line.trim())).toContain(message);
   });
@@ -100,7 +100,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
   it('lists the errors of the start and of the test kit that tests check', () => {
     const tests = ['e2e/faulty-grant.e2e-spec', 'e2e/faulty-table.e2e-spec', 'e2e/conformance-kit.e2e-spec'];
     const testedText = [...tests, 'unit/grant-registry.spec'].map((name) => read(`test/${name}.ts`)).join('\n');
-    const messages = messagesAfter('By the start,', '`Nest can');
+    const messages = messagesAfter('### Start-up errors', '### Errors of NestJS');
     expect(messages.length).toBeGreaterThan(10);
     for (const message of messages) expect(testedText).toContain(message.replace(/ name its module in …$/, ''));
   });
