@@ -12,9 +12,10 @@ const PROJECT = dirname(import.meta.dirname);
 const PAGE = join(PROJECT, 'docs/public-surface.md');
 const HEAD = `# The public surface
 
-What another package can import, and what that mentions; written by \`npm run update:surface\` from the declarations that the
-build emits, and held to them by \`npm run check\`. What may change when: [decision 0018](decisions/0018-public-surface.md).
-Private members are left out, and the constructors that Nest alone calls.
+This page lists every name that another package can import, and every type that these names mention. Authors of
+extensions should read it. \`npm run update:surface\` generates it from the declarations of the build, and
+\`npm run check:surface\` compares it with them. [Decision 0018](decisions/0018-public-surface.md) says what may change in
+which release. Private members, and constructors that only Nest calls, are omitted.
 `;
 
 const page = report();
@@ -22,7 +23,7 @@ if (process.argv.includes('--write')) {
   writeFileSync(PAGE, page);
 } else if (readFileSync(PAGE, 'utf8') !== page) {
   console.error(
-    'The public surface is not what docs/public-surface.md says. Is that meant (docs/decisions/0018)? Then:',
+    'The declarations differ from docs/public-surface.md. If the change is intended (docs/decisions/0018), run:',
   );
   console.error('  npm run update:surface');
   process.exitCode = 1;
