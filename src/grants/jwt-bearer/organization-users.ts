@@ -22,10 +22,7 @@ export interface SignIn {
   attempt: string;
 }
 
-/**
- * A sign-in starts again after a lost race or an erasure. This limit is reached only by several erasures at the same
- * time.
- */
+/** A sign-in starts again after a lost race or an erasure. Only several erasures at once reach this limit. */
 const MAX_ATTEMPTS = 5;
 
 /**
