@@ -199,7 +199,7 @@ describe('a browser that sends unpartitioned cookies to all sites', () => {
     expect(await browser.cookies()).toEqual(before);
   });
 
-  it('never gives the customer of a tenant to a page of another tenant, even with a copied client_id and redirect_uri', async () => {
+  it('never gives the customer of one tenant to the page of another tenant, even with copied parameters', async () => {
     const browser = await openBrowser();
     await entityId(browser);
     const before = { cookies: await browser.cookies(), customers: await customers() };

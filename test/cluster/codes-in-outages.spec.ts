@@ -23,7 +23,7 @@ afterAll(() => cluster?.stop());
 
 describe('protocol §3.6, while a node of three is cut off', () => {
   it.each([0, 1, 2])(
-    `each of ${CODES} codes, redeemed by ${RACE_SIZE} concurrent requests, gives at most one token, which stays valid (node %i)`,
+    `each of ${CODES} codes, raced by ${RACE_SIZE} requests, gives at most one token, which stays valid (node %i)`,
     async (index) => {
       const { pods } = cluster;
       const hit = pods[index] as ClusterPod;

@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 describe('protocol §5.3, on three nodes', () => {
-  it(`a customer that was created on one node is the same customer on every node at once, ${ROUNDS} times`, async () => {
+  it(`a customer of one node is the same customer on every node at once, ${ROUNDS} times`, async () => {
     const { pods } = cluster;
     const load = new CustomerLoad(pods); // Other transactions that the nodes must replicate.
     for (let done = 0; done < ROUNDS; done += CONCURRENT_ROUNDS) {
@@ -37,7 +37,7 @@ describe('protocol §5.3, on three nodes', () => {
     figure(`${ROUNDS} customers created on one node, each the same at once on the other two`);
   });
 
-  it(`concurrent requests on all nodes with one cookie pair create one identity in each of ${GROUPS} groups`, async () => {
+  it(`concurrent requests with one cookie pair create one identity in each of ${GROUPS} groups`, async () => {
     const { pods } = cluster;
     const before = await conflictsOf(pods);
     const cookie = cookieHeader(await pods[0].post(TOKEN, cookieBody()));

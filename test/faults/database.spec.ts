@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 describe('no code gives two tokens, no customer is lost, and no caller waits longer than 3 s if the database', () => {
-  it('is frozen for 10 s: callers get 503, and the service is ready within 1 s after the database is back', async () => {
+  it('is frozen for 10 s: callers get 503, and the service is ready within 1 s after the freeze', async () => {
     let recovery = 0;
     const { statuses } = await underLoad(
       () => [service.url],

@@ -22,7 +22,7 @@ export interface ClusterPlan {
   ports: number[];
 }
 
-/** A database server that tests can kill, freeze and cut off. Each kind of cluster starts its servers in its own way. */
+/** A database server that tests can kill, freeze and cut off. Each kind of cluster starts its servers differently. */
 export abstract class ClusterNode<Plan extends ClusterPlan = ClusterPlan> {
   /** The scheme of `DATABASE_URL`. */
   protected abstract readonly scheme: 'mariadb' | 'mysql';
