@@ -97,7 +97,7 @@ function whatNext(files, folder, name, test) {
   return `written:
 ${files.map((path) => `  ${path}`).join('\n')}
 
-It works as it stands: whoever knows a client's code gets a customer. Try it:
+It works without changes: a caller who knows a client's code gets a customer. Try it:
   npm run check
   npm test -- ${test}
 
@@ -105,5 +105,5 @@ Next (docs/adding-a-grant.md):
   1. ${folder}/${name}.body.ts: the parameters your callers send
   2. ${folder}/${name}.settings.ts: what the registry says of a client, or remove it
   3. ${folder}/${name}.grant.ts: what proves who the token is for
-  4. ${test}: what a good request looks like; every rule of the house is tested on it`;
+  4. ${test}: an example of a valid request; the conformance kit tests every rule with it`;
 }

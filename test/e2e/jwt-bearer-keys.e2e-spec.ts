@@ -164,7 +164,7 @@ describe('the sign-in settings in the registry', () => {
     [
       'with keys and their URL',
       () => ({ issuer, jwks: acme.jwks, jwks_uri }),
-      /\.jwks: must not stand beside jwks_uri/,
+      /\.jwks: must not be set together with jwks_uri/,
     ],
     ['with keys over http', { issuer, jwks_uri: 'http://idp.example/keys' }, /\.jwks_uri: must be an https URL/],
     ['with a file URL for the keys', { issuer, jwks_uri: 'file:///etc/passwd' }, /\.jwks_uri: must be an https URL/],

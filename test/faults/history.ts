@@ -84,7 +84,7 @@ function codesOfOtherCustomers(successful: Call[]): string[] {
   );
   return successful.flatMap(({ kind, code, entityId }) =>
     kind === 'exchange' && customerOfCode.get(code) !== entityId
-      ? [`exchange: ${code} gave ${entityId}, somebody else`]
+      ? [`exchange: ${code} gave ${entityId}, another customer`]
       : [],
   );
 }

@@ -47,7 +47,7 @@ export class JwtBearerSettings {
 
 function ArePublicKeys(): PropertyDecorator {
   const violationOf = (value: unknown, settings: object) =>
-    'jwks_uri' in settings ? 'must not stand beside jwks_uri' : keySetViolation(value);
+    'jwks_uri' in settings ? 'must not be set together with jwks_uri' : keySetViolation(value);
   return ValidateBy({
     name: 'arePublicKeys',
     validator: {

@@ -17,7 +17,8 @@ export const callerRules: RuleSet = ({ agentScope, body }) => [
           await comparableResponse(context, parameter, foreignCustomer),
           await comparableResponse(context, parameter, unknownCustomer),
         ];
-        if (one !== other) throw new Error(`${parameter}: for somebody else's customer ${one}\nfor nobody ${other}`);
+        if (one !== other)
+          throw new Error(`${parameter}: for another organization's customer ${one}\nfor no customer ${other}`);
       }),
   },
 ];
@@ -45,7 +46,7 @@ function agentRules(scope: string): Rule[] {
   };
   return [
     {
-      title: 'answers 401 to whoever shows no bearer, or none of an agent',
+      title: 'responds with 401 to a request without the bearer token of an agent',
       check: async (context) => {
         const { accessToken } = await context.environment.newCustomer();
         const agent = await context.environment.agentToken(scope);

@@ -30,7 +30,7 @@ const GROUP_RULES: Rule[] = [
         const { body } = await context.expectToken(await context.body(), { ...route, headers });
         customers.add(body.entity_id);
       }
-      if (customers.size < routes.length) throw new Error('one customer in several groups; heed `groupId`');
+      if (customers.size < routes.length) throw new Error('one customer in several groups; use `groupId`');
     },
   },
   {

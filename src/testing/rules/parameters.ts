@@ -40,7 +40,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
         }),
     },
     {
-      title: 'refuses a parameter that comes twice, however its name is spelt',
+      title: 'rejects a repeated parameter, in every spelling of its name',
       check: (context) =>
         forEach(declared, async (name) => {
           const parameters = { [name]: 'text', ...(await context.body()) };

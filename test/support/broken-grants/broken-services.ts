@@ -117,7 +117,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     what: 'is in a service that accepts a repeated parameter',
     ...only,
     lie: sending((body) => ({ ...body, ...(body.redirect_uri === 'text' ? { redirect_uri: undefined } : {}) })),
-    rule: 'refuses a parameter that comes twice, however its name is spelt',
+    rule: 'rejects a repeated parameter, in every spelling of its name',
     failure: /^\w+: not refused with 400 invalid_request hint/,
   },
   {
@@ -247,7 +247,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     ...asAgent,
     valid: () => ({}),
     ...acceptEveryCaller,
-    rule: 'answers 401 to whoever shows no bearer, or none of an agent',
+    rule: 'responds with 401 to a request without the bearer token of an agent',
     failure: /^no bearer: not refused with 401 invalid_token/,
   },
   {

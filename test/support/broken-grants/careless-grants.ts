@@ -207,7 +207,7 @@ export const CARELESS: BrokenCase[] = [
       { body: CustomerBody as typeof TicketBody },
     ),
     rule: 'answers the same for a customer of another organization as for one that does not exist',
-    failure: /^entity_id: for somebody else's customer [\s\S]*\nfor nobody /,
+    failure: /^entity_id: for another organization's customer [\s\S]*\nfor no customer /,
   },
   {
     what: 'has one customer for all groups',
