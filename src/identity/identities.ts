@@ -3,13 +3,11 @@ import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
-import { insertIgnoreStatement, insertStatement, selectStatement } from '../platform/database/statement.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { CustomerIdentity } from './customer-identity.entity.js';
+import { FIND, FIND_GENERATION, FIND_OF_BROWSER, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { dayOf, type IdentityScope, KnownBrowsers } from './known-browsers.js';
 
@@ -20,38 +18,6 @@ export interface Customer {
   /** The generation at the time of the lookup. Tokens with a lower generation than the customer's have ended. */
   generation: number;
 }
-
-const FIND_OF_BROWSER = selectStatement<
-  [browserId: string, organizationId: string, groupId: string],
-  EntityRow<CustomerIdentity, 'entity_id' | 'generation'>
->({
-  columns: ['entity_id', 'generation'],
-  from: 'customer_identity WHERE browser_id = ? AND organization_id = ? AND group_id = ?',
-  batch: true,
-});
-
-const FIND = selectStatement<[entityId: string, organizationId: string], EntityRow<CustomerIdentity, 'generation'>>({
-  columns: ['generation'],
-  from: 'customer_identity WHERE entity_id = ? AND organization_id = ?',
-  batch: true,
-});
-
-const FIND_GENERATION = selectStatement<
-  [entityId: string],
-  EntityRow<CustomerIdentity, 'organization_id' | 'generation'>
->({
-  columns: ['organization_id', 'generation'],
-  from: 'customer_identity WHERE entity_id = ?',
-  batch: true,
-});
-
-const NEW_ROW = {
-  into: CustomerIdentity,
-  columns: ['entity_id', 'browser_id', 'organization_id', 'group_id', 'secret_hash', 'last_seen_day', 'created_at'],
-} as const;
-
-const INSERT = insertStatement({ ...NEW_ROW, batch: true });
-const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
 
 /** Finds and creates customer identities, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
