@@ -35,7 +35,7 @@ export class RegistryEditor {
   async read(resource: RegistryResource, key: string): Promise<Entry> {
     const { column } = resource.key;
     const [row] = await this.database.read(resource.entity, { where: { [column]: key } });
-    // MySQL ignores spaces at the end of a key, so the row may have another key, so the row may have another key
+    // MySQL ignores spaces at the end of a key, so the row may have another key
     if (!row || row[column] !== key) throw OAuthError.notFound();
     return toResponse(resource, row);
   }
@@ -71,6 +71,7 @@ export class RegistryEditor {
     const { field, column, isGenerated } = resource.key;
     assertSecretsStay(patch);
     const secret = await secretColumns(resource, patch);
+    // a patch that names a field ends the tokens, even with the stored value; the file compares the values
     const endsTokens = Object.keys(resource.tokensEndWith ?? {}).some((name) => name in patch);
     await this.transactions.run(async (manager) => {
       const row = editableRow(await manager.findOneBy(entity, { [column]: key }), column, key);

@@ -13,7 +13,10 @@ export interface RegisteredGrant extends GrantMetadata {
 
 const SHORT_WORD = /^[a-z][a-z0-9_]{0,63}$/;
 const URI = /^[a-z][a-z0-9+.-]*:\S+$/;
-/** Fields with a meaning in RFC 6749 or RFC 7519, and fields of every token response. */
+/**
+ * Fields with a meaning in RFC 6749 or RFC 7519, and fields of every token response. Names that begin with `error`,
+ * `exception` or `oauth_exception` are reserved too, for error responses.
+ */
 const RESERVED = new Set(
   'access_token entity_id expires_in token_type scope refresh_token id_token iss sub aud exp nbf iat jti'.split(' '),
 );

@@ -66,7 +66,10 @@ export interface GrantResult {
   generation?: number;
   /** The lineage of the token if it comes from an identity transfer. @internal */
   lineage?: TokenLineage;
-  /** The attempt that redeemed a one-time code for the token, so that a replay of the code ends the token. */
+  /**
+   * The id of the attempt that redeemed a proof. It becomes the `jti` of the token. A replay of a one-time code ends the
+   * token by it.
+   */
   attempt?: string;
   /** Values of the grant's own response fields, which `responds` declares. */
   response?: Record<string, unknown>;

@@ -12,7 +12,7 @@ import { entryViolations } from './entry-checks.js';
  * @throws OAuthError `not_found`, `conflict` if the file owns the row
  */
 export function editableRow<Row extends ObjectLiteral>(row: Row | null, column: string, key: string): Row {
-  // MySQL ignores spaces at the end of a key, so the row may have another key, so the row may have another key
+  // MySQL ignores spaces at the end of a key, so the row may have another key
   if (!row || row[column] !== key) throw OAuthError.notFound();
   if (row.ownedByFile) throw OAuthError.conflict('the registry file lists it, and owns it');
   return row;

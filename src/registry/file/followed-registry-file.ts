@@ -41,8 +41,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
       const changed = parsed(watched);
       // a full disk may leave an empty file, which would release all entries from the file
       if (changed.text.trim() === '') throw new Error('the file is empty');
-      // An operator who changes the text under a running process wants it applied, even if it is superseded. A change
-      // of
+      // An operator who changes the text under a running process wants it applied, even if it is superseded. A change of
       // the secret files alone does not show that the operator wants this text.
       const isApplied = await this.apply(path, changed.text !== text);
       text = changed.text;

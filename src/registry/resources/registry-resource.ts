@@ -28,7 +28,8 @@ interface Reference<Field, Column> extends ResourceKey<Field, Column> {
 }
 
 /**
- * The secret of an entry. It is stored as a hash and never returned; the file may name a file instead (`FIELD_file`).
+ * The secret of an entry. It is stored as a hash, and no entry that is read or exported contains it. Only
+ * `ClientSecrets.renew` returns a secret, once: the new one. The registry file may name a file instead (`FIELD_file`).
  */
 interface ResourceSecret<Field, Column, Row> extends ResourceKey<Field, Column> {
   kind: SecretKind;
@@ -67,7 +68,8 @@ interface Description<Entry, Row, Field, Column> {
   references?: Reference<Field, Column>[];
   secret?: ResourceSecret<Field, Column, Row>;
   /**
-   * Fields whose stored value does not change if an entry omits them, with the columns of a new row and after `null`.
+   * Fields that keep their stored value if an entry omits them. Their columns are the values of a new row, and of a row
+   * whose patch sets the field to `null`.
    */
   retainedFields?: { [Name in Field & string]?: Columns<Row> };
   /** Fields with their columns: a change of one ends the tokens of the entry. Its deletion always does. */

@@ -16,7 +16,8 @@ export function assertClientMayUseGrant({ client, grant }: TokenRequest): void {
   if (!client.mayUse(grant.name, grant.optIn)) throw OAuthError.unauthorizedClient('grant_type: not for this client');
 }
 
-/** Counts the request against the client's limit. A request that an earlier check has rejected does not count. */
+/** Counts the request against the client's limit. A request that an earlier check rejects does not count; one that a later
+ * check rejects does. */
 export function takeTokenRateLimit({ client }: TokenRequest, { limits }: TokenServices): void {
   const waitSeconds = limits.take('tokens', client.clientId);
   if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'tokens');
