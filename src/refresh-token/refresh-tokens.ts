@@ -8,6 +8,7 @@ import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
+import type { RefreshContent, Refreshed, RefreshingClient } from './refresh-content.js';
 import {
   END_FAMILY,
   type FamilyRow,
@@ -18,29 +19,6 @@ import {
   ROTATE,
   SET_REPLACED,
 } from './refresh-statements.js';
-
-/** The access that a refresh family gives. */
-export interface RefreshContent {
-  clientId: string;
-  agentId: string;
-  organizationId: string;
-  scope: string;
-  /** The generation of the agent when it granted access. */
-  generation: number;
-}
-
-export interface Refreshed extends RefreshContent {
-  /** The family's id; the `jti` of its access tokens begins with it. */
-  family: string;
-  refreshToken: string;
-}
-
-/** The client that presents a refresh token. */
-export interface RefreshingClient {
-  clientId: string;
-  /** Whether the client has authenticated with its secret. */
-  isAuthenticated: boolean;
-}
 
 /** A client that lost the response may retry within this time after a rotation (protocol §3.9). */
 const RETRY_WINDOW_MS = 120_000;

@@ -23,7 +23,8 @@ export const MAX_PARALLEL_HASHES = Math.min(POOL_THREADS, Math.max(1, availableP
 const OPERATOR_QUEUE = new BoundedQueue({ maxRunning: MAX_PARALLEL_HASHES, maxWaiting: Number.POSITIVE_INFINITY });
 
 /**
- * A hash of no password. A sign-in with an unknown email is compared with it, so that it takes as long as any other.
+ * The hash of a random value. A sign-in with an unknown email compares the password with it, so that the response takes
+ * as long as for a known email.
  */
 export const UNKNOWN_EMAIL_HASH = randomHash();
 
