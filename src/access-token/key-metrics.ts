@@ -8,7 +8,7 @@ export function registerKeyMetrics(keys: () => KeyValidity[], clock: Clock, metr
   const registers = [metrics];
   new Gauge({
     name: 'cas_signing_keys',
-    help: 'Signing keys by state; verifying ones have signed before.',
+    help: 'Signing keys by state; a verifying key has signed before and signs no more.',
     labelNames: ['state'],
     registers,
     collect() {
@@ -19,7 +19,7 @@ export function registerKeyMetrics(keys: () => KeyValidity[], clock: Clock, metr
   });
   new Gauge({
     name: 'cas_signing_key_seconds_left',
-    help: 'Until no key that is in the file now may sign any more; absent where that never comes.',
+    help: 'Seconds until no key of the file may sign; absent if a key has no exp.',
     labelNames: [],
     registers,
     collect() {

@@ -23,7 +23,7 @@ export class OperatorGuard implements CanActivate {
       outcome: 'failure',
       actor: { kind: 'operator' },
       reason: headers.authorization === undefined ? 'no Authorization header' : 'not an ADMIN_TOKEN',
-      details: { address: requestContext.required().ip },
+      details: { ip: requestContext.required().ip },
     });
     throw OAuthError.invalidToken('not the operator');
   }

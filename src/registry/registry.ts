@@ -101,7 +101,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     const revisionOf = () => this.snapshot.revision;
     new Gauge({
       name: 'cas_registry_age_seconds',
-      help: 'Since the registry in memory was last known to be that of the database.',
+      help: 'Seconds since the process last compared its registry with the database.',
       registers: [metrics],
       collect() {
         this.set(ageOf());
@@ -120,7 +120,11 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   /** At most one renewal at a time, so that renewals do not accumulate while the database is slow. */
   private renewQuietly(): Promise<void> {
     this.renewal ??= this.renew()
-      .catch((error) => this.logger.warn(`keeping the last known registry: ${error.message}`))
+      .catch((error) =>
+        this.logger.warn(
+          `the registry could not be read; the process uses the last registry that it read: ${error.message}`,
+        ),
+      )
       .finally(() => {
         this.renewal = undefined;
       });

@@ -87,7 +87,7 @@ describe('the audit log', SLOW, () => {
             outcome: 'failure',
             actor: { kind: 'operator' },
             reason,
-            details: { address: expect.stringMatching(/127\.0\.0\.1$/) },
+            details: { ip: expect.stringMatching(/127\.0\.0\.1$/) },
             requestId: response.headers.get('x-request-id'),
           },
         ]);
@@ -147,7 +147,7 @@ describe('the audit log', SLOW, () => {
     expect(onlyEvent('sign_in.failed')).toMatchObject({
       outcome: 'failure',
       subject: { kind: 'agent', id: expect.stringMatching(/^[0-9a-f-]{36}$/) },
-      details: { address: '127.0.0.1' },
+      details: { ip: '127.0.0.1' },
     });
     service.audit.length = 0;
     await browser.signIn({ email: 'nobody@acme.example', password: 'wrong' });

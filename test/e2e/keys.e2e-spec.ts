@@ -69,11 +69,11 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', SLOW, () => {
     const good = readFileSync(keysPath(service), 'utf8');
     for (const bad of ['{', '{"keys":[]}', JSON.stringify({ keys: [generateKey(4_000_000_000)] })]) {
       writeKeys(keysPath(service), bad);
-      await until(async () => (await metric(service, 'cas_file_faulty{file="SIGNING_KEYS_FILE"}')) === '1');
+      await until(async () => (await metric(service, 'cas_file_invalid{file="SIGNING_KEYS_FILE"}')) === '1');
       expect(await published(service)).toEqual([oldKid]);
       expect((await info(service, oldToken)).status).toBe(200);
       writeKeys(keysPath(service), good);
-      await until(async () => (await metric(service, 'cas_file_faulty{file="SIGNING_KEYS_FILE"}')) === '0');
+      await until(async () => (await metric(service, 'cas_file_invalid{file="SIGNING_KEYS_FILE"}')) === '0');
     }
     expect(service.audit.filter(({ event }) => event === 'keys.changed')).toEqual([]);
   });
@@ -221,11 +221,11 @@ describe('protocol §8.1: a changed REGISTRY_FILE', SLOW, () => {
   it('that is invalid leaves the registry unchanged and raises a metric until it is repaired', async () => {
     const good = readFileSync(path, 'utf8');
     writeFileSync(path, `${good}\nnonsense: true\n`);
-    await until(async () => (await metric(service, 'cas_file_faulty{file="REGISTRY_FILE"}')) === '1');
+    await until(async () => (await metric(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === '1');
     expect(await tokenStatus('late-site')).toBe(200);
     expect(await tokenStatus(ACME_SITE)).toBe(200);
     writeFileSync(path, good);
-    await until(async () => (await metric(service, 'cas_file_faulty{file="REGISTRY_FILE"}')) === '0');
+    await until(async () => (await metric(service, 'cas_file_invalid{file="REGISTRY_FILE"}')) === '0');
   });
 });
 

@@ -22,7 +22,7 @@ const ADMIN_TOKEN = 'operator-token-that-nobody-else-knows';
 const SERVER_SECRET = 'resource-server-secret-of-the-test';
 const FIELDS = [
   ...['level', 'time', 'msg', 'request_id', 'surface', 'method', 'route', 'status', 'duration_ms'],
-  ...['client_id', 'organization_id', 'grant', 'error', 'reason', 'fault'],
+  ...['client_id', 'organization_id', 'grant', 'error', 'reason', 'cause'],
 ];
 const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
 
@@ -350,7 +350,7 @@ describe('the log on stdout', SLOW, () => {
         expect([...statuses]).toEqual([200]);
         if (full !== undefined) {
           expect(stderr()).toBe(
-            'stdout: the log cannot be written (ENOSPC); 4 MiB of it are kept, and the service goes on\n',
+            'stdout: cannot write the log (ENOSPC); the service continues and buffers up to 4 MiB of log lines\n',
           );
         }
         expect(child.exitCode).toBe(null);

@@ -105,7 +105,7 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
     expect(now.get('cas_registry_revision')).toBeGreaterThan(0);
     expect(now.get('cas_log_lines_lost_total')).toBe(0);
     expect(now.get('cas_signing_keys{state="signing"}')).toBe(1);
-    expect(now.get('cas_file_faulty{file="SIGNING_KEYS_FILE"}')).toBe(0);
+    expect(now.get('cas_file_invalid{file="SIGNING_KEYS_FILE"}')).toBe(0);
     expect(now.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
   });
 

@@ -124,7 +124,7 @@ describe('the queue of password checks', () => {
     occupy();
     const before = await outcomes();
     const { responses, abandon } = await fill();
-    await vi.waitFor(async () => expect((await outcomes()).refused).toBe((before.refused ?? 0) + 300 - MAX_WAITING), {
+    await vi.waitFor(async () => expect((await outcomes()).rejected).toBe((before.rejected ?? 0) + 300 - MAX_WAITING), {
       timeout: 20_000,
       interval: 50,
     });
@@ -151,7 +151,7 @@ describe('the queue of password checks', () => {
     expect((await signedIn).status).toBe(303);
     expect(await outcomes()).toEqual({
       checked: (before.checked ?? 0) + 1,
-      refused: (before.refused ?? 0) + 300 - MAX_WAITING + 2,
+      rejected: (before.rejected ?? 0) + 300 - MAX_WAITING + 2,
       abandoned: (before.abandoned ?? 0) + MAX_WAITING,
     });
   });

@@ -168,7 +168,7 @@ describe('a superseded registry file', SLOW, () => {
     await expect.poll(() => gaugeOf(service), { timeout: 8_000 }).toBe(1);
     expect(await nameIn(service)).toBe('Newer');
     expect(warnings()).toHaveLength(1);
-    expect(output.text).not.toContain('changed, and in force');
+    expect(output.text).not.toContain('changed; the new content is in use');
   });
 
   it('loses to the newer file when processes start with both at the same time', async () => {

@@ -96,7 +96,7 @@ export class SignIn {
       outcome: what === 'succeeded' ? 'success' : 'failure',
       actor: party,
       ...(agent && { subject: party, organizationId: agent.organizationId }),
-      details: { address: ip },
+      details: { ip },
     });
   }
 

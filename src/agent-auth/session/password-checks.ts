@@ -9,7 +9,7 @@ import { isPasswordOf, MAX_PARALLEL_HASHES } from '../../registry/agent-password
 /** About 2 s of work for one thread, at 20 ms for each hash. */
 const MAX_WAITING_CHECKS = 80;
 
-const OUTCOMES = ['checked', 'refused', 'abandoned'] as const;
+const OUTCOMES = ['checked', 'rejected', 'abandoned'] as const;
 
 /**
  * Checks the passwords of sign-ins in a bounded queue. A hash costs 20 ms of a core and 19 MiB, and any caller can ask
@@ -25,7 +25,7 @@ export class PasswordChecks {
     const { queue } = this;
     this.outcomes = new Counter({
       name: 'cas_password_checks_total',
-      help: 'Password checks of sign-ins. refused: the queue was full. abandoned: the client left before its turn.',
+      help: 'Password checks of sign-ins. rejected: the queue was full. abandoned: the client disconnected while it waited.',
       labelNames: ['outcome'],
       registers: [metrics],
     });
@@ -54,7 +54,7 @@ export class PasswordChecks {
     } catch (error) {
       if (error instanceof AbandonedTaskError) this.outcomes.inc({ outcome: 'abandoned' });
       if (!(error instanceof QueueFullError)) throw error;
-      this.outcomes.inc({ outcome: 'refused' });
+      this.outcomes.inc({ outcome: 'rejected' });
       throw OAuthError.unavailable(error);
     }
   }

@@ -61,7 +61,7 @@ function logRetries(): (error: unknown) => void {
   let logged = '';
   return (error) => {
     const { message } = error as Error;
-    if (message !== logged) logger.warn(`DATABASE_URL: not usable yet, trying again each second: ${message}`);
+    if (message !== logged) logger.warn(`DATABASE_URL: not usable; the next attempt is in 1 s: ${message}`);
     logged = message;
   };
 }

@@ -13,12 +13,12 @@ export class DatabaseMetrics {
     const registers = [metrics];
     this.statements = labelledCounter(metrics, {
       name: 'cas_database_statements_total',
-      help: 'Statements of request paths, by what became of them.',
+      help: 'Statements of requests, by outcome.',
       labelNames: ['outcome'],
     });
     new Gauge({
       name: 'cas_database_connections',
-      help: 'Connections of this process.',
+      help: 'Database connections of this process, by state.',
       labelNames: ['state'],
       registers,
       collect() {
@@ -29,7 +29,7 @@ export class DatabaseMetrics {
     });
     new Gauge({
       name: 'cas_database_connections_limit',
-      help: 'Connections that this process may hold (DB_POOL_SIZE).',
+      help: 'Maximum number of database connections of this process (DB_POOL_SIZE).',
       registers,
       collect() {
         this.set(usage()?.limit ?? 0);
@@ -44,8 +44,8 @@ export class DatabaseMetrics {
       },
     });
     new Counter({
-      name: 'cas_database_refused_total',
-      help: 'Statements refused, since too many waited already.',
+      name: 'cas_database_rejected_total',
+      help: 'Statements rejected, because too many statements waited already.',
       registers,
       collect() {
         this.reset();

@@ -12,8 +12,8 @@ export class FileErrors {
 
   constructor(metrics: MetricsRegistry) {
     this.gauge = new Gauge({
-      name: 'cas_file_faulty',
-      help: '1 while a file cannot be used as it is now, and what was read before stays in force.',
+      name: 'cas_file_invalid',
+      help: '1 while the file is invalid; the process uses its last valid content.',
       labelNames: ['file'],
       registers: [metrics],
     });

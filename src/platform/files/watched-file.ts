@@ -49,7 +49,7 @@ export class WatchedFile {
       if (text !== this.current) {
         await sleep(SETTLE_TIME_MS);
         if ((await this.read()) !== text) return; // it is being written
-        if ((await this.use(text)) !== false) this.logger.log(`${this.name}: changed, and in force`);
+        if ((await this.use(text)) !== false) this.logger.log(`${this.name}: changed; the new content is in use`);
       }
       this.current = text;
       this.logged = '';
@@ -57,7 +57,8 @@ export class WatchedFile {
     } catch (error) {
       this.fileErrors.set(this.name, true);
       const { message } = error as Error;
-      if (message !== this.logged) this.logger.warn(`${this.name}: what was read before stays in force: ${message}`);
+      if (message !== this.logged)
+        this.logger.warn(`${this.name}: not applied; the previous content stays in use: ${message}`);
       this.logged = message;
     }
   }

@@ -6,7 +6,7 @@ import type { Log } from './log.js';
 export function logMetrics(log: Log, metrics: MetricsRegistry): void {
   new Counter({
     name: 'cas_log_lines_lost_total',
-    help: 'Lines that could not be written: the disk was full, or the reader too slow, for too long.',
+    help: 'Log lines that were discarded, because the buffer was full.',
     registers: [metrics],
     collect() {
       this.reset();

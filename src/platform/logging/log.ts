@@ -17,7 +17,7 @@ export function serviceLog(configuration: Configuration): Log {
   if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 1);
   const stdout = new BufferedStdout(1, (code) =>
     process.stderr.write(
-      `stdout: the log cannot be written (${code}); 4 MiB of it are kept, and the service goes on\n`,
+      `stdout: cannot write the log (${code}); the service continues and buffers up to 4 MiB of log lines\n`,
     ),
   );
   return {

@@ -28,7 +28,7 @@ export class RequestLog {
       grant,
       error,
       reason,
-      fault: cause === undefined ? undefined : traceOf(cause, status === 500),
+      cause: cause === undefined ? undefined : traceOf(cause, status === 500),
     };
     this.logger[level](line, 'request');
   }

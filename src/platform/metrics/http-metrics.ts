@@ -11,7 +11,7 @@ export class HttpMetrics {
   constructor(metrics: MetricsRegistry) {
     this.requests = labelledCounter(metrics, {
       name: 'http_requests_total',
-      help: 'Requests answered; status 499 where the caller left first.',
+      help: 'Requests with a response; status 499 if the client disconnected first.',
       labelNames: ['surface', 'method', 'route', 'grant', 'status'],
     });
     const help = 'From the headers of a request to the last byte of its answer.';

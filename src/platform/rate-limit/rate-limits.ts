@@ -37,7 +37,7 @@ export class RateLimits implements OnApplicationShutdown {
     const isUp = () => this.shared?.isUp ?? true;
     const limited = new Counter({
       name: 'cas_rate_limited_total',
-      help: 'Requests refused by a limit.',
+      help: 'Requests rejected by a rate limit.',
       labelNames: ['limit'],
       registers: [metrics],
     });
@@ -45,7 +45,7 @@ export class RateLimits implements OnApplicationShutdown {
     this.limited = limited;
     new Gauge({
       name: 'cas_rate_limit_store_up',
-      help: '0 while REDIS_URL is away, and each process limits by what it counts itself.',
+      help: '0 while REDIS_URL is unreachable; each process then applies its own counts.',
       registers: [metrics],
       collect() {
         this.set(Number(isUp()));

@@ -58,12 +58,12 @@ export class SharedCounts {
       // a probe that writes, because a server that rejects writes is not usable
       if (unsent.length > 0) await this.add(unsent);
       else await this.redis.set(`${PREFIX}probe`, 1, 'PX', 1_000);
-      if (!this.isUp) this.logger.log('REDIS_URL: back; limits are shared again');
+      if (!this.isUp) this.logger.log('REDIS_URL: reachable again; the processes share their counts');
       this.isUp = true;
     } catch {
       for (const each of unsent) each.counts.kept(each);
       // the library's message may contain the URL with its password
-      if (this.isUp) this.logger.warn('REDIS_URL: away; each process limits by what it counts itself');
+      if (this.isUp) this.logger.warn('REDIS_URL: unreachable; each process applies its own counts');
       this.isUp = false;
     }
   }

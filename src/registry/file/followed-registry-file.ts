@@ -21,7 +21,7 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
   ) {
     this.superseded = new Gauge({
       name: 'cas_registry_file_superseded',
-      help: '1 while REGISTRY_FILE of this process is an older one, which is not applied.',
+      help: '1 while REGISTRY_FILE is superseded; the process does not apply it.',
       registers: [metrics],
     });
   }
