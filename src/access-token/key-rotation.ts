@@ -31,7 +31,7 @@ export function stateOf(key: KeyValidity, all: KeyValidity[], now: number): KeyS
  * @throws Error if a rotation is under way
  */
 export function rotated({ keys }: PrivateKeySet, now: number, maxTokenLifetimeSeconds: number): PrivateKeySet {
-  if (keys.some(({ nbf }) => nbf > now)) throw new Error('a key that will sign is there already: nothing was changed');
+  if (keys.some(({ nbf }) => nbf > now)) throw new Error('the file already has an upcoming key; nothing was changed');
   const signsFrom = now + LEAD_SECONDS;
   const expiresAt = signsFrom + maxTokenLifetimeSeconds + CLOCK_SKEW_SECONDS;
   const earlierKeys = keys
@@ -47,9 +47,9 @@ export function rotated({ keys }: PrivateKeySet, now: number, maxTokenLifetimeSe
  */
 export function withoutKey({ keys }: PrivateKeySet, kid: string, now: number): PrivateKeySet {
   const rest = keys.filter((key) => key.kid !== kid);
-  if (rest.length === keys.length) throw new Error('there is no key of this kid');
+  if (rest.length === keys.length) throw new Error('KID: no such key');
   if (!rest.some((key) => key.nbf <= now && isAlive(key, now)))
-    throw new Error('no other key may sign now: rotate first, and retire this one when the new one signs');
+    throw new Error('no other key may sign now; run keys rotate first, and retire this key when the new key signs');
   if (rest.some(({ exp }) => exp === undefined)) return { keys: rest };
   // The removed key was the successor of the newest remaining key, so that key must not expire any more.
   const newest = Math.max(...rest.map(({ nbf }) => nbf));

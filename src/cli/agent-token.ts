@@ -11,12 +11,12 @@ export async function agentTokenCommand(parameters: string[], context: CommandCo
   const { email, clientId, scope } = options(parameters);
   const token = await context.withApplication(async (application) => {
     const agent = await application.get(Agents).byEmail(email);
-    if (!agent) throw new Error('--email: no such agent');
+    if (!agent) throw new Error('--email: unknown agent');
     const client = application.get(Registry).client(clientId);
-    if (!client) throw new Error('--client-id: no such client');
-    if (!client.usableIn(agent.organizationId)) throw new Error('--client-id: of another organization');
+    if (!client) throw new Error('--client-id: unknown client');
+    if (!client.usableIn(agent.organizationId)) throw new Error('--client-id: belongs to another organization');
     const granted = grantedScope(scope, client.scopes, agent.scopes);
-    if (granted === '') throw new Error('--scope: nothing that this client and this agent both have');
+    if (granted === '') throw new Error('--scope: the client and the agent have no requested scope in common');
     const { id: agentId, organizationId, generation } = agent;
     const grant = { agentId, organizationId, clientId, scope: granted, generation: generation ?? 0 };
     return application.get(AgentTokenIssuer).issue(grant).access_token;
@@ -33,7 +33,7 @@ function options(parameters: string[]): { email: string; clientId: string; scope
       scope: { type: 'string' },
     } as const;
     const { email, 'client-id': clientId, scope } = parseArgs({ args: parameters, options: optionTypes }).values;
-    if (email === undefined || clientId === undefined) throw new Error('--email and --client-id are needed');
+    if (email === undefined || clientId === undefined) throw new Error('--email and --client-id: required');
     return { email, clientId, scope };
   } catch (error) {
     throw new UsageError((error as Error).message);

@@ -38,16 +38,15 @@ export async function keysCommand([action, ...parameters]: string[]): Promise<nu
       );
       return 0;
     default:
-      throw new UsageError('keys what?');
+      throw new UsageError('keys: expected generate, rotate, list or retire');
   }
 }
 
 /** Names the variables, because this command's environment can differ from the service's. */
 function printVerificationTime(): void {
-  const lifetime = `${longestAccessTokenLife()} s, the longer of CUSTOMER_TOKEN_TTL and AGENT_TOKEN_TTL here`;
-  process.stderr.write(
-    `the old key goes on verifying after the new one signs for as long as a token lives: ${lifetime}\n`,
-  );
+  const rule = 'the longer of CUSTOMER_TOKEN_TTL and AGENT_TOKEN_TTL';
+  const seconds = longestAccessTokenLife();
+  process.stderr.write(`the old key verifies tokens for another ${seconds} s after the new key signs: ${rule}\n`);
 }
 
 function describeKeys({ keys }: PrivateKeySet, now: number): string[] {

@@ -15,7 +15,7 @@ const DATABASE_WAIT_MS = 30_000;
 export async function migrateCommand(parameters: string[], { extension, print }: CommandContext): Promise<number> {
   const [option, ...more] = parameters;
   if ((option !== undefined && option !== '--check') || more.length > 0)
-    throw new UsageError(`migrate ${parameters.join(' ')}?`);
+    throw new UsageError('migrate: expected no parameters, or --check');
   const configuration = loadConfiguration();
   Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
   const dataSource = await connectWithRetry(

@@ -5,7 +5,7 @@ import { expectParameters, UsageError } from './usage-error.js';
 /** `registry apply [--force] FILE` and `registry export`. */
 export async function registryCommand([action, ...parameters]: string[], context: CommandContext): Promise<number> {
   if (action === 'apply') return applyFile(parameters, context);
-  if (action !== 'export') throw new UsageError('registry what?');
+  if (action !== 'export') throw new UsageError('registry: expected apply or export');
   expectParameters(parameters, 0);
   context.print(await context.withApplication((application) => application.get(RegistryFile).export()));
   return 0;
@@ -16,7 +16,7 @@ async function applyFile(parameters: string[], context: CommandContext): Promise
   const paths = force ? parameters.slice(1) : parameters;
   expectParameters(paths, 1);
   const [path = ''] = paths;
-  if (path.startsWith('--')) throw new UsageError(`no such option: ${path}`);
+  if (path.startsWith('--')) throw new UsageError(`unknown option: ${path}`);
   const applied = await context.withApplication((application) => application.get(RegistryFile).apply(path, { force }));
   context.print(applied.map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}\n`).join(''));
   return 0;

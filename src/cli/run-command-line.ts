@@ -18,19 +18,19 @@ const COMMANDS: Record<string, (parameters: string[], context: CommandContext) =
 
 const USAGE = `usage: node dist/cli.js COMMAND
 
-  migrate              bring the database's schema up to date
-  migrate --check      exit 1 when migrations are pending
-  registry apply FILE  create and change what a registry file lists, unless a newer file has replaced it
+  migrate              run the pending migrations of the database
+  migrate --check      exit with 1 if migrations are pending
+  registry apply FILE  create and change the entries of a registry file, unless the file is superseded
   registry apply --force FILE
-                       the same, even if a newer file has replaced it
+                       the same, also for a superseded file
   registry export      print the registry as YAML, without secrets
-  purge                delete what has expired, in small batches
+  purge                delete expired rows and idle browsers, in small batches
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE
-  keys rotate FILE     add a key that signs in 15 minutes; the others expire with the last token they sign
-  keys list FILE       what each key is for, and until when
-  keys retire FILE KID take a key out, which ends its tokens
+  keys rotate FILE     add a key that signs in 15 minutes, and set the expiry of the other keys
+  keys list FILE       print the state and the expiry of each key
+  keys retire FILE KID remove a key, which ends its tokens
   agent-token --email E --client-id C --scope "S …"
-                       print one agent access token
+                       print an agent access token
 `;
 
 /**
@@ -50,7 +50,7 @@ export async function runCommandLine(extension: Extension = {}): Promise<void> {
  */
 export function runCommand(name: string, parameters: string[], context: CommandContext): Promise<number> {
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (!command) throw new UsageError(name ? `no such command: ${name}` : 'which command?');
+  if (!command) throw new UsageError(name ? `unknown command: ${name}` : 'a command is required');
   return command(parameters, context);
 }
 

@@ -177,7 +177,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     ['clients', { ...client, client_id: 7 }, /^client_id: /],
     ['organizations', { id: 'no-uuid', name: 'X' }, /^id: /],
     ['organizations', { id: randomUUID(), name: 'X', license: { chat_between_groups: 'yes' } }, /^license\./],
-    ['agents', { ...agent, password: undefined }, /^password: a new agent needs one/],
+    ['agents', { ...agent, password: undefined }, /^password: required for a new agent/],
     ['agents', { ...agent, email: 'nobody' }, /^email: /],
     ['resource-servers', { id: 'server', audiences: ['customer-api'] }, /^secret: /],
     ['clients', { ...client, client_secret: 's'.repeat(31) }, /^client_secret: must be 32 to 256 characters$/],

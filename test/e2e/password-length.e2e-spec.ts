@@ -41,7 +41,7 @@ async function apply(...agents: object[]): Promise<string[]> {
     await service.application.get(RegistryFile).apply(path, { force: true });
     return [];
   } catch (error) {
-    if (error instanceof RegistryFileError) return error.faults;
+    if (error instanceof RegistryFileError) return error.violations;
     throw error;
   }
 }

@@ -246,8 +246,8 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', SLOW, () =>
     Object.assign(registry.clients[0] as object, { name: 'Acme, renamed' });
     registry.clients.push({ client_id: 'acme-new', name: 'New', client_type: 'web' });
     const { stdout } = await apply(registry);
-    expect(stdout.match(/^left: /gm)).toHaveLength(entries - 1);
-    const changes = stdout.split('\n').filter((line) => line && !line.startsWith('left: '));
+    expect(stdout.match(/^unchanged: /gm)).toHaveLength(entries - 1);
+    const changes = stdout.split('\n').filter((line) => line && !line.startsWith('unchanged: '));
     expect(changes).toEqual([`changed: client ${ACME_SITE}`, 'created: client acme-new']);
   });
 
@@ -260,7 +260,7 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', SLOW, () =>
     }
     writeFileSync(join(folder, 'exported.yaml'), exported);
     const applied = await cli('registry', 'apply', join(folder, 'exported.yaml'));
-    expect(applied).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^(left: .+\n){10,}$/) });
+    expect(applied).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^(unchanged: .+\n){10,}$/) });
   });
 
   it('registry apply rejects an invalid file as a whole, names every violation, and changes nothing', async () => {

@@ -193,10 +193,10 @@ describe('the public clients of an organization in the registry file', () => {
     await applyFile({ organizations: entries.map((entry, n) => ({ ...entry, public_clients: values[n] })) });
     output.lines.length = 0;
     const applied = await applyFile({ organizations: [...entries, { id: fresh, name: 'New' }] });
-    expect(applied.map(({ outcome }) => outcome)).toEqual(['left', 'left', 'left', 'created']);
+    expect(applied.map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged', 'unchanged', 'created']);
     expect(await Promise.all([one, two, three, fresh].map(storedValue))).toEqual(['all', [PUBLIC_SITE], 'all', []]);
     expect(warnings()).toEqual([
-      expect.stringContaining('organizations[0], organizations[2]: without public_clients, each goes on admitting'),
+      expect.stringContaining('organizations[0], organizations[2]: without public_clients, which admits all'),
     ]);
     output.lines.length = 0;
     await applyFile({ organizations: entries.map((entry) => ({ ...entry, public_clients: 'all' })) });
@@ -209,7 +209,7 @@ describe('the public clients of an organization in the registry file', () => {
     const text = await registryFile().export();
     expect(text).toMatch(new RegExp(`id: ${id}\\n.*\\n.*\\n.*\\n    public_clients:\\n      - ${PUBLIC_SITE}\\n`));
     const reapplied = await applyFile(text);
-    expect(new Set(reapplied.map(({ outcome }) => outcome))).toEqual(new Set(['changed', 'left']));
+    expect(new Set(reapplied.map(({ outcome }) => outcome))).toEqual(new Set(['changed', 'unchanged']));
   });
 
   it.each([['every'], [true], [['a', 'a']], [[7]], [{ all: true }]])(

@@ -71,7 +71,7 @@ describe('a resource that one file describes', () => {
   const violationsOf = (webhooks: object[]): Promise<string[]> =>
     apply(webhooks).then(
       () => [],
-      (error) => error.faults,
+      (error) => error.violations,
     );
   const rows = () => service.application.get(DataSource).getRepository(Webhook).find();
   const lastAudit = () => service.audit.at(-1);
@@ -94,7 +94,7 @@ describe('a resource that one file describes', () => {
 
   it('is applied again without a change, and a change is audited with its columns', async () => {
     const withoutSecret = await apply([listed]);
-    expect(withoutSecret.at(-1)).toMatchObject({ outcome: 'left', kind: 'webhook', id: 'orders' });
+    expect(withoutSecret.at(-1)).toMatchObject({ outcome: 'unchanged', kind: 'webhook', id: 'orders' });
     await apply([{ ...listed, name: 'Renamed' }]);
     expect(lastAudit()).toMatchObject({
       subject: { kind: 'webhook', id: 'orders' },
@@ -128,7 +128,7 @@ describe('a resource that one file describes', () => {
       `webhooks[0].signing_secret: ${RULE}`,
     ]);
     expect(await violationsOf([{ ...other, signing_secret: undefined }])).toEqual([
-      'webhooks[0].signing_secret: a new webhook needs one',
+      'webhooks[0].signing_secret: required for a new webhook',
     ]);
   });
 
@@ -138,7 +138,7 @@ describe('a resource that one file describes', () => {
     const path = join(service.database.folder, 'exported.yaml');
     writeFileSync(path, exported);
     const applied = await registryFile().apply(path, { force: true });
-    expect(new Set(applied.map(({ outcome }) => outcome))).toEqual(new Set(['left']));
+    expect(new Set(applied.map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']));
   });
 
   it('is listed, created, read, changed and deleted by the admin API, which never returns its secret', async () => {
@@ -177,7 +177,7 @@ describe('a resource that one file describes', () => {
     const fields = { ...created, signing_secret: SECRET };
     const unknown = await admin('POST', 'webhooks', { ...fields, organization_id: randomUUID() });
     expectInvalidRequest(unknown, 'organization_id: not a registered organization');
-    expectInvalidRequest(await admin('POST', 'webhooks', created), 'signing_secret: a new webhook needs one');
+    expectInvalidRequest(await admin('POST', 'webhooks', created), 'signing_secret: required for a new webhook');
     const short = await admin('POST', 'webhooks', { ...fields, signing_secret: 'MARKED' });
     expectInvalidRequest(short, `signing_secret: ${RULE}`);
     const conflict = (hint: string) => ({ status: 409, error: 'conflict', hint });

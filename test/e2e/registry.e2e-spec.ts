@@ -93,9 +93,9 @@ describe('protocol §8.1: the registry file', () => {
     const error = await apply(content).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RegistryFileError);
     expect(error.message + error.stack).not.toContain('MARKED');
-    for (const violation of error.faults) expect(error.message).toContain(violation);
+    for (const violation of error.violations) expect(error.message).toContain(violation);
     expect(await rows()).toEqual(before);
-    return error.faults;
+    return error.violations;
   };
   /** The path of each violation. */
   const pathsOf = async (content: object | string) =>
@@ -423,7 +423,7 @@ describe('protocol §8.1: the registry file', () => {
     it('changes nothing the second time, not even the revision', async () => {
       await apply(testRegistry());
       const before = await rows();
-      expect(new Set((await apply(testRegistry())).map(({ outcome }) => outcome))).toEqual(new Set(['left']));
+      expect(new Set((await apply(testRegistry())).map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']));
       expect(await rows()).toEqual(before);
     });
 
@@ -431,7 +431,7 @@ describe('protocol §8.1: the registry file', () => {
       await apply(testRegistry());
       const entries = [client({ client_id: 'fresh' }), { ...testRegistry().clients[0], name: 'Renamed' }];
       expect(await outcomes({ organizations: [testRegistry().organizations[0] as object], clients: entries })).toEqual([
-        `left: organization ${ACME}`,
+        `unchanged: organization ${ACME}`,
         'created: client fresh',
         `changed: client ${ACME_SITE}`,
       ]);
@@ -458,7 +458,7 @@ describe('protocol §8.1: the registry file', () => {
       const before = await registryFile().export();
       expect(before).not.toMatch(/MARKED|secret|password|argon2/);
       expect(new Set((await apply(before)).map(({ kind }) => kind)).size).toBe(4);
-      expect(new Set((await apply(before)).map(({ outcome }) => outcome))).toEqual(new Set(['left']));
+      expect(new Set((await apply(before)).map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']));
       expect(await registryFile().export()).toBe(before);
     });
   });

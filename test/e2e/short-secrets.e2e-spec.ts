@@ -43,7 +43,7 @@ const violationsOf = async (content: object): Promise<string[]> => {
     (thrown) => thrown,
   );
   expect(`${error?.stack}`).not.toContain('MARKED');
-  return error?.faults;
+  return error?.violations;
 };
 
 it('the registry file cannot set a client or resource server secret of less than 32 characters', async () => {

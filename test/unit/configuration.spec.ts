@@ -19,7 +19,7 @@ const violationsOf = (environment: Record<string, string>): string[] => {
     loadConfiguration(environment);
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigurationError);
-    const { faults: violations, message } = error as ConfigurationError;
+    const { violations, message } = error as ConfigurationError;
     for (const violation of violations) expect(message).toContain(violation);
     expect(message).not.toContain('MARKED');
     return violations;

@@ -74,7 +74,7 @@ describe('protocol §9.3: the retirement of a key', () => {
   });
 
   it('is rejected if the key does not exist', () => {
-    expect(() => withoutKey({ keys: [old] }, next.kid, NOW_SECONDS)).toThrow(/no key of this kid/);
+    expect(() => withoutKey({ keys: [old] }, next.kid, NOW_SECONDS)).toThrow(/KID: no such key/);
   });
 
   it.each([

@@ -8,8 +8,8 @@ import { Configuration } from './configuration.js';
 
 /** Reports all violations in the environment at once. The message names variables and rules, never a value. */
 export class ConfigurationError extends Error {
-  constructor(readonly faults: string[]) {
-    super(`the configuration is not usable:\n${faults.map((violation) => `  ${violation}`).join('\n')}`);
+  constructor(readonly violations: string[]) {
+    super(`the configuration is invalid:\n${violations.map((violation) => `  ${violation}`).join('\n')}`);
   }
 }
 
@@ -90,10 +90,10 @@ function conflictsIn(configuration: Configuration): string[] {
     production &&
       !issuers.every(({ jwks_uri }) => isConfidential(jwks_uri)) &&
       'TRUSTED_AGENT_ISSUERS: each jwks_uri must be https in production',
-    PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must not be PORT',
+    PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
     authority !== null && !existsSync(authority) && 'DATABASE_URL: the file of ssl_ca cannot be read',
     shared &&
       !SIGNING_KEYS_FILE &&
-      'SIGNING_KEYS_FILE: required with MySQL, since all processes share the keys; make one with: node dist/cli.js keys generate > keys.json',
+      'SIGNING_KEYS_FILE: required with MySQL and MariaDB, because all processes must use the same keys; create the file with: node dist/cli.js keys generate > keys.json',
   ].filter((violation) => violation !== false);
 }

@@ -25,7 +25,7 @@ export const IsHttpOrigin = () =>
     name: 'isHttpOrigin',
     validator: {
       validate: (value) => /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value,
-      defaultMessage: () => 'must be an http(s) address without path, and without a slash at its end',
+      defaultMessage: () => 'must be an http(s) URL without a path and without a slash at its end',
     },
   });
 
@@ -35,7 +35,7 @@ export const IsHttpUrl = () =>
     name: 'isHttpUrl',
     validator: {
       validate: (value) => /^https?:\/\/[^/]/.test(value) && URL.canParse(value),
-      defaultMessage: () => 'must be an absolute http(s) address',
+      defaultMessage: () => 'must be an absolute http(s) URL',
     },
   });
 
@@ -70,7 +70,7 @@ export const IsTrustProxy = () =>
     name: 'isTrustProxy',
     validator: {
       validate: (value) => /^\d{1,2}$/.test(value) || String(value).split(',').every(isNetwork),
-      defaultMessage: () => 'must be a number of proxies, or addresses (with /prefix, if any) separated by commas',
+      defaultMessage: () => 'must be a number of proxies, or IP addresses or networks, separated by commas',
     },
   });
 

@@ -77,7 +77,7 @@ function requiredSecrets(resource: RegistryResource, { entriesOf, isStored }: Ch
   if (!secret?.isRequired) return [];
   return entriesOf(resource)
     .filter(([, entry]) => entry[secret.field] === undefined && !isStored(resource, String(fileKeyOf(resource, entry))))
-    .map(([path]) => `${fieldPath(path, secret.field)}: a new ${noun} needs one`);
+    .map(([path]) => `${fieldPath(path, secret.field)}: required for a new ${noun}`);
 }
 
 /** The path of an entry's secret, if the secret is shorter than a new one may be. */

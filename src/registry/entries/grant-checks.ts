@@ -3,8 +3,8 @@ import { validateSync } from 'class-validator';
 import { violationsOf } from '../../platform/validation-violations.js';
 import type { GrantSettingsClasses } from '../grant-settings-classes.js';
 
-const UNKNOWN_GRANT = 'not a grant of this service; take it out, or import the module of the grant';
-const NO_SETTINGS = 'this grant has no settings; take it out, or declare `settings` in its decorator';
+const UNKNOWN_GRANT = 'not a grant of this service; remove the entry, or import the module of the grant';
+const NO_SETTINGS = 'this grant has no settings; remove the entry, or declare `settings` in the decorator of the grant';
 
 /** The violations of a list of grants. Items that are no strings are left to the class of the entry. */
 export function grantTypesViolations(path: string, names: unknown, catalogue: GrantSettingsClasses): string[] {

@@ -13,7 +13,7 @@ export interface AppliedEntry {
   kind: string;
   /** The key of the registry file. */
   id: string;
-  outcome: 'created' | 'changed' | 'left';
+  outcome: 'created' | 'changed' | 'unchanged';
   /** The row with the values of the file. */
   row: ObjectLiteral;
   /** The columns that changed. */
@@ -50,7 +50,7 @@ export async function applyRows(manager: EntityManager, listed: ListedRows): Pro
   const applied: AppliedEntry[] = [];
   for (const row of listed.rows) applied.push(await applyRow(manager, listed.resource, row, existing));
   const released = await releaseOthers(manager, listed, existing);
-  return [applied, released > 0 || applied.some(({ outcome }) => outcome !== 'left')];
+  return [applied, released > 0 || applied.some(({ outcome }) => outcome !== 'unchanged')];
 }
 
 /** Whether the change of an entry ends its tokens. */
@@ -76,7 +76,7 @@ async function applyRow(
   const changes = Object.keys(row).filter(
     (column) => row[column] !== undefined && !isSame(row[column], current[column]),
   );
-  if (changes.length === 0) return { ...entry, changes, outcome: 'left' };
+  if (changes.length === 0) return { ...entry, changes, outcome: 'unchanged' };
   const applied: AppliedEntry = { ...entry, changes, outcome: 'changed' };
   const changed = Object.fromEntries(changes.map((column) => [column, row[column]]));
   await manager.update(entity, { [key]: row[key] }, { ...changed, ...(endsTokens(applied) && columnsOnTokenEnd) });

@@ -13,8 +13,8 @@ import { RegistryDocument } from './registry-document.js';
  * A registry file that is rejected as a whole. Each violation has a path but no value, because a value may be a secret.
  */
 export class RegistryFileError extends Error {
-  constructor(readonly faults: string[]) {
-    super(`the registry file is refused:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+  constructor(readonly violations: string[]) {
+    super(`the registry file is invalid:\n${violations.map((violation) => `  ${violation}`).join('\n')}`);
   }
 }
 
@@ -84,7 +84,7 @@ function toPlain(yaml: Document): unknown {
   try {
     return yaml.toJS({ reviver: withoutEmptyFields });
   } catch {
-    throw new RegistryFileError(['an alias names no anchor, or unfolds to too much']);
+    throw new RegistryFileError(['an alias has no anchor, or expands to too many nodes']);
   }
 }
 

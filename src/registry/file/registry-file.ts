@@ -56,7 +56,7 @@ export class RegistryFile {
     const before = await StoredEntries.read(this.database);
     const checked = await checkDocument(document, formViolations, before, this.catalogue);
     for (const each of checked.toleratedPaths) {
-      this.logger.warn(`${each}: too short; accepted because it has not changed`);
+      this.logger.warn(`${each}: too short; accepted, because it has not changed`);
     }
     if (checked.violations.length > 0) throw new RegistryFileError(checked.violations);
     let stored: StoredEntries | undefined = before;
@@ -81,7 +81,7 @@ export class RegistryFile {
 
   private recordAudit(applied: AppliedEntry[]): void {
     for (const { resource, outcome, changes, row } of applied) {
-      if (outcome === 'left') continue;
+      if (outcome === 'unchanged') continue;
       const key = String(row[resource.key.column]);
       const fields = outcome === 'changed' ? changes : [];
       auditRegistryChange(this.audit, { actor: 'service', resource, key, change: outcome, fields });

@@ -6,7 +6,7 @@ import type { StoredEntries } from './stored-entries.js';
 /** One warning names at most this many paths. */
 const MAX_NAMED_PATHS = 20;
 
-const SHORT_SECRET = `shorter than ${MIN_SECRET_LENGTH} characters, accepted because it has not changed; replace it`;
+const SHORT_SECRET = `shorter than ${MIN_SECRET_LENGTH} characters, accepted, because it has not changed; replace it`;
 
 /**
  * Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret.

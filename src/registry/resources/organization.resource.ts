@@ -45,7 +45,7 @@ export const organizationResource = defineResource<OrganizationEntry, Organizati
   retainedFields: { public_clients: { publicClients: [] } },
   warning: {
     appliesTo: ({ public_clients }, stored) => public_clients === undefined && stored?.publicClients === 'all',
-    text: 'without public_clients, each goes on admitting every public client; say all, or a list of client ids',
+    text: 'without public_clients, which admits all public clients; set it to all or to a list of client ids',
   },
   toRow: ({ id, name, license, grants, public_clients: publicClients }) => ({
     id,

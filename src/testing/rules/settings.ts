@@ -56,5 +56,5 @@ async function violationsOf({ declared, environment }: GrantTestContext, entry: 
     .apply(writeRegistryFile(path, registry))
     .catch((reason: unknown) => reason);
   if (!(error instanceof RegistryFileError)) throw error;
-  return error.faults.filter((violation) => violation.includes(`.grants.${declared.name}`));
+  return error.violations.filter((violation) => violation.includes(`.grants.${declared.name}`));
 }
