@@ -48,7 +48,12 @@ export class ClientSecretController {
   ) {}
 
   @Post()
-  @ApiRoute({ summary: 'A new secret for a client', body: NewSecretBody, response: NewSecret, errorStatuses: [409] })
+  @ApiRoute({
+    summary: 'Replace the secret of a client',
+    body: NewSecretBody,
+    response: NewSecret,
+    errorStatuses: [409],
+  })
   @HttpCode(200)
   async renew(@Req() request: Request, @Param('client_id') clientId: string): Promise<NewSecret> {
     const text = await readBody(request);

@@ -60,7 +60,7 @@ export function entryListController(resource: RegistryResource, responses: Entry
     }
 
     @Post()
-    @ApiRoute({ summary: `Add to the ${list}`, body: entry, response: responses.entry, errorStatuses: [409] })
+    @ApiRoute({ summary: `Create one of the ${list}`, body: entry, response: responses.entry, errorStatuses: [409] })
     async create(@Req() request: Request): Promise<Entry> {
       const created = await this.editor.create(resource, parseJsonObject(await readBody(request)));
       auditRegistryChange(this.audit, { actor: 'operator', resource, key: created, change: 'created' });

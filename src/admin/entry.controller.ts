@@ -27,14 +27,14 @@ export function entryController(resource: RegistryResource, responses: EntryResp
     ) {}
 
     @Get()
-    @ApiRoute({ summary: `Read one of the ${list}`, response: responses.entry })
+    @ApiRoute({ summary: `Get one of the ${list}`, response: responses.entry })
     read(@Param('key') key: string): Promise<Entry> {
       return this.editor.read(resource, key);
     }
 
     @Patch()
     @ApiRoute({
-      summary: `Change one of the ${list} (RFC 7396)`,
+      summary: `Change one of the ${list} by a merge patch (RFC 7396)`,
       body: entry,
       response: responses.entry,
       errorStatuses: [409],

@@ -13,7 +13,7 @@ export class IdentityController {
   constructor(private readonly records: CustomerRecords) {}
 
   @Get(':entity_id')
-  @ApiRoute({ summary: 'What is kept of a customer', response: CustomerRecord })
+  @ApiRoute({ summary: 'Get the stored data of a customer', response: CustomerRecord })
   async find(@Param('entity_id') entityId: string): Promise<CustomerRecord> {
     const identity = UUID.test(entityId) ? await this.records.find(entityId) : undefined;
     if (!identity) throw OAuthError.notFound();
@@ -22,7 +22,7 @@ export class IdentityController {
 
   /** Ends the customer's tokens and deletes its data. The id is never used again (protocol §5.8). */
   @Delete(':entity_id')
-  @ApiRoute({ summary: 'Erase a customer and end its tokens' })
+  @ApiRoute({ summary: 'Erase a customer, and end its tokens' })
   async erase(@Param('entity_id') entityId: string): Promise<object> {
     if (!UUID.test(entityId) || !(await this.records.erase(entityId))) throw OAuthError.notFound();
     return {};

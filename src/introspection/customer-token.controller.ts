@@ -45,7 +45,7 @@ export class CustomerTokenController {
   ) {}
 
   @Get('info')
-  @ApiRoute({ summary: 'What a customer token says of itself', response: TokenInfo, errorStatuses: [400] })
+  @ApiRoute({ summary: 'Get the data of a customer token', response: TokenInfo, errorStatuses: [400] })
   info(@Req() request: Request): TokenInfo {
     const { entityId, clientId, organizationId, claims: token } = this.customerOf(request);
     return {
@@ -59,7 +59,7 @@ export class CustomerTokenController {
   }
 
   @Delete('token')
-  @ApiRoute({ summary: 'End a customer token', errorStatuses: [400] })
+  @ApiRoute({ summary: 'End the customer token of the request, and its descendants', errorStatuses: [400] })
   async end(@Req() request: Request): Promise<object> {
     const { claims: token, entityId } = this.customerOf(request);
     await this.denylist.revokeToken(token);

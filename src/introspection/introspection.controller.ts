@@ -32,7 +32,7 @@ export class IntrospectionController {
   /** RFC 7662. A registered resource server may introspect the tokens of its audiences, the operator any token. */
   @Post('introspect')
   @ApiRoute({
-    summary: 'Whether a token is good (RFC 7662)',
+    summary: 'Introspect a token (RFC 7662)',
     body: TokenBody,
     bodyFormats: ['form', 'json'],
     response: IntrospectionResponse,
@@ -50,7 +50,7 @@ export class IntrospectionController {
   /** RFC 7009. A client with a secret may revoke its own tokens, the operator any token. */
   @Post('revoke')
   @ApiRoute({
-    summary: 'End a token (RFC 7009)',
+    summary: 'Revoke an access token or a refresh token (RFC 7009)',
     body: TokenBody,
     bodyFormats: ['form', 'json'],
     security: ['client', 'operator'],

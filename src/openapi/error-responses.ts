@@ -9,16 +9,19 @@ interface ErrorStatus {
 
 /** The error statuses (protocol §2.12). */
 const ERROR_STATUSES: Record<number, ErrorStatus> = {
-  400: { description: 'A parameter is missing or wrong, or what it proves is not good' },
-  401: { description: 'No valid bearer, or no valid client credentials', headers: ['WWW-Authenticate'] },
-  403: { description: "The bearer's scope does not reach", headers: ['WWW-Authenticate'] },
-  404: { description: 'There is nothing at this address' },
-  409: { description: 'It does not fit what is there' },
+  400: { description: 'A parameter is missing or invalid, or the grant is invalid' },
+  401: {
+    description: 'The bearer token or the client credentials are missing or invalid',
+    headers: ['WWW-Authenticate'],
+  },
+  403: { description: 'The bearer token lacks the required scope', headers: ['WWW-Authenticate'] },
+  404: { description: 'The route or the entry does not exist' },
+  409: { description: 'The request conflicts with stored data or with the registry file' },
   413: { description: 'The body is larger than 16 KiB' },
   415: { description: 'The body is compressed' },
   429: { description: 'Too many requests', headers: ['Retry-After'] },
-  500: { description: 'Something nobody foresaw' },
-  503: { description: 'The database, or another dependency, is away', headers: ['Retry-After'] },
+  500: { description: 'An unexpected error' },
+  503: { description: 'The database or another dependency is unavailable', headers: ['Retry-After'] },
 };
 
 /** The schema of all error responses, under the component name that `errorResponse` refers to. */

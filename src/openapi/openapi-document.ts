@@ -46,8 +46,8 @@ export class OpenApiDocument {
       },
       servers: servers.public,
       tags: [
-        { name: 'public', description: 'What browsers, apps and services reach' },
-        { name: 'management', description: 'What only the cluster reaches' },
+        { name: 'public', description: 'Routes for browsers, applications and backends' },
+        { name: 'management', description: 'Routes for the cluster and the operator' },
       ],
       paths,
       components: {

@@ -26,7 +26,7 @@ export class OpenApiController {
   constructor(private readonly document: OpenApiDocument) {}
 
   @Get('openapi.json')
-  @ApiRoute({ summary: 'This document', response: 'application/json' })
+  @ApiRoute({ summary: 'Get the OpenAPI document', response: 'application/json' })
   openApi(): object {
     return this.document.read();
   }
@@ -34,13 +34,13 @@ export class OpenApiController {
   @Get('docs')
   @Header('Content-Type', 'text/html; charset=utf-8')
   @Header('Content-Security-Policy', CONTENT_SECURITY_POLICY)
-  @ApiRoute({ summary: 'This document as a page', response: 'text/html' })
+  @ApiRoute({ summary: 'Show the OpenAPI document as a page', response: 'text/html' })
   page(): Promise<string> {
     return readFile(new URL('views/docs.html', import.meta.url), 'utf8');
   }
 
   @Get('docs/:file')
-  @ApiRoute({ summary: 'A file of that page', response: '*/*', errorStatuses: [404] })
+  @ApiRoute({ summary: 'Get a file of the documentation page', response: '*/*', errorStatuses: [404] })
   async file(@Param('file') name: string, @Res({ passthrough: true }) response: Response): Promise<string> {
     const file = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
     if (!file) throw OAuthError.notFound();

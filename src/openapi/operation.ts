@@ -96,8 +96,11 @@ function successResponses({ status, description: { response, redirects } }: Rout
     response === undefined ? { type: 'object', additionalProperties: false } : isText ? {} : responseSchemaOf(response);
   const schema = grants ? { anyOf: grants.map(grantResponse) } : single;
   const content = { [isText ? response : MEDIA_TYPES.json]: { schema } };
-  const redirect = { description: 'To the application, or back to the page', headers: { Location: { schema: {} } } };
-  return { [status]: { description: 'Done', content }, ...(redirects && { 302: redirect, 303: redirect }) };
+  const redirect = {
+    description: 'Redirect to the application, or back to the page',
+    headers: { Location: { schema: {} } },
+  };
+  return { [status]: { description: 'Success', content }, ...(redirects && { 302: redirect, 303: redirect }) };
 }
 
 function errorStatusesOf({ guards, description, path }: Route, grants?: RegisteredGrant[]): number[] {

@@ -13,7 +13,7 @@ export class TokenController {
 
   @Post('token')
   @TokenRoute('token')
-  @ApiRoute({ summary: 'A customer token, by one of the grants', response: TokenResponse })
+  @ApiRoute({ summary: 'Get a customer token by a grant', response: TokenResponse })
   @HttpCode(200)
   token(@Req() request: Request): Promise<TokenResponse> {
     return this.endpoint.respond(request);
@@ -21,7 +21,7 @@ export class TokenController {
 
   @Post(':organization_id/:group_id/token')
   @TokenRoute('group')
-  @ApiRoute({ summary: 'A customer token within one group of an organization', response: TokenResponse })
+  @ApiRoute({ summary: 'Get a customer token for a group of an organization', response: TokenResponse })
   @HttpCode(200)
   groupToken(
     @Req() request: Request,

@@ -19,7 +19,7 @@ export class TransferController {
 
   @Post()
   @ApiRoute({
-    summary: 'A transfer token, which moves a customer to another device',
+    summary: 'Create a transfer token, which moves a customer to another device',
     body: TransferBody,
     response: TransferResponse,
     errorStatuses: [403, 429],

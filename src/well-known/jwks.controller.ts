@@ -19,7 +19,7 @@ export class JwksController {
   constructor(private readonly keys: SigningKeys) {}
 
   @Get()
-  @ApiRoute({ summary: 'The public keys that verify tokens (RFC 7517)', response: PublicKeySet })
+  @ApiRoute({ summary: 'Get the public keys that verify tokens (RFC 7517)', response: PublicKeySet })
   @Header('Cache-Control', 'public, max-age=300')
   @Header('Access-Control-Allow-Origin', '*')
   jwks(): PublicKeySet {

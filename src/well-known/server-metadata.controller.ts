@@ -42,7 +42,7 @@ export class ServerMetadataController {
   constructor(private readonly configuration: Configuration) {}
 
   @Get()
-  @ApiRoute({ summary: 'What this authorization server can do (RFC 8414)', response: ServerMetadata })
+  @ApiRoute({ summary: 'Get the authorization server metadata (RFC 8414)', response: ServerMetadata })
   @Header('Cache-Control', 'public, max-age=300')
   @Header('Access-Control-Allow-Origin', '*')
   metadata(): ServerMetadata {

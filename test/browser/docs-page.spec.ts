@@ -29,7 +29,7 @@ describe('/docs on the management port', () => {
       if (!url.startsWith(service.managementUrl) && !url.startsWith('data:')) problems.push(url);
     });
     await page.goto(`${service.managementUrl}/docs`);
-    await page.getByText('A customer token, by one of the grants').waitFor();
+    await page.getByText('Get a customer token by a grant').waitFor();
     const shown = await page.locator('.opblock-summary-path').allInnerTexts();
     const { paths } = (await (await fetch(`${service.managementUrl}/openapi.json`)).json()) as { paths: object };
     expect(new Set(shown.map((path) => path.replaceAll('\u200b', '').trim()))).toEqual(new Set(Object.keys(paths)));

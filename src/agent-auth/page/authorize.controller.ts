@@ -30,7 +30,7 @@ export class AuthorizeController {
 
   @Get()
   @ApiRoute({
-    summary: 'The authorization page (RFC 6749)',
+    summary: 'Show the authorization page (RFC 6749 §3.1)',
     query: AuthorizationQuery,
     response: 'text/html',
     redirects: true,
@@ -46,7 +46,7 @@ export class AuthorizeController {
 
   @Post('consent')
   @ApiRoute({
-    summary: 'Where the form of the consent page goes',
+    summary: 'Submit the form of the consent page',
     body: ConsentForm,
     bodyFormats: ['form'],
     response: 'text/html',

@@ -30,7 +30,7 @@ export class SessionController {
   @Post('sign-in')
   @HttpCode(200)
   @ApiRoute({
-    summary: 'Where the form of the sign-in page goes',
+    summary: 'Submit the form of the sign-in page',
     body: SignInForm,
     bodyFormats: ['form'],
     response: 'text/html',
@@ -55,7 +55,7 @@ export class SessionController {
 
   @Post('sign-out')
   @HttpCode(200)
-  @ApiRoute({ summary: 'End the session of an agent', body: PageForm, bodyFormats: ['form'], response: 'text/html' })
+  @ApiRoute({ summary: 'Sign the agent out', body: PageForm, bodyFormats: ['form'], response: 'text/html' })
   async endSession(@Req() request: Request): Promise<string> {
     const { csrf } = readParameters(PageForm, parseForm(await readBody(request)));
     this.csrfTokens.check(request, csrf);
@@ -64,7 +64,7 @@ export class SessionController {
   }
 
   @Get('page.css')
-  @ApiRoute({ summary: 'The stylesheet of the pages', response: 'text/css' })
+  @ApiRoute({ summary: 'Get the stylesheet of the pages', response: 'text/css' })
   @Header('Content-Type', 'text/css; charset=utf-8')
   @Header('Cache-Control', 'public, max-age=3600')
   stylesheet(): string {

@@ -27,7 +27,7 @@ export class TokenPairController {
 
   @Post()
   @ApiRoute({
-    summary: 'An agent token pair, for an authorization code or a refresh token (RFC 6749)',
+    summary: 'Get an agent token pair for an authorization code or a refresh token (RFC 6749)',
     body: [CodeExchangeBody, RefreshBody],
     bodyFormats: ['form', 'json'],
     response: TokenPairResponse,
@@ -58,7 +58,7 @@ export class TokenPairController {
 
   /** Ends the bearer token. */
   @Delete()
-  @ApiRoute({ summary: 'End an agent token and its refresh tokens' })
+  @ApiRoute({ summary: 'End the agent token of the request, and its descendants; refresh tokens stay valid' })
   @UseGuards(BearerGuard)
   async end(): Promise<object> {
     const agent = assertAgent(requestContext.required().principal);

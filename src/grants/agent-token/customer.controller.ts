@@ -16,7 +16,7 @@ export class CustomerController {
   @Post()
   @TokenRoute('fixed-grant')
   @FixedGrantType(GRANT_TYPE)
-  @ApiRoute({ summary: 'The older address of the agent token grant', response: TokenResponse })
+  @ApiRoute({ summary: 'Get a customer token by the agent token grant; older route', response: TokenResponse })
   @HttpCode(200)
   token(@Req() request: Request): Promise<TokenResponse> {
     return this.endpoint.respond(request, { grantType: GRANT_TYPE });

@@ -16,14 +16,14 @@ export class HealthController {
 
   /** Succeeds while the event loop runs. It checks nothing that a restart could not repair. */
   @Get('live')
-  @ApiRoute({ summary: 'Whether the process lives', response: Health })
+  @ApiRoute({ summary: 'Liveness probe', response: Health })
   live(): Health {
     return { status: 'live' };
   }
 
   /** Fails while the process stops or cannot use the database. During the start, the listener responds instead. */
   @Get('ready')
-  @ApiRoute({ summary: 'Whether requests may come', response: Health })
+  @ApiRoute({ summary: 'Readiness probe', response: Health })
   async ready(): Promise<Health> {
     const reason = await this.readiness.unreadyReason();
     if (reason) throw new ServiceUnavailableException(reason);

@@ -9,7 +9,7 @@ export class MetricsController {
   constructor(private readonly metrics: MetricsRegistry) {}
 
   @Get()
-  @ApiRoute({ summary: 'Metrics for Prometheus', response: 'text/plain' })
+  @ApiRoute({ summary: 'Get the metrics, in the text format of Prometheus', response: 'text/plain' })
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
   scrape(): Promise<string> {
     return this.metrics.metrics();
