@@ -147,9 +147,9 @@ describe('the counts of a rate limit', () => {
         let store = 0;
         let counted = 0;
         const exchange = (counts: LimitCounts) => {
-          for (const untold of counts.untold(10)) {
-            store += untold.own;
-            counts.told(untold, store);
+          for (const unsent of counts.takeUnsent(10)) {
+            store += unsent.own;
+            counts.recordSent(unsent, store);
           }
         };
         for (const { processIndex, does } of steps) {
@@ -174,26 +174,26 @@ describe('the counts of a rate limit', () => {
   it('continue from the local count if an exchange fails, and are not sent twice', () => {
     const counts = new LimitCounts();
     for (let hit = 0; hit < 3; hit++) counts.add('key', 1, MINUTE_MS);
-    for (const untold of counts.untold(10)) counts.kept(untold);
-    expect(counts.untold(10)).toEqual([]);
+    for (const unsent of counts.takeUnsent(10)) counts.recordSendFailure(unsent);
+    expect(counts.takeUnsent(10)).toEqual([]);
     expect(counts.add('key', 1, MINUTE_MS)).toBe(4);
-    for (const untold of counts.untold(10)) counts.told(untold, 1);
+    for (const unsent of counts.takeUnsent(10)) counts.recordSent(unsent, 1);
     expect(counts.add('key', 1, MINUTE_MS)).toBe(5);
   });
 
   it('of a past window are not added to the next window', () => {
     const counts = new LimitCounts();
     counts.add('key', 1, MINUTE_MS);
-    const [late] = counts.untold(1);
+    const [late] = counts.takeUnsent(1);
     counts.add('key', 2, MINUTE_MS);
-    counts.told(late as NonNullable<typeof late>, 1_000);
+    counts.recordSent(late as NonNullable<typeof late>, 1_000);
     expect(counts.add('key', 2, MINUTE_MS)).toBe(2);
   });
 
   it('drop the oldest keys beyond 100,000 keys, so that a flood does not fill the memory', () => {
     const counts = new LimitCounts();
     for (let key = 0; key < 150_000; key++) counts.add(`key ${key}`, 1, MINUTE_MS);
-    expect(counts.untold(1_000_000)).toHaveLength(100_000);
+    expect(counts.takeUnsent(1_000_000)).toHaveLength(100_000);
     expect(counts.add('key 149999', 1, MINUTE_MS)).toBe(2);
     expect(counts.add('key 0', 1, MINUTE_MS)).toBe(1);
   });

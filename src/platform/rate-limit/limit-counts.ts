@@ -44,18 +44,18 @@ export class LimitCounts {
     return count?.window === window ? count.shared + count.sending + count.own : 0;
   }
 
-  /** Takes at most `limit` counts to send. Each counts as being sent until `told` or `kept` is called with it. */
-  untold(limit: number): UnsentCount[] {
-    const untold: UnsentCount[] = [];
+  /** Takes at most `limit` counts to send. The caller must call `recordSent` or `recordSendFailure` with each of them. */
+  takeUnsent(limit: number): UnsentCount[] {
+    const unsent: UnsentCount[] = [];
     for (const [key, count] of this.counts) {
-      if (untold.length === limit) break;
+      if (unsent.length === limit) break;
       const { window, windowMs, own } = count;
       if (own === 0) continue;
       count.sending = own;
       count.own = 0;
-      untold.push({ key, window, windowMs, own });
+      unsent.push({ key, window, windowMs, own });
     }
-    return untold;
+    return unsent;
   }
 
   /**
@@ -63,7 +63,7 @@ export class LimitCounts {
    *
    * @param shared the count of all processes
    */
-  told({ key, window }: UnsentCount, shared: number): void {
+  recordSent({ key, window }: UnsentCount, shared: number): void {
     const count = this.counts.get(key);
     if (count?.window !== window) return;
     count.shared = Math.max(count.shared + count.sending, shared);
@@ -74,8 +74,8 @@ export class LimitCounts {
    * Records that sending has failed. The store may have added the count, so it is not sent again. It still counts in
    * this process.
    */
-  kept(untold: UnsentCount): void {
-    this.told(untold, 0);
+  recordSendFailure(unsent: UnsentCount): void {
+    this.recordSent(unsent, 0);
   }
 
   private begin(key: string, window: number, windowMs: number): Count {

@@ -52,7 +52,7 @@ export class SharedCounts {
 
   private async exchangeCounts(): Promise<void> {
     const unsent = this.counts.flatMap((counts) =>
-      counts.untold(MAX_BATCH_COUNTS).map((each) => ({ counts, ...each })),
+      counts.takeUnsent(MAX_BATCH_COUNTS).map((each) => ({ counts, ...each })),
     );
     try {
       // a probe that writes, because a server that rejects writes is not usable
@@ -61,7 +61,7 @@ export class SharedCounts {
       if (!this.isUp) this.logger.log('REDIS_URL: reachable again; the processes share their counts');
       this.isUp = true;
     } catch {
-      for (const each of unsent) each.counts.kept(each);
+      for (const each of unsent) each.counts.recordSendFailure(each);
       // the library's message may contain the URL with its password
       if (this.isUp) this.logger.warn('REDIS_URL: unreachable; each process applies its own counts');
       this.isUp = false;
@@ -77,6 +77,6 @@ export class SharedCounts {
     const results = (await pipeline.exec()) ?? [];
     const failed = results.find(([error]) => error);
     if (failed) throw failed[0];
-    for (const [index, each] of unsent.entries()) each.counts.told(each, Number(results[2 * index]?.[1]));
+    for (const [index, each] of unsent.entries()) each.counts.recordSent(each, Number(results[2 * index]?.[1]));
   }
 }
