@@ -63,13 +63,13 @@ export class AccessTokens {
     if (segments.length !== 3) throw OAuthError.invalidToken('not a JWS');
     const [header, payload, signature] = segments as [string, string, string];
     const key = this.keys.keyByHeader(header);
-    if (!key) throw OAuthError.invalidToken('header of no key of ours');
+    if (!key) throw OAuthError.invalidToken('the header matches no key');
     const bytes = Buffer.from(signature, 'base64url');
     // Other base64url texts decode to the same bytes. Only the canonical text is valid, so that a token has one form.
     if (bytes.toString('base64url') !== signature) throw OAuthError.invalidToken('signature not canonical');
     const publicKey = { key: key.publicKey, dsaEncoding: 'ieee-p1363' } as const;
     if (!verify('sha256', Buffer.from(`${header}.${payload}`), publicKey, bytes)) {
-      throw OAuthError.invalidToken('signature does not fit');
+      throw OAuthError.invalidToken('invalid signature');
     }
     return this.assertCurrent(JSON.parse(Buffer.from(payload, 'base64url').toString()));
   }
@@ -86,7 +86,7 @@ export class AccessTokens {
 
   private assertCurrent(claims: AccessTokenClaims): AccessTokenClaims {
     const now = this.clock.seconds();
-    if (claims.iss !== this.issuer) throw OAuthError.invalidToken('another issuer');
+    if (claims.iss !== this.issuer) throw OAuthError.invalidToken('wrong issuer');
     if (!(now < claims.exp)) throw OAuthError.invalidToken('expired');
     if (!(claims.iat <= now + CLOCK_SKEW_SECONDS)) throw OAuthError.invalidToken('issued in the future');
     return claims;

@@ -14,7 +14,7 @@ class BearerHeader {
 
   constructor(request: Request) {
     const [authorization, ...more] = request.headersDistinct.authorization ?? [];
-    if (authorization === undefined) throw OAuthError.invalidToken('no bearer');
+    if (authorization === undefined) throw OAuthError.invalidToken('no bearer token');
     if (more.length > 0) throw OAuthError.invalidToken('more than one Authorization header');
     this.headers = { authorization };
   }
@@ -41,7 +41,7 @@ export class BearerAuthentication {
       const finish = (error: unknown, found: Principal | false | null | undefined) => {
         if (error) reject(error);
         else if (found) resolve(found);
-        else reject(OAuthError.invalidToken('no bearer in the Authorization header'));
+        else reject(OAuthError.invalidToken('no bearer token in the Authorization header'));
       };
       passport.authenticate(this.strategy.name, { session: false }, finish)(header, request.res as Response, reject);
     });

@@ -38,7 +38,7 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
 
   private async verifyOwnToken(token: string): Promise<Principal> {
     const claims = this.tokens.verify(token);
-    if (await this.denylist.hasEnded(claims)) throw OAuthError.invalidToken('ended before its time');
+    if (await this.denylist.hasEnded(claims)) throw OAuthError.invalidToken('the token has ended');
     return principalOf(claims);
   }
 }

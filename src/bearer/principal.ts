@@ -61,6 +61,6 @@ export function principalOf(claims: AccessTokenClaims): Principal {
     case 'customer-api':
       return { kind: 'customer', entityId: sub, ...caller };
     default:
-      throw OAuthError.invalidToken('of no audience of ours');
+      throw OAuthError.invalidToken('unknown audience');
   }
 }

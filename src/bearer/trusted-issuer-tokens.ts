@@ -45,11 +45,11 @@ export class TrustedIssuerTokens {
    */
   async verify(token: string): Promise<AgentPrincipal> {
     const issuer = this.issuerOf(token);
-    if (!issuer) throw OAuthError.invalidToken('not an issuer we trust');
+    if (!issuer) throw OAuthError.invalidToken('not a trusted issuer');
     const claims = await this.claimsOf(token, issuer);
     const organizationId = claims[issuer.organization_claim];
     if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId)) {
-      throw OAuthError.invalidToken('an organization this issuer does not speak for');
+      throw OAuthError.invalidToken('not an organization of this issuer');
     }
     if (typeof claims.sub !== 'string') throw OAuthError.invalidToken('no subject');
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
@@ -57,7 +57,7 @@ export class TrustedIssuerTokens {
     const jti = sha256(`${issuer.issuer} ${claims.jti ?? token}`);
     const { sub, iat = 0, exp } = claims;
     const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
-    if (await this.denylist.hasEnded(bearer)) throw OAuthError.invalidToken('ended before its time');
+    if (await this.denylist.hasEnded(bearer)) throw OAuthError.invalidToken('the token has ended');
     const scopes = scopesOf(claims[issuer.scope_claim]);
     return { kind: 'agent', agentId: claims.sub, organizationId, clientId, scopes, foreign: true, claims: bearer };
   }
@@ -90,7 +90,7 @@ export class TrustedIssuerTokens {
       return payload;
     } catch (error) {
       if (error instanceof OAuthError) throw error;
-      throw OAuthError.invalidToken(`foreign token: ${(error as Error).message}`);
+      throw OAuthError.invalidToken(`trusted issuer: ${(error as Error).message}`);
     }
   }
 }

@@ -33,7 +33,7 @@ export function readBody(request: IncomingMessage): Promise<string> {
       if (isUtf8(bytes)) resolve(bytes.toString('utf8'));
       else reject(OAuthError.invalidMessage());
     });
-    request.once('error', () => reject(OAuthError.invalidRequest('body: cut off')));
+    request.once('error', () => reject(OAuthError.invalidRequest('body: incomplete')));
   });
 }
 

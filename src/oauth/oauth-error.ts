@@ -89,7 +89,7 @@ export class OAuthError extends Error {
 
   /** The client sent bytes that are not an HTTP request, or sent them too slowly: 400, 408 or 431. @internal */
   static brokenRequest({ status, reason }: { status: number; reason?: string }): OAuthError {
-    const hint = 'HTTP: not a request that can be read';
+    const hint = 'HTTP: malformed or incomplete request';
     return new OAuthError('invalid_request', status, MALFORMED, { hint, ...(reason && { reason }) });
   }
 
@@ -112,14 +112,14 @@ export class OAuthError extends Error {
   /** @internal */
   static unsupportedGrantType(): OAuthError {
     const description = 'The authorization grant type is not supported by this service';
-    return new OAuthError('unsupported_grant_type', 400, description, { hint: 'grant_type: not one of this service' });
+    return new OAuthError('unsupported_grant_type', 400, description, { hint: 'grant_type: unknown' });
   }
 
   /** The bearer token is valid but lacks `scope`: 403. */
   static insufficientScope(scope: string): OAuthError {
     const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope", scope="${scope}"` };
     const description = 'The access token does not have the scope that this request needs';
-    return new OAuthError('insufficient_scope', 403, description, { hint: `scope: ${scope} is needed`, headers });
+    return new OAuthError('insufficient_scope', 403, description, { hint: `scope: ${scope} is required`, headers });
   }
 
   /** The client's credentials are wrong or missing: 401. `reason` is only logged. */
@@ -130,12 +130,12 @@ export class OAuthError extends Error {
 
   /** @internal */
   static notFound(): OAuthError {
-    return new OAuthError('not_found', 404, 'There is nothing at this address');
+    return new OAuthError('not_found', 404, 'The route or the entry does not exist');
   }
 
   /** The code that knows the routes sets the `Allow` header. @internal */
   static methodNotAllowed(): OAuthError {
-    return new OAuthError('method_not_allowed', 405, 'This address does not know this method');
+    return new OAuthError('method_not_allowed', 405, 'The route does not support this method');
   }
 
   /** @internal */
@@ -149,13 +149,13 @@ export class OAuthError extends Error {
 
   /** The body is compressed: 415. 16 KiB need no compression, and a few bytes could expand to gigabytes. @internal */
   static unsupportedEncoding(): OAuthError {
-    return new OAuthError('invalid_request', 415, MALFORMED, { hint: 'Content-Encoding: send the body as it is' });
+    return new OAuthError('invalid_request', 415, MALFORMED, { hint: 'Content-Encoding: must be absent or identity' });
   }
 
   /** The database or another dependency of the request is unavailable: 503 with `Retry-After`. */
   static unavailable(cause?: unknown): OAuthError {
     const headers = { 'Retry-After': '1' };
-    const description = 'The service cannot answer at the moment; try again later';
+    const description = 'The service is unavailable at the moment; try again later';
     return new OAuthError('temporarily_unavailable', 503, description, { headers, cause });
   }
 
@@ -168,7 +168,9 @@ export class OAuthError extends Error {
 
   /** The request conflicts with stored data or with an entry of the registry file: 409. @internal */
   static conflict(hint: string): OAuthError {
-    return new OAuthError('conflict', 409, 'The request does not fit what is there', { hint });
+    return new OAuthError('conflict', 409, 'The request conflicts with stored data or with the registry file', {
+      hint,
+    });
   }
 
   /** An unexpected error: 500. `cause` is only logged. */

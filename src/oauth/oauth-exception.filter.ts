@@ -30,7 +30,7 @@ function asOAuthError(exception: unknown): OAuthError {
   if (!(exception instanceof HttpException)) return OAuthError.serverError(exception);
   switch (exception.getStatus()) {
     case 400: // Express could not decode the path.
-      return OAuthError.invalidRequest('address: percent-encoding is broken');
+      return OAuthError.invalidRequest('path: invalid percent-encoding');
     case 404:
       return OAuthError.notFound();
     case 405:

@@ -99,7 +99,7 @@ export class OneTimeCodes {
     if (row.consumed_for !== null) return this.rejectSecondUse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
     if (await this.denylist.hasEnded(revocableClaims(row)))
-      throw OAuthError.invalidGrant('code: what it was made with has ended');
+      throw OAuthError.invalidGrant('code: the token that created it has ended');
     const attempt = randomUUID();
     const now = new Date(this.clock.now());
     if ((await this.database.executeIdempotent(REDEEM_CODE, [attempt, network, hash, now, attempt])) !== 1) {
@@ -122,7 +122,7 @@ export class OneTimeCodes {
     const { consumed_by: jti, consumed_for, consumed_network } = row;
     if (jti === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
     if (consumed_for <= DUPLICATE_WINDOW_MS && isSameNetwork(consumed_network, network))
-      throw OAuthError.invalidGrant('code: a duplicate of its redemption');
+      throw OAuthError.invalidGrant('code: duplicate use');
     await this.denylist.revokeFamily(jti); // Ends the whole family, refreshed tokens included.
     this.audit.replayed(row, jti);
     throw OAuthError.invalidGrant('code: replayed');

@@ -88,7 +88,7 @@ export class RefreshTokens {
       ? await this.database.executeIdempotent(RETRY_ROTATION, [next.hash, this.expiry(), ...state])
       : await this.database.executeIdempotent(ROTATE, [next.hash, used, network, this.expiry(), ...state]);
     // A parallel use was faster. The service cannot know which of the two responses the client uses.
-    if (isRotated !== 1) throw OAuthError.invalidGrant('refresh token: a parallel use was faster');
+    if (isRotated !== 1) throw OAuthError.invalidGrant('refresh token: redeemed by a parallel request');
     this.record('redeemed', 'success', row);
     return { ...content, family: row.id, refreshToken: next.token };
   }
@@ -108,7 +108,7 @@ export class RefreshTokens {
   private async findUsable(used: string, clientId: string): Promise<FamilyRow> {
     const [row] = await this.database.select(FIND_FAMILY, [used]);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
-    if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: of another client');
+    if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
     if (row.ended_at !== null) throw OAuthError.invalidGrant('refresh token: its family has ended');
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
     if (row.replaced_at !== null && used !== row.current_hash && used !== row.previous_hash)

@@ -31,9 +31,10 @@ export class ClientAuthentication {
     const secret = optionalString('client_secret', parameters.client_secret);
     if (authorization === undefined) return this.client(id, secret);
     const basic = readBasicCredentials(authorization);
-    if (!basic) throw OAuthError.invalidClient('Authorization is no Basic credentials');
+    if (!basic) throw OAuthError.invalidClient('Authorization: not Basic credentials');
     if (secret !== undefined) throw OAuthError.invalidRequest('client_secret: given twice, also by Authorization');
-    if (id !== undefined && id !== basic.id) throw OAuthError.invalidRequest("client_id: not Authorization's");
+    if (id !== undefined && id !== basic.id)
+      throw OAuthError.invalidRequest('client_id: must equal the id in Authorization');
     return this.client(basic.id, basic.secret);
   }
 
@@ -46,7 +47,7 @@ export class ClientAuthentication {
     const { id = '', secret = '' } = readBasicCredentials(authorization) ?? {};
     const server = this.registry.resourceServer(id);
     const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
-    if (!server || !isRight) throw OAuthError.invalidClient('no such resource server, or a wrong secret');
+    if (!server || !isRight) throw OAuthError.invalidClient('unknown resource server or wrong secret');
     return server;
   }
 

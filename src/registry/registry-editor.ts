@@ -53,7 +53,7 @@ export class RegistryEditor {
     const secret = await secretColumns(resource, entry);
     await this.transactions.run(async (manager) => {
       await assertConsistent(manager, resource, entry, this.catalogue, false);
-      if (await manager.findOneBy(entity, { [column]: key })) throw OAuthError.conflict(`${field}: is there already`);
+      if (await manager.findOneBy(entity, { [column]: key })) throw OAuthError.conflict(`${field}: already exists`);
       await assertFileKeyIsFree(manager, resource, entry, key);
       const row = { [column]: key, ...resource.toRow(entry, secret) };
       await manager.insert(entity, { ...withRetainedFields(resource, row), ownedByFile: false });
@@ -115,5 +115,5 @@ export class RegistryEditor {
 function assertSecretsStay(patch: Entry): void {
   const required = REGISTRY_RESOURCES.flatMap(({ secret }) => (secret?.isRequired ? [secret.field] : [])).sort();
   const removed = required.find((field) => patch[field] === null);
-  if (removed !== undefined) throw OAuthError.invalidRequest(`${removed}: cannot be taken away`);
+  if (removed !== undefined) throw OAuthError.invalidRequest(`${removed}: cannot be removed`);
 }

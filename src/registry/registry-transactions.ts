@@ -27,7 +27,7 @@ export class RegistryTransactions {
       if (error) throw error;
       await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
     } catch (error) {
-      if (isDuplicate(error)) throw OAuthError.conflict('is there already');
+      if (isDuplicate(error)) throw OAuthError.conflict('the entry already exists');
       throw error;
     }
   }

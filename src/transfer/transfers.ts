@@ -88,7 +88,7 @@ export class Transfers {
   ): Promise<{ subject: string; generation?: number }> {
     if (principal.kind === 'customer') {
       if (customerId === undefined || customerId === principal.entityId) return { subject: principal.entityId };
-      throw OAuthError.invalidRequest("customer_id: must be the bearer's own");
+      throw OAuthError.invalidRequest('customer_id: must be the customer of the bearer token');
     }
     if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required');
     const customer = await this.identities.find(customerId, principal.organizationId);
@@ -103,7 +103,7 @@ export class Transfers {
  * @throws OAuthError `invalid_token`, `insufficient_scope`
  */
 export function assertBearerType(principal: Principal, bearerType: TransferBody['bearer_type']): void {
-  if (principal.kind !== bearerType) throw OAuthError.invalidToken('not of the kind that bearer_type says');
+  if (principal.kind !== bearerType) throw OAuthError.invalidToken('not of the kind in bearer_type');
   if (principal.kind === 'agent' && !principal.scopes.includes(CUSTOMERS_OWN))
     throw OAuthError.insufficientScope(CUSTOMERS_OWN);
 }

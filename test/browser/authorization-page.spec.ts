@@ -111,7 +111,7 @@ describe('an agent in a real browser', () => {
   it('sees an error after a wrong password, and may try again with the same email', async () => {
     const page = await openPage(FOR_TOKEN);
     await signIn(page, { ...ACME_AGENT, password: 'wrong' });
-    expect(await page.getByRole('alert').textContent()).toBe('This email and password do not belong together.');
+    expect(await page.getByRole('alert').textContent()).toBe('The email or the password is wrong.');
     expect(await page.title()).toBe('Problem: Sign in');
     expect(await page.getByLabel('Email').inputValue()).toBe(ACME_AGENT.email);
     expect(await page.getByLabel('Password').inputValue()).toBe('');

@@ -198,17 +198,17 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
 
   it('responds with a conflict if an entry exists already or belongs to the registry file', async () => {
     await admin('POST', 'clients', client);
-    conflict(await admin('POST', 'clients', client), /^client_id: is there already$/);
+    conflict(await admin('POST', 'clients', client), /^client_id: already exists$/);
     for (const [method, path, body] of [
       ['PATCH', `clients/${ACME_SITE}`, { name: 'Mine' }],
       ['DELETE', `clients/${ACME_SITE}`],
       ['POST', `clients/${ACME_BACKEND}/secret`, {}],
       ['DELETE', `organizations/${ACME}`],
     ] as const) {
-      conflict(await admin(method, path, body), /the registry file lists it/);
+      conflict(await admin(method, path, body), /the entry is in the registry file/);
     }
     expect((await service.post(TOKEN, cookieBody(), { origin: ACME_ORIGIN })).status).toBe(200);
-    conflict(await admin('DELETE', `organizations/${organization}`), /still of this organization/);
+    conflict(await admin('DELETE', `organizations/${organization}`), /still belong to this organization/);
     invalid(await admin('PATCH', 'clients/new-site', { client_id: 'other' }), /^client_id: cannot be changed/);
     for (const method of ['GET', 'PATCH', 'DELETE']) {
       const response = await admin(method, 'clients/new-site%20', method === 'PATCH' ? {} : undefined);
@@ -309,7 +309,10 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
         bearer(bearerToken),
       );
     expect((await newCustomer(token)).status).toBe(200);
-    conflict(await admin('POST', 'agents', { ...agent, email: agent.email.toUpperCase() }), /^email: of another agent/);
+    conflict(
+      await admin('POST', 'agents', { ...agent, email: agent.email.toUpperCase() }),
+      /^email: belongs to another agent/,
+    );
     service.clock.advance({ seconds: 2 });
     expect((await admin('PATCH', `agents/${body.id}`, { password: 'another long pass phrase' })).status).toBe(200);
     expect((await newCustomer(token)).status).toBe(401);

@@ -223,7 +223,7 @@ describe('any other invalid request', () => {
     ['an empty challenge', { ...native, code_challenge: '' }, '?', 'code_challenge: required'],
     ['PKCE for a token', { ...FOR_TOKEN, ...asked }, '#', 'code_challenge: only with'],
     ['another prompt', { ...FOR_TOKEN, prompt: 'select_account' }, '#', 'prompt: must be'],
-    ['prompt none with another', { ...FOR_TOKEN, prompt: 'none login' }, '#', 'prompt: none stands alone'],
+    ['prompt none with another', { ...FOR_TOKEN, prompt: 'none login' }, '#', 'prompt: none excludes other values'],
     ['another flow', { ...FOR_TOKEN, flow: 'popup' }, '#', 'flow: must be'],
     ['flow button for a private scheme', { ...native, flow: 'button' }, '?', 'flow: button needs'],
     ['a state that is too long', { ...FOR_CODE, state: tooLong }, '?', 'state: must be at most'],
@@ -396,7 +396,7 @@ describe('the consent of an agent', () => {
     expect(page.text).toContain('Widget for everybody');
     expect(page.text).toContain('create customers, and act in the name of each of your customers');
     expect(page.text).toContain(SECOND_AGENT.email);
-    expect(page.text).toContain('It is an application for every organization, not one of your own.');
+    expect(page.text).toContain('This application is for every organization and does not belong to yours.');
     const allowed = await browser.submit(page, { decision: 'allow' });
     expect(allowed.status).toBe(303);
     expect(redirected(allowed)).toMatchObject({ mode: '#', parameters: { scope: 'customers:own', iss: ISS } });

@@ -114,7 +114,10 @@ describe('a JSON body', () => {
   );
 
   it('with an empty organization_id is refused by the route of a group', async () => {
-    expectInvalidRequest(await group({ organization_id: '' }), "organization_id: must be the address's");
+    expectInvalidRequest(
+      await group({ organization_id: '' }),
+      'organization_id: must equal the organization of the path',
+    );
   });
 
   it('with a string or nothing instead of a number is refused by the route of a new client secret', async () => {

@@ -48,6 +48,10 @@ describe('the token route of a group, for a grant whose body declares no organiz
     const body = { grant_type: 'raffle_office', client_id: PUBLIC_SITE };
     const authorization = { authorization: `Bearer ${token}` };
     const response = await service.post(`/v2/customer/${RIVAL}/sales/token`, body, authorization);
-    expectError(response, { status: 400, error: 'invalid_request', hint: "organization_id: must be the agent's" });
+    expectError(response, {
+      status: 400,
+      error: 'invalid_request',
+      hint: 'organization_id: must be the organization of the agent',
+    });
   });
 });

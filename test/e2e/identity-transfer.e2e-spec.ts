@@ -234,7 +234,7 @@ describe('protocol §4.4: authorized with a customer token', () => {
     const other = await newCustomer(service);
     const ofRival = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
     for (const customer_id of [other.entity_id, ofRival.body.entity_id, NOBODY]) {
-      await expectRefused(() => asCustomer({ customer_id }), /^customer_id: must be the bearer's own$/);
+      await expectRefused(() => asCustomer({ customer_id }), /^customer_id: must be the customer of the bearer token$/);
     }
   });
 });

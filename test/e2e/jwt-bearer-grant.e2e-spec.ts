@@ -75,7 +75,7 @@ describe('an assertion of the organization’s sign-in system', () => {
 
 describe('the claims of an assertion', () => {
   it.each<[string, () => object]>([
-    ['another issuer', () => ({ iss: 'https://evil.example' })],
+    ['wrong issuer', () => ({ iss: 'https://evil.example' })],
     ['the issuer with a slash', () => ({ iss: 'https://idp.example/' })],
     ['the issuer in capitals', () => ({ iss: 'https://IDP.example' })],
     ['a list of issuers', () => ({ iss: ['https://idp.example'] })],

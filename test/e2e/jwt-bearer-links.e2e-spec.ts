@@ -174,7 +174,7 @@ describe('linking a browser to a user', () => {
   it('requires an Origin, which must be one of the client’s', async () => {
     const { headers, entityId } = await newBrowser();
     const { cookie } = headers;
-    expectInvalidRequest(await linked(newUser(), { cookie }), 'link: needs an Origin');
+    expectInvalidRequest(await linked(newUser(), { cookie }), 'link: requires the header Origin');
     for (const origin of [RIVAL_ORIGIN, 'null', 'https://evil.example'])
       expectInvalidRequest(await linked(newUser(), { cookie, origin }), "Origin: not one of the client's");
     expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);

@@ -244,7 +244,8 @@ describe('the log of a process that gets every kind of request', SLOW, () => {
       lines.some((line) => line.error === error && line.reason === reason);
     expect(hasLine('invalid_grant', 'code: replayed')).toBe(true);
     expect(
-      hasLine('invalid_token', 'no bearer in the Authorization header') || hasLine('invalid_token', 'no bearer'),
+      hasLine('invalid_token', 'no bearer token in the Authorization header') ||
+        hasLine('invalid_token', 'no bearer token'),
     ).toBe(true);
     expect(hasLine('invalid_request', 'HPE_HEADER_OVERFLOW')).toBe(true);
     expect(lines.filter(({ status }) => status === 499)).toMatchObject([

@@ -181,16 +181,16 @@ describe('a resource that one file describes', () => {
     const short = await admin('POST', 'webhooks', { ...fields, signing_secret: 'MARKED' });
     expectInvalidRequest(short, `signing_secret: ${RULE}`);
     const conflict = (hint: string) => ({ status: 409, error: 'conflict', hint });
-    const owned = conflict('the registry file lists it, and owns it');
+    const owned = conflict('the entry is in the registry file and can only be changed there');
     expectError(await admin('PATCH', 'webhooks/orders', { name: 'X' }), owned);
     expectError(await admin('DELETE', 'webhooks/orders'), owned);
     const again = await admin('POST', 'webhooks', { ...fields, webhook_id: 'orders' });
-    expectError(again, conflict('webhook_id: is there already'));
+    expectError(again, conflict('webhook_id: already exists'));
     expect((await admin('POST', 'webhooks', fields)).status).toBe(201);
     const fieldsOfOthers = { client_secret: null, public_clients: null };
     expect((await admin('PATCH', 'webhooks/created', fieldsOfOthers)).status).toBe(200);
     const removed = await admin('PATCH', 'webhooks/created', { signing_secret: null });
-    expectInvalidRequest(removed, 'signing_secret: cannot be taken away');
+    expectInvalidRequest(removed, 'signing_secret: cannot be removed');
     const renamed = await admin('PATCH', 'webhooks/created', { webhook_id: 'other' });
     expectInvalidRequest(renamed, 'webhook_id: cannot be changed');
     expect((await admin('DELETE', 'webhooks/created')).status).toBe(200);
@@ -200,7 +200,7 @@ describe('a resource that one file describes', () => {
     const id = randomUUID();
     await admin('POST', 'organizations', { id, name: 'Referred' });
     await admin('POST', 'webhooks', { ...created, organization_id: id, signing_secret: SECRET });
-    const hint = 'clients or agents or webhooks are still of this organization';
+    const hint = 'clients or agents or webhooks still belong to this organization';
     expectError(await admin('DELETE', `organizations/${id}`), { status: 409, error: 'conflict', hint });
     await admin('DELETE', 'webhooks/created');
     expect((await admin('DELETE', `organizations/${id}`)).status).toBe(200);

@@ -130,7 +130,7 @@ describe('a token that claims to be from a trusted issuer', () => {
   it.each<[string, object, object?]>([
     ['another audience', { aud: 'agent-api' }],
     ['no audience', { aud: undefined }],
-    ['another issuer', { iss: 'https://evil.example' }],
+    ['wrong issuer', { iss: 'https://evil.example' }],
     ['the issuer with a slash', { iss: 'https://idp.example/' }],
     [
       'the other trusted issuer',

@@ -8,7 +8,7 @@ import { SMUGGLED_ID } from './raw-shapes.js';
 import { type Reply, replyHeader } from './reply.js';
 
 /** The hint of a response to bytes that are not an HTTP request. Any route may return it. */
-const BROKEN = '"error_hint":"HTTP: not a request that can be read"';
+const BROKEN = '"error_hint":"HTTP: malformed or incomplete request"';
 /** Routes whose responses are public and may be cached. */
 const STORABLE = /^\/(\.well-known\/|page\.css|docs|openapi\.json)/;
 

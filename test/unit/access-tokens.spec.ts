@@ -238,7 +238,7 @@ describe('the verification of the claims of an access token', () => {
   });
 
   it.each([
-    ['another issuer', { ...ISSUED_CLAIMS, iss: 'https://evil.example' }],
+    ['wrong issuer', { ...ISSUED_CLAIMS, iss: 'https://evil.example' }],
     ['the issuer with a slash', { ...ISSUED_CLAIMS, iss: `${ISSUER}/` }],
     ['no issuer', { ...ISSUED_CLAIMS, iss: undefined }],
     ['no exp', { ...ISSUED_CLAIMS, exp: undefined }],

@@ -5,7 +5,7 @@ import type { AuthorizationError, AuthorizationRequest } from './authorization-r
 export type ResponseParameters = Record<string, string>;
 
 const DESCRIPTIONS: Record<string, string> = {
-  access_denied: 'The agent, or this service, has refused the request',
+  access_denied: 'The agent or the service denied the request',
   invalid_scope: 'The application, the agent and the request have no scope in common',
   login_required: 'The agent is not signed in',
   consent_required: 'The agent has not consented to this application yet',

@@ -35,9 +35,10 @@ export class Authorizer {
   async decide(request: AuthorizationRequest, agent: Agent): Promise<Decision> {
     const { client, prompt } = request;
     if (!client.usableIn(agent.organizationId))
-      return errorDecision('access_denied', 'client_id: of another organization');
+      return errorDecision('access_denied', 'client_id: belongs to another organization');
     const scope = grantedScope(request.scope, client.scopes, agent.scopes);
-    if (scope === '') return errorDecision('invalid_scope', 'scope: nothing that this client and this agent both have');
+    if (scope === '')
+      return errorDecision('invalid_scope', 'scope: the request, the client and the agent have no scope in common');
     const needsConsent =
       prompt.includes('consent') ||
       canBeImpersonated(request) ||
@@ -65,7 +66,7 @@ export class Authorizer {
   }
 
   deny(): ResponseParameters {
-    return errorParameters({ error: 'access_denied', hint: 'the agent has said no' });
+    return errorParameters({ error: 'access_denied', hint: 'the agent denied the request' });
   }
 
   private async issueGrant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {

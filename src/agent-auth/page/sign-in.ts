@@ -55,7 +55,7 @@ export class SignIn {
     if (!agent || !isRight) {
       requestContext.set({ error: 'access_denied', reason: agent ? 'wrong password' : 'unknown email' });
       this.recordAudit('failed', ip, agent);
-      return { problem: 'This email and password do not belong together.', status: 400 };
+      return { problem: 'The email or the password is wrong.', status: 400 };
     }
     this.recordAudit('succeeded', ip, agent);
     this.attempts.succeed(attempt);

@@ -32,11 +32,11 @@ export class CsrfTokens {
   check(request: Request, token: unknown): void {
     const { origin } = request.headers;
     if (origin !== undefined && origin !== this.configuration.AUTH_URL) {
-      throw OAuthError.invalidRequest('Origin: forms come from this service alone');
+      throw OAuthError.invalidRequest('Origin: must be the origin of this service');
     }
     const nonce = this.cookies.read(request, COOKIE_NAME);
     if (nonce === undefined || typeof token !== 'string' || !this.secrets.isSignature(PURPOSE, nonce, token)) {
-      throw OAuthError.invalidRequest('csrf: open the page again and send its form');
+      throw OAuthError.invalidRequest('csrf: invalid; open the page again and submit its form');
     }
   }
 }

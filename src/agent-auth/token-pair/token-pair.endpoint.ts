@@ -77,12 +77,12 @@ export class TokenPairEndpoint {
   private async currentGrant(client: ClientApplication, granted: AgentGrant): Promise<AgentGrant> {
     const { agentId, organizationId, clientId, generation } = granted;
     const agent = await this.agents.byId(agentId);
-    if ((agent?.generation ?? 0) > generation) throw OAuthError.invalidGrant('the agent has changed since');
+    if ((agent?.generation ?? 0) > generation) throw OAuthError.invalidGrant('the agent changed after the grant');
     if (agent?.organizationId !== organizationId || !client.usableIn(organizationId)) {
-      throw OAuthError.invalidGrant('the agent or the client belongs elsewhere now');
+      throw OAuthError.invalidGrant('the agent or the client left the organization');
     }
     const scope = grantedScope(granted.scope, client.scopes, agent.scopes);
-    if (scope === '') throw OAuthError.invalidGrant('nothing is left of what was granted');
+    if (scope === '') throw OAuthError.invalidGrant('no granted scope is left');
     return { agentId, organizationId, clientId, scope, generation };
   }
 
@@ -102,12 +102,12 @@ function narrowScope(grant: AgentGrant, requestedScope: string | undefined): Age
   const granted = grant.scope.split(' ');
   const scopes = requestedScope.split(' ');
   if (!scopes.every((scope) => granted.includes(scope)))
-    throw OAuthError.invalidRequest('scope: more than was granted');
+    throw OAuthError.invalidRequest('scope: exceeds the granted scope');
   return { ...grant, scope: scopes.join(' ') };
 }
 
 /** Web applications get tokens at the page and never codes, so they cannot redeem one. */
 export function assertClientUsesCodes(client: ClientApplication): void {
   if (client.clientType === 'web')
-    throw OAuthError.unauthorizedClient('client_id: a web application gets its token at the page');
+    throw OAuthError.unauthorizedClient('client_id: a web application gets its token at the authorization page');
 }

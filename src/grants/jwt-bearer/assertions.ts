@@ -105,18 +105,18 @@ function assertAcceptedForm(jose: Jose, assertion: string): void {
     SEGMENT.test(text) && Buffer.from(text, 'base64url').toString('base64url') === text;
   if (segments.length !== 3 || !segments.every(isCanonical)) throw invalidAssertion('not a signed JWT');
   const header = headerOf(jose, assertion);
-  if (!ALGORITHMS.includes(String(header.alg))) throw invalidAssertion('alg is not one of ours');
+  if (!ALGORITHMS.includes(String(header.alg))) throw invalidAssertion('alg is not accepted');
   const untrusted = UNTRUSTED_HEADERS.find((name) => Object.hasOwn(header, name));
   if (untrusted) throw invalidAssertion(`header has ${untrusted}`);
   if (header.typ !== undefined && !ACCEPTED_TYPES.includes(mediaTypeOf(header.typ)))
-    throw invalidAssertion('typ is that of another JWT');
+    throw invalidAssertion('typ is of another kind of JWT');
 }
 
 function headerOf(jose: Jose, assertion: string): Record<string, unknown> {
   try {
     return jose.decodeProtectedHeader(assertion);
   } catch {
-    throw invalidAssertion('header is no JSON object');
+    throw invalidAssertion('header is not a JSON object');
   }
 }
 

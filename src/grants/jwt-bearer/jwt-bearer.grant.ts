@@ -65,5 +65,5 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
  */
 function assertMayLink(settings: JwtBearerSettings, { origin }: Browser): void {
   if (!settings.link_browsers) throw OAuthError.unauthorizedClient('link: not for this organization');
-  if (origin === undefined) throw OAuthError.invalidRequest('link: needs an Origin');
+  if (origin === undefined) throw OAuthError.invalidRequest('link: requires the header Origin');
 }

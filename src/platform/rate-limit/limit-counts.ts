@@ -44,7 +44,7 @@ export class LimitCounts {
     return count?.window === window ? count.shared + count.sending + count.own : 0;
   }
 
-  /** Takes at most `limit` counts to send. The caller must call `recordSent` or `recordSendFailure` with each of them. */
+  /** Takes at most `limit` counts to send. The caller must call `recordSent` or `recordSendFailure` for each. */
   takeUnsent(limit: number): UnsentCount[] {
     const unsent: UnsentCount[] = [];
     for (const [key, count] of this.counts) {

@@ -14,7 +14,7 @@ import { entryViolations } from './entry-checks.js';
 export function editableRow<Row extends ObjectLiteral>(row: Row | null, column: string, key: string): Row {
   // MySQL ignores spaces at the end of a key, so the row may have another key
   if (!row || row[column] !== key) throw OAuthError.notFound();
-  if (row.ownedByFile) throw OAuthError.conflict('the registry file lists it, and owns it');
+  if (row.ownedByFile) throw OAuthError.conflict('the entry is in the registry file and can only be changed there');
   return row;
 }
 
@@ -58,7 +58,7 @@ export async function assertFileKeyIsFree(
   const { fileKey, key: apiKey, entity, noun } = resource;
   if (fileKey.column === apiKey.column) return;
   const other = await manager.findOneBy(entity, { [fileKey.column]: fileKeyOf(resource, entry) });
-  if (other && other[apiKey.column] !== key) throw OAuthError.conflict(`${fileKey.field}: of another ${noun}`);
+  if (other && other[apiKey.column] !== key) throw OAuthError.conflict(`${fileKey.field}: belongs to another ${noun}`);
 }
 
 /** @throws OAuthError `conflict` if other entries refer to the entry */
@@ -73,7 +73,7 @@ export async function assertNotReferenced(
   for (const { entity, column } of referring) {
     if (!(await manager.existsBy(entity, { [column]: key }))) continue;
     const lists = [...new Set(referring.map(({ list }) => list.replaceAll('_', ' ')))];
-    throw OAuthError.conflict(`${lists.join(' or ')} are still of this ${resource.noun}`);
+    throw OAuthError.conflict(`${lists.join(' or ')} still belong to this ${resource.noun}`);
   }
 }
 

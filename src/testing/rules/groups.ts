@@ -11,9 +11,9 @@ const groupOf = (organizationId: string, group: string) => ({
 export const groupRules: RuleSet = ({ groups }) => (groups ? GROUP_RULES : [WITHOUT_GROUPS]);
 
 const WITHOUT_GROUPS: Rule = {
-  title: 'is not at the address of a group, which it does not declare',
+  title: 'is not supported by the route of a group, which it does not declare',
   async check(context) {
-    const expected = { error: 'invalid_request', hint: /^grant_type: not at the address of a group$/ };
+    const expected = { error: 'invalid_request', hint: /^grant_type: not supported by the route of a group$/ };
     await context.expectError(expected, await context.body(), groupOf(OWN_ORGANIZATION, 'sales'));
   },
 };
@@ -38,7 +38,7 @@ const GROUP_RULES: Rule[] = [
     async check(context) {
       const { organization_id: _removed, ...others } = await context.body();
       await context.expectToken(others, groupOf(OWN_ORGANIZATION, 'sales'));
-      const expected = { error: 'invalid_request', hint: /^organization_id: must be the address's$/ };
+      const expected = { error: 'invalid_request', hint: /^organization_id: must equal the organization of the path$/ };
       await context.expectError(
         expected,
         await context.body({ organization_id: OWN_ORGANIZATION }),

@@ -17,5 +17,5 @@ export function authenticateAgent(request: TokenRequest, { bearer }: TokenServic
 /** An agent acts in its own organization only. */
 export function assertOrganizationOfAgent({ agent, organizationId }: TokenRequest): void {
   if (agent && organizationId !== agent.organizationId)
-    throw OAuthError.invalidRequest("organization_id: must be the agent's");
+    throw OAuthError.invalidRequest('organization_id: must be the organization of the agent');
 }

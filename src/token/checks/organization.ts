@@ -7,7 +7,8 @@ const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Only grants that declare `groups` are available on the path of a group. */
 export function assertGrantServesGroups({ route, grant }: TokenRequest): void {
-  if (route.group && !grant.groups) throw OAuthError.invalidRequest('grant_type: not at the address of a group');
+  if (route.group && !grant.groups)
+    throw OAuthError.invalidRequest('grant_type: not supported by the route of a group');
 }
 
 /** The body may repeat the organization of the path, but not contradict it. */
@@ -18,7 +19,7 @@ export function applyOrganizationOfRoute(request: TokenRequest): void {
     throw OAuthError.invalidRequest('group_id: must be 1 to 64 letters, digits, _ or -');
   const { organization_id = group.organizationId } = request.parameters;
   if (organization_id !== group.organizationId)
-    throw OAuthError.invalidRequest("organization_id: must be the address's");
+    throw OAuthError.invalidRequest('organization_id: must equal the organization of the path');
   request.parameters = { ...request.parameters, organization_id };
 }
 

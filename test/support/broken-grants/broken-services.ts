@@ -281,7 +281,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     what: 'is in a service that ignores groups',
     ...only,
     lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
-    rule: 'is not at the address of a group, which it does not declare',
+    rule: 'is not supported by the route of a group, which it does not declare',
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
