@@ -14,11 +14,11 @@ import { ORGANIZATION, seedCustomers } from './site.js';
 const [FIRST_MILLIONS = 1, SECOND_MILLIONS = 5, EXPIRED_MILLIONS = 10] = (process.env.GROWTH ?? '1,5,10')
   .split(',')
   .map(Number);
-const MILLION = 1_000_000;
+const ROWS_PER_INSERT = 1_000_000;
 /** Customers of the small database. */
-const SMALL_CUSTOMERS = 20_000;
+const SMALL_CUSTOMER_COUNT = 20_000;
 const ROUND_SECONDS = 5;
-const ROUNDS = 3;
+const ROUND_COUNT = 3;
 
 await withSetup('2G', async ({ connection, pid, environment, start }) => {
   /** @type {Record<string, object>} */
@@ -31,7 +31,7 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
         measure(service, { pid, connection }, { port: service.port, requests: requests(), seconds });
       await measureFor(2);
       const rounds = [];
-      while (rounds.length < ROUNDS) rounds.push(await measureFor(ROUND_SECONDS));
+      while (rounds.length < ROUND_COUNT) rounds.push(await measureFor(ROUND_SECONDS));
       const { rate, cpu, databaseCpu, p50, p99, written } = medians(rounds);
       rows[`${name}, ${size}`] = {
         'requests/s': Math.round(rate),
@@ -45,27 +45,27 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
     await service.stop();
     console.table(rows);
   };
-  await seedCustomers(connection, 1, SMALL_CUSTOMERS);
-  await measureWith('20,000 customers', SMALL_CUSTOMERS);
-  await seedCustomers(connection, SMALL_CUSTOMERS + 1, FIRST_MILLIONS * MILLION);
-  await measureWith(`${FIRST_MILLIONS} million`, FIRST_MILLIONS * MILLION);
-  await seedCustomers(connection, FIRST_MILLIONS * MILLION + 1, SECOND_MILLIONS * MILLION);
-  await measureWith(`${SECOND_MILLIONS} million`, SECOND_MILLIONS * MILLION);
-  await seedExpired(EXPIRED_MILLIONS * MILLION);
+  await seedCustomers(connection, 1, SMALL_CUSTOMER_COUNT);
+  await measureWith('20,000 customers', SMALL_CUSTOMER_COUNT);
+  await seedCustomers(connection, SMALL_CUSTOMER_COUNT + 1, FIRST_MILLIONS * 1e6);
+  await measureWith(`${FIRST_MILLIONS} million`, FIRST_MILLIONS * 1e6);
+  await seedCustomers(connection, FIRST_MILLIONS * 1e6 + 1, SECOND_MILLIONS * 1e6);
+  await measureWith(`${SECOND_MILLIONS} million`, SECOND_MILLIONS * 1e6);
+  await seedExpired(EXPIRED_MILLIONS * 1e6);
   await measureWith(
     `${SECOND_MILLIONS} million, ${EXPIRED_MILLIONS} million expired codes and as many revocations`,
-    SECOND_MILLIONS * MILLION,
+    SECOND_MILLIONS * 1e6,
   );
   const purge = spawn(process.execPath, ['dist/cli.js', 'purge'], { env: environment, stdio: 'ignore' });
-  await measureWith(`${SECOND_MILLIONS} million, and a purge at work`, SECOND_MILLIONS * MILLION);
+  await measureWith(`${SECOND_MILLIONS} million, and a purge at work`, SECOND_MILLIONS * 1e6);
   if (purge.exitCode !== null) throw new Error('the purge ended before the measurement did');
   purge.kill('SIGKILL');
   console.table(await sizes());
 
   /** @param {number} count */
   async function seedExpired(count) {
-    for (let first = 1; first <= count; first += MILLION) {
-      const numbers = `seq_${first}_to_${first + MILLION - 1}`;
+    for (let first = 1; first <= count; first += ROWS_PER_INSERT) {
+      const numbers = `seq_${first}_to_${first + ROWS_PER_INSERT - 1}`;
       const expires = 'NOW(3) - INTERVAL (seq % 3600) SECOND';
       await connection.query(`
         INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, expires_at)

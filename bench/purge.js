@@ -13,26 +13,26 @@ import { SERVICE } from './server.js';
 import { withSetup } from './setup.js';
 import { ORGANIZATION, seedCustomers } from './site.js';
 
-const ROWS = 300_000;
-const CONNECTIONS = 16;
-const CUSTOMERS = 20_000;
-const ROUNDS_BEFORE = 6;
+const ROW_COUNT = 300_000;
+const CONNECTION_COUNT = 16;
+const CUSTOMER_COUNT = 20_000;
+const BASELINE_ROUND_COUNT = 6;
 const ROUND_SECONDS = 1;
 const PURGE_TIMEOUT_MS = 35_000;
 const INSERT_EXPIRED_CODES = `
   INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, expires_at)
-  SELECT SHA2(seq, 256), 'transfer', 'site', UUID(), '${ORGANIZATION}', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_${ROWS}`;
+  SELECT SHA2(seq, 256), 'transfer', 'site', UUID(), '${ORGANIZATION}', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_${ROW_COUNT}`;
 
 await withSetup('512M', async ({ connection, environment, start }) => {
   const { port } = await start(SERVICE);
-  await seedCustomers(connection, 1, CUSTOMERS);
+  await seedCustomers(connection, 1, CUSTOMER_COUNT);
   await connection.query(INSERT_EXPIRED_CODES);
   const [returning] = await routesOf(environment.SIGNING_KEYS_FILE);
   const requests = returning?.requests() ?? [];
-  const measureRound = () => load({ port, requests, connections: CONNECTIONS, seconds: ROUND_SECONDS });
+  const measureRound = () => load({ port, requests, connections: CONNECTION_COUNT, seconds: ROUND_SECONDS });
   for (let warm = 0; warm < 2; warm++) await measureRound();
   const before = [];
-  while (before.length < ROUNDS_BEFORE) before.push(await measureRound());
+  while (before.length < BASELINE_ROUND_COUNT) before.push(await measureRound());
   const [during, purged] = await purgeUnder(measureRound, environment, connection);
   console.table({ 'before the purge': row(before), 'during the purge': row(during) });
   console.log(`purged ${purged.rows} rows, ${Math.round(purged.rows / purged.seconds)} rows/s`);

@@ -16,9 +16,9 @@ import { memory, SERVICE } from './server.js';
 import { withSetup } from './setup.js';
 import { seedAgent, seedCustomers, seedTransfers } from './site.js';
 
-const ROUNDS = 3;
+const ROUND_COUNT = 3;
 const START_COUNT = 5;
-const CUSTOMERS = 100_000;
+const CUSTOMER_COUNT = 100_000;
 const WARM_UP_SECONDS = 2;
 const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 5);
 
@@ -31,8 +31,8 @@ report(await withSetup('1G', run), options);
 
 /** @param {import('./setup.js').Setup} setup @returns {Promise<import('./report.js').Run>} */
 async function run({ connection, pid, environment, start }) {
-  await seedCustomers(connection, 1, CUSTOMERS);
-  await seedTransfers(connection, CUSTOMERS);
+  await seedCustomers(connection, 1, CUSTOMER_COUNT);
+  await seedTransfers(connection, CUSTOMER_COUNT);
   await seedAgent(connection);
   const starts = [];
   for (let round = 0; round < START_COUNT; round++) {
@@ -70,7 +70,7 @@ async function run({ connection, pid, environment, start }) {
     for (const server of servers) await measureOnce(server, WARM_UP_SECONDS);
     /** @type {import('./measure.js').Measured[][]} */
     const rounds = servers.map(() => []);
-    for (let round = 0; round < ROUNDS; round++)
+    for (let round = 0; round < ROUND_COUNT; round++)
       for (const [index, server] of servers.entries()) rounds[index]?.push(await measureOnce(server, ROUND_SECONDS));
     return /** @type {[import('./measure.js').Measured, import('./measure.js').Measured]} */ (rounds.map(medians));
   }

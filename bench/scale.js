@@ -14,7 +14,7 @@ import { seedCustomers } from './site.js';
 const PROCESS_COUNTS = [1, 2, 4];
 const POOL_SIZES = [2, 4, 12];
 const ROUND_SECONDS = 5;
-const CONNECTIONS = 32;
+const CONNECTION_COUNT = 32;
 
 await withSetup('1G', async ({ connection, pid, environment, start }) => {
   await seedCustomers(connection, 1, 20_000);
@@ -32,7 +32,11 @@ await withSetup('1G', async ({ connection, pid, environment, start }) => {
           Promise.all(
             servers.map((server) => {
               const work = { port: server.port, requests: route.requests(), seconds };
-              return measure(server, { pid, connection }, { ...work, connections: Math.ceil(CONNECTIONS / processes) });
+              return measure(
+                server,
+                { pid, connection },
+                { ...work, connections: Math.ceil(CONNECTION_COUNT / processes) },
+              );
             }),
           );
         await measureFor(2);

@@ -19,7 +19,7 @@ resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret
 `;
 const FIRST_ID_TIME_MS = Date.UTC(2026, 0, 1);
 const DAY_MS = 86_400_000;
-const INSERT_ROWS = 1_000_000;
+const ROWS_PER_INSERT = 1_000_000;
 
 /**
  * The environment of the service. Its rate limits are on, but so high that no benchmark reaches them.
@@ -58,7 +58,7 @@ export function customer(n) {
  * @param {import('mysql2/promise').Connection} database @param {number} from @param {number} to
  */
 export async function seedCustomers(database, from, to) {
-  for (let first = from; first <= to; first += INSERT_ROWS) {
+  for (let first = from; first <= to; first += ROWS_PER_INSERT) {
     await database.query(`
       INSERT INTO customer_identity
         (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at)
@@ -67,7 +67,7 @@ export async function seedCustomers(database, from, to) {
         SELECT n, CONCAT(LEFT(t, 8), '-', SUBSTR(t, 9), '-7', LEFT(r, 3), '-8', SUBSTR(r, 4, 3), '-', SUBSTR(r, 7, 12)) AS id
         FROM (
           SELECT seq AS n, MD5(seq) AS r, LPAD(LOWER(HEX(${FIRST_ID_TIME_MS} + seq)), 12, '0') AS t
-          FROM seq_${first}_to_${Math.min(to, first + INSERT_ROWS - 1)}
+          FROM seq_${first}_to_${Math.min(to, first + ROWS_PER_INSERT - 1)}
         ) parts
       ) ids`);
   }

@@ -13,7 +13,7 @@ const TEMPLATES = join(import.meta.dirname, 'new-grant');
 const APPLICATION = 'src/app.module.ts';
 const BIOME = fileURLToPath(import.meta.resolve('@biomejs/biome/bin/biome'));
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
-const MAX_NAME_LENGTH = 40;
+const MAX_NAME_CHARACTERS = 40;
 /** Grant types that RFC 6749 defines. No other grant may use their names. */
 const RESERVED_NAMES = ['authorization-code', 'refresh-token', 'password', 'client-credentials', 'implicit'];
 
@@ -27,9 +27,9 @@ try {
 /** @param {string[]} parameters */
 function newGrant([name = '', ...more]) {
   if (name === '' || more.length > 0) throw new Error('usage: npm run new:grant -- NAME');
-  if (!NAME.test(name) || name.length > MAX_NAME_LENGTH) {
+  if (!NAME.test(name) || name.length > MAX_NAME_CHARACTERS) {
     throw new Error(
-      `"${name}" is no name for a grant: lower case words and hyphens, at most ${MAX_NAME_LENGTH}, as in sms-code`,
+      `"${name}" is no name for a grant: lower case words and hyphens, at most ${MAX_NAME_CHARACTERS}, as in sms-code`,
     );
   }
   if (RESERVED_NAMES.includes(name)) throw new Error(`"${name}" has a meaning in RFC 6749; choose another name`);

@@ -3,8 +3,8 @@ import { OAuthError } from './oauth-error.js';
 /** No parameter of a grant is deeper. A deeper body could exhaust the stack of code that recurses over it. */
 const MAX_NESTING_LEVELS = 16;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+const QUOTE_CHAR_CODE = 0x22;
+const BACKSLASH_CHAR_CODE = 0x5c;
 const ESCAPE = '\\';
 
 /**
@@ -58,7 +58,7 @@ function scan(json: string): { members: Member[]; depth: number } {
   let depth = 0;
   for (let at = 0; at < json.length; at++) {
     switch (json.charCodeAt(at)) {
-      case QUOTE:
+      case QUOTE_CHAR_CODE:
         at = endOfString(json, at);
         break;
       case 0x7b: // {
@@ -87,6 +87,6 @@ function scan(json: string): { members: Member[]; depth: number } {
 /** The index of the quote that closes the string opened at `start`. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
-  while (json.charCodeAt(at) !== QUOTE) at += json.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  while (json.charCodeAt(at) !== QUOTE_CHAR_CODE) at += json.charCodeAt(at) === BACKSLASH_CHAR_CODE ? 2 : 1;
   return at;
 }

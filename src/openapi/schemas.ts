@@ -3,7 +3,7 @@ import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import { IS_EMAIL, ValidationTypes } from 'class-validator';
 import { loadWhenUsed } from '../platform/load-when-used.js';
 import { ARE_TEXTS, IS_PUBLIC_CLIENTS, IS_SECRET } from '../registry/resources/entry-rules.js';
-import { MAX_SECRET_LENGTH, MIN_SECRET_LENGTH } from '../registry/resources/secret-kinds.js';
+import { MAX_SECRET_CHARACTERS, MIN_SECRET_CHARACTERS } from '../registry/resources/secret-kinds.js';
 
 /** A JSON Schema of draft 2020-12, which OpenAPI 3.1 uses. */
 export type Schema = Record<string, unknown>;
@@ -23,7 +23,7 @@ export function schemaOf(type: Type<object>): ObjectSchema {
       // a custom rule has no schema unless its property has `@JSONSchema`
       [ValidationTypes.CUSTOM_VALIDATION]: {},
       [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
-      [IS_SECRET]: { type: 'string', minLength: MIN_SECRET_LENGTH, maxLength: MAX_SECRET_LENGTH },
+      [IS_SECRET]: { type: 'string', minLength: MIN_SECRET_CHARACTERS, maxLength: MAX_SECRET_CHARACTERS },
       [IS_PUBLIC_CLIENTS]: {
         anyOf: [
           { type: 'string', enum: ['all'] },

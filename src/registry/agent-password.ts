@@ -11,10 +11,10 @@ const argon2 = () => loadWhenUsed<typeof import('@node-rs/argon2')>('@node-rs/ar
 export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** The threads of libuv's pool, which compute the hashes. */
-const POOL_THREADS = 4;
+const POOL_THREAD_COUNT = 4;
 
 /** One processor fewer than the machine has, so that one is always free for the thread that serves requests. */
-export const MAX_PARALLEL_HASHES = Math.min(POOL_THREADS, Math.max(1, availableParallelism() - 1));
+export const MAX_PARALLEL_HASHES = Math.min(POOL_THREAD_COUNT, Math.max(1, availableParallelism() - 1));
 
 /**
  * The queue of the operator: registry files and the admin API. It is unbounded, so that a flood of sign-ins cannot make

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { request, type TestResponse } from './http-client.js';
 
 /** The default number of requests in a race. */
-export const RACE_SIZE = 20;
+export const REQUESTS_PER_RACE = 20;
 /** Within this time a service reads the headers of all requests of a race. */
 export const RACE_START_MS = 200;
 
@@ -14,7 +14,7 @@ export function race(
   services: { url: string }[],
   path: string,
   text: string,
-  size = RACE_SIZE,
+  size = REQUESTS_PER_RACE,
   headers: Record<string, string> = {},
 ): Promise<TestResponse[]> {
   const started = sleep(RACE_START_MS);

@@ -7,9 +7,9 @@ import type { GrantBody } from '../token/grant.js';
 /** Parameters of every grant. Their values are registered names, not secrets. */
 const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
 /** A shorter value may occur anywhere by chance. */
-const MIN_SECRET_LENGTH = 5;
+const MIN_SECRET_CHARACTERS = 5;
 /** A value of this length never occurs by chance, even as part of a longer word. */
-const MIN_UNIQUE_LENGTH = 16;
+const MIN_UNIQUE_CHARACTERS = 16;
 
 /** The parameters that only this grant has. */
 export function ownParameters(body: Type<GrantBody>): string[] {
@@ -21,18 +21,18 @@ export function secretsIn(body: Type<GrantBody>, parameters: Record<string, unkn
   const { properties } = schemaOf(body);
   const isFixed = (name: string) => ['const', 'enum'].some((word) => word in (properties[name] ?? {}));
   const values = ownParameters(body).flatMap((name) => (isFixed(name) ? [] : textsIn(parameters[name])));
-  return values.filter((value) => value.trim().length >= MIN_SECRET_LENGTH && !UUID.test(value));
+  return values.filter((value) => value.trim().length >= MIN_SECRET_CHARACTERS && !UUID.test(value));
 }
 
 /** The secret parts of a token or a header. */
 export function secretParts(text: string): string[] {
-  return text.split(/[:.;=\s]+/).filter((part) => part.length >= MIN_UNIQUE_LENGTH && !UUID.test(part));
+  return text.split(/[:.;=\s]+/).filter((part) => part.length >= MIN_UNIQUE_CHARACTERS && !UUID.test(part));
 }
 
 /** Whether a text contains a secret, plain or encoded. */
 export function containsSecret(text: string, secret: string): boolean {
   const forms = [secret, Buffer.from(secret).toString('base64'), encoded(secret), JSON.stringify(secret).slice(1, -1)];
-  return forms.some((form) => (form.length < MIN_UNIQUE_LENGTH ? hasWord(text, form) : text.includes(form)));
+  return forms.some((form) => (form.length < MIN_UNIQUE_CHARACTERS ? hasWord(text, form) : text.includes(form)));
 }
 
 function hasWord(text: string, word: string): boolean {

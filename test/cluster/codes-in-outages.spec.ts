@@ -10,8 +10,8 @@ import { infoStatus, newCustomer, redeem, redeemBody, transferToken } from '../s
 import { type Cluster, type ClusterPod, othersOf, startCluster } from './cluster.js';
 import { expectUnavailable, untilServing } from './node-outages.js';
 
-const CODES = 60;
-const RACE_SIZE = 6;
+const CODE_COUNT = 60;
+const REQUESTS_PER_RACE = 6;
 /** The interval between races, so that some races end before the cut, some overlap it, and some start after it. */
 const RACE_INTERVAL_MS = 10;
 
@@ -23,18 +23,18 @@ afterAll(() => cluster?.stop());
 
 describe('protocol §3.6, while a node of three is cut off', () => {
   it.each([0, 1, 2])(
-    `each of ${CODES} codes, raced by ${RACE_SIZE} requests, gives at most one token, which stays valid (node %i)`,
+    `each of ${CODE_COUNT} codes, raced by ${REQUESTS_PER_RACE} requests, gives at most one token, which stays valid (node %i)`,
     async (index) => {
       const { pods } = cluster;
       const hit = pods[index] as ClusterPod;
       const [other] = othersOf(pods, hit) as [ClusterPod];
       const { access_token } = await newCustomer(other);
-      const codes = await times(CODES, () => transferToken(other, access_token));
+      const codes = await times(CODE_COUNT, () => transferToken(other, access_token));
       const races = codes.map(async (code, position) => {
         await sleep(position * RACE_INTERVAL_MS);
-        return race(pods, TOKEN, JSON.stringify(redeemBody(code)), RACE_SIZE);
+        return race(pods, TOKEN, JSON.stringify(redeemBody(code)), REQUESTS_PER_RACE);
       });
-      await sleep(RACE_START_MS + (CODES * RACE_INTERVAL_MS) / 2);
+      await sleep(RACE_START_MS + (CODE_COUNT * RACE_INTERVAL_MS) / 2);
       await hit.node.cutOff();
       const all = await Promise.all(races);
       await untilServing(other);
@@ -52,10 +52,10 @@ describe('protocol §3.6, while a node of three is cut off', () => {
         if (token) for (const pod of pods) expect(await infoStatus(pod, token)).toBe(200);
       }
       expect(outcomes.unavailable, 'the cut must hit something').toBeGreaterThan(0);
-      expect(outcomes.won + outcomes.again + outcomes.lost).toBe(CODES);
+      expect(outcomes.won + outcomes.again + outcomes.lost).toBe(CODE_COUNT);
       figure(
-        `${CODES} codes raced while node ${index + 1} was cut off: ${outcomes.won} won, ${outcomes.again} by a second try, ` +
-          `${outcomes.lost} used up with a lost response; ${outcomes.unavailable} of ${CODES * RACE_SIZE} calls 503`,
+        `${CODE_COUNT} codes raced while node ${index + 1} was cut off: ${outcomes.won} won, ${outcomes.again} by a second try, ` +
+          `${outcomes.lost} used up with a lost response; ${outcomes.unavailable} of ${CODE_COUNT * REQUESTS_PER_RACE} calls 503`,
       );
     },
   );

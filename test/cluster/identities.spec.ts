@@ -7,10 +7,10 @@ import { ACME } from '../support/test-registry.js';
 import { type Cluster, conflictsOf, othersOf, startCluster } from './cluster.js';
 import { CustomerLoad } from './customer-load.js';
 
-const ROUNDS = 200;
-const CONCURRENT_ROUNDS = 10;
-const GROUPS = 100;
-const RACE_SIZE = 6;
+const ROUND_COUNT = 200;
+const CONCURRENT_ROUND_COUNT = 10;
+const GROUP_COUNT = 100;
+const REQUESTS_PER_RACE = 6;
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -19,11 +19,11 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 describe('protocol §5.3, on three nodes', () => {
-  it(`a customer of one node is the same customer on every node at once, ${ROUNDS} times`, async () => {
+  it(`a customer of one node is the same customer on every node at once, ${ROUND_COUNT} times`, async () => {
     const { pods } = cluster;
     const load = new CustomerLoad(pods); // Other transactions that the nodes must replicate.
-    for (let done = 0; done < ROUNDS; done += CONCURRENT_ROUNDS) {
-      await times(CONCURRENT_ROUNDS, async (index) => {
+    for (let done = 0; done < ROUND_COUNT; done += CONCURRENT_ROUND_COUNT) {
+      await times(CONCURRENT_ROUND_COUNT, async (index) => {
         const creator = pods[index % 3] ?? pods[0];
         const made = await creator.post(TOKEN, cookieBody());
         const headers = { cookie: cookieHeader(made) };
@@ -34,28 +34,28 @@ describe('protocol §5.3, on three nodes', () => {
     }
     await load.stop();
     expect(load.errorResponses).toEqual([]);
-    figure(`${ROUNDS} customers created on one node, each the same at once on the other two`);
+    figure(`${ROUND_COUNT} customers created on one node, each the same at once on the other two`);
   });
 
-  it(`concurrent requests with one cookie pair create one identity in each of ${GROUPS} groups`, async () => {
+  it(`concurrent requests with one cookie pair create one identity in each of ${GROUP_COUNT} groups`, async () => {
     const { pods } = cluster;
     const before = await conflictsOf(pods);
     const cookie = cookieHeader(await pods[0].post(TOKEN, cookieBody()));
-    for (let done = 0; done < GROUPS; done++) {
+    for (let done = 0; done < GROUP_COUNT; done++) {
       const path = `/v2/customer/${ACME}/${randomUUID()}/token`;
-      const responses = await times(RACE_SIZE, (index) =>
+      const responses = await times(REQUESTS_PER_RACE, (index) =>
         (pods[index % 3] ?? pods[0]).post(path, cookieBody(), { cookie }),
       );
-      expect(responses.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
+      expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
       expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
     }
     const rows = await pods[1].node.query(
       "SELECT COUNT(*) AS made FROM identities.customer_identity WHERE group_id <> ''",
     );
-    expect(rows).toEqual([{ made: GROUPS }]);
+    expect(rows).toEqual([{ made: GROUP_COUNT }]);
     const repeated = (await conflictsOf(pods)) - before;
     figure(
-      `${GROUPS} groups with ${RACE_SIZE} concurrent requests each: one identity each, ${repeated} repeated statements`,
+      `${GROUP_COUNT} groups with ${REQUESTS_PER_RACE} concurrent requests each: one identity each, ${repeated} repeated statements`,
     );
   });
 });

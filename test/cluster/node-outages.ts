@@ -13,7 +13,7 @@ const MAX_OUTAGE_MS = 10_000;
 /** The time within which every caller has a response (protocol §2.12). */
 const MAX_WAIT_MS = 4_000;
 const RECOVERY_TIMEOUT_MS = 60_000;
-const CONCURRENT_CUSTOMERS = 20;
+const CONCURRENT_CUSTOMER_COUNT = 20;
 /** The time of normal operation before and after the outage. */
 const NORMAL_OPERATION_MS = 1_000;
 
@@ -56,8 +56,8 @@ export async function underLoad(pods: ClusterPod[], hit: ClusterPod, what: strin
   for (const response of load.errorResponses) expectUnavailable(response);
   expect(load.misidentified).toEqual([]);
   expect(load.customers.length).toBeGreaterThan(100);
-  for (let done = 0; done < load.customers.length; done += CONCURRENT_CUSTOMERS) {
-    await times(CONCURRENT_CUSTOMERS, async (index) => {
+  for (let done = 0; done < load.customers.length; done += CONCURRENT_CUSTOMER_COUNT) {
+    await times(CONCURRENT_CUSTOMER_COUNT, async (index) => {
       const { cookie, entityId } = load.customers[done + index] ?? {};
       if (cookie === undefined) return;
       for (const pod of pods) {

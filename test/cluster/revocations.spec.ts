@@ -6,9 +6,9 @@ import { times } from '../support/races.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 import { type Cluster, othersOf, startCluster } from './cluster.js';
 
-const ROUNDS = 200;
+const ROUND_COUNT = 200;
 /** The number of concurrent revocations, so that the nodes are under load. */
-const CONCURRENT_ROUNDS = 10;
+const CONCURRENT_ROUND_COUNT = 10;
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -17,9 +17,9 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 describe('protocol §3.13, on three nodes', () => {
-  it(`a token that was revoked on one node is rejected on every node at once, ${ROUNDS} times`, async () => {
-    for (let done = 0; done < ROUNDS; done += CONCURRENT_ROUNDS) {
-      await times(CONCURRENT_ROUNDS, async (index) => {
+  it(`a token that was revoked on one node is rejected on every node at once, ${ROUND_COUNT} times`, async () => {
+    for (let done = 0; done < ROUND_COUNT; done += CONCURRENT_ROUND_COUNT) {
+      await times(CONCURRENT_ROUND_COUNT, async (index) => {
         const revoker = cluster.pods[index % 3] ?? cluster.pods[0];
         const others = othersOf(cluster.pods, revoker);
         const { access_token } = await newCustomer(revoker);
@@ -30,6 +30,6 @@ describe('protocol §3.13, on three nodes', () => {
         ]);
       });
     }
-    figure(`${ROUNDS} tokens revoked on one node, each rejected at once on all three`);
+    figure(`${ROUND_COUNT} tokens revoked on one node, each rejected at once on all three`);
   });
 });

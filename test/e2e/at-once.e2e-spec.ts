@@ -9,7 +9,7 @@ import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { INFO } from '../support/transfers.js';
 
-const PARALLEL_REQUESTS = 40;
+const PARALLEL_REQUEST_COUNT = 40;
 
 let service: TestService;
 beforeAll(async () => {
@@ -17,16 +17,16 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const browsers = () => Array.from({ length: PARALLEL_REQUESTS }, () => new TestBrowser(service));
+const browsers = () => Array.from({ length: PARALLEL_REQUEST_COUNT }, () => new TestBrowser(service));
 const visit = (all: TestBrowser[]) => Promise.all(all.map((browser) => browser.visit()));
 
 describe('parallel requests', () => {
   it('create one customer each, which exists as soon as its response is sent', async () => {
     const all = browsers();
     const responses = await visit(all);
-    expect(responses.map(({ status }) => status)).toEqual(Array(PARALLEL_REQUESTS).fill(200));
+    expect(responses.map(({ status }) => status)).toEqual(Array(PARALLEL_REQUEST_COUNT).fill(200));
     const ids = responses.map(({ body }) => body.entity_id);
-    expect(new Set(ids).size).toBe(PARALLEL_REQUESTS);
+    expect(new Set(ids).size).toBe(PARALLEL_REQUEST_COUNT);
     const again = await visit(all);
     expect(again.map(({ body }) => body.entity_id)).toEqual(ids);
   });
@@ -59,7 +59,7 @@ describe('parallel requests', () => {
     const { pool } = service.application.get(DataSource).driver as unknown as { pool: Pool };
     const getConnection = vi.spyOn(pool, 'getConnection');
     for (let round = 0; round < 5; round++) await visit(all);
-    expect(getConnection.mock.calls.length).toBeLessThan(5 * PARALLEL_REQUESTS * 0.75);
+    expect(getConnection.mock.calls.length).toBeLessThan(5 * PARALLEL_REQUEST_COUNT * 0.75);
     getConnection.mockRestore();
   });
 

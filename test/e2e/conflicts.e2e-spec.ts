@@ -15,7 +15,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 /** Seconds for which a table is locked. */
-const AWAY = 30;
+const LOCK_SECONDS = 30;
 
 /** A statement that occupies a connection of the database. */
 const sleepFor = (seconds: number) => selectStatement<[], { slept: number }>(`SELECT SLEEP(${seconds}) AS slept`);
@@ -137,7 +137,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
     getConnection.mockRestore();
   });
 
-  it(`with a table locked for ${AWAY} s causes 503 within 3 s, keeps readiness responsive, and recovers`, {
+  it(`with a table locked for ${LOCK_SECONDS} s causes 503 within 3 s, keeps readiness responsive, and recovers`, {
     timeout: 90_000,
   }, async () => {
     await otherConnection.query('LOCK TABLES customer_identity WRITE');
@@ -148,7 +148,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
       expect(performance.now() - start).toBeLessThan(3_000);
       return status;
     };
-    while (performance.now() - startedAt < AWAY * 1_000) {
+    while (performance.now() - startedAt < LOCK_SECONDS * 1_000) {
       const calls = Array.from({ length: 20 }, () => within(() => service.post(TOKEN, cookieBody())));
       const health = ['live', 'ready'].map((path) => within(() => manage(service, 'GET', `/health/${path}`)));
       expect(new Set(await Promise.all(calls))).toEqual(new Set([503]));

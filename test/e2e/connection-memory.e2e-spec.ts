@@ -6,10 +6,10 @@ import { environmentOf, type ServiceProcess, startServiceProcess } from '../supp
 import { RawConnection } from '../support/raw-http.js';
 import { request } from '../support/test-service.js';
 
-const OTHERS = 4_000;
+const OTHER_CONNECTION_COUNT = 4_000;
 /** Garbage is collected as early as in the container image, which sets these V8 options. */
 const NODE_OPTIONS = '--max-semi-space-size=8 --max-old-space-size=128';
-const KIB_16 = 16 * 1024;
+const MAX_REQUEST_BYTES = 16 * 1024;
 const START = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\n`;
 const LINES = Array.from({ length: 95 }, (_, index) => `X-${index}: ${'x'.repeat(150)}\r\n`).join('');
 
@@ -38,17 +38,17 @@ describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a proc
   };
 
   it.each<[string, number, string]>([
-    ['a header of 16 KiB without its end', 100_000_000, `${START}${LINES}`.padEnd(KIB_16 - 1, 'x')],
+    ['a header of 16 KiB without its end', 100_000_000, `${START}${LINES}`.padEnd(MAX_REQUEST_BYTES - 1, 'x')],
     [
       'a body of 16 KiB without its end',
       150_000_000,
-      `${START}Content-Length: ${KIB_16}\r\n${LINES}\r\n${' '.repeat(KIB_16 - 1)}`,
+      `${START}Content-Length: ${MAX_REQUEST_BYTES}\r\n${LINES}\r\n${' '.repeat(MAX_REQUEST_BYTES - 1)}`,
     ],
   ])(
-    `is bounded while ${OTHERS} connections have sent %s, and other clients are served`,
+    `is bounded while ${OTHER_CONNECTION_COUNT} connections have sent %s, and other clients are served`,
     async (_what, maxGrowthBytes, bytes) => {
       const before = memory();
-      for (let opened = 0; opened < OTHERS; opened++) await open(bytes);
+      for (let opened = 0; opened < OTHER_CONNECTION_COUNT; opened++) await open(bytes);
       const startedAt = performance.now();
       expect((await request(`${service.url}/.well-known/jwks.json`, {})).status).toBe(200);
       expect(performance.now() - startedAt).toBeLessThan(2_000);
@@ -58,7 +58,7 @@ describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a proc
 
   it('is bounded while bodies arrive in chunks of one byte', async () => {
     const before = memory();
-    const bytes = `${START}Transfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(KIB_16 - 1)}`;
+    const bytes = `${START}Transfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(MAX_REQUEST_BYTES - 1)}`;
     for (let opened = 0; opened < 60; opened++) await open(bytes);
     for (const connection of connections) await connection.sent();
     expect((await request(`${service.url}/.well-known/jwks.json`, {})).status).toBe(200);

@@ -269,10 +269,10 @@ describe('pipelined requests', () => {
 });
 
 describe('when a port has its maximum number of connections', () => {
-  const OTHERS = 3 * LIMITS.maxConnections;
+  const OTHER_CONNECTION_COUNT = 3 * LIMITS.maxConnections;
   let connections: RawConnection[] = [];
   const openMany = async (url: string, bytes: string) => {
-    for (let opened = 0; opened < OTHERS; opened++)
+    for (let opened = 0; opened < OTHER_CONNECTION_COUNT; opened++)
       connections.push((await RawConnection.open(url, HALF_OPEN)).stopReading().send(bytes));
   };
   afterEach(() => {

@@ -4,7 +4,7 @@ import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js'
 import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { describeGrant } from '../../src/public/testing.js';
-import { RACE_SIZE, race } from '../../src/testing/race.js';
+import { REQUESTS_PER_RACE, race } from '../../src/testing/race.js';
 import { AUTH_URL, bearerBody, PUBLIC_SIGN_IN, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
@@ -228,11 +228,11 @@ describe('the single use of an assertion', () => {
     expect((await signInRival({ jti })).status).toBe(200);
   });
 
-  it(`holds in a race of ${RACE_SIZE} requests to two processes`, async () => {
+  it(`holds in a race of ${REQUESTS_PER_RACE} requests to two processes`, async () => {
     for (let round = 0; round < 5; round++) {
       const text = JSON.stringify(bearerBody(await assert({ sub: newUser() })));
       const responses = await race([service, other], TOKEN, text);
-      expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array(RACE_SIZE - 1).fill(400)]);
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array(REQUESTS_PER_RACE - 1).fill(400)]);
       const [winner] = successfulOf(responses);
       expect(await infoStatus(service, winner?.body.access_token)).toBe(200);
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
-import { RACE_SIZE } from '../../src/testing/race.js';
+import { REQUESTS_PER_RACE } from '../../src/testing/race.js';
 import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
@@ -91,33 +91,33 @@ describe('linking a browser to a user', () => {
     expect((await lookUp(customer)).body.linked_ids).toEqual([entityId]);
   });
 
-  it(`gives the customer to one of ${RACE_SIZE} users who sign in at the same time`, async () => {
+  it(`gives the customer to one of ${REQUESTS_PER_RACE} users who sign in at the same time`, async () => {
     for (let round = 0; round < 3; round++) {
       const { headers, entityId } = await newBrowser();
-      const known = await times(RACE_SIZE / 2, async () => {
+      const known = await times(REQUESTS_PER_RACE / 2, async () => {
         const sub = newUser();
         await signInAs(sub);
         return sub;
       });
-      const users = [...known, ...Array.from({ length: RACE_SIZE / 2 }, newUser)];
+      const users = [...known, ...Array.from({ length: REQUESTS_PER_RACE / 2 }, newUser)];
       service.audit.length = 0;
       other.audit.length = 0;
-      const responses = await times(RACE_SIZE, (index) =>
+      const responses = await times(REQUESTS_PER_RACE, (index) =>
         linked(users[index] as string, headers, index % 2 ? service : other),
       );
-      expect(responses.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
-      expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(RACE_SIZE);
+      expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
+      expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(REQUESTS_PER_RACE);
       expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(1);
       const events = [...service.audit, ...other.audit].filter(({ event }) => event === 'identity.linked');
       expect(events).toHaveLength(1);
     }
   });
 
-  it(`happens once when one user signs in ${RACE_SIZE} times at the same time`, async () => {
+  it(`happens once when one user signs in ${REQUESTS_PER_RACE} times at the same time`, async () => {
     const { headers, entityId } = await newBrowser();
     const sub = newUser();
     service.audit.length = 0;
-    const responses = await times(RACE_SIZE, () => linked(sub, headers));
+    const responses = await times(REQUESTS_PER_RACE, () => linked(sub, headers));
     expect(new Set(responses.map(({ body }) => body.entity_id))).toEqual(new Set([entityId]));
     expect(linkedEvents()).toHaveLength(1);
   });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { RACE_SIZE } from '../../src/testing/race.js';
+import { REQUESTS_PER_RACE } from '../../src/testing/race.js';
 import { onMariadb } from '../../src/testing/test-database.js';
 import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';
@@ -64,12 +64,12 @@ describe('a user of the JWT bearer grant', () => {
     expect(inRival.body.entity_id).not.toBe(inAcme.body.entity_id);
   });
 
-  it(`is one customer after ${RACE_SIZE} first sign-ins at the same time in two processes`, async () => {
+  it(`is one customer after ${REQUESTS_PER_RACE} first sign-ins at the same time in two processes`, async () => {
     for (let round = 0; round < 3; round++) {
       const sub = newUser();
       const before = await identitiesOf(service).count();
-      const responses = await times(RACE_SIZE, (index) => signInAs(sub, {}, {}, index % 2 ? service : other));
-      expect(responses.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
+      const responses = await times(REQUESTS_PER_RACE, (index) => signInAs(sub, {}, {}, index % 2 ? service : other));
+      expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
       expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
       expect(await identitiesOf(service).count()).toBe(before + 1);
     }

@@ -260,20 +260,20 @@ describe('the purge of idle browsers', () => {
 });
 
 describe('an idle browser with 5,000 customers in groups', () => {
-  const GROUPS = 5_000;
+  const GROUP_COUNT = 5_000;
   let browser: TestBrowser;
   let browserId: string;
   let customers: string[];
   beforeEach(async () => {
     browser = new TestBrowser(service);
     browserId = (await browser.visit()).body.entity_id;
-    customers = await insertGroups(browserId, GROUPS);
+    customers = await insertGroups(browserId, GROUP_COUNT);
     service.clock.advance({ seconds: 740 * DAY_SECONDS });
   });
 
   it('is deleted by statements of at most 1,000 rows', async () => {
     const rows = countRows();
-    expect(await purge(service)).toEqual({ ...NO_ROWS, customer_identity: GROUPS + 1 });
+    expect(await purge(service)).toEqual({ ...NO_ROWS, customer_identity: GROUP_COUNT + 1 });
     expect(await storedIds()).toEqual([]);
     expect(Math.max(...rows)).toBe(1_000);
   });
@@ -286,7 +286,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
     const rows = countRows();
     let deleted = 0;
     for await (const step of service.application.get(IdleBrowsers).deleteInSteps(50)) deleted += step;
-    expect(deleted).toBe(1 + GROUPS + 120 + 230);
+    expect(deleted).toBe(1 + GROUP_COUNT + 120 + 230);
     expect(Math.max(...rows)).toBe(50);
     expect(await identitiesOf(service).count()).toBe(30 + 110);
     await expectNoOrphans();
@@ -303,14 +303,14 @@ describe('an idle browser with 5,000 customers in groups', () => {
     });
     expect((await purge(service))?.customer_identity).toBe(1_000);
     await releaseLease(dataSource, newLease);
-    expect(await identitiesOf(service).count()).toBe(GROUPS + 1 - 1_000);
+    expect(await identitiesOf(service).count()).toBe(GROUP_COUNT + 1 - 1_000);
     const left = new Set(await storedIds());
     for (const shown of [browserId, customers.find((id) => left.has(id)) as string]) {
       const cookie = (browser.cookie as string).replace(browserId, shown);
       const { body } = await service.post(TOKEN, cookieBody(), { cookie });
       expect(left).not.toContain(body.entity_id);
     }
-    expect((await purge(service))?.customer_identity).toBe(GROUPS + 1 - 1_000);
+    expect((await purge(service))?.customer_identity).toBe(GROUP_COUNT + 1 - 1_000);
     expect(await identitiesOf(service).count()).toBe(2);
     await expectNoOrphans();
   });
@@ -318,7 +318,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
   it.each([
     ['first', 0],
     ['middle', 2_500],
-    ['last', GROUPS - 1],
+    ['last', GROUP_COUNT - 1],
   ])(
     'keeps all customers when the %s of them must stay, and participants get at most 500 ids at a time',
     async (_, index) => {
@@ -331,7 +331,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
         return ids.filter((id) => id === customers[index]);
       });
       expect((await purge(service))?.customer_identity).toBe(other.length);
-      expect(await identitiesOf(service).count()).toBe(GROUPS + 1);
+      expect(await identitiesOf(service).count()).toBe(GROUP_COUNT + 1);
       expect(new Set(askedIds).size).toBe(askedIds.length);
       expect(askedIds).toEqual(expect.arrayContaining(other));
       await expectNoOrphans();
@@ -344,7 +344,7 @@ describe('an idle browser with 5,000 customers in groups', () => {
       const some = erased.slice(at, at + 500);
       await identitiesOf(service).update(some, { organizationId: null, groupId: null });
     }
-    expect((await purge(service))?.customer_identity).toBe(GROUPS + 1);
+    expect((await purge(service))?.customer_identity).toBe(GROUP_COUNT + 1);
     expect(await storedIds()).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RACE_SIZE, RACE_START_MS, race } from '../../src/testing/race.js';
+import { RACE_START_MS, REQUESTS_PER_RACE, race } from '../../src/testing/race.js';
 import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { AS_BACKEND, agentTokenBody, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -23,11 +23,11 @@ import {
   transferToken,
 } from '../support/transfers.js';
 
-const CODES = 200;
+const CODE_COUNT = 200;
 /** Races that run at the same time. */
-const PARALLEL_CODES = 10;
+const PARALLEL_CODE_COUNT = 10;
 /** How often the connections to the database are cut. */
-const CUTS = 8;
+const CUT_COUNT = 8;
 
 let service: TestService;
 let customerToken: string;
@@ -38,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 describe('protocol §3.6, in one process', () => {
-  it(`each of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, has one winner, whose token stays valid`, () =>
+  it(`each of ${CODE_COUNT} transfer tokens, raced ${REQUESTS_PER_RACE} ways, has one winner, whose token stays valid`, () =>
     raceForAll([service]));
 
   it('each of 5 authorization codes, raced 30 ways, has one winner, whose tokens stay valid', async () => {
@@ -54,7 +54,7 @@ describe('protocol §3.6, in one process', () => {
   it('attempts with a wrong code verifier do not stop the right attempt from winning', async () => {
     await times(20, async () => {
       const code = await transferToken(service, customerToken);
-      const wrong = times(RACE_SIZE, () => redeem(service, code, { code_verifier: 'v'.repeat(43) }));
+      const wrong = times(REQUESTS_PER_RACE, () => redeem(service, code, { code_verifier: 'v'.repeat(43) }));
       expect((await redeem(service, code)).status).toBe(200);
       for (const response of await wrong) expectInvalidGrant(response);
     });
@@ -83,7 +83,7 @@ describe.runIf(onMariadb)('protocol §3.6, in two processes on one database', ()
     expect(await Promise.all(pods?.map((pod) => pod.terminate()))).toEqual([0, 0]);
   });
 
-  it(`each of ${CODES} transfer tokens, raced ${RACE_SIZE} ways, has one winner, whose token stays valid`, () =>
+  it(`each of ${CODE_COUNT} transfer tokens, raced ${REQUESTS_PER_RACE} ways, has one winner, whose token stays valid`, () =>
     raceForAll(pods));
 });
 
@@ -102,7 +102,7 @@ describe.runIf(onMariadb)('protocol §3.6, while connections to the database are
 
   it('two processes never give two tokens for one code, and a second try succeeds or is rejected', async () => {
     const outcomes = { won: 0, secondTry: 0, lost: 0, unavailable: 0 };
-    for (let round = 0; round < CUTS; round++) {
+    for (let round = 0; round < CUT_COUNT; round++) {
       const codes = await times(8, () => transferToken(service, customerToken));
       const races = codes.map((code) => race(pods, TOKEN, JSON.stringify(redeemBody(code))));
       await sleep(RACE_START_MS + Math.random() * 60);
@@ -124,7 +124,7 @@ describe.runIf(onMariadb)('protocol §3.6, while connections to the database are
       }
     }
     expect(outcomes.unavailable, 'the cuts must interrupt requests').toBeGreaterThan(0);
-    expect(outcomes.won + outcomes.secondTry + outcomes.lost).toBe(8 * CUTS);
+    expect(outcomes.won + outcomes.secondTry + outcomes.lost).toBe(8 * CUT_COUNT);
   });
 
   async function tokenOfSecondTry(
@@ -173,8 +173,8 @@ describe.runIf(onMariadb)('protocol §3.6, when a database response is lost', ()
 });
 
 async function raceForAll(services: { url: string }[]): Promise<void> {
-  for (let done = 0; done < CODES; done += PARALLEL_CODES) {
-    await times(PARALLEL_CODES, async () => {
+  for (let done = 0; done < CODE_COUNT; done += PARALLEL_CODE_COUNT) {
+    await times(PARALLEL_CODE_COUNT, async () => {
       const code = await transferToken(service, customerToken);
       const { body } = winnerOf(await race(services, TOKEN, JSON.stringify(redeemBody(code))));
       for (const each of services) expect((await info(each, body.access_token)).status).toBe(200);

@@ -9,7 +9,7 @@ import { type ServiceProcess, startPod } from '../support/processes.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 import { agentTokenPair } from '../support/transfers.js';
 
-const RACE_SIZE = 12;
+const REQUESTS_PER_RACE = 12;
 
 describe.runIf(onMariadb)('a refresh token that is used in two processes at the same time', { timeout: 60_000 }, () => {
   let service: TestService;
@@ -32,7 +32,9 @@ describe.runIf(onMariadb)('a refresh token that is used in two processes at the 
   it('leaves one current refresh token, that of one of the responses, in every round', async () => {
     let token = (await agentTokenPair(service)).refresh_token;
     for (let round = 0; round < 10; round++) {
-      const responses = await Promise.all(Array.from({ length: RACE_SIZE }, (_, index) => refreshAt(index, token)));
+      const responses = await Promise.all(
+        Array.from({ length: REQUESTS_PER_RACE }, (_, index) => refreshAt(index, token)),
+      );
       for (const response of responses) if (response.status !== 200) expectInvalidGrant(response);
       const refreshTokens = responses
         .filter(({ status }) => status === 200)

@@ -23,7 +23,7 @@ class ProbeGrant implements Grant<GrantBody, AgentPrincipal> {
 @Module({ providers: [ProbeGrant] })
 class ProbeModule {}
 
-const KIB_16 = 16 * 1024;
+const MAX_BODY_BYTES = 16 * 1024;
 const VALID_BODY = JSON.stringify(cookieBody());
 /** A valid body of this number of bytes. */
 const padded = (bytes: number) => VALID_BODY.padEnd(bytes, ' ');
@@ -186,16 +186,16 @@ describe('protocol §2.4: the body reader', () => {
   ];
 
   it.each(transfers)('accepts exactly 16 KiB %s', async (_how, send) => {
-    expect((await send(padded(KIB_16))).status).toBe(200);
+    expect((await send(padded(MAX_BODY_BYTES))).status).toBe(200);
   });
 
   it.each(transfers)('rejects one byte more %s', async (_how, send) => {
-    expectError(await send(padded(KIB_16 + 1)), { status: 413, error: 'payload_too_large', hint: /16 KiB/ });
+    expectError(await send(padded(MAX_BODY_BYTES + 1)), { status: 413, error: 'payload_too_large', hint: /16 KiB/ });
   });
 
   it('counts bytes, not characters', async () => {
     const body = withMembers(`"note":"${'€'.repeat(5_500)}"`);
-    expect(body.length).toBeLessThan(KIB_16);
+    expect(body.length).toBeLessThan(MAX_BODY_BYTES);
     expect((await service.post(TOKEN, body)).status).toBe(413);
   });
 

@@ -10,7 +10,7 @@ import { ACME_AGENT, RIVAL_AGENT } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
 const WRONG = { ...ACME_AGENT, password: 'a wrong password' };
-const MAX_WAITING = 80;
+const MAX_WAITING_CHECKS = 80;
 
 let service: TestService;
 let networks = 0;
@@ -116,7 +116,7 @@ describe('the queue of password checks', () => {
     const responses = Array.from({ length: 300 }, (_, n) =>
       send(browser, form, `100.64.${n >> 8}.${n & 255}`, controller.signal),
     );
-    await vi.waitFor(() => expect(checks().queue.waiting).toBe(MAX_WAITING), { timeout: 20_000, interval: 10 });
+    await vi.waitFor(() => expect(checks().queue.waiting).toBe(MAX_WAITING_CHECKS), { timeout: 20_000, interval: 10 });
     return { responses, abandon: () => controller.abort() };
   }
 
@@ -124,10 +124,13 @@ describe('the queue of password checks', () => {
     occupy();
     const before = await outcomes();
     const { responses, abandon } = await fill();
-    await vi.waitFor(async () => expect((await outcomes()).rejected).toBe((before.rejected ?? 0) + 300 - MAX_WAITING), {
-      timeout: 20_000,
-      interval: 50,
-    });
+    await vi.waitFor(
+      async () => expect((await outcomes()).rejected).toBe((before.rejected ?? 0) + 300 - MAX_WAITING_CHECKS),
+      {
+        timeout: 20_000,
+        interval: 50,
+      },
+    );
 
     const browser = newBrowser();
     const page = await browser.open(FOR_TOKEN);
@@ -143,16 +146,16 @@ describe('the queue of password checks', () => {
     abandon();
     await vi.waitFor(() => expect(checks().queue.waiting).toBe(0), { timeout: 10_000, interval: 10 });
     const statuses = await Promise.all(responses);
-    expect(statuses.filter((status) => status === 503)).toHaveLength(300 - MAX_WAITING);
-    expect(statuses.filter((status) => status === 499)).toHaveLength(MAX_WAITING);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(300 - MAX_WAITING_CHECKS);
+    expect(statuses.filter((status) => status === 499)).toHaveLength(MAX_WAITING_CHECKS);
     const signedIn = browser.submit(page, ACME_AGENT);
     await vi.waitFor(() => expect(checks().queue.waiting).toBe(1), { timeout: 10_000, interval: 10 });
     release();
     expect((await signedIn).status).toBe(303);
     expect(await outcomes()).toEqual({
       checked: (before.checked ?? 0) + 1,
-      rejected: (before.rejected ?? 0) + 300 - MAX_WAITING + 2,
-      abandoned: (before.abandoned ?? 0) + MAX_WAITING,
+      rejected: (before.rejected ?? 0) + 300 - MAX_WAITING_CHECKS + 2,
+      abandoned: (before.abandoned ?? 0) + MAX_WAITING_CHECKS,
     });
   });
 

@@ -3,7 +3,7 @@ import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
 import { ACME_AGENT } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
-const ROUNDS = 15;
+const ROUND_COUNT = 15;
 
 let service: TestService;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ const median = (times: number[]) => times.toSorted((a, b) => a - b)[Math.floor(t
 
 it('a sign-in with an unknown email takes as long as one with a wrong password', async () => {
   const [unknown, wrong]: [number[], number[]] = [[], []];
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < ROUND_COUNT; round++) {
     wrong.push(await timeOf(ACME_AGENT.email, 2 * round));
     unknown.push(await timeOf(`unknown${round}@acme.example`, 2 * round + 1));
   }

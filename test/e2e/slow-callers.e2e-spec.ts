@@ -8,7 +8,7 @@ import { isDestroyedByService } from '../support/server-sockets.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 
-const SILENT_CONNECTIONS = 1_000;
+const SILENT_CONNECTION_COUNT = 1_000;
 
 let service: TestService;
 beforeAll(async () => {
@@ -19,7 +19,7 @@ afterAll(() => service?.stop());
 describe('slow callers', { timeout: 60_000 }, () => {
   it('are disconnected when they send nothing, and do not delay other callers', async () => {
     const connections = await Promise.all(
-      Array.from({ length: SILENT_CONNECTIONS }, () => RawConnection.open(service.url)),
+      Array.from({ length: SILENT_CONNECTION_COUNT }, () => RawConnection.open(service.url)),
     );
     const startMs = performance.now();
     for (let calls = 0; calls < 20; calls++) await newCustomer(service);

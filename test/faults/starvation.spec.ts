@@ -14,8 +14,8 @@ import { FaultTestEnvironment } from './faults.js';
 /** Debian's libfaketime, which gives a process its own clock. */
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
 /** Busy loops that compete with the service and the database for the processor. */
-const BUSY_LOOPS = 12;
-const ROUNDS = 30;
+const BUSY_LOOP_COUNT = 12;
+const ROUND_COUNT = 30;
 const SAME_IP = '203.0.113.7';
 const OTHER_IP = '203.0.113.8';
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
     await testEnvironment.start({ TRUST_PROXY: '1' }),
     await testEnvironment.start({ TRUST_PROXY: '1', ...ahead }),
   ];
-  loops = Array.from({ length: BUSY_LOOPS }, () => spawn(process.execPath, ['-e', 'for (;;);']));
+  loops = Array.from({ length: BUSY_LOOP_COUNT }, () => spawn(process.execPath, ['-e', 'for (;;);']));
   await sleep(5_000);
 });
 afterAll(async () => {
@@ -51,7 +51,7 @@ const isValid = async (token: string) => (await request(pods[0].url + INFO, { he
 
 describe('two processes with a clock difference of 30 s on an overloaded machine', () => {
   it('never revoke the token of a code because of a duplicate request from the same network', async () => {
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < ROUND_COUNT; round++) {
       const code = await transferToken();
       const responses = await times(12, (n) => exchange(pods[n % 2] as ServiceProcess, code, SAME_IP));
       const winners = successfulOf(responses);
@@ -62,7 +62,7 @@ describe('two processes with a clock difference of 30 s on an overloaded machine
 
   it('always revoke the token of a code after a second use from another network', async () => {
     let completeRounds = 0;
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < ROUND_COUNT; round++) {
       const code = await transferToken();
       const responses = await times(4, (n) =>
         exchange(pods[n % 2] as ServiceProcess, code, n === 2 ? OTHER_IP : SAME_IP),
@@ -74,6 +74,6 @@ describe('two processes with a clock difference of 30 s on an overloaded machine
       completeRounds++;
       for (const { body } of winners) expect(await isValid(body.access_token)).toBe(false);
     }
-    expect(completeRounds).toBeGreaterThan(ROUNDS / 2);
+    expect(completeRounds).toBeGreaterThan(ROUND_COUNT / 2);
   });
 });

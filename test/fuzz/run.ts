@@ -36,8 +36,8 @@ export interface Figures {
 }
 
 /** The number of concurrent requests. It exceeds the number of connections, so that requests share them. */
-const WORKERS = 64;
-const CONNECTIONS = 16;
+const WORKER_COUNT = 64;
+const CONNECTION_COUNT = 16;
 const RAW_SHAPE_RATIO = 0.04;
 
 /** A run of the fuzzer: it sends requests and checks their responses. */
@@ -61,7 +61,7 @@ export class Run {
     this.operations = operationsOf(document);
     this.weights = Object.fromEntries(this.operations.map(({ weight }, index) => [index, weight]));
     this.oracle = new Oracle(new OpenApiResponses(document), this.operations);
-    const connect = (url: string) => Array.from({ length: CONNECTIONS }, () => new SharedConnection(new URL(url)));
+    const connect = (url: string) => Array.from({ length: CONNECTION_COUNT }, () => new SharedConnection(new URL(url)));
     this.connections = { public: connect(urls.public), management: connect(urls.management) };
   }
 
@@ -72,7 +72,7 @@ export class Run {
     const work = async (worker: number) => {
       while (next < to && !this.failure) await this.sendOne(next++, worker);
     };
-    await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)));
+    await Promise.all(Array.from({ length: WORKER_COUNT }, (_, worker) => work(worker)));
     clearInterval(watch);
     this.options.progress?.(`${next} requests, ${Math.round((performance.now() - this.startedAt) / 1000)} s`);
     if (this.failure) throw this.failure;
@@ -116,7 +116,7 @@ export class Run {
     id: string | undefined,
     operation: Operation,
   ): Promise<string | undefined> {
-    const connection = this.connections[request.port]?.[worker % CONNECTIONS] as SharedConnection;
+    const connection = this.connections[request.port]?.[worker % CONNECTION_COUNT] as SharedConnection;
     const reply = await connection.ask(request);
     this.count(reply.status);
     const isForeign = id !== undefined && replyHeader(reply, 'x-request-id') !== id;

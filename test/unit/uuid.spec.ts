@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { UUID, uuidv7 } from '../../src/platform/uuid.js';
 
-const LAST_MILLISECOND = 2 ** 48 - 1;
-const moment = () => fc.integer({ min: 0, max: LAST_MILLISECOND });
+const MAX_TIME_MS = 2 ** 48 - 1;
+const moment = () => fc.integer({ min: 0, max: MAX_TIME_MS });
 
 describe('UUIDv7 (RFC 9562 §5.7)', () => {
   it('contains its version, its variant and the milliseconds of its creation', () => {

@@ -37,7 +37,7 @@ const ACCEPTED_TYPES = ['jwt', 'authorization-grant+jwt'];
 const MAX_LIFETIME_SECONDS = 600;
 /** The issuer's clock may be ahead of this service's clock by this much. */
 const CLOCK_SKEW_SECONDS = 30;
-const MAX_CLAIM_LENGTH = 255;
+const MAX_CLAIM_CHARACTERS = 255;
 const SEGMENT = /^[A-Za-z0-9_-]+$/;
 
 /** Verifies assertions of the sign-in systems of organizations (RFC 7523 §3, RFC 8725). */
@@ -136,7 +136,7 @@ function assertIntendedFor({ client_id, organization_id }: JWTPayload, use: Asse
 
 /** Rejects lone surrogates: UTF-8 encodes all of them as the same character, so that two users could be one. */
 function isClaimText(value: unknown): value is string {
-  if (typeof value !== 'string' || value.length === 0 || value.length > MAX_CLAIM_LENGTH) return false;
+  if (typeof value !== 'string' || value.length === 0 || value.length > MAX_CLAIM_CHARACTERS) return false;
   return /^[^\p{Cc}\p{Cs}]*$/u.test(value);
 }
 

@@ -4,8 +4,8 @@ import type { SqlValue } from './sql-value.js';
 import { STATEMENT_INDEX, type Statement } from './statement.js';
 
 /** Few sizes, because each one is a prepared statement of each connection. */
-const MAX_BATCH_SIZE = 16;
-const BATCH_SIZES = [1, 2, 4, 8, MAX_BATCH_SIZE];
+const MAX_BATCH_STATEMENTS = 16;
+const BATCH_SIZES = [1, 2, 4, 8, MAX_BATCH_STATEMENTS];
 
 interface WaitingStatement<Result> {
   parameters: SqlValue[];
@@ -48,7 +48,7 @@ export class StatementBatcher<Result> {
     this.waiting.clear();
     for (const [statement, waiting] of tick) {
       while (waiting.length > 0) {
-        const size = this.sizeFor(Math.min(waiting.length, MAX_BATCH_SIZE));
+        const size = this.sizeFor(Math.min(waiting.length, MAX_BATCH_STATEMENTS));
         this.sendTogether(statement, waiting.splice(0, size), size);
       }
     }

@@ -16,7 +16,7 @@ const DRAIN_INTERVAL_MS = 50;
 const MAX_DRAIN_MS = 5_000;
 
 /** The status in log and metrics when the client left before the response was written; nginx uses the same. */
-const CLIENT_CLOSED_REQUEST = 499;
+const CLIENT_CLOSED_REQUEST_STATUS = 499;
 
 /**
  * One of the two ports of the service. Until `serve` is called, the listener responds with `starting`. The public port
@@ -103,7 +103,7 @@ export class Listener {
     this.hooks.observer.requestReceived(context, request);
     response.once('close', () => {
       const route = routeOf((request as Request).route?.path);
-      const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST;
+      const status = response.writableFinished ? response.statusCode : CLIENT_CLOSED_REQUEST_STATUS;
       this.hooks.observer.requestFinished(context.finish(route, status));
     });
     if (this.closing) response.setHeader('Connection', 'close');

@@ -17,8 +17,8 @@ export interface Network {
 }
 
 /** A /56 contains 256 networks of /64, a /48 contains 256 of /56. Providers assign one of the three (RFC 6177 §2). */
-const FACTOR_OF_56 = 8;
-const FACTOR_OF_48 = 32;
+const PREFIX_56_FACTOR = 8;
+const PREFIX_48_FACTOR = 32;
 
 /** The network of one address holder, in any notation: an IPv4 address or an IPv6 /64. */
 export function networkOf(text: string): string {
@@ -40,8 +40,8 @@ export function networksOf(text: string): Network[] {
   const upperByte = (Number.parseInt(`${fourth}`, 16) & 0xff00).toString(16);
   return [
     narrowest,
-    { network: `${prefix}:${upperByte}/56`, factor: FACTOR_OF_56 },
-    { network: `${prefix}/48`, factor: FACTOR_OF_48 },
+    { network: `${prefix}:${upperByte}/56`, factor: PREFIX_56_FACTOR },
+    { network: `${prefix}/48`, factor: PREFIX_48_FACTOR },
   ];
 }
 

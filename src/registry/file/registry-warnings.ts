@@ -1,12 +1,12 @@
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { MIN_SECRET_LENGTH } from '../resources/secret-kinds.js';
+import { MIN_SECRET_CHARACTERS } from '../resources/secret-kinds.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
 import type { StoredEntries } from './stored-entries.js';
 
 /** One warning names at most this many paths. */
 const MAX_NAMED_PATHS = 20;
 
-const SHORT_SECRET = `shorter than ${MIN_SECRET_LENGTH} characters, accepted, because it has not changed; replace it`;
+const SHORT_SECRET = `shorter than ${MIN_SECRET_CHARACTERS} characters, accepted, because it has not changed; replace it`;
 
 /**
  * Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret.

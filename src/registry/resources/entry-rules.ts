@@ -4,9 +4,9 @@ import { IsArray, IsString, Length, Matches, ValidateBy, ValidateNested } from '
 import { UUID } from '../../platform/uuid.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
 import {
-  MAX_PASSWORD_LENGTH,
-  MAX_SECRET_LENGTH,
-  MIN_PASSWORD_LENGTH,
+  MAX_PASSWORD_CHARACTERS,
+  MAX_SECRET_CHARACTERS,
+  MIN_PASSWORD_CHARACTERS,
   PASSWORD,
   RANDOM_SECRET,
 } from './secret-kinds.js';
@@ -53,7 +53,7 @@ export const IsSecret = () =>
   ValidateBy({
     name: IS_SECRET,
     validator: {
-      validate: (value) => typeof value === 'string' && value !== '' && value.length <= MAX_SECRET_LENGTH,
+      validate: (value) => typeof value === 'string' && value !== '' && value.length <= MAX_SECRET_CHARACTERS,
       defaultMessage: () => RANDOM_SECRET.lengthRule,
     },
   });
@@ -65,7 +65,7 @@ export const IsName = () =>
 /** The registry file may retain a shorter password that is already stored (unchanged-short-secrets.ts). */
 export const IsPassword = () => {
   const message = PASSWORD.lengthRule;
-  return applyDecorators(IsString(), Length(MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH, { message }));
+  return applyDecorators(IsString(), Length(MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS, { message }));
 };
 
 /** Limits the length of a text in lower case, because lower case adds characters to a few letters. */

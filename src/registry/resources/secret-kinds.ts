@@ -1,10 +1,10 @@
 import { sha256 } from '../../platform/secret.js';
 import { hashPassword, isPasswordOf } from '../agent-password.js';
 
-export const MIN_SECRET_LENGTH = 32;
-export const MAX_SECRET_LENGTH = 256;
-export const MIN_PASSWORD_LENGTH = 8;
-export const MAX_PASSWORD_LENGTH = 1024;
+export const MIN_SECRET_CHARACTERS = 32;
+export const MAX_SECRET_CHARACTERS = 256;
+export const MIN_PASSWORD_CHARACTERS = 8;
+export const MAX_PASSWORD_CHARACTERS = 1024;
 
 /** How secrets of one kind are hashed, and how long they are. */
 export interface SecretKind {
@@ -21,16 +21,16 @@ export interface SecretKind {
 
 /** A secret of a program. A fast hash is enough, because an attacker cannot guess it. */
 export const RANDOM_SECRET: SecretKind = {
-  lengthRule: `must be ${MIN_SECRET_LENGTH} to ${MAX_SECRET_LENGTH} characters`,
-  isShort: (secret) => secret !== '' && secret.length < MIN_SECRET_LENGTH,
+  lengthRule: `must be ${MIN_SECRET_CHARACTERS} to ${MAX_SECRET_CHARACTERS} characters`,
+  isShort: (secret) => secret !== '' && secret.length < MIN_SECRET_CHARACTERS,
   hash: async (secret) => sha256(secret),
   matches: async (hash, secret) => hash === sha256(secret),
 };
 
 /** A password of a person. Its hash is slow. */
 export const PASSWORD: SecretKind = {
-  lengthRule: `must be ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`,
-  isShort: (password) => [...password].length < MIN_PASSWORD_LENGTH,
+  lengthRule: `must be ${MIN_PASSWORD_CHARACTERS} to ${MAX_PASSWORD_CHARACTERS} characters`,
+  isShort: (password) => [...password].length < MIN_PASSWORD_CHARACTERS,
   hash: hashPassword,
   matches: (hash, password) => isPasswordOf(hash, password),
 };

@@ -8,7 +8,7 @@ import type { RuleSet } from '../rule.js';
 import type { Parameters, SendOptions } from '../token-request.js';
 
 /** The number of requests that are sent at the same time. */
-const WORKERS = 16;
+const WORKER_COUNT = 16;
 /** The number of requests that are derived from the same valid request. */
 const REQUESTS_PER_BODY = 20;
 /** The numbers of mutations of a request, as often as they occur in the list. 0 sends a valid request. */
@@ -46,7 +46,7 @@ export const fuzzRules: RuleSet = () => [
           });
         }
       };
-      await Promise.all(Array.from({ length: WORKERS }, worker));
+      await Promise.all(Array.from({ length: WORKER_COUNT }, worker));
       if (failure !== undefined) throw failure;
       const polluted = context.pollutedPrototypes();
       if (polluted.length > 0) throw new Error(`touched: ${polluted}`);

@@ -6,7 +6,7 @@ import { ownParameters } from '../secret-search.js';
 import { required, textsOf, typeOf, typesOf } from './body-schema.js';
 import { FORM_RULES } from './forms.js';
 
-const HUGE_LENGTH = 10_000;
+const HUGE_VALUE_CHARACTERS = 10_000;
 const WRONG_TYPES = [7, true, null, [], {}, ['text'], 'text'];
 
 /** Every declared parameter: omitted, repeated, of another type, empty, huge, or with hostile text. */
@@ -82,8 +82,8 @@ export const parameterRules: RuleSet = ({ body, form }) => {
       check: (context) =>
         forEach(textsOf(context, declared), async (name) => {
           const right = await context.body();
-          const longer = `${right[name] ?? 'x'}`.padEnd(HUGE_LENGTH, 'x');
-          for (const value of ['x'.repeat(HUGE_LENGTH), longer]) {
+          const longer = `${right[name] ?? 'x'}`.padEnd(HUGE_VALUE_CHARACTERS, 'x');
+          for (const value of ['x'.repeat(HUGE_VALUE_CHARACTERS), longer]) {
             await about(`${name}; give it a @MaxLength()`, async () =>
               context.expectError({}, await context.body({ [name]: value })),
             );

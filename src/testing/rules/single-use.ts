@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { FOREIGN_SITE, UNLISTED_SITE } from '../kit-registry.js';
-import { RACE_SIZE, race } from '../race.js';
+import { REQUESTS_PER_RACE, race } from '../race.js';
 import { about, type Rule, type RuleSet } from '../rule.js';
 import { TOKEN } from '../test-environment.js';
 
@@ -58,10 +58,16 @@ const SINGLE_USE: Rule[] = [
 
 async function raceOf(context: GrantTestContext, services: { url: string }[]): Promise<void> {
   const parameters = await context.body();
-  const responses = await race(services, TOKEN, JSON.stringify(parameters), RACE_SIZE, await context.callerHeaders());
+  const responses = await race(
+    services,
+    TOKEN,
+    JSON.stringify(parameters),
+    REQUESTS_PER_RACE,
+    await context.callerHeaders(),
+  );
   const winners = responses.filter(({ status }) => status === 200);
   if (winners.length !== 1)
-    throw new Error(`${winners.length} of ${RACE_SIZE} got a token: ${responses.map(({ status }) => status)}`);
+    throw new Error(`${winners.length} of ${REQUESTS_PER_RACE} got a token: ${responses.map(({ status }) => status)}`);
   for (const response of responses) {
     await context.assertValid(response, { body: parameters });
     if (response !== winners[0] && response.body.error !== 'invalid_grant')

@@ -12,7 +12,7 @@ import { GroupReplicationNode, type GroupReplicationPlan } from './group-replica
 import { findMysql } from './mysql-server.js';
 
 const CLEANUP_PROCESS = join(import.meta.dirname, 'cleanup-process.js');
-const NODES = 3;
+const NODE_COUNT = 3;
 const PORTS_PER_NODE = 4;
 
 export type Plan = GaleraPlan | GroupReplicationPlan;
@@ -53,7 +53,7 @@ export function openNodes(plan: Plan): (GaleraNode | GroupReplicationNode)[] {
 }
 
 async function planOf(kind: Plan['kind'], folder: string): Promise<Plan> {
-  const ports = await freePortRanges(NODES, PORTS_PER_NODE);
+  const ports = await freePortRanges(NODE_COUNT, PORTS_PER_NODE);
   const common = { folder, password: randomBytes(16).toString('hex'), ports };
   if (kind === 'group-replication') {
     const command = findMysql();
