@@ -39,8 +39,8 @@ const HEADERS: Record<number, string> = {
 /** How an error response violates protocol §2.11 and §2.12; `undefined` if it does not. */
 export function violationOfErrorResponse(response: ErrorResponse): string | undefined {
   const { status, text, cookies, header } = response;
-  if (cookies.some((line) => /^[^=]*c(id|st)=/.test(line))) return 'a refusal that gives an identity';
-  if (header('cache-control') !== 'no-store') return 'a refusal that may be stored';
+  if (cookies.some((line) => /^[^=]*c(id|st)=/.test(line))) return 'an error response that gives an identity';
+  if (header('cache-control') !== 'no-store') return 'an error response that may be stored';
   const needed = HEADERS[status];
   if (needed && !header(needed)) return `${status} without ${needed}`;
   if (!header('content-type')?.startsWith('application/json') || text === '') return undefined;

@@ -99,7 +99,7 @@ export class GrantTestContext {
     const signal = AbortSignal.timeout(this.timeoutMs);
     const init = { method: 'POST', headers, body: isRaw ? body : JSON.stringify(body), signal };
     const response = await request(this.environment.service.url + path, init).catch((error) => {
-      throw signal.aborted ? new Error(`no answer in ${this.timeoutMs} ms`) : error;
+      throw signal.aborted ? new Error(`no response within ${this.timeoutMs} ms`) : error;
     });
     await this.assertValid(response, { organizationId, body: isRaw ? undefined : body });
     return response;
@@ -114,7 +114,7 @@ export class GrantTestContext {
   /** Sends a request. @throws Error if the response is not a token */
   async expectToken(body: Parameters | string, options: SendOptions = {}): Promise<TestResponse> {
     const response = await this.send(body, options);
-    if (response.status !== 200) throw new Error(`refused, where there should be a token\n${this.describe(response)}`);
+    if (response.status !== 200) throw new Error(`refused instead of a token\n${this.describe(response)}`);
     return response;
   }
 
@@ -137,6 +137,6 @@ export class GrantTestContext {
   /** The response and its log lines, for the message of a failure. */
   private describe({ status, text, headers }: TestResponse): string {
     const lines = this.output.about(headers.get('x-request-id') ?? 'none');
-    return [`answer: ${status} ${text}`, ...lines.map((line) => `log: ${line.trim()}`)].join('\n');
+    return [`response: ${status} ${text}`, ...lines.map((line) => `log: ${line.trim()}`)].join('\n');
   }
 }

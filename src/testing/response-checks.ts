@@ -32,11 +32,11 @@ export class ResponseChecks {
   /** How a response violates the protocol; `undefined` if it does not. */
   async violationOf(response: TestResponse, tokenRequest: TokenRequestContext = {}): Promise<string | undefined> {
     const { status, headers } = response;
-    if (status >= 500) return `answered with ${status}`;
-    if (!headers.get('content-type')?.startsWith('application/json')) return 'an answer that is not JSON';
-    if (headers.get('cache-control') !== 'no-store') return 'an answer that may be stored';
-    if (headers.get('x-content-type-options') !== 'nosniff') return 'an answer without nosniff';
-    if (!headers.get('x-request-id')) return 'an answer without X-Request-Id';
+    if (status >= 500) return `status ${status}`;
+    if (!headers.get('content-type')?.startsWith('application/json')) return 'a response that is not JSON';
+    if (headers.get('cache-control') !== 'no-store') return 'a response that may be stored';
+    if (headers.get('x-content-type-options') !== 'nosniff') return 'a response without nosniff';
+    if (!headers.get('x-request-id')) return 'a response without X-Request-Id';
     return status === 200
       ? this.violationOfToken(response, tokenRequest)
       : this.violationOfErrorResponse(response, tokenRequest);
@@ -65,7 +65,7 @@ export class ResponseChecks {
     const { responds = [] } = this.declared;
     const fields = [...FIELDS, ...responds].sort().join(', ');
     const actual = Object.keys(body).sort().join(', ');
-    if (actual !== fields) return `an answer with ${actual}; declared: ${fields}`;
+    if (actual !== fields) return `a response with ${actual}; declared: ${fields}`;
     const { entity_id: entityId, expires_in, token_type, access_token } = body;
     if (typeof entityId !== 'string' || entityId === '') return `entity_id is ${JSON.stringify(entityId)}, not a text`;
     if (token_type !== 'Bearer') return 'a token_type that is not Bearer';
@@ -74,20 +74,22 @@ export class ResponseChecks {
     const names = Object.keys(claims).filter((name) => !LINEAGE.includes(name));
     if (names.sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
     if ((claims.act !== undefined) !== (this.declared.agentScope !== undefined))
-      return 'act is not the agent that asked';
+      return 'act is not the agent that sent the request';
     if (sub !== entityId) return 'a token for another customer than entity_id';
-    if (exp - iat !== expires_in) return 'expires_in is not the life of the token';
+    if (exp - iat !== expires_in) return 'expires_in is not the lifetime of the token';
     const requestedOrganization =
       tokenRequest.body?.organization_id ?? tokenRequest.organizationId ?? this.environment.organizationId;
     if (organization_id !== requestedOrganization)
-      return `a token of the organization ${organization_id}; asked: ${requestedOrganization}`;
+      return `a token of the organization ${organization_id}; requested: ${requestedOrganization}`;
     if (tokenRequest.body && client_id !== tokenRequest.body.client_id) return `a token of the client ${client_id}`;
     for (const [field, value] of Object.entries({ organization_id, client_id })) {
       if (field in body && body[field] !== value) return `${field} is not that of the token`;
     }
     const identities = this.environment.service.application.get(Identities);
     const customer = await identities.find(entityId, organization_id as string);
-    return customer ? undefined : `entity_id is no customer of the organization: ${entityId}; make one by Identities`;
+    return customer
+      ? undefined
+      : `entity_id is no customer of the organization: ${entityId}; create customers with Identities`;
   }
 
   private violationOfErrorResponse(
@@ -102,15 +104,15 @@ export class ResponseChecks {
       header: (name) => headers.get(name) ?? undefined,
     });
     if (violation !== undefined) return violation;
-    if (cookies.length > 0) return 'a refusal that sets a cookie';
+    if (cookies.length > 0) return 'an error response that sets a cookie';
     const disclosed = secretsIn(this.declared.body, parameters).find((secret) =>
       containsSecret(`${body.error_hint ?? ''} ${body.error_description}`, secret),
     );
-    if (disclosed !== undefined) return `a refusal that tells what was sent: ${disclosed}`;
+    if (disclosed !== undefined) return `an error response that discloses a secret: ${disclosed}`;
     const issued = this.environment.service.audit.find(
       ({ event, requestId }) =>
         requestId === body.request_id && (event === 'identity.created' || event === 'token.issued'),
     );
-    return issued && `a refusal with the audit event ${issued.event}`;
+    return issued && `an error response with the audit event ${issued.event}`;
   }
 }

@@ -40,11 +40,11 @@ describe('protocol §2.11: the check of error responses', () => {
     ['two descriptions', errorResponse({ ...BODY, exception_description: 'because' })],
     ['request_id is not X-Request-Id', errorResponse({ ...BODY, request_id: 'another' })],
     ['a hint with invalid_grant', errorResponse({ ...BODY, error: 'invalid_grant', oauth_exception: 'invalid_grant' })],
-    ['a refusal that may be stored', errorResponse(BODY, { ...HEADERS, 'cache-control': 'max-age=60' })],
+    ['an error response that may be stored', errorResponse(BODY, { ...HEADERS, 'cache-control': 'max-age=60' })],
     ['401 without www-authenticate', errorResponse(BODY, HEADERS, { status: 401 })],
     ['405 without allow', errorResponse(BODY, HEADERS, { status: 405 })],
     ['429 without retry-after', errorResponse(BODY, HEADERS, { status: 429 })],
-    ['a refusal that gives an identity', errorResponse(BODY, HEADERS, { cookies: ['__svc_cid=x; Path=/'] })],
+    ['an error response that gives an identity', errorResponse(BODY, HEADERS, { cookies: ['__svc_cid=x; Path=/'] })],
   ])('reports the violation: %s', (violation, response) => {
     expect(violationOfErrorResponse(response)).toBe(violation);
   });

@@ -5,7 +5,7 @@ import type { RuleSet } from '../rule.js';
 /** The audit events and metrics of the grant. The endpoint writes them, so no grant can omit them. */
 export const auditAndMetricsRules: RuleSet = ({ name, agentScope }) => [
   {
-    title: 'is in the audit, by its name, with the customer, the client, the organization and the request',
+    title: 'causes one audit event with its name, the customer, the client, the organization and the request',
     async check(context) {
       const { headers, body } = await context.expectToken(await context.body());
       const { sub, jti, client_id, organization_id } = await context.checks.claimsOf(body.access_token);
@@ -16,13 +16,13 @@ export const auditAndMetricsRules: RuleSet = ({ name, agentScope }) => [
       if (!entry || more.length > 0) throw new Error(`${more.length + (entry ? 1 : 0)} audit events token.issued`);
       const audited = [entry.grant, entry.clientId, entry.organizationId, entry.subject?.id, entry.details?.jti];
       const expected = [name, client_id, organization_id, sub, jti];
-      if (`${audited}` !== `${expected}`) throw new Error(`token.issued tells ${audited}; it was ${expected}`);
+      if (`${audited}` !== `${expected}`) throw new Error(`token.issued has ${audited}; expected: ${expected}`);
       const actor = agentScope === undefined ? 'customer' : 'agent';
       if (entry.actor.kind !== actor || entry.outcome !== 'success') throw new Error(JSON.stringify(entry));
     },
   },
   {
-    title: 'is in the metrics, by its name',
+    title: 'is counted in the metrics by its name',
     async check(context) {
       const before = await metricsOf(context);
       await context.expectToken(await context.body());

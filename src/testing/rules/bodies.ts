@@ -7,7 +7,7 @@ const NO_JSON = ['', '{', "{'a':1}", '<xml/>', '\u0000', '{"a":1}{"a":1}'];
 /** The format of request bodies (protocol §2.4). The endpoint reads the body, not the grant. */
 export const bodyRules: RuleSet = ({ form }) => [
   {
-    title: 'reads JSON whatever the Content-Type says',
+    title: 'reads JSON with any Content-Type',
     async check(context) {
       const types = ['text/plain', 'application/json', FORM['content-type'], 'nonsense', undefined];
       for (const type of types)
@@ -34,7 +34,7 @@ export const bodyRules: RuleSet = ({ form }) => [
     },
   },
   {
-    title: 'refuses JSON that is no object',
+    title: 'refuses JSON that is not an object',
     async check(context) {
       for (const text of NO_OBJECTS)
         await about(text, () =>
@@ -46,7 +46,7 @@ export const bodyRules: RuleSet = ({ form }) => [
 ];
 
 const READS_FORMS: Rule = {
-  title: 'reads its parameters as a form too, as it declares',
+  title: 'reads its parameters from a form, because it declares `form`',
   async check(context) {
     const parameters = (await context.body()) as Record<string, string>;
     await context.expectToken(`${new URLSearchParams(parameters)}`, { headers: FORM });
@@ -54,7 +54,7 @@ const READS_FORMS: Rule = {
 };
 
 const REJECTS_FORMS: Rule = {
-  title: 'reads no form, which it does not declare',
+  title: 'refuses a form, because it does not declare `form`',
   async check(context) {
     const parameters = (await context.body()) as Record<string, string>;
     const expected = { error: 'invalid_request', hint: /^body: not JSON$/ };

@@ -8,7 +8,7 @@ import { ownParameters } from '../secret-search.js';
 export const callerRules: RuleSet = ({ agentScope, body }) => [
   ...(agentScope === undefined ? [] : agentRules(agentScope)),
   {
-    title: 'answers the same for a customer of another organization as for one that does not exist',
+    title: 'responds to a customer of another organization as to a customer that does not exist',
     check: (context) =>
       forEach(ownParameters(body), async (parameter) => {
         const foreignCustomer = await context.environment.foreignCustomer();
@@ -61,7 +61,7 @@ function agentRules(scope: string): Rule[] {
       },
     },
     {
-      title: 'answers 401 to the bearer of an agent whose time is over',
+      title: 'responds with 401 to an expired bearer token of an agent',
       check: async (context) => {
         const agent = await context.environment.agentToken(scope);
         const { clock } = context.environment.service;
@@ -74,7 +74,7 @@ function agentRules(scope: string): Rule[] {
       },
     },
     {
-      title: 'answers 403 to an agent without its scope',
+      title: 'responds with 403 to an agent without its scope',
       check: (context) =>
         forEach(
           ['customers:other', `${scope}s`, scope.toUpperCase()].filter((each) => each !== scope),

@@ -26,7 +26,7 @@ export const clientRules: RuleSet = (declared) => {
 
 const RULES_OF_EVERY_GRANT: Rule[] = [
   {
-    title: 'refuses a client that nobody knows',
+    title: 'refuses an unknown client',
     check: (context) =>
       forEach(['nobody', 'kit-site ', 'KIT-SITE', 'constructor', '__proto__'], async (client_id) => {
         const parameters = await context.body({ client_id });
@@ -53,7 +53,7 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
     },
   },
   {
-    title: "answers pages of the client's origins, and refuses those of any other",
+    title: "accepts the client's origins and refuses other origins",
     async check(context) {
       const own = await context.expectToken(await context.body(), { headers: { origin: ORIGIN } });
       if (own.headers.get('access-control-allow-origin') !== ORIGIN) throw new Error('no CORS for its own page');
@@ -66,7 +66,7 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
 ];
 
 const UNLISTED: Rule = {
-  title: 'refuses a client that lists no grants, since it declares `optIn`',
+  title: 'refuses a client without a list of grants, because it declares `optIn`',
   async check(context) {
     const parameters = await context.body({ client_id: SILENT_SITE });
     await context.expectError({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, parameters);
@@ -74,13 +74,13 @@ const UNLISTED: Rule = {
 };
 
 const WITHOUT_SETTINGS: Rule = {
-  title: 'answers a client of which the registry says nothing under `grants` by the protocol',
+  title: 'responds by the protocol to a client without settings in the registry',
   check: async (context) => void (await context.send(await context.body({ client_id: BARE_SITE }))),
 };
 
 const ORGANIZATION_RULES: Rule[] = [
   {
-    title: 'refuses an organization that nobody knows, and one in which the client is not usable',
+    title: 'refuses an unknown organization and an organization that does not admit the client',
     check: (context) =>
       forEach([randomUUID(), FOREIGN_ORGANIZATION], async (organization_id) => {
         const parameters = await context.body({ organization_id });
@@ -89,7 +89,7 @@ const ORGANIZATION_RULES: Rule[] = [
       }),
   },
   {
-    title: 'gives a public application no token of another organization than the one asked for',
+    title: 'gives a public client no token of another organization than the requested one',
     // the grant may reject the request, because its proof may be valid for another client only
     check: async (context) => void (await context.send(await context.body({ client_id: PUBLIC_SITE }))),
   },

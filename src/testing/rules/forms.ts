@@ -7,7 +7,7 @@ const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 /** Rules for grants that accept form bodies. They cover only values that a form can contain. */
 export const FORM_RULES: Rule[] = [
   {
-    title: 'refuses a parameter that comes twice in a form',
+    title: 'refuses a repeated parameter in a form',
     check: async (context) => {
       const parameters = await context.body();
       await forEach(Object.keys(parameters), (name) => {
@@ -18,7 +18,7 @@ export const FORM_RULES: Rule[] = [
     },
   },
   {
-    title: 'treats an empty parameter of a form as one that is left out',
+    title: 'treats an empty parameter of a form as a missing parameter',
     check: async (context) => {
       const { body } = context.declared;
       await forEach(textsOf(context, declaredProperties(body)), async (name) => {

@@ -25,7 +25,7 @@ const HEADERS: [name: string, values: string[]][] = [
  */
 export const fuzzRules: RuleSet = () => [
   {
-    title: `answers ${fuzzOptions.requests} fuzzed requests of seed ${fuzzOptions.seed} by the protocol, and leaves the prototypes alone`,
+    title: `responds to ${fuzzOptions.requests} fuzzed requests of seed ${fuzzOptions.seed} by the protocol and changes no prototype`,
     async check(context) {
       const { first, requests } = fuzzOptions;
       let next = first;

@@ -11,7 +11,7 @@ const groupOf = (organizationId: string, group: string) => ({
 export const groupRules: RuleSet = ({ groups }) => (groups ? GROUP_RULES : [WITHOUT_GROUPS]);
 
 const WITHOUT_GROUPS: Rule = {
-  title: 'is not supported by the route of a group, which it does not declare',
+  title: 'is not available on the path of a group, because it does not declare `groups`',
   async check(context) {
     const expected = { error: 'invalid_request', hint: /^grant_type: not supported by the route of a group$/ };
     await context.expectError(expected, await context.body(), groupOf(OWN_ORGANIZATION, 'sales'));
@@ -20,7 +20,7 @@ const WITHOUT_GROUPS: Rule = {
 
 const GROUP_RULES: Rule[] = [
   {
-    title: 'gives a browser a customer of its own in each group, as it declares',
+    title: 'gives a browser one customer per group, because it declares `groups`',
     async check(context) {
       const { cookie } = await context.environment.newCustomer();
       const headers = { cookie, ...(await context.callerHeaders()) };
@@ -34,7 +34,7 @@ const GROUP_RULES: Rule[] = [
     },
   },
   {
-    title: 'takes the organization of a group from the address, which the body may not contradict',
+    title: 'takes the organization from the path of the group and refuses another one in the body',
     async check(context) {
       const { organization_id: _removed, ...others } = await context.body();
       await context.expectToken(others, groupOf(OWN_ORGANIZATION, 'sales'));
@@ -47,7 +47,7 @@ const GROUP_RULES: Rule[] = [
     },
   },
   {
-    title: 'refuses what is no name of a group',
+    title: 'refuses an invalid group id',
     async check(context) {
       for (const group of ['a b', 'ä', 'x'.repeat(65), 'a.b', '%00']) {
         const expected = { error: 'invalid_request', hint: /^group_id: / };
@@ -58,7 +58,7 @@ const GROUP_RULES: Rule[] = [
     },
   },
   {
-    title: 'is refused where the groups of an organization share one identity',
+    title: 'is refused on a group path if the groups of the organization share one identity',
     async check(context: GrantTestContext) {
       const parameters = await context.body({ client_id: SHARED_SITE, organization_id: SHARED_ORGANIZATION });
       await context.expectError(

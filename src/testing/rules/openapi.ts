@@ -29,16 +29,17 @@ export const openApiRules: RuleSet = ({ name, body, form }) => [
         const missing = declaredProperties(body).filter((each) => !Object.hasOwn(schema.properties ?? {}, each));
         if (missing.length > 0) throw new Error(`not in the entry: ${missing}`);
         const parameters = await context.body();
-        if (!ajv.validate(schema, parameters)) throw new Error(`a valid request is none there: ${ajv.errorsText()}`);
+        if (!ajv.validate(schema, parameters))
+          throw new Error(`a valid request does not match the schema: ${ajv.errorsText()}`);
       }
     },
   },
   {
-    title: 'answers as the OpenAPI document says of it',
+    title: 'responds as the OpenAPI document describes',
     async check(context) {
       const { responses } = await entryOf(context);
       const schema = responses.find(({ title }) => title === name);
-      if (!schema) throw new Error('no answer of the grant');
+      if (!schema) throw new Error('no response schema of the grant');
       const response = await context.expectToken(await context.body());
       if (!ajv.validate(schema, response.body)) throw new Error(ajv.errorsText());
     },

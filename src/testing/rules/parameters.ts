@@ -14,7 +14,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
   const declared = declaredProperties(body);
   const rules: Rule[] = [
     {
-      title: 'declares, by a rule of its body class, every parameter that a request for a token has',
+      title: 'declares every parameter of a valid request in its body class',
       async check(context) {
         const parameters = await context.body();
         const unknown = Object.keys(parameters).filter((name) => !declared.includes(name));
@@ -32,7 +32,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
         }),
     },
     {
-      title: 'answers a request without its optional parameters by the protocol',
+      title: 'responds by the protocol to a request without its optional parameters',
       check: (context) =>
         forEach(optional(context), async (name) => {
           const { [name]: _removed, ...others } = await context.body();
@@ -91,7 +91,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
         }),
     },
     {
-      title: 'never sees a parameter that its body class does not declare',
+      title: 'does not receive a parameter that its body class does not declare',
       async check(context) {
         const rest = JSON.stringify(await context.body()).slice(1);
         const more = ['__proto__', 'constructor', 'toString', 'unknown'].filter((name) => !declared.includes(name));
@@ -99,7 +99,7 @@ export const parameterRules: RuleSet = ({ body, form }) => {
       },
     },
     {
-      title: 'answers strange texts in its own parameters by the protocol, and leaves the prototypes alone',
+      title: 'responds by the protocol to unusual texts in its own parameters and changes no prototype',
       async check(context) {
         const right = await context.body();
         const texts = textsOf(context, ownParameters(body));

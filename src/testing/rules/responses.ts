@@ -3,7 +3,7 @@ import type { RuleSet } from '../rule.js';
 /** The response to a token request. `ResponseChecks` makes most of the checks, on the responses of all rules. */
 export const responseRules: RuleSet = () => [
   {
-    title: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
+    title: 'gives a token for a valid request, in a response with exactly the declared fields',
     check: async (context) => void (await context.expectToken(await context.body())),
   },
   {
@@ -15,7 +15,7 @@ export const responseRules: RuleSet = () => [
     },
   },
   {
-    title: 'gives a token that this service takes, for a customer whom it knows',
+    title: 'gives a token that this service accepts, for an existing customer',
     async check(context) {
       const { body } = await context.expectToken(await context.body());
       const headers = { authorization: `Bearer ${body.access_token}` };

@@ -8,7 +8,7 @@ import type { Parameters } from '../token-request.js';
 /** The service never discloses the secrets of a request, whether they are valid or wrong. */
 export const secretRules: RuleSet = ({ body }) => [
   {
-    title: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
+    title: 'discloses no secret of a request in its responses, the log, the audit or the metrics',
     async check(context) {
       const secrets = new Set<string>();
       for (const parameters of await requestsOf(context)) {
@@ -56,10 +56,10 @@ async function cookiesOf(context: GrantTestContext): Promise<{ cookie?: string }
 async function assertNoSecretIn({ environment, output }: GrantTestContext, secrets: Set<string>): Promise<void> {
   const { text: metrics } = await request(`${environment.service.managementUrl}/metrics`, {});
   const outputs = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics };
-  for (const [place, text] of Object.entries(outputs)) {
+  for (const [name, text] of Object.entries(outputs)) {
     const found = [...secrets].find((secret) => containsSecret(text, secret));
     if (found === undefined) continue;
     const line = text.split('\n').find((each) => containsSecret(each, found));
-    throw new Error(`the ${place} tells ${found}: ${line?.slice(0, 500)}`);
+    throw new Error(`the ${name} discloses ${found}: ${line?.slice(0, 500)}`);
   }
 }

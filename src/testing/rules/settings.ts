@@ -13,13 +13,13 @@ const VALUES = [7, true, 'text', '', [], ['text'], { field: 'text' }];
 export const settingsRules: RuleSet = ({ settings }) => [
   {
     title: settings
-      ? 'refuses a registry that says of it what its settings do not declare'
-      : 'refuses a registry that says anything of it, since it declares no settings',
+      ? 'refuses a registry with settings of the grant that its settings class does not declare'
+      : 'refuses a registry with settings of the grant, because it declares no settings',
     async check(context) {
       const { settings: given } = context.kit;
       const entry = { ...(given?.client ?? given?.organization), no_such_setting: 'text' };
       const violations = await violationsOf(context, entry);
-      if (violations.length === 0) throw new Error('a registry with the field no_such_setting is taken');
+      if (violations.length === 0) throw new Error('a registry with the field no_such_setting is accepted');
     },
   },
   ...(settings
@@ -36,7 +36,7 @@ export const settingsRules: RuleSet = ({ settings }) => [
               const isRuled = violationsOfValues.some((violations) =>
                 violations.some((violation) => violation.includes(`.${field}`)),
               );
-              if (!isRuled) throw new Error(`${field}: takes anything`);
+              if (!isRuled) throw new Error(`${field}: accepts any value`);
             }
           },
         },

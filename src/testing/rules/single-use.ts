@@ -9,17 +9,19 @@ import { TOKEN } from '../test-environment.js';
 export const singleUseRules: RuleSet = (_declared, { singleUse }) => (singleUse ? SINGLE_USE : [REPEATABLE]);
 
 const REPEATABLE: Rule = {
-  title: 'gives a token to the same request again, since the kit was not told `singleUse`',
+  title: 'gives a token to a repeated request, because the test does not declare `singleUse`',
   async check(context) {
     const parameters = await context.body();
     await context.expectToken(parameters);
-    await about('if a request is good once, tell the kit `singleUse: true`', () => context.expectToken(parameters));
+    await about('if a request is valid only once, declare `singleUse: true` in the test', () =>
+      context.expectToken(parameters),
+    );
   },
 };
 
 const SINGLE_USE: Rule[] = [
   {
-    title: 'gives no second token to a request that has got one',
+    title: 'gives no second token to a repeated request',
     async check(context) {
       const parameters = await context.body();
       await context.expectToken(parameters);
@@ -29,7 +31,7 @@ const SINGLE_USE: Rule[] = [
     },
   },
   {
-    title: 'knows on every process of the service what was used, and gives one token to 20 that use it at once',
+    title: 'gives one token to 20 concurrent requests, and none to a later request on another process',
     async check(context) {
       const second = await context.secondService();
       try {
@@ -37,7 +39,8 @@ const SINGLE_USE: Rule[] = [
         await context.expectToken(parameters);
         const headers = await context.callerHeaders();
         const elsewhere = await second.post(TOKEN, parameters, headers);
-        if (elsewhere.status === 200) throw new Error('a token of another process; keep in the database what was used');
+        if (elsewhere.status === 200)
+          throw new Error('another process gave a second token; store used requests in the database');
         for (let round = 0; round < 3; round++) await raceOf(context, [context.environment.service, second]);
       } finally {
         await second.stop();
@@ -45,7 +48,7 @@ const SINGLE_USE: Rule[] = [
     },
   },
   {
-    title: 'does not use up what it refuses',
+    title: 'does not use up a request that it refuses',
     async check(context) {
       const parameters = await context.body();
       await context.expectError({}, { ...parameters, client_id: UNLISTED_SITE });
@@ -71,9 +74,9 @@ async function raceOf(context: GrantTestContext, services: { url: string }[]): P
   for (const response of responses) {
     await context.assertValid(response, { body: parameters });
     if (response !== winners[0] && response.body.error !== 'invalid_grant')
-      throw new Error(`a loser is told ${response.text}`);
+      throw new Error(`the response to a request that lost the race is ${response.text}`);
   }
   const headers = { authorization: `Bearer ${winners[0]?.body.access_token}` };
   const { status } = await context.environment.service.send('GET', '/v2/customer/info', headers);
-  if (status !== 200) throw new Error("the winner's token is not good");
+  if (status !== 200) throw new Error('the token of the race is not valid');
 }

@@ -110,8 +110,8 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         sent.body = sent.body.replace('redirect_uri=', 'redirect_uri=empty');
       },
     },
-    rule: 'treats an empty parameter of a form as one that is left out',
-    failure: /^redirect_uri: refused, where there should be a token/,
+    rule: 'treats an empty parameter of a form as a missing parameter',
+    failure: /^redirect_uri: refused instead of a token/,
   },
   {
     what: 'is in a service that accepts a repeated parameter',
@@ -124,8 +124,8 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     what: 'is in a service that rejects unknown parameters',
     ...only,
     lie: sending((body) => ('unknown' in body ? {} : body)),
-    rule: 'never sees a parameter that its body class does not declare',
-    failure: /^refused, where there should be a token/,
+    rule: 'does not receive a parameter that its body class does not declare',
+    failure: /^refused instead of a token/,
   },
   {
     what: 'is in a service that parses bodies by their Content-Type',
@@ -135,8 +135,8 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         if (sent.headers['content-type'] === 'nonsense') sent.body = 'nonsense';
       },
     },
-    rule: 'reads JSON whatever the Content-Type says',
-    failure: /^nonsense: refused, where there should be a token/,
+    rule: 'reads JSON with any Content-Type',
+    failure: /^nonsense: refused instead of a token/,
   },
   {
     what: 'is in a service that reads bodies of any size',
@@ -149,7 +149,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     rule: 'refuses a body of more than 16 KiB',
     failure: /^not refused with 413 payload_too_large/,
   },
-  ...['refuses a body that is not JSON', 'refuses JSON that is no object'].map(
+  ...['refuses a body that is not JSON', 'refuses JSON that is not an object'].map(
     (rule): BrokenCase => ({
       what: `is in a service that repairs invalid bodies: ${rule}`,
       ...only,
@@ -171,7 +171,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
           sent.body = JSON.stringify(Object.fromEntries(new URLSearchParams(sent.body)));
       },
     },
-    rule: 'reads no form, which it does not declare',
+    rule: 'refuses a form, because it does not declare `form`',
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
@@ -182,8 +182,8 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         delete sent.headers['content-type'];
       },
     },
-    rule: 'reads its parameters as a form too, as it declares',
-    failure: /^refused, where there should be a token/,
+    rule: 'reads its parameters from a form, because it declares `form`',
+    failure: /^refused instead of a token/,
   },
   {
     what: 'is in a service that accepts a repeated parameter in a form',
@@ -194,11 +194,11 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         sent.body = new URLSearchParams(Object.fromEntries(fields)).toString();
       },
     },
-    rule: 'refuses a parameter that comes twice in a form',
+    rule: 'refuses a repeated parameter in a form',
     failure: /^\w+: not refused with 400 invalid_request hint/,
   },
   ...[
-    'refuses a client that nobody knows',
+    'refuses an unknown client',
     'refuses a client that may not use this grant',
     'gives nothing to a client of another organization',
   ].map(
@@ -214,7 +214,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     what: 'is in a service that admits every client to an opt-in grant',
     ...closed,
     lie: sending((body) => ({ ...body, client_id: SITE })),
-    rule: 'refuses a client that lists no grants, since it declares `optIn`',
+    rule: 'refuses a client without a list of grants, because it declares `optIn`',
     failure: /a token of the client kit-site/,
   },
   {
@@ -225,15 +225,15 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         if (sent.headers.origin) sent.headers.origin = ORIGIN;
       },
     },
-    rule: "answers pages of the client's origins, and refuses those of any other",
+    rule: "accepts the client's origins and refuses other origins",
     failure: /^https:\/\/foreign\.example: not refused/,
   },
   {
     what: 'is in a service that has only one organization',
     ...only,
     lie: sending((body) => ({ ...body, organization_id: OWN_ORGANIZATION })),
-    rule: 'refuses an organization that nobody knows, and one in which the client is not usable',
-    failure: /a token of the organization .*; asked: /,
+    rule: 'refuses an unknown organization and an organization that does not admit the client',
+    failure: /a token of the organization .*; requested: /,
   },
   {
     what: 'is in a service that ignores redirect_uri',
@@ -255,7 +255,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     ...asAgent,
     valid: () => ({}),
     ...acceptEveryCaller,
-    rule: 'answers 401 to the bearer of an agent whose time is over',
+    rule: 'responds with 401 to an expired bearer token of an agent',
     failure: /^an expired token: not refused with 401 invalid_token/,
   },
   {
@@ -263,7 +263,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     ...asAgent,
     valid: () => ({}),
     ...acceptEveryCaller,
-    rule: 'answers 403 to an agent without its scope',
+    rule: 'responds with 403 to an agent without its scope',
     failure: /^not refused with 403 insufficient_scope/,
   },
   {
@@ -275,34 +275,34 @@ export const BROKEN_SERVICES: BrokenCase[] = [
       if (organization) organization.admits = () => true;
     },
     rule: 'gives nothing to an agent of another organization',
-    failure: /^a token of the organization .*; asked: /,
+    failure: /^a token of the organization .*; requested: /,
   },
   {
     what: 'is in a service that ignores groups',
     ...only,
     lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
-    rule: 'is not supported by the route of a group, which it does not declare',
+    rule: 'is not available on the path of a group, because it does not declare `groups`',
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
     what: 'is in a service that confuses the groups of two organizations',
     ...withGroups,
     lie: atPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION)),
-    rule: 'takes the organization of a group from the address, which the body may not contradict',
+    rule: 'takes the organization from the path of the group and refuses another one in the body',
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
     what: 'is in a service that accepts any group name',
     ...withGroups,
     lie: atPath((path) => path.replace(/[^/]+\/token$/, 'sales/token')),
-    rule: 'refuses what is no name of a group',
+    rule: 'refuses an invalid group id',
     failure: /^a b: not refused with 400 invalid_request hint/,
   },
   {
     what: 'is in a service that gives shared groups separate identities',
     ...withGroups,
     lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
-    rule: 'is refused where the groups of an organization share one identity',
+    rule: 'is refused on a group path if the groups of the organization share one identity',
     failure: /^not refused with 400 unauthorized_client/,
   },
   ...[{ settings: AnySetting }, {}].map(
@@ -313,9 +313,9 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         application.get(GrantSettingsClasses).settings = () => AnySetting;
       },
       rule: options.settings
-        ? 'refuses a registry that says of it what its settings do not declare'
-        : 'refuses a registry that says anything of it, since it declares no settings',
-      failure: /^a registry with the field no_such_setting is taken/,
+        ? 'refuses a registry with settings of the grant that its settings class does not declare'
+        : 'refuses a registry with settings of the grant, because it declares no settings',
+      failure: /^a registry with the field no_such_setting is accepted/,
     }),
   ),
   {
@@ -324,7 +324,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     damage: ({ application }) => {
       application.get(Audit).record = () => undefined;
     },
-    rule: 'is in the audit, by its name, with the customer, the client, the organization and the request',
+    rule: 'causes one audit event with its name, the customer, the client, the organization and the request',
     failure: /^0 audit events token\.issued/,
   },
   {
@@ -335,7 +335,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         if (given.path === '/metrics') given.text = given.text.replaceAll('grant="ticket"', 'grant="other"');
       },
     },
-    rule: 'is in the metrics, by its name',
+    rule: 'is counted in the metrics by its name',
     failure: /^cas_tokens_issued_total\{grant="ticket"\} does not count/,
   },
   {
@@ -357,7 +357,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
         if (given.path === '/openapi.json') given.text = given.text.replaceAll('"title":"ticket"', '"title":"other"');
       },
     },
-    rule: 'answers as the OpenAPI document says of it',
-    failure: /^no answer of the grant/,
+    rule: 'responds as the OpenAPI document describes',
+    failure: /^no response schema of the grant/,
   },
 ];

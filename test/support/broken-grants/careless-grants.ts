@@ -69,26 +69,26 @@ export const CARELESS: BrokenCase[] = [
   {
     what: 'omits a declared field of its response',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), response: {} })),
-    rule: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
-    failure: /^an answer with .*; declared: .*prize/,
+    rule: 'gives a token for a valid request, in a response with exactly the declared fields',
+    failure: /^a response with .*; declared: .*prize/,
   },
   {
     what: 'returns a number as entity_id',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), entityId: 7 as never })),
-    rule: 'gives a token for a valid request, in an answer with exactly the fields that are declared',
+    rule: 'gives a token for a valid request, in a response with exactly the declared fields',
     failure: /entity_id must be string/,
   },
   {
     what: 'returns a customer that does not exist',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), entityId: 'a winner' })),
-    rule: 'gives a token that this service takes, for a customer whom it knows',
+    rule: 'gives a token that this service accepts, for an existing customer',
     failure: /entity_id is no customer of the organization: a winner/,
   },
   {
     what: 'needs a parameter that its body class does not declare',
     ...grantThat(sound),
     valid: () => ({ ...VALID, colour: 'red' }),
-    rule: 'declares, by a rule of its body class, every parameter that a request for a token has',
+    rule: 'declares every parameter of a valid request in its body class',
     failure: /^colour: sent by `valid`, not declared in TicketBody/,
   },
   {
@@ -98,8 +98,8 @@ export const CARELESS: BrokenCase[] = [
       return sound(request, identities);
     }),
     valid: () => ({ ...VALID, redirect_uri: 'https://kit.example/' }),
-    rule: 'answers a request without its optional parameters by the protocol',
-    failure: /^redirect_uri: answered with 500[\s\S]*TypeError: no redirect_uri/,
+    rule: 'responds by the protocol to a request without its optional parameters',
+    failure: /^redirect_uri: status 500[\s\S]*TypeError: no redirect_uri/,
   },
   {
     what: 'has a parameter without a rule for its type',
@@ -119,8 +119,8 @@ export const CARELESS: BrokenCase[] = [
       if (request.body.ticket in {}) throw new TypeError('not a function');
       return sound(request, identities);
     }, taking(AnyTicket)),
-    rule: 'answers strange texts in its own parameters by the protocol, and leaves the prototypes alone',
-    failure: /^ticket: "(__proto__|constructor|\w+)": answered with 500[\s\S]*TypeError: not a function/,
+    rule: 'responds by the protocol to unusual texts in its own parameters and changes no prototype',
+    failure: /^ticket: "(__proto__|constructor|\w+)": status 500[\s\S]*TypeError: not a function/,
   },
   {
     what: 'writes a parameter into a prototype',
@@ -129,7 +129,7 @@ export const CARELESS: BrokenCase[] = [
       Object.defineProperty(known[request.body.ticket] ?? {}, 'polluted', { value: 'yes', configurable: true });
       return sound(request, identities);
     }, taking(AnyTicket)),
-    rule: 'answers strange texts in its own parameters by the protocol, and leaves the prototypes alone',
+    rule: 'responds by the protocol to unusual texts in its own parameters and changes no prototype',
     failure: /^touched: Object\.prototype\.polluted/,
     after: () => void Reflect.deleteProperty(Object.prototype, 'polluted'),
   },
@@ -140,8 +140,8 @@ export const CARELESS: BrokenCase[] = [
         request.body.ticket === 'NaN' ? new Promise(() => undefined) : sound(request, identities),
       taking(AnyTicket),
     ),
-    rule: 'answers strange texts in its own parameters by the protocol, and leaves the prototypes alone',
-    failure: /^ticket: "NaN": no answer in \d+ ms/,
+    rule: 'responds by the protocol to unusual texts in its own parameters and changes no prototype',
+    failure: /^ticket: "NaN": no response within \d+ ms/,
   },
   {
     what: 'throws for some valid values',
@@ -149,8 +149,8 @@ export const CARELESS: BrokenCase[] = [
       if (/[89]/.test(request.body.ticket)) throw new Error('not foreseen');
       return sound(request, identities);
     }),
-    rule: 'answers 2000 fuzzed requests of seed 2026 by the protocol, and leaves the prototypes alone',
-    failure: /^answered with 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/,
+    rule: 'responds to 2000 fuzzed requests of seed 2026 by the protocol and changes no prototype',
+    failure: /^status 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/,
   },
   {
     what: 'throws for a client without settings in the registry',
@@ -162,15 +162,15 @@ export const CARELESS: BrokenCase[] = [
       { settings: LooseSettings },
     ),
     settings: { client: { prize: 'a car' } },
-    rule: 'answers a client of which the registry says nothing under `grants` by the protocol',
-    failure: /^answered with 500[\s\S]*TypeError: no settings/,
+    rule: 'responds by the protocol to a client without settings in the registry',
+    failure: /^status 500[\s\S]*TypeError: no settings/,
   },
   {
     what: 'accepts any value of a setting',
     ...grantThat(sound, { settings: LooseSettings }),
     settings: { client: { prize: 'a car' } },
     rule: 'has a rule for each of its settings',
-    failure: /^prize: takes anything/,
+    failure: /^prize: accepts any value/,
   },
   {
     what: 'gives a public client a customer of another organization than the requested one',
@@ -178,8 +178,8 @@ export const CARELESS: BrokenCase[] = [
       if (request.client.organizationId !== null) return sound(request, identities);
       return sound({ ...request, body: { ...request.body, organization_id: FOREIGN_ORGANIZATION } }, identities);
     }),
-    rule: 'gives a public application no token of another organization than the one asked for',
-    failure: /^a token of the organization .*; asked: /,
+    rule: 'gives a public client no token of another organization than the requested one',
+    failure: /^a token of the organization .*; requested: /,
   },
   {
     what: 'gives a token for any customer in the request',
@@ -191,7 +191,7 @@ export const CARELESS: BrokenCase[] = [
       },
       { body: CustomerBody as typeof TicketBody },
     ),
-    rule: 'answers the same for a customer of another organization as for one that does not exist',
+    rule: 'responds to a customer of another organization as to a customer that does not exist',
     failure: /^entity_id is no customer of the organization/,
   },
   {
@@ -206,7 +206,7 @@ export const CARELESS: BrokenCase[] = [
       },
       { body: CustomerBody as typeof TicketBody },
     ),
-    rule: 'answers the same for a customer of another organization as for one that does not exist',
+    rule: 'responds to a customer of another organization as to a customer that does not exist',
     failure: /^entity_id: for another organization's customer [\s\S]*\nfor no customer /,
   },
   {
@@ -220,21 +220,21 @@ export const CARELESS: BrokenCase[] = [
       },
       { groups: true },
     ),
-    rule: 'gives a browser a customer of its own in each group, as it declares',
+    rule: 'gives a browser one customer per group, because it declares `groups`',
     failure: /^one customer in several groups/,
   },
   {
     what: 'accepts a request once without singleUse',
     ...grantThat(once(new Set(), 0)),
     valid: newTicket,
-    rule: 'gives a token to the same request again, since the kit was not told `singleUse`',
-    failure: /^if a request is good once, tell the kit `singleUse: true`/,
+    rule: 'gives a token to a repeated request, because the test does not declare `singleUse`',
+    failure: /^if a request is valid only once, declare `singleUse: true` in the test/,
   },
   {
     what: 'accepts a request several times with singleUse',
     ...grantThat(sound),
     singleUse: true,
-    rule: 'gives no second token to a request that has got one',
+    rule: 'gives no second token to a repeated request',
     failure: /^not refused with 400 invalid_grant/,
   },
   {
@@ -242,7 +242,7 @@ export const CARELESS: BrokenCase[] = [
     ...grantThat(once(usedTickets, 20)),
     valid: newTicket,
     singleUse: true,
-    rule: 'knows on every process of the service what was used, and gives one token to 20 that use it at once',
+    rule: 'gives one token to 20 concurrent requests, and none to a later request on another process',
     failure: /^([2-9]|1\d|20) of 20 got a token/,
   },
   {
@@ -250,8 +250,8 @@ export const CARELESS: BrokenCase[] = [
     ...grantThat((request, identities) => perProcess(identities)(request, identities)),
     valid: newTicket,
     singleUse: true,
-    rule: 'knows on every process of the service what was used, and gives one token to 20 that use it at once',
-    failure: /^a token of another process/,
+    rule: 'gives one token to 20 concurrent requests, and none to a later request on another process',
+    failure: /^another process gave a second token/,
   },
   {
     what: 'uses up a ticket although the client gets no token',
@@ -268,8 +268,8 @@ export const CARELESS: BrokenCase[] = [
       return newTicket();
     },
     singleUse: true,
-    rule: 'does not use up what it refuses',
-    failure: /^refused, where there should be a token/,
+    rule: 'does not use up a request that it refuses',
+    failure: /^refused instead of a token/,
   },
   ...[
     ['writes a ticket to the console', (text: string) => void Reflect.get(console, 'log').call(console, { text })],
@@ -287,8 +287,8 @@ export const CARELESS: BrokenCase[] = [
         (leak as (text: string) => void)(request.body.ticket);
         return sound(request, identities);
       }),
-      rule: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
-      failure: /^the log tells \d{6}: /,
+      rule: 'discloses no secret of a request in its responses, the log, the audit or the metrics',
+      failure: /^the log discloses \d{6}: /,
     }),
   ),
   {
@@ -297,8 +297,8 @@ export const CARELESS: BrokenCase[] = [
       if (request.body.ticket !== '123456') throw OAuthError.invalidRequest(`ticket: unknown: ${request.body.ticket}`);
       return sound(request, identities);
     }),
-    rule: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
-    failure: /a refusal that tells what was sent: \d{6}/,
+    rule: 'discloses no secret of a request in its responses, the log, the audit or the metrics',
+    failure: /an error response that discloses a secret: \d{6}/,
   },
   {
     what: 'creates a customer before it rejects the request',
@@ -306,8 +306,8 @@ export const CARELESS: BrokenCase[] = [
       await identities.create(request.body.organization_id);
       return sound(request, identities);
     }),
-    rule: 'tells nothing of what it was sent, neither in its answers nor in log, audit or metrics',
-    failure: /a refusal with the audit event identity\.created/,
+    rule: 'discloses no secret of a request in its responses, the log, the audit or the metrics',
+    failure: /an error response with the audit event identity\.created/,
   },
 ];
 
