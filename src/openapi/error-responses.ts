@@ -1,4 +1,4 @@
-import { ErrorBody } from '../oauth/oauth-error.js';
+import { ErrorBody } from '../oauth/error-body.js';
 import { responseSchemaOf, type Schema } from './schemas.js';
 
 interface ErrorStatus {
