@@ -35,12 +35,12 @@ const pool = mysql.createPool({
 });
 
 const RECOGNISE_CUSTOMER = `
-  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, here.entity_id, here.generation
-  FROM customer_identity shown
-  JOIN customer_identity browser ON browser.entity_id = shown.browser_id
-  LEFT JOIN customer_identity here
-    ON here.browser_id = shown.browser_id AND here.organization_id = ? AND here.group_id = ?
-  WHERE shown.entity_id = ?`;
+  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, scoped.entity_id, scoped.generation
+  FROM customer_identity presented
+  JOIN customer_identity browser ON browser.entity_id = presented.browser_id
+  LEFT JOIN customer_identity scoped
+    ON scoped.browser_id = presented.browser_id AND scoped.organization_id = ? AND scoped.group_id = ?
+  WHERE presented.entity_id = ?`;
 const NEW_CUSTOMER = `INSERT INTO customer_identity
   (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`;
 const REVOKED = `EXISTS (

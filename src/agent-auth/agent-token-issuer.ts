@@ -45,7 +45,7 @@ export class AgentTokenIssuer implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.agents.onChange(async (agentIds, moment) => {
+    this.agents.onRevocation(async (agentIds, moment) => {
       for (const id of agentIds) await this.denylist.revokeForRelease1(id, moment);
     });
   }

@@ -31,8 +31,9 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
       ? await this.trustedIssuers.verify(token)
       : await this.verifyOwnToken(token);
     const { clientId, organizationId } = principal;
+    const isFromTrustedIssuer = principal.kind === 'agent' && principal.isFromTrustedIssuer;
     // The client of a trusted issuer's token is not in the registry, so the log gets no client id.
-    requestContext.set({ organizationId, ...(!('foreign' in principal && principal.foreign) && { clientId }) });
+    requestContext.set({ organizationId, ...(!isFromTrustedIssuer && { clientId }) });
     return principal;
   }
 

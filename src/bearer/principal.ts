@@ -16,7 +16,7 @@ export interface AgentPrincipal extends Caller {
   agentId: string;
   scopes: string[];
   /** Whether a trusted issuer issued the bearer token. */
-  foreign: boolean;
+  isFromTrustedIssuer: boolean;
 }
 
 /** A customer, calling with its own access token. */
@@ -57,7 +57,7 @@ export function principalOf(claims: AccessTokenClaims): Principal {
   const caller = { organizationId: organization_id, clientId: client_id, claims };
   switch (aud) {
     case 'agent-api':
-      return { kind: 'agent', agentId: sub, scopes: scope.split(' '), foreign: false, ...caller };
+      return { kind: 'agent', agentId: sub, scopes: scope.split(' '), isFromTrustedIssuer: false, ...caller };
     case 'customer-api':
       return { kind: 'customer', entityId: sub, ...caller };
     default:

@@ -59,7 +59,15 @@ export class TrustedIssuerTokens {
     const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
     if (await this.denylist.hasEnded(bearer)) throw OAuthError.invalidToken('the token has ended');
     const scopes = scopesOf(claims[issuer.scope_claim]);
-    return { kind: 'agent', agentId: claims.sub, organizationId, clientId, scopes, foreign: true, claims: bearer };
+    return {
+      kind: 'agent',
+      agentId: claims.sub,
+      organizationId,
+      clientId,
+      scopes,
+      isFromTrustedIssuer: true,
+      claims: bearer,
+    };
   }
 
   private issuerOf(token: string): Issuer | undefined {

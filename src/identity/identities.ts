@@ -139,7 +139,7 @@ export class Identities {
   /** Takes from the limit of new customers per network, before each INSERT (protocol §2.14). */
   private takeCreationLimit(): void {
     const request = requestContext.current();
-    const waitSeconds = request ? this.limits.takeForAddress('identities', request.ip) : 0;
+    const waitSeconds = request ? this.limits.takeForIp('identities', request.ip) : 0;
     if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'identities');
   }
 

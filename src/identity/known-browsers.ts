@@ -24,26 +24,29 @@ interface KnownBrowser {
 }
 
 /** A browser, and its identity in the requested scope if there is one. */
-type RecognisedRow = NotNull<EntityRow<CustomerIdentity, 'browser_id' | 'secret_hash' | 'last_seen_day'>> &
+type BrowserRow = NotNull<EntityRow<CustomerIdentity, 'browser_id' | 'secret_hash' | 'last_seen_day'>> &
   OrNull<EntityRow<CustomerIdentity, 'entity_id' | 'generation'>>;
 
 const DAY_MS = 86_400_000;
 
-/** Finds a browser by any of its identities, and its identity in the requested scope if there is one. */
+/**
+ * Finds a browser by any of its identities, and its identity in the requested scope if there is one. `presented` is the
+ * identity of the cookies, `scoped` the identity in the scope.
+ */
 const recogniseStatement = <EntityIds extends string[]>(condition: string) =>
-  selectStatement<[organizationId: string, groupId: string, ...EntityIds], RecognisedRow>({
+  selectStatement<[organizationId: string, groupId: string, ...EntityIds], BrowserRow>({
     columns: [
       'browser.entity_id AS browser_id',
       'browser.secret_hash',
       'browser.last_seen_day',
-      'here.entity_id',
-      'here.generation',
+      'scoped.entity_id',
+      'scoped.generation',
     ],
-    from: `customer_identity shown
-      JOIN customer_identity browser ON browser.entity_id = shown.browser_id
-      LEFT JOIN customer_identity here
-        ON here.browser_id = shown.browser_id AND here.organization_id = ? AND here.group_id = ?
-      WHERE shown.entity_id ${condition}`,
+    from: `customer_identity presented
+      JOIN customer_identity browser ON browser.entity_id = presented.browser_id
+      LEFT JOIN customer_identity scoped
+        ON scoped.browser_id = presented.browser_id AND scoped.organization_id = ? AND scoped.group_id = ?
+      WHERE presented.entity_id ${condition}`,
     batch: true,
   });
 
@@ -88,7 +91,7 @@ export class KnownBrowsers {
     return undefined;
   }
 
-  private rowsOf(entityIds: string[], { organizationId, groupId }: IdentityScope): Promise<RecognisedRow[]> {
+  private rowsOf(entityIds: string[], { organizationId, groupId }: IdentityScope): Promise<BrowserRow[]> {
     const [first] = entityIds;
     if (entityIds.length === 1) return this.database.select(RECOGNISE, [organizationId, groupId, first as string]);
     const padding = Array<string>(MAX_CANDIDATES - entityIds.length).fill(first as string);
@@ -99,14 +102,14 @@ export class KnownBrowsers {
    * The first call of a day notes the day, so that the browser is not idle. Returns false if the purge has just removed
    * it.
    */
-  private async noteVisit({ browser_id, secret_hash, last_seen_day }: RecognisedRow): Promise<boolean> {
+  private async noteVisit({ browser_id, secret_hash, last_seen_day }: BrowserRow): Promise<boolean> {
     const today = dayOf(this.clock.now());
     if (last_seen_day >= today) return true;
     return (await this.database.execute(NOTE_VISIT, [today, browser_id, secret_hash])) > 0;
   }
 }
 
-function customerOf({ entity_id: entityId, generation }: RecognisedRow): KnownBrowser['customer'] {
+function customerOf({ entity_id: entityId, generation }: BrowserRow): KnownBrowser['customer'] {
   return entityId === null ? undefined : { entityId, generation: generation ?? 0 };
 }
 

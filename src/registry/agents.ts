@@ -3,8 +3,8 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectStatement } from '../platform/database/statement.js';
 import type { Agent } from './agent.entity.js';
-import { EndedTokens, type TokenRevoker } from './ended-tokens.js';
 import { agentResource } from './resources/agent.resource.js';
+import { type TokenRevoker, TokenRevokers } from './token-revokers.js';
 
 const COLUMNS = [
   'id',
@@ -32,7 +32,7 @@ const FIND_BY_EMAIL = findBy('email');
 export class Agents {
   constructor(
     private readonly database: Database,
-    private readonly endedTokens: EndedTokens,
+    private readonly tokenRevokers: TokenRevokers,
   ) {}
 
   /** The agent who signs in with an email. Upper and lower case are the same. */
@@ -45,8 +45,8 @@ export class Agents {
   }
 
   /** @param revoke called with agents that are deleted, or whose password, organization or scopes change */
-  onChange(revoke: TokenRevoker): void {
-    this.endedTokens.onEnd(agentResource, revoke);
+  onRevocation(revoke: TokenRevoker): void {
+    this.tokenRevokers.register(agentResource, revoke);
   }
 
   private async find(statement: typeof FIND_BY_ID, key: string): Promise<Agent | undefined> {

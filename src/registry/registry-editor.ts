@@ -3,7 +3,6 @@ import { Injectable } from '@nestjs/common';
 import { MoreThan } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
-import { EndedTokens } from './ended-tokens.js';
 import { assertConsistent, assertFileKeyIsFree, assertNotReferenced, editableRow } from './entries/database-checks.js';
 import { type Entry, removedColumns, secretColumns, toResponse, withRetainedFields } from './entries/entry.js';
 import { mergePatched } from './entries/merge-patch.js';
@@ -12,6 +11,7 @@ import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { RegistryTransactions } from './registry-transactions.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
+import { TokenRevokers } from './token-revokers.js';
 
 /** Reads and changes single entries of the registry, with the same rules as the registry file. */
 @Injectable()
@@ -19,8 +19,8 @@ export class RegistryEditor {
   constructor(
     private readonly database: Database,
     private readonly transactions: RegistryTransactions,
-    private readonly endedTokens: EndedTokens,
-    private readonly catalogue: GrantSettingsClasses,
+    private readonly tokenRevokers: TokenRevokers,
+    private readonly settingsClasses: GrantSettingsClasses,
   ) {}
 
   /** The entries after a key, in the order of their keys. */
@@ -52,7 +52,7 @@ export class RegistryEditor {
     // before the transaction, because hashing a password is slow, and SQLite has only one connection
     const secret = await secretColumns(resource, entry);
     await this.transactions.run(async (manager) => {
-      await assertConsistent(manager, resource, entry, this.catalogue, false);
+      await assertConsistent(manager, resource, entry, this.settingsClasses, false);
       if (await manager.findOneBy(entity, { [column]: key })) throw OAuthError.conflict(`${field}: already exists`);
       await assertFileKeyIsFree(manager, resource, entry, key);
       const row = { [column]: key, ...resource.toRow(entry, secret) };
@@ -79,14 +79,14 @@ export class RegistryEditor {
         throw OAuthError.invalidRequest(`${field}: cannot be changed`);
       }
       const entry = parseEntry(resource, mergePatched(resource.toEntry(row), patch));
-      await assertConsistent(manager, resource, entry, this.catalogue, true);
+      await assertConsistent(manager, resource, entry, this.settingsClasses, true);
       await assertFileKeyIsFree(manager, resource, entry, key);
       const columns = Object.entries(resource.toRow(entry, secret)).filter(([, value]) => value !== undefined);
       const changed = { ...Object.fromEntries(columns), ...removedColumns(resource, patch) };
       await manager.update(entity, { [column]: key }, { ...changed, ...(endsTokens && columnsOnTokenEnd) });
-      if (endsTokens) await this.endedTokens.end(resource, [key], 'before');
+      if (endsTokens) await this.tokenRevokers.revoke(resource, [key], 'before');
     });
-    if (endsTokens) await this.endedTokens.end(resource, [key], 'after');
+    if (endsTokens) await this.tokenRevokers.revoke(resource, [key], 'after');
   }
 
   /**
@@ -100,10 +100,10 @@ export class RegistryEditor {
     await this.transactions.run(async (manager) => {
       editableRow(await manager.findOneBy(entity, { [column]: key }), column, key);
       await assertNotReferenced(manager, resource, key);
-      await this.endedTokens.end(resource, [key], 'before');
+      await this.tokenRevokers.revoke(resource, [key], 'before');
       await manager.delete(entity, { [column]: key });
     });
-    await this.endedTokens.end(resource, [key], 'after');
+    await this.tokenRevokers.revoke(resource, [key], 'after');
   }
 }
 

@@ -4,7 +4,6 @@ import { Agents } from './agents.js';
 import { AppliedRegistryFile } from './applied-registry-file.entity.js';
 import { ClientAuthentication } from './client-authentication.js';
 import { ClientSecrets } from './client-secrets.js';
-import { EndedTokens } from './ended-tokens.js';
 import { FollowedRegistryFile } from './file/followed-registry-file.js';
 import { RegistryFile } from './file/registry-file.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
@@ -13,6 +12,7 @@ import { RegistryEditor } from './registry-editor.js';
 import { RegistryRevision } from './registry-revision.entity.js';
 import { RegistryTransactions } from './registry-transactions.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
+import { TokenRevokers } from './token-revokers.js';
 
 /** The registry: organizations, clients, agents and resource servers. */
 @Module({
@@ -30,7 +30,7 @@ import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
     RegistryEditor,
     RegistryTransactions,
     ClientSecrets,
-    EndedTokens,
+    TokenRevokers,
     GrantSettingsClasses,
     Agents,
     ClientAuthentication,
@@ -40,7 +40,7 @@ import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
     RegistryFile,
     RegistryEditor,
     ClientSecrets,
-    EndedTokens,
+    TokenRevokers,
     GrantSettingsClasses,
     Agents,
     ClientAuthentication,

@@ -8,10 +8,10 @@ export type TokenRevoker = (keys: string[], moment: 'before' | 'after') => Promi
  * Ends the tokens of registry entries that are changed or deleted. The modules that issue the tokens register revokers.
  */
 @Injectable()
-export class EndedTokens {
+export class TokenRevokers {
   private readonly revokers: { resource: RegistryResource; revoke: TokenRevoker }[] = [];
 
-  onEnd(resource: RegistryResource, revoke: TokenRevoker): void {
+  register(resource: RegistryResource, revoke: TokenRevoker): void {
     this.revokers.push({ resource, revoke });
   }
 
@@ -19,7 +19,7 @@ export class EndedTokens {
    * Called twice: before the change is committed, so that a crash leaves no valid token, and after it, for tokens that
    * were issued in the meantime.
    */
-  async end(resource: RegistryResource, keys: string[], moment: 'before' | 'after'): Promise<void> {
+  async revoke(resource: RegistryResource, keys: string[], moment: 'before' | 'after'): Promise<void> {
     for (const { resource: other, revoke } of this.revokers) if (other === resource) await revoke(keys, moment);
   }
 }

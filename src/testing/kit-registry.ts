@@ -48,7 +48,7 @@ export function kitRegistry({
   const ownSite = { ...site, organization_id: OWN_ORGANIZATION, redirect_uris: [`${ORIGIN}/`] };
   return {
     organizations: [
-      { id: OWN_ORGANIZATION, name: 'Home', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
+      { id: OWN_ORGANIZATION, name: 'Own', license: { chat_between_groups: false }, ...admits, ...ofOrganization },
       {
         id: FOREIGN_ORGANIZATION,
         name: 'Foreign',

@@ -28,7 +28,7 @@ export class GrantRegistry implements OnModuleInit {
 
   constructor(
     private readonly discovery: DiscoveryService,
-    private readonly catalogue: GrantSettingsClasses,
+    private readonly settingsClasses: GrantSettingsClasses,
   ) {}
 
   /** @throws Error if a grant is declared wrongly, so that the application does not start */
@@ -42,7 +42,7 @@ export class GrantRegistry implements OnModuleInit {
         );
       }
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
-      this.catalogue.add(declared.name, declared.settings);
+      this.settingsClasses.add(declared.name, declared.settings);
     }
   }
 

@@ -1,6 +1,6 @@
 import { assertOrganizationOfAgent, authenticateAgent } from './checks/agent.js';
 import { assertClientMayUseGrant, identifyClient, takeTokenRateLimit } from './checks/client.js';
-import { applyOrganizationOfRoute, assertGrantServesGroups, findOrganization } from './checks/organization.js';
+import { assertGrantServesGroups, findOrganization, setOrganizationFromPath } from './checks/organization.js';
 import { assertRedirectUriRegistered } from './checks/redirect-uri.js';
 import { findGrant, readTokenParameters, validateBody } from './checks/request.js';
 import type { TokenRequest } from './token-request.js';
@@ -19,7 +19,7 @@ export const TOKEN_CHECKS: TokenCheck[] = [
   findGrant,
   assertGrantServesGroups,
   authenticateAgent,
-  applyOrganizationOfRoute,
+  setOrganizationFromPath,
   validateBody,
   identifyClient,
   assertRedirectUriRegistered,

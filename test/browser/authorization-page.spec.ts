@@ -11,7 +11,7 @@ import { ACME_AGENT, ACME_PAGE, PUBLIC_ORIGIN, testRegistry } from '../support/t
 import { startTestService, type TestService } from '../support/test-service.js';
 
 const AUTH = 'https://auth.example';
-const HOME = 'https://app.elsewhere.example/home';
+const LANDING_URL = 'https://app.elsewhere.example/home';
 /** A folder for screenshots of all pages, for manual review. */
 const SCREENSHOTS = process.env.SCREENSHOTS;
 
@@ -35,7 +35,7 @@ const consoleErrors: string[] = [];
 beforeAll(async () => {
   service = await startTestService({ registry });
   front = await startHttpsProxy('auth.example', service.url);
-  backend = await ApplicationSite.start('backend.acme.example', HOME);
+  backend = await ApplicationSite.start('backend.acme.example', LANDING_URL);
   browser = await chromium.launch({
     executablePath: process.env.TEST_CHROMIUM as string,
     chromiumSandbox: false, // Chromium has no sandbox for root, and the tests open only their own pages.
@@ -148,7 +148,7 @@ describe('an agent in a real browser', () => {
   it('gets a code at a callback that redirects to another origin', async () => {
     const page = await openPage({ ...FOR_CODE, state: 's' });
     await signIn(page);
-    expect(await parametersAt(page, `${HOME}/callback?`)).toMatchObject({
+    expect(await parametersAt(page, `${LANDING_URL}/callback?`)).toMatchObject({
       code: expect.any(String),
       state: 's',
       iss: AUTH,

@@ -28,7 +28,7 @@ import {
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const NOBODY = '01890000-0000-7000-8000-000000000000';
+const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 /** May use `agent_token` and no other grant. */
 const IMPORT = 'acme-import';
 
@@ -137,7 +137,7 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
     const byAgent = await service.post(path, agentTokenBody({ ...fixed, client_id: RIVAL_SITE }), bearer(ofRival));
     const withRequestId = { ...bearer(ofAcme), 'x-request-id': 'the-very-same' };
     const [unknown, ...others] = await Promise.all(
-      [NOBODY, byBrowser.body.entity_id, byAgent.body.entity_id].map((entity_id) =>
+      [UNKNOWN_CUSTOMER_ID, byBrowser.body.entity_id, byAgent.body.entity_id].map((entity_id) =>
         requestToken({ entity_id }, withRequestId),
       ),
     );
@@ -163,17 +163,25 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
       { client_id: RIVAL_SITE, entity_id },
     ])
       await expectRejected({ organization_id: RIVAL, ...more }, 'organization_id');
-    await expectRejected({ organization_id: NOBODY }, 'organization_id');
+    await expectRejected({ organization_id: UNKNOWN_CUSTOMER_ID }, 'organization_id');
   });
 
   it.each([0, '', null, [ACME], `${ACME} `, ACME.toUpperCase()])('refuses %j as organization_id', (organization_id) =>
     expectRejected({ organization_id }, 'organization_id'),
   );
 
-  it.each([0, '', null, true, [NOBODY], { $ne: '' }, 'x', `${NOBODY} `, NOBODY.toUpperCase(), `{${NOBODY}}`])(
-    'refuses %j as entity_id',
-    (entity_id) => expectRejected({ entity_id }, 'entity_id'),
-  );
+  it.each([
+    0,
+    '',
+    null,
+    true,
+    [UNKNOWN_CUSTOMER_ID],
+    { $ne: '' },
+    'x',
+    `${UNKNOWN_CUSTOMER_ID} `,
+    UNKNOWN_CUSTOMER_ID.toUpperCase(),
+    `{${UNKNOWN_CUSTOMER_ID}}`,
+  ])('refuses %j as entity_id', (entity_id) => expectRejected({ entity_id }, 'entity_id'));
 
   it.each([undefined, null, '', 'code', 'Token', 'token ', ['token']])('refuses %j as response_type', (response_type) =>
     expectRejected({ response_type }, 'response_type'),

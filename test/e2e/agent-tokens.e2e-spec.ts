@@ -44,7 +44,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 import { ageRedemption, ageRotation } from '../support/transfers.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
-const NOBODY = '01890000-0000-7000-8000-000000000000';
+const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const ENDPOINT = '/v2/token';
 const THIRTY_DAYS_SECONDS = 2_592_000;
 /** Another application of the same organization. Its secret must be encoded in Basic credentials. */
@@ -566,7 +566,7 @@ function expectInvalidGrant(response: TestResponse): void {
 
 /** True if the bearer token is valid for an agent: the request then fails only because the customer is unknown. */
 async function isValid(token: string): Promise<boolean> {
-  const { status } = await service.post(TOKEN, agentTokenBody({ entity_id: NOBODY }), bearer(token));
+  const { status } = await service.post(TOKEN, agentTokenBody({ entity_id: UNKNOWN_CUSTOMER_ID }), bearer(token));
   expect([400, 401]).toContain(status);
   return status === 400;
 }

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service?.stop();
-  await acme?.issuer.goAway();
+  await acme?.issuer.stop();
 });
 
 interface Authorized {

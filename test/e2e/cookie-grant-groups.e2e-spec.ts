@@ -21,7 +21,7 @@ import {
 } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
-const NOBODY = '01890000-0000-7000-8000-000000000000';
+const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 
 /** An organization or group in which a browser has an identity of its own. */
@@ -107,7 +107,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
 
   it.each([
     [RIVAL],
-    [NOBODY],
+    [UNKNOWN_CUSTOMER_ID],
     [ACME.toUpperCase()],
     [`${ACME} `],
     [''],
@@ -118,7 +118,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     [{ id: ACME }],
   ])('refuses an organization_id in the body that differs from the path: %j', async (organization_id) => {
     const body = cookieBody({ client_id: PUBLIC_SITE, organization_id });
-    await expectRefused(() => service.post(groupPath(ACME, 'g1'), body), 'organization_id');
+    await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, 'g1'), body), 'organization_id');
   });
 
   it.each([SHARED_SITE, PUBLIC_SITE])(
@@ -126,7 +126,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     async (client_id) => {
       const body = cookieBody({ client_id, organization_id: undefined });
       const send = () => service.post(groupPath(SHARED, 'g1'), body);
-      await expectRefused(send, 'group_id', 'unauthorized_client', NOT_AUTHORIZED);
+      await expectErrorWithoutCustomer(send, 'group_id', 'unauthorized_client', NOT_AUTHORIZED);
       expect((await visit({ organization: SHARED })).status).toBe(200);
     },
   );
@@ -142,7 +142,7 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
   );
 
   it.each([65, 4_000])('refuses a group_id of %i characters', async (length) => {
-    await expectRefused(() => service.post(groupPath(ACME, 'x'.repeat(length)), cookieBody()), 'group_id');
+    await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, 'x'.repeat(length)), cookieBody()), 'group_id');
   });
 
   it.each([
@@ -164,14 +164,17 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     'a,b',
     'a;b=c',
   ])('refuses a group_id with any other character: %s', async (group) => {
-    await expectRefused(() => service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody()), 'group_id');
+    await expectErrorWithoutCustomer(
+      () => service.post(`/v2/customer/${ACME}/${group}/token`, cookieBody()),
+      'group_id',
+    );
   });
 
   it.each(['.', '..', '%2e%2e'])(
     'does not find a route for a group_id of dots, which HTTP clients remove from the path: %s',
     async (group) => {
       const text = rawRequest(`POST /v2/customer/${ACME}/${group}/token`, JSON.stringify(cookieBody()));
-      await expectRefused(() => exchange(service.url, text), 'group_id');
+      await expectErrorWithoutCustomer(() => exchange(service.url, text), 'group_id');
     },
   );
 
@@ -179,11 +182,11 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     expect((await service.post(`/v2/customer/${ACME}//token`, cookieBody())).status).toBe(404);
   });
 
-  it.each([NOBODY, ACME.toUpperCase(), 'acme', '0', '%20', '__proto__'])(
+  it.each([UNKNOWN_CUSTOMER_ID, ACME.toUpperCase(), 'acme', '0', '%20', '__proto__'])(
     'refuses an unknown organization in the path: %s',
     async (organization) => {
       const body = cookieBody({ client_id: PUBLIC_SITE, organization_id: undefined });
-      await expectRefused(() => service.post(groupPath(organization, 'g1'), body), 'organization_id');
+      await expectErrorWithoutCustomer(() => service.post(groupPath(organization, 'g1'), body), 'organization_id');
     },
   );
 
@@ -197,12 +200,12 @@ describe('protocol §4.2: cookie grant with an identity per group', () => {
     ['a foreign Origin with a valid redirect_uri', 'Origin', { redirect_uri: ACME_PAGE }, { origin: PUBLIC_ORIGIN }],
     ['the Origin null', 'Origin', {}, { origin: 'null' }],
   ])('refuses %s as protocol §4.1 does', async (_, parameter, body, headers) => {
-    await expectRefused(() => service.post(groupPath(ACME, 'g1'), cookieBody(body), headers), parameter);
+    await expectErrorWithoutCustomer(() => service.post(groupPath(ACME, 'g1'), cookieBody(body), headers), parameter);
   });
 
   it('refuses an application without the grant as protocol §4.1 does', async () => {
     const send = () => service.post(groupPath(ACME, 'g1'), cookieBody({ client_id: ACME_NO_COOKIES }));
-    await expectRefused(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
+    await expectErrorWithoutCustomer(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
   });
 });
 
@@ -369,7 +372,7 @@ describe('protocol §5.5: the database statements of a request', () => {
     ['malformed cookies: one INSERT', '__svc_cid=x; __svc_cst=y', ['INSERT']],
     [
       'an unknown id: one SELECT and one INSERT',
-      `__svc_cid=${NOBODY}; __svc_cst=${'0'.repeat(64)}`,
+      `__svc_cid=${UNKNOWN_CUSTOMER_ID}; __svc_cst=${'0'.repeat(64)}`,
       ['SELECT', 'INSERT'],
     ],
   ])('are these for invalid cookies: %s', async (_, cookie, expected) => {
@@ -380,7 +383,7 @@ describe('protocol §5.5: the database statements of a request', () => {
     ['a wrong Origin', {}, { origin: RIVAL_ORIGIN }],
     ['a wrong redirect_uri', { redirect_uri: 'https://evil.example/' }, { origin: ACME_ORIGIN }],
     ['an unknown application', { client_id: 'nobody' }, {}],
-    ['an unknown organization', { organization_id: NOBODY }, {}],
+    ['an unknown organization', { organization_id: UNKNOWN_CUSTOMER_ID }, {}],
     ['an unknown grant', { grant_type: 'nothing' }, {}],
   ])('are none if a request is refused for %s', async (_, body, headers) => {
     expect(await statementsOf(service, () => service.post(TOKEN, cookieBody(body), headers))).toEqual([]);
@@ -444,6 +447,9 @@ function entityOf({ body }: TestResponse): string {
   return body.entity_id;
 }
 
-function expectRefused(send: () => Promise<TestResponse>, ...rule: [string, string?, string?]): Promise<TestResponse> {
+function expectErrorWithoutCustomer(
+  send: () => Promise<TestResponse>,
+  ...rule: [string, string?, string?]
+): Promise<TestResponse> {
   return expectNoCustomerCreated(service, send, ...rule);
 }

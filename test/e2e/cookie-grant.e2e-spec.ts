@@ -38,7 +38,7 @@ const EXPECTED_ATTRIBUTES = [
   'SameSite=None',
   'Secure',
 ];
-const NOBODY = '01890000-0000-7000-8000-000000000000';
+const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 
 let service: TestService;
 beforeAll(async () => {
@@ -197,7 +197,7 @@ describe('protocol §5.4: a customer is recognized', () => {
     ['by whole Set-Cookie lines, joined by a semicolon', (lines) => lines.join('; ')],
     ['by whole Set-Cookie lines, joined by a comma', (lines) => lines.join(', ')],
     ['by whole Set-Cookie lines in the other order', ([cid, cst]) => `${cst}, ${cid}`],
-    ['by the first of two pairs', ([cid, cst]) => `${pairOf(cid)}; ${pairOf(cst)}; ${pairWith(NOBODY)}`],
+    ['by the first of two pairs', ([cid, cst]) => `${pairOf(cid)}; ${pairOf(cst)}; ${pairWith(UNKNOWN_CUSTOMER_ID)}`],
     ['by the pair after an empty one', ([cid, cst]) => `__svc_cid=; __svc_cst=; ${pairOf(cid)}; ${pairOf(cst)}`],
   ])('%s', async (_, header) => {
     const rows = await identitiesOf(service).count();
@@ -232,7 +232,7 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
     ['an empty secret', (id) => `__svc_cid=${id}; __svc_cst=`],
     ['both empty', () => '__svc_cid=; __svc_cst='],
     ['names without values', () => '__svc_cid; __svc_cst'],
-    ['an unknown id', (_, secret) => `__svc_cid=${NOBODY}; __svc_cst=${secret}`],
+    ['an unknown id', (_, secret) => `__svc_cid=${UNKNOWN_CUSTOMER_ID}; __svc_cst=${secret}`],
     ['a wrong secret', (id) => `__svc_cid=${id}; __svc_cst=${'0'.repeat(64)}`],
     ['a secret with its last digit changed', (id, secret) => pairWith(id, flipped(secret))],
     ['a secret cut by a digit', (id, secret) => pairWith(id, secret.slice(0, -1))],
@@ -269,7 +269,7 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
     const cookie = header(victim.body.entity_id, secretOf(victim));
     const response = await service.post(TOKEN, cookieBody(), { cookie });
     expect(response.status).toBe(200);
-    expect([victim.body.entity_id, own.body.entity_id, NOBODY]).not.toContain(response.body.entity_id);
+    expect([victim.body.entity_id, own.body.entity_id, UNKNOWN_CUSTOMER_ID]).not.toContain(response.body.entity_id);
     expect([secretOf(victim), secretOf(own)]).not.toContain(secretOf(response));
     expect(cookieValue(response.cookies[0])).toBe(response.body.entity_id);
     expect(await identitiesOf(service).count()).toBe(rows + 1);
@@ -368,7 +368,10 @@ describe('protocol §8.4: a redirect_uri in the request', () => {
     '',
   ])('is refused if it is %j, with a valid Origin or without any', async (redirect_uri) => {
     for (const headers of [{}, { origin: ACME_ORIGIN }]) {
-      await expectRefused(() => service.post(TOKEN, cookieBody({ redirect_uri }), headers), 'redirect_uri');
+      await expectErrorWithoutCustomer(
+        () => service.post(TOKEN, cookieBody({ redirect_uri }), headers),
+        'redirect_uri',
+      );
     }
   });
 
@@ -414,7 +417,7 @@ describe('protocol §8.4: a redirect_uri in the request', () => {
     'https://acme.example.evil.example/app/x',
   ])('is refused for a client that is registered with prefix if it is %s', async (redirect_uri) => {
     const body = cookieBody({ client_id: ACME_PREFIX, redirect_uri });
-    await expectRefused(() => service.post(TOKEN, body), 'redirect_uri');
+    await expectErrorWithoutCustomer(() => service.post(TOKEN, body), 'redirect_uri');
   });
 });
 
@@ -466,20 +469,20 @@ describe('protocol §2.8: the Origin of a request', () => {
     PUBLIC_ORIGIN,
   ])('is refused if it is %j, with or without a redirect_uri, and no customer is created', async (origin) => {
     for (const more of [{}, { redirect_uri: ACME_PAGE }]) {
-      await expectRefused(() => service.post(TOKEN, cookieBody(more), { origin }), 'Origin');
+      await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody(more), { origin }), 'Origin');
     }
   });
 
   it('is refused for another tenant’s page, also with that tenant’s own client_id', async () => {
     const response = () =>
       service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }), { origin: ACME_ORIGIN });
-    await expectRefused(response, 'Origin');
+    await expectErrorWithoutCustomer(response, 'Origin');
   });
 
   it('is refused for a returning customer as for a new one', async () => {
     const browser = new TestBrowser(service);
     await browser.visit();
-    await expectRefused(() => browser.visit({}, TOKEN, { origin: RIVAL_ORIGIN }), 'Origin');
+    await expectErrorWithoutCustomer(() => browser.visit({}, TOKEN, { origin: RIVAL_ORIGIN }), 'Origin');
   });
 
   it.each([
@@ -487,7 +490,7 @@ describe('protocol §2.8: the Origin of a request', () => {
     ['no redirect URI', 'bare'],
   ])('is refused for a client with %s', async (_, client_id) => {
     for (const origin of ['null', ACME_ORIGIN]) {
-      await expectRefused(() => service.post(TOKEN, cookieBody({ client_id }), { origin }), 'Origin');
+      await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody({ client_id }), { origin }), 'Origin');
     }
     expect((await service.post(TOKEN, cookieBody({ client_id }))).status).toBe(200);
   });
@@ -495,7 +498,7 @@ describe('protocol §2.8: the Origin of a request', () => {
   it('is refused if it is given twice', async () => {
     const headers = [ACME_ORIGIN, ACME_ORIGIN].map((origin) => `Origin: ${origin}`);
     const text = rawRequest(`POST ${TOKEN}`, JSON.stringify(cookieBody()), headers);
-    await expectRefused(() => exchange(service.url, text), 'Origin');
+    await expectErrorWithoutCustomer(() => exchange(service.url, text), 'Origin');
   });
 });
 
@@ -520,9 +523,9 @@ describe('protocol §4.10: the cookie grant can be used by', () => {
 
   it('a private application only in its own organization', async () => {
     const other = { client_id: RIVAL_SITE };
-    await expectRefused(() => service.post(TOKEN, cookieBody(other)), 'client_id');
-    await expectRefused(() => service.post(TOKEN, cookieBody({ organization_id: RIVAL })), 'client_id');
-    await expectRefused(() => service.post(TOKEN, cookieBody({ organization_id: SHARED })), 'client_id');
+    await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody(other)), 'client_id');
+    await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody({ organization_id: RIVAL })), 'client_id');
+    await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody({ organization_id: SHARED })), 'client_id');
   });
 
   it('an application whose grant_types include the cookie grant', async () => {
@@ -533,7 +536,7 @@ describe('protocol §4.10: the cookie grant can be used by', () => {
     'no application whose grant_types do not include it, which gets unauthorized_client: %s',
     async (client_id) => {
       const send = () => service.post(TOKEN, cookieBody({ client_id }));
-      await expectRefused(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
+      await expectErrorWithoutCustomer(send, 'grant_type', 'unauthorized_client', NOT_AUTHORIZED);
     },
   );
 
@@ -545,14 +548,14 @@ describe('protocol §4.10: the cookie grant can be used by', () => {
     ['client_id', '__proto__'],
     ['client_id', 'constructor'],
     ['client_id', 'toString'],
-    ['organization_id', NOBODY],
+    ['organization_id', UNKNOWN_CUSTOMER_ID],
     ['organization_id', ACME.toUpperCase()],
     ['organization_id', `${ACME} `],
     ['organization_id', `${ACME}\n`],
     ['organization_id', `{${ACME}}`],
     ['organization_id', '__proto__'],
   ])('only known applications and organizations: an unknown %s is a malformed request: %j', async (name, value) => {
-    await expectRefused(() => service.post(TOKEN, cookieBody({ [name]: value })), name);
+    await expectErrorWithoutCustomer(() => service.post(TOKEN, cookieBody({ [name]: value })), name);
   });
 });
 
@@ -570,7 +573,7 @@ describe('the parameters of protocol §4.1', () => {
   it.each(invalidParameters)('are refused if %s is %s', async (name, _, value) => {
     const body: Record<string, unknown> = { ...cookieBody({ redirect_uri: ACME_PAGE }) };
     body[name] = JSON.parse(JSON.stringify(value).replace('RIGHT', String(body[name])));
-    const { body: error } = await expectRefused(() => service.post(TOKEN, body), name);
+    const { body: error } = await expectErrorWithoutCustomer(() => service.post(TOKEN, body), name);
     expect(error.error_hint.length).toBeLessThan(200);
   });
 
@@ -578,7 +581,10 @@ describe('the parameters of protocol §4.1', () => {
     'are refused if response_type is %j instead of token, for every client type',
     async (response_type) => {
       for (const client_id of [ACME_SITE, ACME_BACKEND, ACME_NATIVE]) {
-        await expectRefused(() => service.post(TOKEN, cookieBody({ client_id, response_type })), 'response_type');
+        await expectErrorWithoutCustomer(
+          () => service.post(TOKEN, cookieBody({ client_id, response_type })),
+          'response_type',
+        );
       }
     },
   );
@@ -587,21 +593,27 @@ describe('the parameters of protocol §4.1', () => {
     'are refused with unsupported_grant_type if grant_type is %j',
     async (grant_type) => {
       const send = () => service.post(TOKEN, cookieBody({ grant_type }));
-      await expectRefused(send, 'grant_type', 'unsupported_grant_type');
+      await expectErrorWithoutCustomer(send, 'grant_type', 'unsupported_grant_type');
     },
   );
 
   it('are the only ones that are read: unknown parameters are ignored', async () => {
-    const more = { entity_id: NOBODY, group_id: 'x', state: huge, ['__proto__']: { polluted: true }, nested: [{}] };
+    const more = {
+      entity_id: UNKNOWN_CUSTOMER_ID,
+      group_id: 'x',
+      state: huge,
+      ['__proto__']: { polluted: true },
+      nested: [{}],
+    };
     const { status, body } = await service.post(TOKEN, cookieBody(more));
     expect(status).toBe(200);
-    expect(body.entity_id).not.toBe(NOBODY);
+    expect(body.entity_id).not.toBe(UNKNOWN_CUSTOMER_ID);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
   it('are not read from the query', async () => {
     const query = new URLSearchParams(cookieBody() as Record<string, string>);
-    await expectRefused(() => service.post(`${TOKEN}?${query}`, {}), 'grant_type');
+    await expectErrorWithoutCustomer(() => service.post(`${TOKEN}?${query}`, {}), 'grant_type');
   });
 
   it('need no Authorization header, and an existing one is ignored', async () => {
@@ -638,7 +650,10 @@ function rowOf(entityId: string) {
   return identitiesOf(service).findOneBy({ entityId });
 }
 
-function expectRefused(send: () => Promise<TestResponse>, ...rule: [string, string?, string?]): Promise<TestResponse> {
+function expectErrorWithoutCustomer(
+  send: () => Promise<TestResponse>,
+  ...rule: [string, string?, string?]
+): Promise<TestResponse> {
   return expectNoCustomerCreated(service, send, ...rule);
 }
 

@@ -43,7 +43,7 @@ const INTROSPECT = '/oauth2/introspect';
 const REVOKE = '/oauth2/revoke';
 const TTL_SECONDS = 28_800;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const NOBODY = '01890000-0000-7000-8000-000000000000';
+const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const OLD_ADMIN_TOKEN = 'admin-token-before-rotation';
 const ADMIN_TOKEN = 'admin-token-after-rotation';
 const SERVER_SECRET = 'a long secret: with + and % and ä';
@@ -257,9 +257,9 @@ describe('POST /oauth2/introspect', () => {
     const code = await transferToken(service, customer.access_token);
     const [region, jws = ''] = customer.access_token.split(':');
     const [header = '', claims = '', signature = ''] = jws.split('.');
-    const forged = Buffer.from(JSON.stringify({ ...claimsOf(customer.access_token), sub: NOBODY })).toString(
-      'base64url',
-    );
+    const forged = Buffer.from(
+      JSON.stringify({ ...claimsOf(customer.access_token), sub: UNKNOWN_CUSTOMER_ID }),
+    ).toString('base64url');
     const wrong = [
       ...[access_token, refresh_token, code, await authorizationCode(service)],
       ...['x', 'dev:', '\u0000', customer.entity_id, customer.access_token.replace(':', '%3A'), jws],
@@ -356,7 +356,8 @@ describe('POST /oauth2/revoke', () => {
 
   it('gives the same response to a text that is no valid token', async () => {
     const code = await transferToken(service, customer.access_token, { client_id: ACME_BACKEND });
-    for (const token of ['x', code, NOBODY, `${await customerOfBackend()}x`]) expectRevoked(await revoke(token));
+    for (const token of ['x', code, UNKNOWN_CUSTOMER_ID, `${await customerOfBackend()}x`])
+      expectRevoked(await revoke(token));
     expect((await redeem(service, code, { client_id: ACME_BACKEND })).status).toBe(200);
     const token = await customerOfBackend();
     service.clock.advance({ seconds: TTL_SECONDS });
@@ -462,7 +463,7 @@ describe('/admin/identities/:entity_id', () => {
   ])('responds with 401 to %s', async (_, headers) => {
     expectInvalidToken(await lookUp(customer.entity_id, headers));
     expectInvalidToken(await erase(customer.entity_id, headers));
-    expectInvalidToken(await erase(NOBODY, headers));
+    expectInvalidToken(await erase(UNKNOWN_CUSTOMER_ID, headers));
     expectInvalidToken(await erase(customer.entity_id, bearer(customer.access_token)));
     expect((await info(customer.access_token)).status).toBe(200);
   });
@@ -485,13 +486,17 @@ describe('/admin/identities/:entity_id', () => {
     expect((await service.send('DELETE', `/admin/identities/${customer.entity_id}`, OPERATOR)).status).toBe(404);
   });
 
-  it.each([NOBODY, 'x', '%00', NOBODY.toUpperCase(), `${NOBODY}%20`, '__proto__'])(
-    'responds with 404 to %s',
-    async (id) => {
-      for (const response of [await lookUp(id), await erase(id)])
-        expectError(response, { status: 404, error: 'not_found', hint: undefined });
-    },
-  );
+  it.each([
+    UNKNOWN_CUSTOMER_ID,
+    'x',
+    '%00',
+    UNKNOWN_CUSTOMER_ID.toUpperCase(),
+    `${UNKNOWN_CUSTOMER_ID}%20`,
+    '__proto__',
+  ])('responds with 404 to %s', async (id) => {
+    for (const response of [await lookUp(id), await erase(id)])
+      expectError(response, { status: 404, error: 'not_found', hint: undefined });
+  });
 });
 
 describe('the erasure of a customer', () => {

@@ -55,7 +55,7 @@ function environmentFor(server: Mariadb, host: string, query: string, more: Node
 
 const CONNECTED = { code: 1, stdout: 'migrations are pending\n' };
 
-function expectRefused(ended: Ended, message: RegExp): void {
+function expectConnectionError(ended: Ended, message: RegExp): void {
   expect(ended).toMatchObject({ code: 1, stdout: '' });
   expect(ended.stderr).toMatch(message);
 }
@@ -87,7 +87,7 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
   it('refuses a server whose certificate has another name, and logs the names in the certificate', async () => {
     await serveCertificate(OTHER);
     const ended = await check(server, 'localhost', `ssl_ca=${SELF_ISSUED}`);
-    expectRefused(ended, /does not match certificate's altnames: Host: localhost.*DNS:db\.example/);
+    expectConnectionError(ended, /does not match certificate's altnames: Host: localhost.*DNS:db\.example/);
   });
 
   it('prevents a process from serving while the certificate has another name, and logs the cause', async () => {
@@ -111,16 +111,19 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
   ])('refuses an IP address with a certificate %s', async (_, name) => {
     await serveCertificate(name);
     const ended = await check(server, '127.0.0.1', `ssl_ca=${SELF_ISSUED}`);
-    expectRefused(ended, /does not match certificate's altnames: IP: 127\.0\.0\.1/);
+    expectConnectionError(ended, /does not match certificate's altnames: IP: 127\.0\.0\.1/);
   });
 
   it('trusts with ssl=true alone the authorities of Node and of NODE_EXTRA_CA_CERTS, and no others', async () => {
     await serveCertificate(LOCALHOST);
-    expectRefused(await check(server, 'localhost', 'ssl=true'), /self-signed certificate/);
+    expectConnectionError(await check(server, 'localhost', 'ssl=true'), /self-signed certificate/);
     const trusting = { NODE_EXTRA_CA_CERTS: SELF_ISSUED };
     expect(await check(server, 'localhost', 'ssl=true', trusting)).toMatchObject(CONNECTED);
     await serveCertificate(OTHER);
-    expectRefused(await check(server, 'localhost', 'ssl=true', trusting), /does not match certificate's altnames/);
+    expectConnectionError(
+      await check(server, 'localhost', 'ssl=true', trusting),
+      /does not match certificate's altnames/,
+    );
   });
 
   it('refuses a server that supports at most TLS 1.1, also if Node is configured to allow it', async () => {
@@ -129,7 +132,10 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
     const old = await startWithTls('--tls-version=TLSv1.1', `--ssl-cipher=${weak}`);
     const allowing = { NODE_OPTIONS: `--tls-min-v1.1 --tls-cipher-list=${weak}` };
     try {
-      expectRefused(await check(old, 'localhost', `ssl_ca=${SELF_ISSUED}`, allowing), /unsupported protocol|version/i);
+      expectConnectionError(
+        await check(old, 'localhost', `ssl_ca=${SELF_ISSUED}`, allowing),
+        /unsupported protocol|version/i,
+      );
     } finally {
       await old.stop();
     }
@@ -138,7 +144,7 @@ describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () =>
   it('refuses a server without TLS if DATABASE_URL requires TLS', async () => {
     const plain = await startMariadb({ extra: ['--skip-ssl'] });
     try {
-      expectRefused(await check(plain, 'localhost', 'ssl=true'), /does not support secure connection/);
+      expectConnectionError(await check(plain, 'localhost', 'ssl=true'), /does not support secure connection/);
     } finally {
       await plain.stop();
     }

@@ -342,7 +342,7 @@ describe.runIf(onMariadb)('protocol §2.12: a database outage', () => {
     const start = Date.now();
     const connection = await RawConnection.open(service.url);
     connection.send(`POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\nX-Slow: `);
-    slow = connection.answer().then((response) => ({ answer: response, waited: Date.now() - start }));
+    slow = connection.response().then((response) => ({ answer: response, waited: Date.now() - start }));
   });
   afterEach(() => proxy.restore());
   afterAll(async () => {

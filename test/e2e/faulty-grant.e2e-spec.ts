@@ -27,7 +27,7 @@ class LoudLottoGrant extends SecondLottoGrant {}
 @GrantType('lotto_two', { body: LottoBody, responds: ['expires_in'] })
 class ShortLottoGrant extends SecondLottoGrant {}
 
-const REFUSED_AT_START: [rule: string, grant: Type, message: string][] = [
+const REJECTED_AT_START: [rule: string, grant: Type, message: string][] = [
   [
     'whose name another grant has',
     SecondLottoGrant,
@@ -55,7 +55,7 @@ describe('the service does not start', () => {
     }
   }
 
-  it.each(REFUSED_AT_START)('with a grant %s', async (_rule, grant, message) => {
+  it.each(REJECTED_AT_START)('with a grant %s', async (_rule, grant, message) => {
     @Module({ providers: [grant] })
     class FaultyModule {}
     await expect(startWith([LottoGrantModule, FaultyModule])).rejects.toThrow(message);

@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 
 describe('an identity cookie inside the value of another cookie', () => {
-  const hidingPlaces: [string, (pair: string) => string][] = [
+  const embeddings: [string, (pair: string) => string][] = [
     ['after a space', (pair) => `theme=dark ${pair.replace('; ', ' ')}`],
     ['after a tab', (pair) => `theme=dark\t${pair.replace('; ', '\t')}`],
     ['after a comma', (pair) => `theme=dark,${pair.replace('; ', ',')}`],
@@ -40,7 +40,7 @@ describe('an identity cookie inside the value of another cookie', () => {
     ['as whole Set-Cookie lines', () => `theme=dark, ${planted.cookies.join(', ')}`],
   ];
 
-  it.each(hidingPlaces)('is ignored: %s', async (_, embed) => {
+  it.each(embeddings)('is ignored: %s', async (_, embed) => {
     for (const headers of [FROM_PAGE, {}]) {
       const response = await visit(embed(cookieHeader(planted)), headers);
       expect(response.status).toBe(200);
@@ -49,7 +49,7 @@ describe('an identity cookie inside the value of another cookie', () => {
     }
   });
 
-  it.each(hidingPlaces)('does not make the visitor lose the own identity: %s', async (_, embed) => {
+  it.each(embeddings)('does not make the visitor lose the own identity: %s', async (_, embed) => {
     const value = embed(cookieHeader(planted));
     for (const headers of [FROM_PAGE, {}]) expectOwn(await visit(`${value}; ${cookieHeader(own)}`, headers));
     expectOwn(await visit(`${cookieHeader(own)}; ${value}`, FROM_PAGE));

@@ -24,14 +24,14 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 import {
   codesOf,
   everythingIn,
-  expectSameAnswer,
+  expectSameResponse,
   newCustomer,
   TRANSFER,
   transferBody,
   transferToken,
 } from '../support/transfers.js';
 
-const NOBODY = '01890000-0000-7000-8000-000000000000';
+const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
 const CHALLENGE = pkce().asked.code_challenge;
 
 let service: TestService;
@@ -57,7 +57,7 @@ const asAgent = (body: object = {}, headers: Record<string, string> = {}) =>
 const KINDS = { customer: asCustomer, agent: asAgent };
 
 /** Checks that a request is refused with a hint about the parameter, and that nothing is stored. */
-async function expectRefused(send: () => Promise<TestResponse>, hint: RegExp): Promise<void> {
+async function expectErrorWithoutCode(send: () => Promise<TestResponse>, hint: RegExp): Promise<void> {
   const before = await codesOf(service).count();
   expectInvalidRequest(await send(), hint);
   expect(await codesOf(service).count()).toBe(before);
@@ -114,7 +114,7 @@ describe.each(['customer', 'agent'] as const)(
         { client_id: value },
         /^client_id: /,
       ]),
-      ...[null, '', 0, true, [NOBODY], { $ne: '' }, 'x', `${NOBODY} `, '0'].map((value) => [
+      ...[null, '', 0, true, [UNKNOWN_CUSTOMER_ID], { $ne: '' }, 'x', `${UNKNOWN_CUSTOMER_ID} `, '0'].map((value) => [
         { customer_id: value },
         /^customer_id: /,
       ]),
@@ -134,7 +134,7 @@ describe.each(['customer', 'agent'] as const)(
       ]),
       [{ code_challenge_method: 'S256' }, /^code_challenge: required/],
     ] as [object, RegExp][])('is refused for %j', async (body, hint) => {
-      await expectRefused(() => requestTransfer(body), hint);
+      await expectErrorWithoutCode(() => requestTransfer(body), hint);
     });
 
     it('accepts a challenge with the method S256 or without a method, which means S256 here', async () => {
@@ -145,7 +145,7 @@ describe.each(['customer', 'agent'] as const)(
     it('can be for any client that the organization may use, not only for the client of the bearer token', async () => {
       for (const client_id of [ACME_SITE, ACME_NATIVE, ACME_BACKEND, PUBLIC_SITE])
         expect((await requestTransfer({ client_id })).status).toBe(200);
-      await expectRefused(
+      await expectErrorWithoutCode(
         () => requestTransfer({ client_id: RIVAL_SITE }),
         /^client_id: not usable in this organization$/,
       );
@@ -153,9 +153,12 @@ describe.each(['customer', 'agent'] as const)(
 
     it('accepts an Origin only if it belongs to the client of the request', async () => {
       for (const origin of ['https://evil.example', 'null', PUBLIC_ORIGIN, RIVAL_ORIGIN, `${ACME_ORIGIN}:8443`, '']) {
-        await expectRefused(() => requestTransfer({}, { origin }), /^Origin: /);
+        await expectErrorWithoutCode(() => requestTransfer({}, { origin }), /^Origin: /);
       }
-      await expectRefused(() => requestTransfer({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }), /^Origin: /);
+      await expectErrorWithoutCode(
+        () => requestTransfer({ client_id: PUBLIC_SITE }, { origin: ACME_ORIGIN }),
+        /^Origin: /,
+      );
       const { status, headers } = await requestTransfer({}, { origin: ACME_ORIGIN });
       expect(status).toBe(200);
       expect(headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
@@ -164,7 +167,13 @@ describe.each(['customer', 'agent'] as const)(
 
     it('is created although the request has unknown fields, cookies and any Content-Type', async () => {
       const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
-      const body = { grant_type: 'cookie', organization_id: RIVAL, entity_id: NOBODY, scope: 0, toString: 1 };
+      const body = {
+        grant_type: 'cookie',
+        organization_id: RIVAL,
+        entity_id: UNKNOWN_CUSTOMER_ID,
+        scope: 0,
+        toString: 1,
+      };
       const { status, cookies } = await requestTransfer(body, { cookie, 'content-type': 'text/plain' });
       expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
     });
@@ -181,7 +190,7 @@ describe.each(['customer', 'agent'] as const)(
 
 describe('protocol §4.4: authorized with an agent token', () => {
   it('requires the customer_id', () =>
-    expectRefused(() => asAgent({ customer_id: undefined }), /^customer_id: required$/));
+    expectErrorWithoutCode(() => asAgent({ customer_id: undefined }), /^customer_id: required$/));
 
   it('reaches the customers of browsers, groups and backends of the agent’s organization', async () => {
     const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
@@ -198,7 +207,7 @@ describe('protocol §4.4: authorized with an agent token', () => {
     const ofRival = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
     const before = await codesOf(service).count();
     const name = (customer_id: string) => (headers: object) => asAgent({ customer_id }, headers as never);
-    await expectSameAnswer(name(NOBODY), name(ofRival.body.entity_id));
+    await expectSameResponse(name(UNKNOWN_CUSTOMER_ID), name(ofRival.body.entity_id));
     expectInvalidRequest(await asAgent({ customer_id: ofRival.body.entity_id }), 'customer_id: unknown');
     expectInvalidRequest(
       await asAgent({ customer_id: ofRival.body.entity_id, client_id: PUBLIC_SITE }),
@@ -233,8 +242,11 @@ describe('protocol §4.4: authorized with a customer token', () => {
     expect((await asCustomer({ customer_id: customer.entity_id })).status).toBe(200);
     const other = await newCustomer(service);
     const ofRival = await service.post(TOKEN, cookieBody({ client_id: RIVAL_SITE, organization_id: RIVAL }));
-    for (const customer_id of [other.entity_id, ofRival.body.entity_id, NOBODY]) {
-      await expectRefused(() => asCustomer({ customer_id }), /^customer_id: must be the customer of the bearer token$/);
+    for (const customer_id of [other.entity_id, ofRival.body.entity_id, UNKNOWN_CUSTOMER_ID]) {
+      await expectErrorWithoutCode(
+        () => asCustomer({ customer_id }),
+        /^customer_id: must be the customer of the bearer token$/,
+      );
     }
   });
 });

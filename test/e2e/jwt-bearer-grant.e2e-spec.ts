@@ -14,7 +14,7 @@ import {
   acme,
   assert,
   assertRival,
-  expectRefused,
+  expectInvalidGrantWithoutCustomer,
   FROM_PAGE,
   LINK,
   newUser,
@@ -32,7 +32,7 @@ import { infoStatus } from '../support/transfers.js';
 
 /** The sign-in system of the organizations in the conformance kit. */
 const KIT = await SignInSystem.start();
-afterAll(() => KIT.issuer.goAway());
+afterAll(() => KIT.issuer.stop());
 
 startSignInServices();
 
@@ -56,7 +56,7 @@ describe('an assertion of the organization’s sign-in system', () => {
 
   it.each(['x', 'a.b', 'a.b.c', 'a.b.c.d', '..', '....', 'e30.e30.e30', '\u0000', 'é.é.é'])(
     'is rejected when it is not a JWT: %j',
-    (assertion) => expectRefused(() => signIn(service, assertion)),
+    (assertion) => expectInvalidGrantWithoutCustomer(() => signIn(service, assertion)),
   );
 
   it.each(['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA'])('may be signed with %s', async (algorithm) => {
@@ -68,7 +68,7 @@ describe('an assertion of the organization’s sign-in system', () => {
     'is rejected when it is signed with %s, which the service does not support',
     (algorithm) => {
       const key = acme.issuer.keys.find(({ alg }) => alg === algorithm);
-      return expectRefused(async () => signIn(service, await assert({ sub: newUser() }, {}, key)));
+      return expectInvalidGrantWithoutCustomer(async () => signIn(service, await assert({ sub: newUser() }, {}, key)));
     },
   );
 });
@@ -105,7 +105,9 @@ describe('the claims of an assertion', () => {
     ['a jti of 256 characters', () => ({ jti: 'x'.repeat(256) })],
     ['another client', () => ({ client_id: ACME_SITE })],
     ['another organization', () => ({ organization_id: RIVAL })],
-  ])('are rejected with %s', (_, claims) => expectRefused(async () => signIn(service, await assert(claims()))));
+  ])('are rejected with %s', (_, claims) =>
+    expectInvalidGrantWithoutCustomer(async () => signIn(service, await assert(claims()))),
+  );
 
   it.each<[string, () => object]>([
     ['the URL of the service as aud', () => ({ aud: AUTH_URL })],
@@ -138,8 +140,8 @@ describe('the header of an assertion', () => {
   it('cannot declare that the assertion is unsigned', async () => {
     for (const alg of ['none', 'None', 'NONE', '']) {
       const unsigned = `${segment({ alg, typ: 'JWT', kid: firstKey().kid })}.${payload()}.`;
-      await expectRefused(() => signIn(service, unsigned));
-      await expectRefused(() => signIn(service, `${unsigned}AAAA`));
+      await expectInvalidGrantWithoutCustomer(() => signIn(service, unsigned));
+      await expectInvalidGrantWithoutCustomer(() => signIn(service, `${unsigned}AAAA`));
     }
   });
 
@@ -152,7 +154,7 @@ describe('the header of an assertion', () => {
       const mac = createHmac('sha256', secret as string)
         .update(signed)
         .digest('base64url');
-      await expectRefused(() => signIn(service, `${signed}.${mac}`));
+      await expectInvalidGrantWithoutCustomer(() => signIn(service, `${signed}.${mac}`));
     }
   });
 
@@ -165,22 +167,24 @@ describe('the header of an assertion', () => {
       for (const kid of ['mine', firstKey().kid, undefined]) {
         const signed = `${segment({ alg: 'ES256', typ: 'JWT', kid, ...keyParameters })}.${payload()}`;
         const signature = sign('sha256', Buffer.from(signed), { key: privateKey, dsaEncoding: 'ieee-p1363' });
-        await expectRefused(() => signIn(service, `${signed}.${signature.toString('base64url')}`));
+        await expectInvalidGrantWithoutCustomer(() => signIn(service, `${signed}.${signature.toString('base64url')}`));
       }
-      await expectRefused(async () => signIn(service, await assert({ sub: newUser() }, keyParameters)));
+      await expectInvalidGrantWithoutCustomer(async () =>
+        signIn(service, await assert({ sub: newUser() }, keyParameters)),
+      );
     }
     expect(attacker.issuer.requests).toBe(0);
-    await attacker.issuer.goAway();
+    await attacker.issuer.stop();
   });
 
   it('cannot name an unknown critical extension, or b64', async () => {
-    await expectRefused(async () => signIn(service, await assert({}, { crit: ['x'], x: 1 })));
-    await expectRefused(async () => signIn(service, await assert({}, { b64: true })));
+    await expectInvalidGrantWithoutCustomer(async () => signIn(service, await assert({}, { crit: ['x'], x: 1 })));
+    await expectInvalidGrantWithoutCustomer(async () => signIn(service, await assert({}, { b64: true })));
   });
 
   it.each(['at+jwt', 'dpop+jwt', 'logout+jwt', 'application/at+jwt', 7])(
     'cannot have the type of another kind of JWT: %s',
-    (typ) => expectRefused(async () => signIn(service, await assert({ sub: newUser() }, { typ }))),
+    (typ) => expectInvalidGrantWithoutCustomer(async () => signIn(service, await assert({ sub: newUser() }, { typ }))),
   );
 
   it.each(['JWT', 'jwt', 'application/jwt', 'authorization-grant+jwt', undefined])(
@@ -193,10 +197,14 @@ describe('the header of an assertion', () => {
   it('must name the signing key when the issuer has several keys', async () => {
     const second = acme.issuer.keys[1] as TestIssuer['keys'][number];
     expect((await signIn(service, await assert({ sub: newUser() }, {}, second))).status).toBe(200);
-    await expectRefused(async () => signIn(service, await assert({}, { kid: second.kid }, firstKey())));
-    await expectRefused(async () => signIn(service, await assert({}, { kid: firstKey().kid }, second)));
+    await expectInvalidGrantWithoutCustomer(async () =>
+      signIn(service, await assert({}, { kid: second.kid }, firstKey())),
+    );
+    await expectInvalidGrantWithoutCustomer(async () =>
+      signIn(service, await assert({}, { kid: firstKey().kid }, second)),
+    );
     for (const kid of [undefined, 7, '', '../keys', 'unknown'])
-      await expectRefused(async () => signIn(service, await assert({}, { kid }, firstKey())));
+      await expectInvalidGrantWithoutCustomer(async () => signIn(service, await assert({}, { kid }, firstKey())));
   });
 });
 
@@ -204,20 +212,20 @@ describe('the single use of an assertion', () => {
   it('is enforced in every process', async () => {
     const assertion = await assert({ sub: newUser() });
     expect((await signIn(service, assertion)).status).toBe(200);
-    for (const at of [service, other]) await expectRefused(() => signIn(at, assertion));
+    for (const at of [service, other]) await expectInvalidGrantWithoutCustomer(() => signIn(at, assertion));
   });
 
   it('leaves the token of the first use valid when the assertion is sent again', async () => {
     const assertion = await assert({ sub: newUser() });
     const { body } = await signIn(service, assertion);
-    await expectRefused(() => signIn(service, assertion));
+    await expectInvalidGrantWithoutCustomer(() => signIn(service, assertion));
     expect(await infoStatus(service, body.access_token)).toBe(200);
   });
 
   it('depends on the exact bytes of the jti, not on other claims', async () => {
     const jti = randomUUID();
     expect((await signIn(service, await assert({ sub: newUser(), jti }))).status).toBe(200);
-    await expectRefused(async () => signIn(service, await assert({ sub: newUser(), jti })));
+    await expectInvalidGrantWithoutCustomer(async () => signIn(service, await assert({ sub: newUser(), jti })));
     for (const otherJti of [jti.toUpperCase(), `${jti} `])
       expect((await signIn(service, await assert({ sub: newUser(), jti: otherJti }))).status).toBe(200);
   });
@@ -240,7 +248,7 @@ describe('the single use of an assertion', () => {
 
   it('is not consumed by a failed attempt', async () => {
     const assertion = await assert({ sub: newUser() });
-    await expectRefused(() => signIn(service, `${assertion.slice(0, -4)}AAAA`));
+    await expectInvalidGrantWithoutCustomer(() => signIn(service, `${assertion.slice(0, -4)}AAAA`));
     const wrongOrganization = await signIn(service, assertion, { client_id: PUBLIC_SIGN_IN, organization_id: RIVAL });
     expectInvalidGrant(wrongOrganization);
     expect((await signIn(service, assertion)).status).toBe(200);
@@ -252,12 +260,12 @@ describe('the single use of an assertion', () => {
     const assertion = await assert({ sub: newUser(), exp: seconds() + 60 });
     expect((await signIn(service, assertion)).status).toBe(200);
     service.clock.advance({ seconds: 58 });
-    await expectRefused(() => signIn(service, assertion));
+    await expectInvalidGrantWithoutCustomer(() => signIn(service, assertion));
     service.clock.advance({ seconds: 20 });
     expect(await purgedAssertions()).toBe(0);
     service.clock.advance({ seconds: 20 });
     expect(await purgedAssertions()).toBe(1);
-    await expectRefused(() => signIn(service, assertion));
+    await expectInvalidGrantWithoutCustomer(() => signIn(service, assertion));
   });
 
   it('is recorded without the text of the user id or the jti', async () => {
@@ -285,9 +293,13 @@ describe('the JWT bearer grant', () => {
 
   it('accepts from a sign-in system only users of its own organization', async () => {
     const ofRival = { client_id: PUBLIC_SIGN_IN, organization_id: RIVAL };
-    await expectRefused(() => signInAs(newUser(), ofRival));
-    await expectRefused(async () => signIn(service, await assertRival({})));
-    await expectRefused(async () => signIn(service, await assertRival({ iss: acme.issuer.issuer })));
-    await expectRefused(async () => signIn(service, await assert({ iss: 'https://rival.example' }), ofRival));
+    await expectInvalidGrantWithoutCustomer(() => signInAs(newUser(), ofRival));
+    await expectInvalidGrantWithoutCustomer(async () => signIn(service, await assertRival({})));
+    await expectInvalidGrantWithoutCustomer(async () =>
+      signIn(service, await assertRival({ iss: acme.issuer.issuer })),
+    );
+    await expectInvalidGrantWithoutCustomer(async () =>
+      signIn(service, await assert({ iss: 'https://rival.example' }), ofRival),
+    );
   });
 });

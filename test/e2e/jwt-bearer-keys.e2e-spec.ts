@@ -30,7 +30,7 @@ afterEach(async () => {
   await running?.stop();
   running = undefined;
   await database.remove();
-  await acme.issuer.goAway();
+  await acme.issuer.stop();
 });
 
 const keyAt = (index: number) => acme.issuer.keys.at(index) as TestIssuer['keys'][number];
@@ -92,11 +92,11 @@ describe('keys at a jwks_uri', () => {
     RETRY_ONCE,
     async () => {
       await send();
-      await acme.issuer.goAway();
+      await acme.issuer.stop();
       expect((await send()).status).toBe(200);
       moveTime(601);
       expectUnavailable(await send());
-      await acme.issuer.comeBack();
+      await acme.issuer.start();
       moveTime(602);
       expect((await send()).status).toBe(200);
     },

@@ -11,7 +11,7 @@ import {
   assert,
   assertRival,
   erase,
-  expectRefused,
+  expectInvalidGrantWithoutCustomer,
   FROM_PAGE,
   LINK,
   linkedEvents,
@@ -184,7 +184,7 @@ describe('linking a browser to a user', () => {
     const assertion = await assert({ sub: newUser() });
     await signIn(service, assertion);
     const { headers, entityId } = await newBrowser();
-    await expectRefused(() => signIn(service, assertion, LINK, headers));
+    await expectInvalidGrantWithoutCustomer(() => signIn(service, assertion, LINK, headers));
     expect(await rowsOf(OrganizationUser).countBy({ entityId })).toBe(0);
   });
 

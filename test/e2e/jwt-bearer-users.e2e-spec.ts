@@ -16,7 +16,7 @@ import {
   database,
   dieAt,
   erase,
-  expectRefused,
+  expectInvalidGrantWithoutCustomer,
   FROM_PAGE,
   LINK,
   newUser,
@@ -212,13 +212,13 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
   ])('%s causes no error and no second customer', async (_, textOf, index) => {
     const [sub, jti] = [newUser(), randomUUID()];
     const [before, lostBefore] = [await identitiesOf(service).count(), proxy.lost];
-    proxy.loseAnswers(textOf(sub, jti), [index]);
+    proxy.dropResponses(textOf(sub, jti), [index]);
     const assertion = await assert({ sub, jti });
     const response = await signIn(remote, assertion);
     expect({ status: response.status, lost: proxy.lost - lostBefore }).toEqual({ status: 200, lost: 1 });
     expect((await signInAs(sub)).body.entity_id).toBe(response.body.entity_id);
     expect(await identitiesOf(service).count()).toBe(before + 1);
-    await expectRefused(() => signIn(remote, assertion));
+    await expectInvalidGrantWithoutCustomer(() => signIn(remote, assertion));
   });
 
   it.each([false, true])(
@@ -231,7 +231,7 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
       const lostBefore = proxy.lost;
       remote.audit.length = 0;
       // Three statements contain the id: the browser is recognised, searched among users' customers, and linked.
-      proxy.loseAnswers(entity_id, [3]);
+      proxy.dropResponses(entity_id, [3]);
       const headers = { ...FROM_PAGE, cookie: browser.cookie as string };
       const response = await signInAs(sub, LINK, headers, remote);
       expect({ status: response.status, lost: proxy.lost - lostBefore }).toEqual({ status: 200, lost: 1 });

@@ -89,7 +89,7 @@ describe('the log of a process that gets every kind of request', SLOW, () => {
       .map((line) => JSON.parse(line));
   }, SLOW.timeout);
   afterAll(async () => {
-    await acme.issuer.goAway();
+    await acme.issuer.stop();
     await database.remove();
   });
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, onMariadb } from '../../src/testing/test-database.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { lottoBody, registryWithDraw } from '../support/lotto-registry.js';
-import { ours, PackedExample, type Ran, theirs } from '../support/packed-example.js';
+import { exampleManifest, PackedExample, type ProcessResult, serviceManifest } from '../support/packed-example.js';
 import { environmentOf, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
 import { httpClientOf } from '../support/test-service.js';
@@ -20,12 +20,12 @@ describe.skipIf(onMariadb)(
     let example: PackedExample;
     beforeAll(async () => {
       example = await PackedExample.install();
-      expect(await example.run(TSC, '-p', 'tsconfig.build.json')).toEqual({ code: 0, said: '' });
+      expect(await example.run(TSC, '-p', 'tsconfig.build.json')).toEqual({ exitCode: 0, output: '' });
     }, 180_000);
     afterAll(() => example?.remove());
 
     /** Compiles one more source file in the other team’s package. */
-    async function compiled(text: string): Promise<Ran> {
+    async function compiled(text: string): Promise<ProcessResult> {
       const probe = join(example.folder, 'src/probe.ts');
       writeFileSync(probe, text);
       const ran = await example.run(TSC, '-p', 'tsconfig.json');
@@ -55,13 +55,16 @@ describe.skipIf(onMariadb)(
     });
 
     it('has declarations that compile with only the packages that it depends on', async () => {
-      expect(await example.run(TSC, '-p', 'tsconfig.json', '--skipLibCheck', 'false')).toEqual({ code: 0, said: '' });
+      expect(await example.run(TSC, '-p', 'tsconfig.json', '--skipLibCheck', 'false')).toEqual({
+        exitCode: 0,
+        output: '',
+      });
     });
 
     it('lets the other package pass its own tests, which run its commands and its service', async () => {
-      const { code, said } = await example.run('node_modules/vitest/vitest.mjs', 'run');
-      expect(said).not.toMatch(/skipped|no tests/i);
-      expect({ code, said }).toMatchObject({ code: 0 });
+      const { exitCode, output } = await example.run('node_modules/vitest/vitest.mjs', 'run');
+      expect(output).not.toMatch(/skipped|no tests/i);
+      expect({ exitCode, output }).toMatchObject({ exitCode: 0 });
     });
 
     it('runs as a process of the other package, and gives tokens for the grants of both packages', async () => {
@@ -101,19 +104,28 @@ describe.skipIf(onMariadb)(
     });
 
     it.each(DEEP)('does not let %s be imported, by Node or by the compiler', async (path) => {
-      const specifier = `${ours.name}/${path}`;
+      const specifier = `${serviceManifest.name}/${path}`;
       const atRuntime = await example.run('--input-type=module', '--eval', `await import('${specifier}')`);
-      expect(atRuntime).toMatchObject({ code: 1, said: expect.stringContaining('ERR_PACKAGE_PATH_NOT_EXPORTED') });
-      const { code, said } = await compiled(`import '${specifier}';\nimport * as all from '${specifier}';\nall;\n`);
-      expect(code).not.toBe(0);
-      expect(said).toContain(`Cannot find module '${specifier}'`);
+      expect(atRuntime).toMatchObject({
+        exitCode: 1,
+        output: expect.stringContaining('ERR_PACKAGE_PATH_NOT_EXPORTED'),
+      });
+      const { exitCode, output } = await compiled(
+        `import '${specifier}';\nimport * as all from '${specifier}';\nall;\n`,
+      );
+      expect(exitCode).not.toBe(0);
+      expect(output).toContain(`Cannot find module '${specifier}'`);
     });
   },
 );
 
 it('the example requires the same versions as the service, so that a process loads each package once', () => {
-  const versions = { ...ours.devDependencies, ...ours.dependencies, [ours.name]: ours.version };
-  for (const dependencies of [theirs.dependencies, theirs.devDependencies])
+  const versions = {
+    ...serviceManifest.devDependencies,
+    ...serviceManifest.dependencies,
+    [serviceManifest.name]: serviceManifest.version,
+  };
+  for (const dependencies of [exampleManifest.dependencies, exampleManifest.devDependencies])
     expect(versions).toMatchObject(dependencies);
-  expect(theirs.overrides).toEqual(ours.overrides);
+  expect(exampleManifest.overrides).toEqual(serviceManifest.overrides);
 });

@@ -90,7 +90,7 @@ describe.skipIf(onMariadb)('protocol §1.5: a process that gets SIGTERM', SLOW, 
     expect(service.process.code).toBeNull();
 
     pending.send(body.slice(9));
-    const response = await pending.answer();
+    const response = await pending.response();
     expect({ status: response.status, cookies: response.cookies.length }).toEqual({ status: 200, cookies: 2 });
     expect((await service.process.ended).code).toBe(0);
     expect(Date.now() - start).toBeLessThan(7_500);

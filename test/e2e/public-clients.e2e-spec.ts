@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service?.stop();
-  await closedSignIn?.issuer.goAway();
+  await closedSignIn?.issuer.stop();
   output?.release();
 });
 

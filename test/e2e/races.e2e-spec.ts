@@ -38,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 describe('protocol §3.6, in one process', () => {
-  it(`each of ${CODE_COUNT} transfer tokens, raced ${REQUESTS_PER_RACE} ways, has one winner, whose token stays valid`, () =>
+  it(`each of ${CODE_COUNT} transfer tokens, sent ${REQUESTS_PER_RACE} times at once, gives one token, which stays valid`, () =>
     raceForAll([service]));
 
   it('each of 5 authorization codes, raced 30 ways, has one winner, whose tokens stay valid', async () => {
@@ -83,7 +83,7 @@ describe.runIf(onMariadb)('protocol §3.6, in two processes on one database', ()
     expect(await Promise.all(pods?.map((pod) => pod.terminate()))).toEqual([0, 0]);
   });
 
-  it(`each of ${CODE_COUNT} transfer tokens, raced ${REQUESTS_PER_RACE} ways, has one winner, whose token stays valid`, () =>
+  it(`each of ${CODE_COUNT} transfer tokens, sent ${REQUESTS_PER_RACE} times at once, gives one token, which stays valid`, () =>
     raceForAll(pods));
 });
 
@@ -164,7 +164,7 @@ describe.runIf(onMariadb)('protocol §3.6, when a database response is lost', ()
   ])('%s', async (_, lost, first, second) => {
     const code = await transferToken(cutOff, token);
     const before = proxy.lost;
-    proxy.loseAnswers(createHash('sha256').update(code).digest('hex'), lost);
+    proxy.dropResponses(createHash('sha256').update(code).digest('hex'), lost);
     const response = await redeem(cutOff, code);
     expect({ status: response.status, lost: proxy.lost - before }).toEqual({ status: first, lost: lost.length });
     if (response.status === 200) expect((await info(cutOff, response.body.access_token)).status).toBe(200);

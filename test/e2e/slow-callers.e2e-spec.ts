@@ -36,7 +36,7 @@ describe('slow callers', { timeout: 60_000 }, () => {
     );
     await sleep(3_200);
     connection.send(body);
-    expect((await connection.answer()).status).toBe(200);
+    expect((await connection.response()).status).toBe(200);
   });
 
   it('get 408 when their body is incomplete after 20 s, even if it arrives steadily', async () => {

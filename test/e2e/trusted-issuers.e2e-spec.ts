@@ -43,8 +43,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service?.stop();
-  await idp?.goAway();
-  await other?.goAway();
+  await idp?.stop();
+  await other?.stop();
 });
 afterEach(() => vi.restoreAllMocks());
 
@@ -246,7 +246,7 @@ describe('the keys of a trusted issuer', () => {
   afterEach(async () => {
     vi.restoreAllMocks();
     await trusting.stop();
-    await rotating.goAway();
+    await rotating.stop();
   });
   const send = async (jwt: string) => trusting.post(TOKEN, agentTokenBody(), bearer(jwt));
   const signed = (header: object = {}, key = rotating.keys.at(-1)) =>
@@ -284,22 +284,22 @@ describe('the keys of a trusted issuer', () => {
 
   it('stay in use while the issuer is unreachable, until they are stale', async () => {
     await send(await signed());
-    await rotating.goAway();
+    await rotating.stop();
     expect((await send(await signed())).status).toBe(200);
     moveTime(601);
     expectUnavailable(await send(await signed()));
-    await rotating.comeBack();
+    await rotating.start();
     moveTime(603);
     expect((await send(await signed())).status).toBe(200);
   });
 
   it('cause 503 for its tokens until they can be fetched, while other tokens stay valid', async () => {
-    await rotating.goAway();
+    await rotating.stop();
     expectUnavailable(await send(await signed()));
     const ownToken = bearer(await issueAgentToken(trusting));
     expect((await trusting.post(TOKEN, agentTokenBody(), ownToken)).status).toBe(200);
     expect((await trusting.post(TOKEN, cookieBody())).status).toBe(200);
-    await rotating.comeBack();
+    await rotating.start();
     moveTime(2);
     expect((await send(await signed())).status).toBe(200);
   });
@@ -330,7 +330,7 @@ describe('a trusted issuer that fails', () => {
   afterEach(async () => {
     vi.restoreAllMocks();
     await trusting.stop();
-    await failing.goAway();
+    await failing.stop();
   });
 
   const FAIL: typeof failing.broken = (_, response) => void response.writeHead(500).end();

@@ -55,7 +55,7 @@ function waitedTooLong({ kind, begun, ended }: Call): string[] {
 }
 
 function unexpected({ kind, status }: Call): string[] {
-  return status === undefined || ALLOWED.has(status) ? [] : [`${kind}: answered ${status}`];
+  return status === undefined || ALLOWED.has(status) ? [] : [`${kind}: status ${status}`];
 }
 
 /** RFC 6749 §4.1.2: a code is used once. */

@@ -1,5 +1,5 @@
 import { violationOfErrorResponse } from '../../src/testing/error-response.js';
-import { MARK } from '../../src/testing/fuzz/hostile-values.js';
+import { FUZZ_MARKER } from '../../src/testing/fuzz/hostile-values.js';
 import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import { ADMIN_TOKEN, RESOURCE_SERVER } from './cast.js';
 import { type FuzzRequest, headerOf } from './fuzz-request.js';
@@ -18,7 +18,7 @@ export function violationOfError(reply: Reply, request?: FuzzRequest): string | 
   if (!header('content-type')?.startsWith('application/json') || text === '') return undefined;
   const body = JSON.parse(text);
   const hint = String(body.error_hint).replace(/^.*: unknown field$/, ''); // The hint must name the unknown field.
-  if (`${hint}${body.error_description}`.includes(MARK)) return 'a value of the request in the error';
+  if (`${hint}${body.error_description}`.includes(FUZZ_MARKER)) return 'a value of the request in the error';
   return undefined;
 }
 

@@ -1,5 +1,5 @@
 import { flippedBit } from '../../src/testing/fuzz/body-mutations.js';
-import { hostileName, hostileText, MARK, mutatedText } from '../../src/testing/fuzz/hostile-values.js';
+import { FUZZ_MARKER, hostileName, hostileText, mutatedText } from '../../src/testing/fuzz/hostile-values.js';
 import type { Random } from '../../src/testing/fuzz/random.js';
 import { type FuzzRequest, headerOf, setHeader } from './fuzz-request.js';
 import { AUTHORIZATIONS, MEANINGFUL } from './header-values.js';
@@ -29,7 +29,7 @@ export function mutateHeader(request: FuzzRequest, random: Random): string {
   } else if (kind === 'hostileName') request.headers.push([hostileName(random), hostileText(random)]);
   else if (kind === 'many')
     for (let each = 0; each < random.pick([90, 600, 2_500]); each++) request.headers.push([`x${each}`, 'y']);
-  else if (kind === 'long') request.headers.push(['X-Long', MARK.repeat(random.pick([900, 2_100, 9_000]))]);
+  else if (kind === 'long') request.headers.push(['X-Long', FUZZ_MARKER.repeat(random.pick([900, 2_100, 9_000]))]);
   else if (kind === 'repeated')
     request.headers.push([
       existing,

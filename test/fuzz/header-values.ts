@@ -1,4 +1,4 @@
-import { MARK } from '../../src/testing/fuzz/hostile-values.js';
+import { FUZZ_MARKER } from '../../src/testing/fuzz/hostile-values.js';
 
 /** Values with a meaning for servers or proxies, by header name. */
 export const MEANINGFUL: Record<string, string[]> = {
@@ -62,7 +62,7 @@ export const MEANINGFUL: Record<string, string[]> = {
   'If-Modified-Since': ['Thu, 01 Jan 2099 00:00:00 GMT'],
   'Access-Control-Request-Method': ['POST', 'TRACE', ''],
   'Access-Control-Request-Headers': ['authorization', 'x-evil', '*'],
-  Host: ['', 'evil.example', 'auth.example:99999', 'a b', '[::', '__proto__', `${MARK}.example`],
+  Host: ['', 'evil.example', 'auth.example:99999', 'a b', '[::', '__proto__', `${FUZZ_MARKER}.example`],
   Connection: ['close', 'keep-alive, X-Request-Id', 'upgrade', 'Authorization'],
   Upgrade: ['websocket', 'h2c'],
   Expect: ['100-continue', '200-ok'],

@@ -1,4 +1,4 @@
-import { hostileText, MARK, wellFormed } from '../../src/testing/fuzz/hostile-values.js';
+import { FUZZ_MARKER, hostileText, wellFormed } from '../../src/testing/fuzz/hostile-values.js';
 import type { Random } from '../../src/testing/fuzz/random.js';
 
 const SEGMENTS = [
@@ -47,7 +47,7 @@ export function mutatedPath(path: string, random: Random): [path: string, note: 
       random.pick(['http://auth.example', 'https://evil.example:1', 'http://user:pw@h', 'http://[::1]']) + path,
     'of another scheme': () => random.pick(['file:', 'javascript:', 'http:/', '//evil.example']) + path,
     'no path': () => random.pick(['*', '?', '#', '.', '%', 'auth.example:443', '']),
-    long: () => `${path}/${MARK.repeat(random.pick([50, 500, 1_400, 1_900, 4_000]))}`,
+    long: () => `${path}/${FUZZ_MARKER.repeat(random.pick([50, 500, 1_400, 1_900, 4_000]))}`,
     'the name of a surface': () => random.pick(['/public', '/management', '/../management']) + path,
   };
   const note = random.pick(Object.keys(mutations));
@@ -67,7 +67,7 @@ const QUERIES = [
   '?access_token=x',
   '#fragment',
   `?${'a=1&'.repeat(1_200)}`,
-  `?after=${MARK}`,
+  `?after=${FUZZ_MARKER}`,
 ];
 
 export function strangeQuery(random: Random): string {

@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
-import { flipped, hostileText, MARK } from '../../src/testing/fuzz/hostile-values.js';
+import { FUZZ_MARKER, flipped, hostileText } from '../../src/testing/fuzz/hostile-values.js';
 import type { Random } from '../../src/testing/fuzz/random.js';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -48,7 +48,7 @@ const CLAIMS: Record<string, unknown>[] = [
   { aud: 'agent-api', scope: 'customers:own' },
   { iss: 'https://evil.example' },
   { iat: -1 },
-  { organization_id: MARK },
+  { organization_id: FUZZ_MARKER },
 ];
 
 const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -94,7 +94,7 @@ const FORGERIES: Forgery[] = [
 
 /** A text like a token that the service has not issued. */
 export function forgedToken(token: string, random: Random): string {
-  if (random.chance(0.1)) return hostileText(random).replaceAll(/\s/g, '') || MARK;
+  if (random.chance(0.1)) return hostileText(random).replaceAll(/\s/g, '') || FUZZ_MARKER;
   const forged = random.chance(0.3) ? damaged(token, random) : random.pick(FORGERIES)(partsOf(token), random);
   return forged === token ? `${token}A` : forged;
 }

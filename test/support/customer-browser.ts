@@ -5,7 +5,7 @@ import { type BrowserContext, type Cookie, chromium, type Page } from 'playwrigh
 import { TOKEN } from './cookie-grant.js';
 
 /** The parts of a response that a script on a page can read. */
-export interface PageAnswer {
+export interface PageFetchResult {
   status: number;
   headers: Record<string, string>;
   body: Record<string, unknown>;
@@ -39,7 +39,7 @@ export class CustomerBrowser {
   }
 
   /** Opens a page and requests a token from its script, as the SDK does: JSON as text/plain, with cookies. */
-  async ask(page: string, body: object | string, path: string = TOKEN, type = 'text/plain'): Promise<PageAnswer> {
+  async ask(page: string, body: object | string, path: string = TOKEN, type = 'text/plain'): Promise<PageFetchResult> {
     const tab = await this.goTo(page);
     const request = { url: `https://auth.example${path}`, type, text: asText(body) };
     try {

@@ -5,7 +5,7 @@ export interface LossyProxy {
   /** `url` with the proxy in place of its server. */
   through(url: string): string;
   /** Drops the response and the connection of later statements with this text. `which` numbers them from 1. */
-  loseAnswers(text: string, which: number[]): void;
+  dropResponses(text: string, which: number[]): void;
   /** The number of dropped responses. */
   readonly lost: number;
   close(): Promise<void>;
@@ -29,7 +29,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
   });
   return {
     through,
-    loseAnswers(text, which) {
+    dropResponses(text, which) {
       dropped = { text, which };
       seen = 0;
     },

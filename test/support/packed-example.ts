@@ -16,13 +16,13 @@ export interface Manifest {
 }
 
 export const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-export const ours = manifestOf(PROJECT);
-export const theirs = manifestOf(EXAMPLE);
+export const serviceManifest = manifestOf(PROJECT);
+export const exampleManifest = manifestOf(EXAMPLE);
 
 /** The output and the exit code of a program. */
-export interface Ran {
-  code: number;
-  said: string;
+export interface ProcessResult {
+  exitCode: number;
+  output: string;
 }
 
 /**
@@ -41,17 +41,17 @@ export class PackedExample {
       cpSync(join(EXAMPLE, part), join(example.folder, part), { recursive: true });
     }
     await example.unpackService();
-    const { [ours.name]: _packed, ...others } = {
-      ...ours.dependencies,
-      ...theirs.dependencies,
-      ...theirs.devDependencies,
+    const { [serviceManifest.name]: _packed, ...others } = {
+      ...serviceManifest.dependencies,
+      ...exampleManifest.dependencies,
+      ...exampleManifest.devDependencies,
     };
     for (const name of Object.keys(others)) example.link(name);
     return example;
   }
 
   /** Runs a script with Node in the folder of the example. */
-  run(...parameters: string[]): Promise<Ran> {
+  run(...parameters: string[]): Promise<ProcessResult> {
     return run(process.execPath, parameters, this.folder);
   }
 
@@ -66,14 +66,14 @@ export class PackedExample {
 
   private async unpackService(): Promise<void> {
     const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', this.folder];
-    const { code, said } = await run('npm', pack, PROJECT);
-    if (code !== 0) throw new Error(`npm pack: ${said}`);
-    const packageFolder = join(this.modules, ours.name);
+    const { exitCode, output } = await run('npm', pack, PROJECT);
+    if (exitCode !== 0) throw new Error(`npm pack: ${output}`);
+    const packageFolder = join(this.modules, serviceManifest.name);
     mkdirSync(packageFolder, { recursive: true });
-    const tarball = `${ours.name}-${ours.version}.tgz`;
+    const tarball = `${serviceManifest.name}-${serviceManifest.version}.tgz`;
     await run('tar', ['-xzf', tarball, '-C', packageFolder, '--strip-components=1'], this.folder);
     const listed = await run('tar', ['-tzf', tarball], this.folder);
-    this.files = listed.said
+    this.files = listed.output
       .trim()
       .split('\n')
       .map((path) => path.replace(/^package\//, ''));
@@ -86,11 +86,11 @@ export class PackedExample {
   }
 }
 
-function run(program: string, parameters: string[], cwd: string): Promise<Ran> {
+function run(program: string, parameters: string[], cwd: string): Promise<ProcessResult> {
   const env = { PATH: process.env.PATH, HOME: process.env.HOME };
   return new Promise((resolve) => {
     const child = execFile(program, parameters, { cwd, env, maxBuffer: 1 << 24 }, (_error, stdout, stderr) =>
-      resolve({ code: child.exitCode ?? -1, said: stdout + stderr }),
+      resolve({ exitCode: child.exitCode ?? -1, output: stdout + stderr }),
     );
   });
 }

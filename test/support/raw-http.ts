@@ -77,14 +77,14 @@ export class RawConnection {
   }
 
   /** The single response that arrived until the service closed the connection. */
-  async answer(): Promise<TestResponse> {
+  async response(): Promise<TestResponse> {
     return parseResponse(await this.received());
   }
 }
 
 /** Sends bytes and reads the single response. The bytes must make the service close the connection. */
 export async function exchange(url: string, bytes: string | Buffer): Promise<TestResponse> {
-  return (await RawConnection.open(url)).send(bytes).answer();
+  return (await RawConnection.open(url)).send(bytes).response();
 }
 
 /** The text of a request that closes its connection. A header may occur several times. */

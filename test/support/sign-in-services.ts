@@ -49,8 +49,8 @@ export function startSignInServices(): void {
     await other?.stop();
     await service?.stop();
     await database?.remove();
-    await acme?.issuer.goAway();
-    await rival?.issuer.goAway();
+    await acme?.issuer.stop();
+    await rival?.issuer.stop();
   });
 }
 
@@ -71,7 +71,7 @@ export const lookUp = (entityId: string) =>
   manage(service, 'GET', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
 
 /** Checks that a request gets `invalid_grant` and creates no customer. */
-export async function expectRefused(send: () => Promise<TestResponse>): Promise<void> {
+export async function expectInvalidGrantWithoutCustomer(send: () => Promise<TestResponse>): Promise<void> {
   const before = await identitiesOf(service).count();
   expectInvalidGrant(await send());
   expect(await identitiesOf(service).count()).toBe(before);

@@ -29,7 +29,7 @@ export const UNUSABLE_RESPONSES: [string, RequestListener][] = [
   ['a redirect to its keys', ({ url }, response) => void response.writeHead(302, { Location: `${url}-moved` }).end()],
   ['a page', (_, response) => void response.end('<!doctype html>')],
   ['no key set', json({ keys: 'none' })],
-  ['half an answer', (_, response) => void response.writeHead(200, { 'Content-Length': 100 }).end('{')],
+  ['half a response', (_, response) => void response.writeHead(200, { 'Content-Length': 100 }).end('{')],
   ['a private key', json({ keys: [privateKey('key-1')] })],
   ['a symmetric key', json({ keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'x', alg: 'HS256' }] })],
   ['nothing for longer than a second', () => undefined],
@@ -71,7 +71,7 @@ export class TestIssuer {
   static async start(algorithm = 'ES256'): Promise<TestIssuer> {
     const issuer = new TestIssuer();
     await issuer.addKey(algorithm);
-    await issuer.comeBack();
+    await issuer.start();
     return issuer;
   }
 
@@ -103,7 +103,7 @@ export class TestIssuer {
     return new SignJWT(all).setProtectedHeader(protectedHeader).sign(key.privateKey, { crit: { x: true } });
   }
 
-  async goAway(): Promise<void> {
+  async stop(): Promise<void> {
     this.server?.closeAllConnections();
     this.server?.close();
     if (this.server) await once(this.server, 'close');
@@ -111,7 +111,7 @@ export class TestIssuer {
   }
 
   /** Serves again on the same port as before. */
-  async comeBack(): Promise<void> {
+  async start(): Promise<void> {
     this.server = createServer((request, response) => {
       this.requests++;
       if (this.broken) return this.broken(request, response);

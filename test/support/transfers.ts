@@ -85,7 +85,7 @@ export async function everythingIn({ application }: TestService): Promise<string
 }
 
 /** Checks that a caller cannot distinguish the responses. `send` gets the id of the request. */
-export async function expectSameAnswer(...send: ((headers: { 'x-request-id': string }) => Promise<TestResponse>)[]) {
+export async function expectSameResponse(...send: ((headers: { 'x-request-id': string }) => Promise<TestResponse>)[]) {
   const named = { 'x-request-id': randomUUID() };
   const [first, ...others] = (await Promise.all(send.map((each) => each(named)))).map(({ status, headers, text }) => ({
     status,

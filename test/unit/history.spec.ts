@@ -59,8 +59,8 @@ describe('the history checker', () => {
 
   it('finds a response after more than 3 s, and a response with an unexpected status', () => {
     expect(violations(call('new', { begun: 0, ended: 3_001, entityId: 'e' }))).toEqual(['new: waited 3001 ms']);
-    expect(violations(call('info', { status: 500 }))).toEqual(['info: answered 500']);
-    expect(violations(call('info', { status: 404 }))).toEqual(['info: answered 404']);
+    expect(violations(call('info', { status: 500 }))).toEqual(['info: status 500']);
+    expect(violations(call('info', { status: 404 }))).toEqual(['info: status 404']);
   });
 
   it('finds the same violations for any order of concurrent calls in the log', () => {

@@ -21,7 +21,7 @@ beforeAll(async () => {
   settings = { issuer, jwks: acme.jwks } as JwtBearerSettings;
   good = await acme.assert(clock.now(), { sub: 'user-1', jti: 'assertion-1' });
 });
-afterAll(() => acme.issuer.goAway());
+afterAll(() => acme.issuer.stop());
 
 /** Checks that an assertion is rejected with an error response, and not with an exception of a library. */
 async function expectRejected(text: string): Promise<void> {

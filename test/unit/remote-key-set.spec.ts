@@ -17,7 +17,7 @@ beforeEach(async () => {
   issuer = await TestIssuer.start();
   keySet = new RemoteKeySet(String(issuer.trust().jwks_uri), clock);
 });
-afterEach(() => issuer.goAway());
+afterEach(() => issuer.stop());
 
 const newestKeyHeader = () => ({ alg: 'ES256', kid: issuer.keys.at(-1)?.kid as string });
 const expectFound = async () => expect((await keySet.getKey(newestKeyHeader())).type).toBe('public');

@@ -57,7 +57,7 @@ export class Consents implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.agents.onChange(async (agentIds) => {
+    this.agents.onRevocation(async (agentIds) => {
       for (const id of agentIds) await this.deleteEnded(id);
     });
   }

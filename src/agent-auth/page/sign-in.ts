@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError } from '../../platform/bounded-queue.js';
-import { addressOf } from '../../platform/rate-limit/network.js';
+import { ipOf } from '../../platform/rate-limit/network.js';
 import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { sha256 } from '../../platform/secret.js';
@@ -43,7 +43,7 @@ export class SignIn {
     // them.
     const email = typedEmail.trim();
     const device = this.deviceOf(request, email);
-    const ip = addressOf(requestContext.required().ip);
+    const ip = ipOf(requestContext.required().ip);
     const attempt = this.attempts.begin(email, ip, device);
     const wait = attempt.waitSeconds || this.takeSharedLimit(email, ip);
     if (wait > 0) {
@@ -85,7 +85,7 @@ export class SignIn {
    * attempt that they reject stores no key.
    */
   private takeSharedLimit(email: string, ip: string): number {
-    return this.limits.takeForAddress('sign_in', ip, sha256(email.toLowerCase()));
+    return this.limits.takeForIp('sign_in', ip, sha256(email.toLowerCase()));
   }
 
   /** The email itself is never recorded: an unknown email may also belong to a person. */

@@ -60,7 +60,7 @@ function ArePublicKeys(): PropertyDecorator {
 /** Requires https, so that an attacker on the network cannot replace the keys. Loopback URLs may use http. */
 function IsKeySetUrl(): PropertyDecorator {
   return ValidateBy({
-    name: 'isKeyAddress',
+    name: 'isKeySetUrl',
     validator: { validate: isKeySetUrl, defaultMessage: () => 'must be an https URL without user and fragment' },
   });
 }

@@ -3,8 +3,8 @@ import { Database, insertIgnoreStatement, OAuthError, selectStatement, sha256 } 
 import type { ProvenUser } from './assertions.js';
 import { UsedAssertion } from './used-assertion.entity.js';
 
-/** The clock of another process may be behind by this much, so that it still accepts the assertion. */
-const CLOCK_SKEW_SECONDS = 30;
+/** The row outlives the assertion by this time, because the clock of another process may be behind. */
+const RETENTION_MARGIN_SECONDS = 30;
 
 const INSERT = insertIgnoreStatement({ into: UsedAssertion, columns: ['hash', 'used_by', 'expires_at'] });
 
@@ -20,14 +20,14 @@ export class UsedAssertions {
   constructor(private readonly database: Database) {}
 
   /**
-   * Marks an assertion as used. The primary key admits one of several parallel attempts. An attempt whose insert is
-   * repeated after a lost response of the database recognizes its own row.
+   * Records that an assertion was used. The primary key admits one of several parallel attempts. An attempt whose
+   * insert is repeated after a lost response of the database recognizes its own row.
    *
    * @throws OAuthError `invalid_grant` if another attempt has used the assertion
    */
   async use({ issuer, jti, expires }: ProvenUser, attempt: string): Promise<void> {
     const hash = sha256(JSON.stringify([issuer, jti]));
-    const expiresAt = new Date((expires + CLOCK_SKEW_SECONDS) * 1000);
+    const expiresAt = new Date((expires + RETENTION_MARGIN_SECONDS) * 1000);
     if ((await this.database.executeIdempotent(INSERT, [hash, attempt, expiresAt])) > 0) return;
     if ((await this.database.select(FIND_OWN, [hash, attempt])).length === 0)
       throw OAuthError.invalidGrant('assertion: used before');

@@ -2,7 +2,7 @@ import type { DataSource, EntityMetadata } from 'typeorm';
 
 const expiring = new WeakSet<object>();
 
-/** Marks an entity whose rows the purge deletes after their `expires_at`. */
+/** Declares an entity whose rows the purge deletes after their `expires_at`. */
 export const Expires = (): ClassDecorator => (entity) => void expiring.add(entity);
 
 /**
@@ -11,12 +11,12 @@ export const Expires = (): ClassDecorator => (entity) => void expiring.add(entit
  * @throws Error that names an entity without an index on `expires_at`, by which the purge finds rows
  */
 export function expiringTables({ entityMetadatas }: DataSource): string[] {
-  const marked = entityMetadatas.filter(({ target }) => typeof target === 'function' && expiring.has(target));
-  for (const metadata of marked) {
+  const expiringEntities = entityMetadatas.filter(({ target }) => typeof target === 'function' && expiring.has(target));
+  for (const metadata of expiringEntities) {
     if (isIndexed(metadata, 'expires_at')) continue;
     throw new Error(`${metadata.name}: @Expires() needs a column named "expires_at" with an @Index; add it`);
   }
-  return marked.map(({ tableName }) => tableName).sort();
+  return expiringEntities.map(({ tableName }) => tableName).sort();
 }
 
 function isIndexed({ indices }: EntityMetadata, name: string): boolean {

@@ -65,18 +65,18 @@ export class MysqlClient implements SqlClient {
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
-      let isLate = false;
-      let isOver = false;
+      let hasTimedOut = false;
+      let isTimeOver = false;
       let isDone = false;
       const abandon = () => {
         if (isDone) return;
-        isLate = true;
+        hasTimedOut = true;
         connection?.destroy(); // a late response must not reach the next statement
         reject(new DeadlineExceededError(this.timeoutMs));
       };
       // setImmediate lets node read the sockets once more: the response may have arrived while the process was paused
       const timer = setTimeout(() => {
-        isOver = true;
+        isTimeOver = true;
         setImmediate(abandon);
       }, this.timeoutMs);
       const finish = () => {
@@ -84,7 +84,8 @@ export class MysqlClient implements SqlClient {
         clearTimeout(timer);
       };
       this.pool.getConnection((poolError, acquired) => {
-        if (isLate || (isOver && acquired)) return acquired?.release(); // its time is over before it was sent
+        // the timeout passed before the statement was sent
+        if (hasTimedOut || (isTimeOver && acquired)) return acquired?.release();
         if (poolError) {
           if (poolError.message.startsWith('Queue limit')) this.rejected++;
           finish();
@@ -92,7 +93,7 @@ export class MysqlClient implements SqlClient {
         }
         connection = acquired;
         connection.execute(sql, parameters, (queryError: QueryError | null, result: unknown) => {
-          if (isLate) return;
+          if (hasTimedOut) return;
           finish();
           // for example a primary that was demoted: other statements must not use this connection
           if (queryError && isUnavailable(queryError)) acquired.destroy();

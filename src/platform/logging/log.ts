@@ -53,6 +53,7 @@ function loggerOn({ LOG_LEVEL }: Configuration, stream: DestinationStream): Logg
 
 /**
  * ISO 8601 in UTC. Lines of one millisecond share the text, because formatting it costs as much as the rest of a line.
+ * The times come from `Date.now` instead of `Clock`, because the log exists before the application with its providers.
  */
 function timestamps(): () => string {
   let last = 0;

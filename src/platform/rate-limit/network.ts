@@ -4,7 +4,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 const UNKNOWN = 'unknown';
 
 /** The IP address in a text, without the zone, brackets and port that proxies may add; `unknown` if there is none. */
-export function addressOf(text: string): string {
+export function ipOf(text: string): string {
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
   const [bare = ''] = (bracketed ?? withPort ?? text).split('%', 1);
   return isIP(bare) ? bare : UNKNOWN;
@@ -22,7 +22,7 @@ const PREFIX_48_FACTOR = 32;
 
 /** The network of one address holder, in any notation: an IPv4 address or an IPv6 /64. */
 export function networkOf(text: string): string {
-  const groups = addressGroups(text);
+  const groups = ipv6Groups(text);
   return groups ? narrowestOf(groups) : UNKNOWN;
 }
 
@@ -31,7 +31,7 @@ export function networkOf(text: string): string {
  * an IPv6 address. One caller can have a whole /48, which contains 65,536 networks of /64.
  */
 export function networksOf(text: string): Network[] {
-  const groups = addressGroups(text);
+  const groups = ipv6Groups(text);
   if (!groups) return [{ network: UNKNOWN, factor: 1 }];
   const narrowest = { network: narrowestOf(groups), factor: 1 };
   if (isMappedIpv4(groups)) return [narrowest];
@@ -46,9 +46,9 @@ export function networksOf(text: string): Network[] {
 }
 
 /** The eight groups of an address; an IPv4 address is written as an IPv4-mapped one (RFC 4291 §2.5.5.2). */
-function addressGroups(text: string): string[] | undefined {
-  const address = addressOf(text);
-  const ipv6 = isIPv4(address) ? `::ffff:${address}` : address;
+function ipv6Groups(text: string): string[] | undefined {
+  const ip = ipOf(text);
+  const ipv6 = isIPv4(ip) ? `::ffff:${ip}` : ip;
   if (!isIPv6(ipv6)) return undefined;
   return groupsOf(new URL(`http://[${ipv6}]`).hostname.slice(1, -1));
 }

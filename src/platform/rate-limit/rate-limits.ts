@@ -76,8 +76,8 @@ export class RateLimits implements OnApplicationShutdown {
    *
    * @returns 0 if the request is within the limits, else the seconds until the next request may be
    */
-  takeForAddress(limit: LimitName, address: string, account = ''): number {
-    const networks = networksOf(address);
+  takeForIp(limit: LimitName, ip: string, account = ''): number {
+    const networks = networksOf(ip);
     const keys = networks.map(({ network, factor }) => ({ key: `${account && `${account} `}${network}`, factor }));
     return this.takeAll(limit, keys);
   }

@@ -28,7 +28,7 @@ export async function assertConsistent(
   manager: EntityManager,
   resource: RegistryResource,
   entry: Entry,
-  catalogue: GrantSettingsClasses,
+  settingsClasses: GrantSettingsClasses,
   isChange: boolean,
 ): Promise<void> {
   const stored: { resource: RegistryResource; key: string }[] = [];
@@ -40,7 +40,7 @@ export async function assertConsistent(
   if (isChange || (await isStored(manager, resource, ownKey))) stored.push({ resource, key: ownKey });
   const [violation] = entryViolations({
     entriesOf: (other) => (other === resource ? [['', entry]] : []),
-    catalogue,
+    settingsClasses,
     isStored: (other, key) => stored.some((each) => each.resource === other && each.key === key),
     invalidPaths: new Set(),
     unchangedSecrets: new Set(),

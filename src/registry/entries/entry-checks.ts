@@ -7,7 +7,7 @@ import { grantSettingsViolations, grantTypesViolations } from './grant-checks.js
 /** Entries that are checked together, and the values that they are checked against. */
 export interface CheckedEntries {
   entriesOf(resource: RegistryResource): PathAndEntry[];
-  catalogue: GrantSettingsClasses;
+  settingsClasses: GrantSettingsClasses;
   /** Whether the database has an entry with this key of the registry file. */
   isStored(resource: RegistryResource, key: string): boolean;
   /** Paths of fields whose value their class has rejected. */
@@ -37,19 +37,19 @@ function uniqueKeys(resource: RegistryResource, { entriesOf }: CheckedEntries): 
   });
 }
 
-function grantSettings(resource: RegistryResource, { entriesOf, catalogue }: CheckedEntries): string[] {
+function grantSettings(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries): string[] {
   const { grantSettings: field } = resource;
   if (field === undefined) return [];
   return entriesOf(resource).flatMap(([path, entry]) =>
-    grantSettingsViolations(fieldPath(path, field), entry[field], catalogue),
+    grantSettingsViolations(fieldPath(path, field), entry[field], settingsClasses),
   );
 }
 
-function grantTypes(resource: RegistryResource, { entriesOf, catalogue }: CheckedEntries): string[] {
+function grantTypes(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries): string[] {
   const { grantTypes: field } = resource;
   if (field === undefined) return [];
   return entriesOf(resource).flatMap(([path, entry]) =>
-    grantTypesViolations(fieldPath(path, field), entry[field], catalogue),
+    grantTypesViolations(fieldPath(path, field), entry[field], settingsClasses),
   );
 }
 

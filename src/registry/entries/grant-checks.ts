@@ -7,23 +7,32 @@ const UNKNOWN_GRANT = 'not a grant of this service; remove the entry, or import 
 const NO_SETTINGS = 'this grant has no settings; remove the entry, or declare `settings` in the decorator of the grant';
 
 /** The violations of a list of grants. Items that are no strings are left to the class of the entry. */
-export function grantTypesViolations(path: string, names: unknown, catalogue: GrantSettingsClasses): string[] {
+export function grantTypesViolations(path: string, names: unknown, settingsClasses: GrantSettingsClasses): string[] {
   return (Array.isArray(names) ? names : []).flatMap((name, index) =>
-    typeof name !== 'string' || catalogue.has(name) ? [] : [`${path}[${index}]: ${UNKNOWN_GRANT}`],
+    typeof name !== 'string' || settingsClasses.has(name) ? [] : [`${path}[${index}]: ${UNKNOWN_GRANT}`],
   );
 }
 
 /** The violations of the settings of grants. The class that a grant declares validates its settings. */
-export function grantSettingsViolations(path: string, settings: unknown, catalogue: GrantSettingsClasses): string[] {
+export function grantSettingsViolations(
+  path: string,
+  settings: unknown,
+  settingsClasses: GrantSettingsClasses,
+): string[] {
   if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) return [];
   return Object.entries(settings).flatMap(([name, value]) =>
-    settingsViolations(`${path}.${name}`, name, value, catalogue),
+    settingsViolations(`${path}.${name}`, name, value, settingsClasses),
   );
 }
 
-function settingsViolations(path: string, name: string, value: unknown, catalogue: GrantSettingsClasses): string[] {
-  if (!catalogue.has(name)) return [`${path}: ${UNKNOWN_GRANT}`];
-  const settings = catalogue.settings(name);
+function settingsViolations(
+  path: string,
+  name: string,
+  value: unknown,
+  settingsClasses: GrantSettingsClasses,
+): string[] {
+  if (!settingsClasses.has(name)) return [`${path}: ${UNKNOWN_GRANT}`];
+  const settings = settingsClasses.settings(name);
   if (!settings) return [`${path}: ${NO_SETTINGS}`];
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${path}: must be a mapping`];
   const options = { whitelist: true, forbidNonWhitelisted: true };

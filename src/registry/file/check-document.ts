@@ -22,14 +22,14 @@ export async function checkDocument(
   document: RegistryDocument,
   formViolations: string[],
   stored: StoredEntries,
-  catalogue: GrantSettingsClasses,
+  settingsClasses: GrantSettingsClasses,
 ): Promise<CheckedDocument> {
   const unchanged = await unchangedShortSecrets(document, stored);
   const tolerated = unchanged.filter(({ violation }) => formViolations.includes(violation));
   const remaining = formViolations.filter((each) => !tolerated.some(({ path }) => each.startsWith(`${path}: `)));
   const violations = entryViolations({
     entriesOf: (resource) => entriesIn(document, resource),
-    catalogue,
+    settingsClasses,
     isStored: (resource, key) => stored.has(resource, key),
     invalidPaths: new Set(formViolations.map((violation) => violation.replace(/: .*$/s, ''))),
     unchangedSecrets: new Set(unchanged.map(({ path }) => path)),

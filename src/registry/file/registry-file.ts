@@ -6,12 +6,12 @@ import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRepeatable } from '../../platform/database/database-errors.js';
 import { RetryPolicy } from '../../platform/database/retry-policy.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
-import { EndedTokens } from '../ended-tokens.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { Registry } from '../registry.js';
 import { auditRegistryChange } from '../registry-audit.js';
 import { RegistryRevision } from '../registry-revision.entity.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { TokenRevokers } from '../token-revokers.js';
 import { rememberApplied, SupersededRegistryFileError, supersedingFile } from './applied-files.js';
 import { type AppliedEntry, applyRows, endsTokens, type ListedRows, rowsOf } from './apply-entries.js';
 import { checkDocument } from './check-document.js';
@@ -35,8 +35,8 @@ export class RegistryFile {
   constructor(
     private readonly database: Database,
     private readonly registry: Registry,
-    private readonly endedTokens: EndedTokens,
-    private readonly catalogue: GrantSettingsClasses,
+    private readonly tokenRevokers: TokenRevokers,
+    private readonly settingsClasses: GrantSettingsClasses,
     private readonly audit: Audit,
     private readonly clock: Clock,
   ) {}
@@ -54,7 +54,7 @@ export class RegistryFile {
     // before the other checks, so that a pod with a superseded file starts even if the file is no longer valid
     if (!force) await this.assertNotSuperseded(content);
     const before = await StoredEntries.read(this.database);
-    const checked = await checkDocument(document, formViolations, before, this.catalogue);
+    const checked = await checkDocument(document, formViolations, before, this.settingsClasses);
     for (const each of checked.toleratedPaths) {
       this.logger.warn(`${each}: too short; accepted, because it has not changed`);
     }
@@ -123,7 +123,7 @@ export class RegistryFile {
     for (const resource of REGISTRY_RESOURCES) {
       const rows = ended.filter((entry) => entry.resource === resource).map(({ row }) => row);
       const keys = rows.map((row) => String(row[resource.key.column]));
-      if (keys.length > 0) await this.endedTokens.end(resource, keys, moment);
+      if (keys.length > 0) await this.tokenRevokers.revoke(resource, keys, moment);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { hostileName, hostileText, hostileValue, MARK, mutatedText, wellFormed } from './hostile-values.js';
+import { FUZZ_MARKER, hostileName, hostileText, hostileValue, mutatedText, wellFormed } from './hostile-values.js';
 import type { Random } from './random.js';
 
 /** Parameters with their values. A list, because a name may be repeated. */
@@ -32,7 +32,7 @@ export function mutateFields(fields: Fields, random: Random): string {
   else if (kind === 'text') field[1] = mutatedText(typeof value === 'string' ? value : JSON.stringify(value), random);
   else if (kind === 'double') fields.push([name, random.chance(0.5) ? value : hostileText(random)]);
   else if (kind === 'rename') field[0] = random.chance(0.4) ? hostileName(random) : mutatedText(name, random);
-  else if (kind === 'huge') field[1] = MARK.repeat(random.pick([100, 500, 1_500]));
+  else if (kind === 'huge') field[1] = FUZZ_MARKER.repeat(random.pick([100, 500, 1_500]));
   else if (kind === 'wrap')
     field[1] = random.pick<(inner: unknown) => unknown>([
       (v) => [v],

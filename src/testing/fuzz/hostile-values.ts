@@ -1,7 +1,7 @@
 import type { Random } from './random.js';
 
 /** A marker in generated values. A response may contain it only where the protocol returns a value of the request. */
-export const MARK = 'fzMARKfz';
+export const FUZZ_MARKER = 'fzMARKfz';
 /** A marker that must never appear in a page unescaped. */
 export const MARKUP = '<fz>';
 /** A header that must never appear in a response. */
@@ -22,7 +22,7 @@ export const STRANGE_TEXTS: readonly string[] = [
     '',
     ' ',
     '\0',
-    `${MARK}\0`,
+    `${FUZZ_MARKER}\0`,
     '\ufeff',
     '\u202e',
     '\ud800',
@@ -63,8 +63,8 @@ export const STRANGE_TEXTS: readonly string[] = [
   ],
   ...[
     'ａｃｍｅ',
-    `${MARK}`,
-    `acme-site${MARK}`,
+    `${FUZZ_MARKER}`,
+    `acme-site${FUZZ_MARKER}`,
     'acme-site ',
     'ACME-SITE',
     'acme-site\0',
@@ -83,7 +83,7 @@ export function hostileName(random: Random): string {
 export function hostileText(random: Random): string {
   if (random.chance(0.8)) return random.pick(STRANGE_TEXTS);
   return random
-    .pick([MARK, 'a', '0', '€', '\0', '%41', '\\', '"', '../'])
+    .pick([FUZZ_MARKER, 'a', '0', '€', '\0', '%41', '\\', '"', '../'])
     .repeat(random.pick(SIZES))
     .slice(0, random.pick(SIZES));
 }

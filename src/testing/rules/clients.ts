@@ -28,7 +28,7 @@ const RULES_OF_EVERY_GRANT: Rule[] = [
   {
     title: 'refuses an unknown client',
     check: (context) =>
-      forEach(['nobody', 'kit-site ', 'KIT-SITE', 'constructor', '__proto__'], async (client_id) => {
+      forEach(['unknown', 'kit-site ', 'KIT-SITE', 'constructor', '__proto__'], async (client_id) => {
         const parameters = await context.body({ client_id });
         await about(client_id, () =>
           context.expectError({ error: 'invalid_request', hint: /^client_id: unknown$/ }, parameters),

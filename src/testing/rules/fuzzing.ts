@@ -1,6 +1,6 @@
 import { type Fields, formOf, jsonOf, mutateBytes, mutateFields } from '../fuzz/body-mutations.js';
 import { fuzzOptions } from '../fuzz/fuzz-options.js';
-import { MARK } from '../fuzz/hostile-values.js';
+import { FUZZ_MARKER } from '../fuzz/hostile-values.js';
 import { Random } from '../fuzz/random.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { ORIGIN, OWN_ORGANIZATION } from '../kit-registry.js';
@@ -14,9 +14,9 @@ const REQUESTS_PER_BODY = 20;
 /** The numbers of mutations of a request, as often as they occur in the list. 0 sends a valid request. */
 const MUTATION_COUNTS = [0, 1, 1, 1, 2, 2, 3];
 const HEADERS: [name: string, values: string[]][] = [
-  ['origin', [ORIGIN, 'https://evil.example', 'null', `https://${MARK}.example`]],
-  ['cookie', ['__svc_cid=x; __svc_cst=y', `__svc_cid=${MARK}`, '=', ';;', 'a'.repeat(3_000)]],
-  ['authorization', ['Bearer x', `Bearer dev:${MARK}`, 'Basic eA==', 'Bearer', `Bearer ${'a.'.repeat(500)}`]],
+  ['origin', [ORIGIN, 'https://evil.example', 'null', `https://${FUZZ_MARKER}.example`]],
+  ['cookie', ['__svc_cid=x; __svc_cst=y', `__svc_cid=${FUZZ_MARKER}`, '=', ';;', 'a'.repeat(3_000)]],
+  ['authorization', ['Bearer x', `Bearer dev:${FUZZ_MARKER}`, 'Basic eA==', 'Bearer', `Bearer ${'a.'.repeat(500)}`]],
   ['content-type', ['application/x-www-form-urlencoded', 'application/json; charset=utf-16', 'x']],
 ];
 

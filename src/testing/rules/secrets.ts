@@ -1,4 +1,4 @@
-import { MARK } from '../fuzz/hostile-values.js';
+import { FUZZ_MARKER } from '../fuzz/hostile-values.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { request } from '../http-client.js';
 import { about, type RuleSet } from '../rule.js';
@@ -31,7 +31,7 @@ async function requestsOf(context: GrantTestContext): Promise<Parameters[]> {
   for (const name of ownParameters(context.declared.body)) {
     const { [name]: value = '' } = await context.body();
     if (typeof value !== 'string') continue;
-    for (const wrong of [...similarTexts(value), MARK, `${value}${MARK}`, `${MARK}${value}`])
+    for (const wrong of [...similarTexts(value), FUZZ_MARKER, `${value}${FUZZ_MARKER}`, `${FUZZ_MARKER}${value}`])
       requests.push(await context.body({ [name]: wrong }));
   }
   return requests;

@@ -38,8 +38,8 @@ const SINGLE_USE: Rule[] = [
         const parameters = await context.body();
         await context.expectToken(parameters);
         const headers = await context.callerHeaders();
-        const elsewhere = await second.post(TOKEN, parameters, headers);
-        if (elsewhere.status === 200)
+        const otherResponse = await second.post(TOKEN, parameters, headers);
+        if (otherResponse.status === 200)
           throw new Error('another process gave a second token; store used requests in the database');
         for (let round = 0; round < 3; round++) await raceOf(context, [context.environment.service, second]);
       } finally {

@@ -12,7 +12,7 @@ export function assertGrantServesGroups({ route, grant }: TokenRequest): void {
 }
 
 /** The body may repeat the organization of the path, but not contradict it. */
-export function applyOrganizationOfRoute(request: TokenRequest): void {
+export function setOrganizationFromPath(request: TokenRequest): void {
   const { group } = request.route;
   if (!group) return;
   if (!GROUP_ID.test(group.groupId))

@@ -65,34 +65,34 @@ const usedTickets = new Set<string>();
 let winner = '';
 
 /** Grants that violate a rule by themselves. The token endpoint cannot prevent these violations. */
-export const CARELESS: BrokenCase[] = [
+export const BROKEN_GRANTS: BrokenCase[] = [
   {
-    what: 'omits a declared field of its response',
+    description: 'omits a declared field of its response',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), response: {} })),
     rule: 'gives a token for a valid request, in a response with exactly the declared fields',
     failure: /^a response with .*; declared: .*prize/,
   },
   {
-    what: 'returns a number as entity_id',
+    description: 'returns a number as entity_id',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), entityId: 7 as never })),
     rule: 'gives a token for a valid request, in a response with exactly the declared fields',
     failure: /entity_id must be string/,
   },
   {
-    what: 'returns a customer that does not exist',
+    description: 'returns a customer that does not exist',
     ...grantThat(async (request, identities) => ({ ...(await sound(request, identities)), entityId: 'a winner' })),
     rule: 'gives a token that this service accepts, for an existing customer',
     failure: /entity_id is no customer of the organization: a winner/,
   },
   {
-    what: 'needs a parameter that its body class does not declare',
+    description: 'needs a parameter that its body class does not declare',
     ...grantThat(sound),
     valid: () => ({ ...VALID, colour: 'red' }),
     rule: 'declares every parameter of a valid request in its body class',
     failure: /^colour: sent by `valid`, not declared in TicketBody/,
   },
   {
-    what: 'relies on an optional parameter',
+    description: 'relies on an optional parameter',
     ...grantThat((request, identities) => {
       if (request.body.redirect_uri?.length === undefined) throw new TypeError('no redirect_uri');
       return sound(request, identities);
@@ -102,19 +102,19 @@ export const CARELESS: BrokenCase[] = [
     failure: /^redirect_uri: status 500[\s\S]*TypeError: no redirect_uri/,
   },
   {
-    what: 'has a parameter without a rule for its type',
+    description: 'has a parameter without a rule for its type',
     ...grantThat(acceptAnyTicket, taking(RulelessTicket)),
     rule: 'refuses a parameter of a wrong type, and names it',
     failure: /^ticket: has no rule for its type/,
   },
   {
-    what: 'accepts texts of any length',
+    description: 'accepts texts of any length',
     ...grantThat(acceptAnyTicket, taking(AnyTicket)),
     rule: 'refuses a parameter of 10,000 characters',
     failure: /^ticket; give it a @MaxLength\(\): not refused/,
   },
   {
-    what: 'throws if a parameter is the name of an object property',
+    description: 'throws if a parameter is the name of an object property',
     ...grantThat((request, identities) => {
       if (request.body.ticket in {}) throw new TypeError('not a function');
       return sound(request, identities);
@@ -123,7 +123,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^ticket: "(__proto__|constructor|\w+)": status 500[\s\S]*TypeError: not a function/,
   },
   {
-    what: 'writes a parameter into a prototype',
+    description: 'writes a parameter into a prototype',
     ...grantThat((request, identities) => {
       const known = { seen: {} } as unknown as Record<string, Record<string, string>>;
       Object.defineProperty(known[request.body.ticket] ?? {}, 'polluted', { value: 'yes', configurable: true });
@@ -131,10 +131,10 @@ export const CARELESS: BrokenCase[] = [
     }, taking(AnyTicket)),
     rule: 'responds by the protocol to unusual texts in its own parameters and changes no prototype',
     failure: /^touched: Object\.prototype\.polluted/,
-    after: () => void Reflect.deleteProperty(Object.prototype, 'polluted'),
+    restore: () => void Reflect.deleteProperty(Object.prototype, 'polluted'),
   },
   {
-    what: 'never responds to one value',
+    description: 'never responds to one value',
     ...grantThat(
       (request, identities) =>
         request.body.ticket === 'NaN' ? new Promise(() => undefined) : sound(request, identities),
@@ -144,7 +144,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^ticket: "NaN": no response within \d+ ms/,
   },
   {
-    what: 'throws for some valid values',
+    description: 'throws for some valid values',
     ...grantThat((request, identities) => {
       if (/[89]/.test(request.body.ticket)) throw new Error('not foreseen');
       return sound(request, identities);
@@ -153,7 +153,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^status 500[\s\S]*FUZZ_SEED=2026 FUZZ_FIRST=\d+ FUZZ_REQUESTS=1/,
   },
   {
-    what: 'throws for a client without settings in the registry',
+    description: 'throws for a client without settings in the registry',
     ...grantThat(
       async (request, identities) => {
         if (!request.client.grants.ticket) throw new TypeError('no settings');
@@ -166,14 +166,14 @@ export const CARELESS: BrokenCase[] = [
     failure: /^status 500[\s\S]*TypeError: no settings/,
   },
   {
-    what: 'accepts any value of a setting',
+    description: 'accepts any value of a setting',
     ...grantThat(sound, { settings: LooseSettings }),
     settings: { client: { prize: 'a car' } },
     rule: 'has a rule for each of its settings',
     failure: /^prize: accepts any value/,
   },
   {
-    what: 'gives a public client a customer of another organization than the requested one',
+    description: 'gives a public client a customer of another organization than the requested one',
     ...grantThat(async (request, identities) => {
       if (request.client.organizationId !== null) return sound(request, identities);
       return sound({ ...request, body: { ...request.body, organization_id: FOREIGN_ORGANIZATION } }, identities);
@@ -182,7 +182,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^a token of the organization .*; requested: /,
   },
   {
-    what: 'gives a token for any customer in the request',
+    description: 'gives a token for any customer in the request',
     ...grantThat(
       async (request, identities) => {
         const { entity_id: entityId } = request.body as CustomerBody;
@@ -195,7 +195,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^entity_id is no customer of the organization/,
   },
   {
-    what: 'reveals that a customer belongs to another organization',
+    description: 'reveals that a customer belongs to another organization',
     ...grantThat(
       async (request, identities) => {
         const { entity_id: entityId } = request.body as CustomerBody;
@@ -210,7 +210,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^entity_id: for another organization's customer [\s\S]*\nfor no customer /,
   },
   {
-    what: 'has one customer for all groups',
+    description: 'has one customer for all groups',
     ...grantThat(
       async ({ browser }, identities) => {
         const [, entityId = ''] = /cid=([\w-]+)/.exec(browser.cookies ?? '') ?? [];
@@ -224,21 +224,21 @@ export const CARELESS: BrokenCase[] = [
     failure: /^one customer in several groups/,
   },
   {
-    what: 'accepts a request once without singleUse',
+    description: 'accepts a request once without singleUse',
     ...grantThat(once(new Set(), 0)),
     valid: newTicket,
     rule: 'gives a token to a repeated request, because the test does not declare `singleUse`',
     failure: /^if a request is valid only once, declare `singleUse: true` in the test/,
   },
   {
-    what: 'accepts a request several times with singleUse',
+    description: 'accepts a request several times with singleUse',
     ...grantThat(sound),
     singleUse: true,
     rule: 'gives no second token to a repeated request',
     failure: /^not refused with 400 invalid_grant/,
   },
   {
-    what: 'checks and stores the use of a ticket without atomicity',
+    description: 'checks and stores the use of a ticket without atomicity',
     ...grantThat(once(usedTickets, 20)),
     valid: newTicket,
     singleUse: true,
@@ -246,7 +246,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^([2-9]|1\d|20) of 20 got a token/,
   },
   {
-    what: 'stores used tickets in the memory of the process',
+    description: 'stores used tickets in the memory of the process',
     ...grantThat((request, identities) => perProcess(identities)(request, identities)),
     valid: newTicket,
     singleUse: true,
@@ -254,7 +254,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /^another process gave a second token/,
   },
   {
-    what: 'uses up a ticket although the client gets no token',
+    description: 'uses up a ticket although the client gets no token',
     ...grantThat(
       once(new Set(), 0, async () => ({
         entityId: winner,
@@ -281,8 +281,8 @@ export const CARELESS: BrokenCase[] = [
       },
     ],
   ].map(
-    ([what, leak]): BrokenCase => ({
-      what: what as string,
+    ([description, leak]): BrokenCase => ({
+      description: description as string,
       ...grantThat(async (request, identities) => {
         (leak as (text: string) => void)(request.body.ticket);
         return sound(request, identities);
@@ -292,7 +292,7 @@ export const CARELESS: BrokenCase[] = [
     }),
   ),
   {
-    what: 'repeats a ticket in a hint',
+    description: 'repeats a ticket in a hint',
     ...grantThat(async (request, identities) => {
       if (request.body.ticket !== '123456') throw OAuthError.invalidRequest(`ticket: unknown: ${request.body.ticket}`);
       return sound(request, identities);
@@ -301,7 +301,7 @@ export const CARELESS: BrokenCase[] = [
     failure: /an error response that discloses a secret: \d{6}/,
   },
   {
-    what: 'creates a customer before it rejects the request',
+    description: 'creates a customer before it rejects the request',
     ...grantThat(async (request, identities) => {
       await identities.create(request.body.organization_id);
       return sound(request, identities);

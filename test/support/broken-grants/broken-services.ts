@@ -7,7 +7,7 @@ import { GrantSettingsClasses } from '../../../src/registry/grant-settings-class
 import { Registry } from '../../../src/registry/registry.js';
 import { FOREIGN_ORGANIZATION, ORIGIN, OWN_ORGANIZATION, SITE } from '../../../src/testing/kit-registry.js';
 import { GrantBody } from '../../../src/token/grant.js';
-import type { BrokenCase, SentRequest } from './broken-case.js';
+import type { BrokenCase, InterceptedRequest } from './broken-case.js';
 import { grantThat, sound, type TicketBody } from './ticket.grant.js';
 
 const TOKEN = '/v2/customer/token';
@@ -35,12 +35,12 @@ const parsed = (text: string): Record<string, unknown> => {
 };
 /** Changes the parameters between the kit and the service. */
 const sending = (change: (body: Record<string, unknown>) => object) => ({
-  request: (sent: SentRequest) => {
+  request: (sent: InterceptedRequest) => {
     sent.body = JSON.stringify(change(parsed(sent.body)));
   },
 });
 const atPath = (change: (path: string) => string) => ({
-  request: (sent: SentRequest) => {
+  request: (sent: InterceptedRequest) => {
     sent.path = change(sent.path);
   },
 });
@@ -48,8 +48,8 @@ const atPath = (change: (path: string) => string) => ({
 const { authenticate } = BearerAuthentication.prototype;
 
 /** Makes the service accept every caller as an agent. */
-const acceptEveryCaller: Pick<BrokenCase, 'damage' | 'after'> = {
-  damage: () => {
+const acceptEveryCaller: Pick<BrokenCase, 'breakService' | 'restore'> = {
+  breakService: () => {
     const claims = { jti: 'any', sub: 'anybody', client_id: SITE, iat: 0, exp: 0, aud: 'agent-api' as const };
     const principal: Principal = {
       kind: 'agent',
@@ -58,14 +58,14 @@ const acceptEveryCaller: Pick<BrokenCase, 'damage' | 'after'> = {
       clientId: SITE,
       scopes: [SCOPE],
       claims,
-      foreign: false,
+      isFromTrustedIssuer: false,
     };
     BearerAuthentication.prototype.authenticate = async () => {
       requestContext.set({ principal });
       return principal;
     };
   },
-  after: () => {
+  restore: () => {
     BearerAuthentication.prototype.authenticate = authenticate;
   },
 };
@@ -78,34 +78,35 @@ const closed = grantThat(sound, { optIn: true });
 /** Violations in the token endpoint. A grant alone cannot violate these rules. */
 export const BROKEN_SERVICES: BrokenCase[] = [
   {
-    what: 'is in a service that publishes other keys',
+    description: 'is in a service that publishes other keys',
     ...only,
-    lie: {
-      answer: (given) => {
-        if (given.path.endsWith('jwks.json')) given.text = given.text.replace(/"kid":"[^"]*"/, '"kid":"another"');
+    interception: {
+      response: (intercepted) => {
+        if (intercepted.path.endsWith('jwks.json'))
+          intercepted.text = intercepted.text.replace(/"kid":"[^"]*"/, '"kid":"another"');
       },
     },
     rule: 'gives a token that any resource server verifies by the JWKS, with the claims of protocol §3.3',
     failure: /^no applicable key found in the JSON Web Key Set/,
   },
   {
-    what: 'is in a service that fills in missing parameters',
+    description: 'is in a service that fills in missing parameters',
     ...only,
-    lie: sending((body) => ({ ticket: GOOD.ticket, ...body })),
+    interception: sending((body) => ({ ticket: GOOD.ticket, ...body })),
     rule: 'refuses a request without a required parameter, and names it',
     failure: /^ticket: not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that fills in empty parameters',
+    description: 'is in a service that fills in empty parameters',
     ...only,
-    lie: sending((body) => ({ ...body, ticket: body.ticket || GOOD.ticket })),
+    interception: sending((body) => ({ ...body, ticket: body.ticket || GOOD.ticket })),
     rule: 'refuses an empty parameter, and names it',
     failure: /^ticket: not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that treats an empty parameter of a form as a value',
+    description: 'is in a service that treats an empty parameter of a form as a value',
     ...withForm,
-    lie: {
+    interception: {
       request: (sent) => {
         sent.body = sent.body.replace('redirect_uri=', 'redirect_uri=empty');
       },
@@ -114,23 +115,26 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^redirect_uri: refused instead of a token/,
   },
   {
-    what: 'is in a service that accepts a repeated parameter',
+    description: 'is in a service that accepts a repeated parameter',
     ...only,
-    lie: sending((body) => ({ ...body, ...(body.redirect_uri === 'text' ? { redirect_uri: undefined } : {}) })),
+    interception: sending((body) => ({
+      ...body,
+      ...(body.redirect_uri === 'text' ? { redirect_uri: undefined } : {}),
+    })),
     rule: 'rejects a repeated parameter, in every spelling of its name',
     failure: /^\w+: not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that rejects unknown parameters',
+    description: 'is in a service that rejects unknown parameters',
     ...only,
-    lie: sending((body) => ('unknown' in body ? {} : body)),
+    interception: sending((body) => ('unknown' in body ? {} : body)),
     rule: 'does not receive a parameter that its body class does not declare',
     failure: /^refused instead of a token/,
   },
   {
-    what: 'is in a service that parses bodies by their Content-Type',
+    description: 'is in a service that parses bodies by their Content-Type',
     ...only,
-    lie: {
+    interception: {
       request: (sent) => {
         if (sent.headers['content-type'] === 'nonsense') sent.body = 'nonsense';
       },
@@ -139,9 +143,9 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^nonsense: refused instead of a token/,
   },
   {
-    what: 'is in a service that reads bodies of any size',
+    description: 'is in a service that reads bodies of any size',
     ...only,
-    lie: {
+    interception: {
       request: (sent) => {
         sent.body = sent.body.trim();
       },
@@ -151,9 +155,9 @@ export const BROKEN_SERVICES: BrokenCase[] = [
   },
   ...['refuses a body that is not JSON', 'refuses JSON that is not an object'].map(
     (rule): BrokenCase => ({
-      what: `is in a service that repairs invalid bodies: ${rule}`,
+      description: `is in a service that repairs invalid bodies: ${rule}`,
       ...only,
-      lie: {
+      interception: {
         request: (sent) => {
           if (parsed(sent.body)?.grant_type !== 'ticket') sent.body = JSON.stringify(GOOD);
         },
@@ -163,9 +167,9 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     }),
   ),
   {
-    what: 'is in a service that reads forms for every grant',
+    description: 'is in a service that reads forms for every grant',
     ...only,
-    lie: {
+    interception: {
       request: (sent) => {
         if (sent.headers['content-type'])
           sent.body = JSON.stringify(Object.fromEntries(new URLSearchParams(sent.body)));
@@ -175,9 +179,9 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that reads no form',
+    description: 'is in a service that reads no form',
     ...withForm,
-    lie: {
+    interception: {
       request: (sent) => {
         delete sent.headers['content-type'];
       },
@@ -186,9 +190,9 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^refused instead of a token/,
   },
   {
-    what: 'is in a service that accepts a repeated parameter in a form',
+    description: 'is in a service that accepts a repeated parameter in a form',
     ...withForm,
-    lie: {
+    interception: {
       request: (sent) => {
         const fields = new Map([...new URLSearchParams(sent.body)].reverse());
         sent.body = new URLSearchParams(Object.fromEntries(fields)).toString();
@@ -203,24 +207,24 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     'gives nothing to a client of another organization',
   ].map(
     (rule): BrokenCase => ({
-      what: `is in a service that treats every client as the same client: ${rule}`,
+      description: `is in a service that treats every client as the same client: ${rule}`,
       ...only,
-      lie: sending((body) => ({ ...body, client_id: SITE })),
+      interception: sending((body) => ({ ...body, client_id: SITE })),
       rule,
       failure: /a token of the client kit-site/,
     }),
   ),
   {
-    what: 'is in a service that admits every client to an opt-in grant',
+    description: 'is in a service that admits every client to an opt-in grant',
     ...closed,
-    lie: sending((body) => ({ ...body, client_id: SITE })),
+    interception: sending((body) => ({ ...body, client_id: SITE })),
     rule: 'refuses a client without a list of grants, because it declares `optIn`',
     failure: /a token of the client kit-site/,
   },
   {
-    what: 'is in a service that accepts every Origin',
+    description: 'is in a service that accepts every Origin',
     ...only,
-    lie: {
+    interception: {
       request: (sent) => {
         if (sent.headers.origin) sent.headers.origin = ORIGIN;
       },
@@ -229,21 +233,21 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^https:\/\/foreign\.example: not refused/,
   },
   {
-    what: 'is in a service that has only one organization',
+    description: 'is in a service that has only one organization',
     ...only,
-    lie: sending((body) => ({ ...body, organization_id: OWN_ORGANIZATION })),
+    interception: sending((body) => ({ ...body, organization_id: OWN_ORGANIZATION })),
     rule: 'refuses an unknown organization and an organization that does not admit the client',
     failure: /a token of the organization .*; requested: /,
   },
   {
-    what: 'is in a service that ignores redirect_uri',
+    description: 'is in a service that ignores redirect_uri',
     ...only,
-    lie: sending(({ redirect_uri: _left, ...body }) => body),
+    interception: sending(({ redirect_uri: _left, ...body }) => body),
     rule: "refuses a redirect_uri that is not one of the client's",
     failure: /^https:\/\/kit\.example: not refused/,
   },
   {
-    what: 'is in a service that requires no bearer token',
+    description: 'is in a service that requires no bearer token',
     ...asAgent,
     valid: () => ({}),
     ...acceptEveryCaller,
@@ -251,7 +255,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^no bearer: not refused with 401 invalid_token/,
   },
   {
-    what: 'is in a service whose tokens never expire',
+    description: 'is in a service whose tokens never expire',
     ...asAgent,
     valid: () => ({}),
     ...acceptEveryCaller,
@@ -259,7 +263,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^an expired token: not refused with 401 invalid_token/,
   },
   {
-    what: 'is in a service that checks no scopes',
+    description: 'is in a service that checks no scopes',
     ...asAgent,
     valid: () => ({}),
     ...acceptEveryCaller,
@@ -267,10 +271,10 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^not refused with 403 insufficient_scope/,
   },
   {
-    what: 'is in a service that admits every client to every organization',
+    description: 'is in a service that admits every client to every organization',
     ...asAgent,
     valid: () => ({}),
-    damage: ({ application }) => {
+    breakService: ({ application }) => {
       const organization = application.get(Registry).organization(FOREIGN_ORGANIZATION);
       if (organization) organization.admits = () => true;
     },
@@ -278,38 +282,38 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     failure: /^a token of the organization .*; requested: /,
   },
   {
-    what: 'is in a service that ignores groups',
+    description: 'is in a service that ignores groups',
     ...only,
-    lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
+    interception: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
     rule: 'is not available on the path of a group, because it does not declare `groups`',
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that confuses the groups of two organizations',
+    description: 'is in a service that confuses the groups of two organizations',
     ...withGroups,
-    lie: atPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION)),
+    interception: atPath((path) => path.replace(FOREIGN_ORGANIZATION, OWN_ORGANIZATION)),
     rule: 'takes the organization from the path of the group and refuses another one in the body',
     failure: /^not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that accepts any group name',
+    description: 'is in a service that accepts any group name',
     ...withGroups,
-    lie: atPath((path) => path.replace(/[^/]+\/token$/, 'sales/token')),
+    interception: atPath((path) => path.replace(/[^/]+\/token$/, 'sales/token')),
     rule: 'refuses an invalid group id',
     failure: /^a b: not refused with 400 invalid_request hint/,
   },
   {
-    what: 'is in a service that gives shared groups separate identities',
+    description: 'is in a service that gives shared groups separate identities',
     ...withGroups,
-    lie: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
+    interception: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
     rule: 'is refused on a group path if the groups of the organization share one identity',
     failure: /^not refused with 400 unauthorized_client/,
   },
   ...[{ settings: AnySetting }, {}].map(
     (options): BrokenCase => ({
-      what: `is in a service that accepts any registry, ${options.settings ? 'with' : 'without'} settings`,
+      description: `is in a service that accepts any registry, ${options.settings ? 'with' : 'without'} settings`,
       ...grantThat(sound, options),
-      damage: ({ application }) => {
+      breakService: ({ application }) => {
         application.get(GrantSettingsClasses).settings = () => AnySetting;
       },
       rule: options.settings
@@ -319,42 +323,45 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     }),
   ),
   {
-    what: 'is in a service that records no audit events',
+    description: 'is in a service that records no audit events',
     ...only,
-    damage: ({ application }) => {
+    breakService: ({ application }) => {
       application.get(Audit).record = () => undefined;
     },
     rule: 'causes one audit event with its name, the customer, the client, the organization and the request',
     failure: /^0 audit events token\.issued/,
   },
   {
-    what: 'is in a service whose metrics have another grant name',
+    description: 'is in a service whose metrics have another grant name',
     ...only,
-    lie: {
-      answer: (given) => {
-        if (given.path === '/metrics') given.text = given.text.replaceAll('grant="ticket"', 'grant="other"');
+    interception: {
+      response: (intercepted) => {
+        if (intercepted.path === '/metrics')
+          intercepted.text = intercepted.text.replaceAll('grant="ticket"', 'grant="other"');
       },
     },
     rule: 'is counted in the metrics by its name',
     failure: /^cas_tokens_issued_total\{grant="ticket"\} does not count/,
   },
   {
-    what: 'is in a service whose OpenAPI document omits the grant',
+    description: 'is in a service whose OpenAPI document omits the grant',
     ...only,
-    lie: {
-      answer: (given) => {
-        if (given.path === '/openapi.json') given.text = given.text.replaceAll('"ticket":"#', '"other":"#');
+    interception: {
+      response: (intercepted) => {
+        if (intercepted.path === '/openapi.json')
+          intercepted.text = intercepted.text.replaceAll('"ticket":"#', '"other":"#');
       },
     },
     rule: 'is in the OpenAPI document, with its parameters',
     failure: /^application\/json: no entry of the grant/,
   },
   {
-    what: 'is in a service whose OpenAPI document omits the response',
+    description: 'is in a service whose OpenAPI document omits the response',
     ...only,
-    lie: {
-      answer: (given) => {
-        if (given.path === '/openapi.json') given.text = given.text.replaceAll('"title":"ticket"', '"title":"other"');
+    interception: {
+      response: (intercepted) => {
+        if (intercepted.path === '/openapi.json')
+          intercepted.text = intercepted.text.replaceAll('"title":"ticket"', '"title":"other"');
       },
     },
     rule: 'responds as the OpenAPI document describes',
