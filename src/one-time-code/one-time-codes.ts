@@ -83,16 +83,16 @@ export class OneTimeCodes {
   }
 
   /**
-   * Redeems a code (protocol §3.6). A wrong client, redirect URI or verifier leaves the code usable. A replay ends the
-   * tokens of the redemption.
+   * Redeems a code (protocol §3.6). A wrong client, redirect URI or verifier leaves the code usable and ends nothing. A
+   * second use is rejected. If it is a replay (protocol §3.7), it also ends the tokens that the first use gave.
    *
    * @throws OAuthError `invalid_grant`
    */
   redeem(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
-    return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemOnce(kind, sha256(code), proof));
+    return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemByHash(kind, sha256(code), proof));
   }
 
-  private async redeemOnce(kind: CodeKind, hash: string, proof: CodeProof): Promise<RedeemedCode> {
+  private async redeemByHash(kind: CodeKind, hash: string, proof: CodeProof): Promise<RedeemedCode> {
     const row = await this.find(hash);
     assertProofMatches(row, kind, proof);
     const network = callerNetwork(hash);

@@ -9,9 +9,12 @@ import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { TransferBody } from './transfer.body.js';
-import { assertBearerType, TransferResponse, Transfers } from './transfers.js';
+import { assertMayTransfer, TransferResponse, Transfers } from './transfers.js';
 
-/** Creates transfer tokens for customers (protocol §4.4). */
+/**
+ * A customer creates a transfer token for itself. An agent with the scope `customers:own` creates one for a customer of
+ * its organization (protocol §4.4).
+ */
 @PublicController('v2/customer/identity_transfer')
 @UseGuards(BearerGuard)
 export class TransferController {
@@ -28,7 +31,7 @@ export class TransferController {
   async create(@Req() request: Request): Promise<TransferResponse> {
     const principal = requestContext.required().principal as Principal;
     const body = readParameters(TransferBody, parseJsonObject(await readBody(request)));
-    assertBearerType(principal, body.bearer_type);
+    assertMayTransfer(principal, body.bearer_type);
     return this.transfers.create(principal, body, request.headers.origin);
   }
 }

@@ -6,7 +6,7 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { TransferController } from './transfer.controller.js';
 import { Transfers } from './transfers.js';
 
-/** Identity transfer: moves a customer to another device. */
+/** Identity transfer: another device gets an access token of the same customer. */
 @Module({
   imports: [RegistryModule, IdentityModule, OneTimeCodeModule, BearerModule],
   controllers: [TransferController],

@@ -23,16 +23,17 @@ export class TransferResponse {
   expires_in: number;
 }
 
-/** The customer of a redeemed transfer token. */
+/** The result of redeeming a transfer token. */
 export interface TransferredIdentity {
   entityId: string;
   organizationId: string;
-  /** The `jti` for the customer's new token. */
+  /** The id of the redemption. It becomes the `jti` of the new token, so that a replay can end that token. */
   attempt: string;
+  /** The tokens that the new token descends from. */
   lineage: TokenLineage;
 }
 
-/** Moves a customer to another device (protocol §4.4 and §4.5). */
+/** Lets another device get an access token of the same customer (protocol §4.4 and §4.5). */
 @Injectable()
 export class Transfers {
   constructor(
@@ -43,7 +44,10 @@ export class Transfers {
     private readonly limits: RateLimits,
   ) {}
 
-  /** @throws OAuthError `invalid_request`; `temporarily_unavailable` if a rate limit is exceeded */
+  /**
+   * @throws OAuthError `invalid_request`; `invalid_grant` if the chain of transfers is too long;
+   * `temporarily_unavailable` if a rate limit is exceeded
+   */
   async create(principal: Principal, body: TransferBody, origin: string | undefined): Promise<TransferResponse> {
     const { organizationId } = principal;
     if (body.code_challenge_method !== undefined && body.code_challenge === undefined) {
@@ -55,7 +59,7 @@ export class Transfers {
     const { clientId } = client;
     this.takeLimit('tokens', clientId);
     const { subject, generation } = await this.subjectOf(principal, body.customer_id);
-    // After the lookup, so that an agent cannot fill the limit's memory with ids of customers that do not exist.
+    // After the lookup, so that made-up customer ids take no counters in memory.
     this.takeLimit('transfers', subject);
     const lineage = lineageByTransfer(principal.claims, generation);
     const codeFields = { clientId, subject, organizationId, codeChallenge: body.code_challenge };
@@ -65,9 +69,11 @@ export class Transfers {
   }
 
   /**
-   * Redeems a transfer token. An erasure during the transfer raises the generation, so the new token ends at once.
+   * Redeems a transfer token. The new token carries the customer's generation of the time of the transfer. So it has
+   * ended already if the customer was erased since.
    *
-   * @throws OAuthError `invalid_grant`
+   * @throws OAuthError `invalid_grant` if the transfer token is unknown, expired or redeemed, if `proof` does not match,
+   * or if the bearer that created it has ended
    */
   async redeem(code: string, proof: CodeProof): Promise<TransferredIdentity> {
     const { subject: entityId, organizationId, attempt, lineage } = await this.codes.redeem('transfer', code, proof);
@@ -80,7 +86,7 @@ export class Transfers {
   }
 
   /**
-   * The customer to transfer. The generation is present only if the bearer is an agent, whose token does not carry it.
+   * The customer to transfer. An agent's token does not carry the customer's generation, so it is read for an agent.
    */
   private async subjectOf(
     principal: Principal,
@@ -102,7 +108,7 @@ export class Transfers {
  *
  * @throws OAuthError `invalid_token`, `insufficient_scope`
  */
-export function assertBearerType(principal: Principal, bearerType: TransferBody['bearer_type']): void {
+export function assertMayTransfer(principal: Principal, bearerType: TransferBody['bearer_type']): void {
   if (principal.kind !== bearerType) throw OAuthError.invalidToken('not of the kind in bearer_type');
   if (principal.kind === 'agent' && !principal.scopes.includes(CUSTOMERS_OWN))
     throw OAuthError.insufficientScope(CUSTOMERS_OWN);

@@ -4,7 +4,8 @@ import { Transfers } from '../../transfer/transfers.js';
 import { IdentityTokenBody } from './identity-token.body.js';
 
 /**
- * Redeems an identity transfer token, once, for a token of its customer. The code verifier must match (protocol §4.5).
+ * Exchanges a transfer token for an access token of its customer (protocol §4.5). A transfer token can be redeemed once.
+ * A failed attempt, such as one with a wrong `code_verifier`, leaves it usable.
  */
 @Injectable()
 @GrantType('identity_token', { body: IdentityTokenBody, responds: ['client_id'] })

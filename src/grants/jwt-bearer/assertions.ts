@@ -24,18 +24,18 @@ export interface AssertionUse {
 /** Only asymmetric algorithms: with a symmetric key, every service that verifies assertions could also sign them. */
 const ALGORITHMS = ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA', 'Ed25519'];
 /**
- * Headers that name a key of the assertion's own, or extensions that this service does not support (RFC 8725 §3.1,
- * §3.10).
+ * Headers by which an assertion brings its own key or refers to one, and extensions that this service does not support
+ * (RFC 8725 §3.1, §3.10). An assertion with one of them is rejected.
  */
-const UNTRUSTED_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
+const REJECTED_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
 /**
  * The `typ` header is optional, because many sign-in systems omit it or send `JWT`. Other types are rejected (RFC 8725
  * §3.11).
  */
 const ACCEPTED_TYPES = ['jwt', 'authorization-grant+jwt'];
-/** An assertion must expire within this time. */
-const MAX_LIFETIME_SECONDS = 600;
-/** The issuer's clock may be ahead of this service's clock by this much. */
+/** `exp` may be at most this far ahead of this service's clock, without tolerance. An earlier `iat` does not matter. */
+const MAX_EXPIRY_AHEAD_SECONDS = 600;
+/** `iat` and `nbf` may be this far in the future, because the issuer's clock may be ahead. */
 const CLOCK_SKEW_SECONDS = 30;
 const MAX_CLAIM_CHARACTERS = 255;
 const SEGMENT = /^[A-Za-z0-9_-]+$/;
@@ -87,11 +87,14 @@ export class Assertions {
     return payload;
   }
 
-  /** `clockTolerance` is for issuers whose clock is ahead. It must not extend the validity of an expired assertion. */
+  /**
+   * The `clockTolerance` of jose loosens `nbf`, and `exp` too. So `exp` is checked again without it. jose does not check
+   * that `iat` is in the past.
+   */
   private assertValidNow({ exp, iat }: JWTPayload): void {
     const now = this.clock.now() / 1000;
     if (!(now < Number(exp))) throw invalidAssertion('expired');
-    if (!(Number(exp) <= now + MAX_LIFETIME_SECONDS)) throw invalidAssertion('exp is more than 10 minutes ahead');
+    if (!(Number(exp) <= now + MAX_EXPIRY_AHEAD_SECONDS)) throw invalidAssertion('exp is more than 10 minutes ahead');
     if (iat !== undefined && !(typeof iat === 'number' && iat <= now + CLOCK_SKEW_SECONDS))
       throw invalidAssertion('iat is in the future');
   }
@@ -100,14 +103,14 @@ export class Assertions {
 /** Rejects an assertion by its form and header before a key is looked up, so that it cannot cause a fetch of keys. */
 function assertAcceptedForm(jose: Jose, assertion: string): void {
   const segments = assertion.split('.');
-  // a second base64url encoding of the same bytes would be a valid second text of the same assertion
+  // base64url has several texts for the same bytes; only the canonical one is accepted, so that a text cannot vary
   const isCanonical = (text: string) =>
     SEGMENT.test(text) && Buffer.from(text, 'base64url').toString('base64url') === text;
   if (segments.length !== 3 || !segments.every(isCanonical)) throw invalidAssertion('not a signed JWT');
   const header = headerOf(jose, assertion);
   if (!ALGORITHMS.includes(String(header.alg))) throw invalidAssertion('alg is not accepted');
-  const untrusted = UNTRUSTED_HEADERS.find((name) => Object.hasOwn(header, name));
-  if (untrusted) throw invalidAssertion(`header has ${untrusted}`);
+  const rejected = REJECTED_HEADERS.find((name) => Object.hasOwn(header, name));
+  if (rejected) throw invalidAssertion(`header has ${rejected}`);
   if (header.typ !== undefined && !ACCEPTED_TYPES.includes(mediaTypeOf(header.typ)))
     throw invalidAssertion('typ is of another kind of JWT');
 }

@@ -11,7 +11,10 @@ export class JwtBearerBody extends GrantBody {
   @Matches(UUID, { message: 'must be a UUID in lower case' })
   override organization_id: string;
 
-  /** `browser` links the customer of the identity cookies to the user. */
+  /**
+   * `browser`: a new user gets the customer of the identity cookies. A known user keeps their own customer, and the
+   * browser's customer is linked to it. A customer that belongs to another user stays as it is.
+   */
   @Optional()
   @IsIn(['browser'])
   link?: 'browser';

@@ -39,7 +39,7 @@ export class JwtBearerSettings {
   @Length(1, 255, { each: true })
   audience?: string[];
 
-  /** Whether the customer of a browser may be linked to a user. If omitted, it may not. */
+  /** Whether requests may use `link`, which gives or links a browser's customer to a user. If omitted, they may not. */
   @Optional()
   @IsBoolean()
   link_browsers?: boolean;

@@ -1,7 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../../public/grant.js';
 
-/** An assertion that was used. The row expires when the assertion is no longer valid. */
+/** An assertion that was used. The row expires 30 s after the assertion. */
 @Expires()
 @Entity('used_assertion')
 export class UsedAssertion {

@@ -20,8 +20,9 @@ export class UsedAssertions {
   constructor(private readonly database: Database) {}
 
   /**
-   * Records that an assertion was used. The primary key admits one of several parallel attempts. An attempt whose
-   * insert is repeated after a lost response of the database recognizes its own row.
+   * Records that an assertion was used. If several requests present one assertion at the same time, in any process, the
+   * primary key lets one INSERT succeed. Each request has its own `attempt`. So a request whose INSERT is repeated after
+   * a lost response of the database recognizes its row and is not rejected.
    *
    * @throws OAuthError `invalid_grant` if another attempt has used the assertion
    */
