@@ -11,11 +11,12 @@ export interface RegisteredGrant extends GrantMetadata {
   handler: Grant<GrantBody, AgentPrincipal | undefined>;
 }
 
-const SHORT_WORD = /^[a-z][a-z0-9_]{0,63}$/;
+const SNAKE_CASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
 const URI = /^[a-z][a-z0-9+.-]*:\S+$/;
 /**
- * Fields with a meaning in RFC 6749 or RFC 7519, and fields of every token response. Names that begin with `error`,
- * `exception` or `oauth_exception` are reserved too, for error responses.
+ * Fields that a grant may not declare in `responds`, because RFC 6749, RFC 7519 or every token response has them. Names
+ * that begin with `error`, `exception` or `oauth_exception` are reserved too, for error responses. `client_id` may be
+ * declared, and the endpoint fills it in (token-response.ts).
  */
 const RESERVED = new Set(
   'access_token entity_id expires_in token_type scope refresh_token id_token iss sub aud exp nbf iat jti'.split(' '),
@@ -38,7 +39,7 @@ export class GrantRegistry implements OnModuleInit {
       this.assertUsable(declared, wrapper.name);
       if (!wrapper.isDependencyTreeStatic()) {
         throw new Error(
-          `${wrapper.name}: a grant lives as long as the service; take the scope from it, or from what it injects`,
+          `${wrapper.name}: a grant must be a singleton; remove the injection scope REQUEST or TRANSIENT from it and from its dependencies`,
         );
       }
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
@@ -68,8 +69,8 @@ export class GrantRegistry implements OnModuleInit {
   }
 
   private assertUsable({ name, responds = [] }: GrantMetadata, className: string): void {
-    if (!SHORT_WORD.test(name) && !URI.test(name)) {
-      throw new Error(`${className}: the grant type "${name}" must be a short word in snake_case, or a URI; rename it`);
+    if (!SNAKE_CASE_NAME.test(name) && !URI.test(name)) {
+      throw new Error(`${className}: the grant type "${name}" must be a name in snake_case, or a URI; rename it`);
     }
     const other = this.grants.get(name)?.handler.constructor.name;
     if (other) {

@@ -42,7 +42,7 @@ type OrganizationOf<Body, Agent> = Body extends { organization_id: string }
     ? Organization
     : Organization | undefined;
 
-/** The input of a grant. The endpoint has checked all of it. `agent` is set if the grant declares `agentScope`. */
+/** The input of a grant. The endpoint has run its checks on it. `agent` is set if the grant declares `agentScope`. */
 export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefined> {
   body: Body;
   client: ClientApplication;
@@ -61,17 +61,17 @@ export interface GrantResult {
   /** The organization of the customer. */
   organizationId: string;
   /**
-   * The customer's generation as `Identities` returned it. If omitted, the endpoint reads it with one more statement.
+   * The customer's generation as `Identities` returned it. If omitted, the endpoint reads it with one more database statement.
    */
   generation?: number;
   /** The lineage of the token if it comes from an identity transfer. @internal */
   lineage?: TokenLineage;
   /**
-   * The id of the attempt that redeemed a proof. It becomes the `jti` of the token. A replay of a one-time code ends the
-   * token by it.
+   * The id of the attempt that redeemed a proof. It becomes the `jti` of the token. If a one-time code is used
+   * again, the token with this `jti` is revoked.
    */
   attempt?: string;
-  /** Values of the grant's own response fields, which `responds` declares. */
+  /** Values of the grant's own response fields, which `responds` declares. Other keys are ignored. */
   response?: Record<string, unknown>;
 }
 
@@ -80,8 +80,8 @@ export interface GrantResult {
  */
 export interface Grant<Body extends GrantBody = GrantBody, Agent = undefined> {
   /**
-   * A property instead of a method, because TypeScript would admit a method whose body is narrower than the declared
-   * one.
+   * A property instead of a method, because TypeScript checks the parameters of methods less strictly. A method could
+   * require a narrower `body` than the declared class.
    *
    * @throws OAuthError if the caller does not prove which customer it is
    */
@@ -103,7 +103,8 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   /** Whether only clients that list the grant may use it. A client without `grant_types` may not. */
   optIn?: boolean;
   /**
-   * Additional response fields: `client_id` and `organization_id`, which the endpoint fills in, or fields of the grant.
+   * Response fields in addition to those of every token response. The endpoint fills in `client_id` and `organization_id`
+   * if they are listed. `GrantResult.response` has the values of the others. Reserved names stop the start.
    */
   responds?: readonly string[];
   /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */
@@ -120,7 +121,7 @@ type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
 /**
  * Makes a class the handler of a `grant_type`. The class must be a provider of a module that the application imports.
  *
- * @param name a short word, or a URI (RFC 6749 §4.5)
+ * @param name a snake_case name, or a URI (RFC 6749 §4.5)
  */
 export function GrantType<Body extends GrantBody, Scope extends string | undefined = undefined>(
   name: string,

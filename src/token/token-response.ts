@@ -3,7 +3,7 @@ import type { ClientApplication } from '../registry/client-application.entity.js
 import type { GrantMetadata, GrantResult } from './grant.js';
 import type { RegisteredGrant } from './grant-registry.js';
 
-/** The token response (protocol §4.9). The grant declares which of the optional fields it has. */
+/** The token response (protocol §4.9). A response also has the fields that the grant declares in `responds`. */
 export class TokenResponse {
   @IsString()
   access_token: string;
@@ -22,7 +22,7 @@ export class TokenResponse {
   [field: string]: unknown;
 }
 
-/** Optional fields that the endpoint fills in. A grant fills in every other field that it declares in `responds`. */
+/** Declared fields that the endpoint fills in. The grant fills in every other field that it declares in `responds`. */
 const FILLED_IN_BY_ENDPOINT = new Set(['client_id', 'organization_id']);
 
 /** The fields of the response that the grant itself fills in. */

@@ -44,7 +44,7 @@ export class TokenEndpoint {
     const { grant, body, client, organization, route, agent, browser } = request;
     const groupId = route.group?.groupId ?? '';
     const granted = await grant.handler.grant({ body, client, organization, groupId, agent, browser });
-    if (granted.organizationId === organization?.id) return granted;
+    if (granted.organizationId === organization?.id) return granted; // `findOrganization` has checked it
     // an error of the grant must not give an agent a customer of another organization
     if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
     admittingOrganization(this.services.registry, granted.organizationId, client);

@@ -132,7 +132,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
       (service.application.get(DataSource).driver as unknown as { pool: Pool }).pool,
       'getConnection',
     );
-    await expect(queryInRequestOfAge(2_900)).rejects.toThrow('the database is away');
+    await expect(queryInRequestOfAge(2_900)).rejects.toThrow('the database is unavailable');
     expect(getConnection).not.toHaveBeenCalled();
     getConnection.mockRestore();
   });

@@ -34,9 +34,9 @@ const REJECTED_AT_START: [rule: string, grant: Type, message: string][] = [
     'LottoGrant and SecondLottoGrant: two grants have the name "lotto"; rename one, or provide it only once',
   ],
   [
-    'whose name is neither a short word nor a URI',
+    'whose name is neither a snake_case name nor a URI',
     LoudLottoGrant,
-    'LoudLottoGrant: the grant type "Lotto!" must be a short word in snake_case, or a URI; rename it',
+    'LoudLottoGrant: the grant type "Lotto!" must be a name in snake_case, or a URI; rename it',
   ],
   [
     'that responds with a reserved field',

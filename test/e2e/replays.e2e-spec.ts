@@ -9,7 +9,10 @@ import { startTestService, type TestService } from '../support/test-service.js';
 import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const registry = testRegistry();
-/** Difference between the clocks of two processes on one database. */
+/**
+ * The clock of the second process is this far ahead. Whether a second use is a duplicate must not depend on the clocks of
+ * processes.
+ */
 const AHEAD_SECONDS = 30;
 
 let database: TestDatabase;
@@ -17,6 +20,7 @@ let service: TestService;
 let ahead: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
+  // TRUST_PROXY lets each request name its own IP address
   const options = { registry, database, environment: { TRUST_PROXY: '1' } };
   service = await startTestService(options);
   ahead = onMariadb ? await startTestService(options) : service; // Only one process can use a SQLite database.
@@ -29,6 +33,7 @@ afterAll(async () => {
   await database?.remove();
 });
 
+/** Headers of a request from an IP address. A network is one IPv4 address or one IPv6 /64. */
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const exchange = (at: TestService, code: string, ip: string) => redeem(at, code, {}, from(ip));
 
@@ -63,7 +68,7 @@ describe('a second use of a transfer token', () => {
     const { access_token } = await newCustomer(service);
     for (let round = 0; round < 10; round++) {
       const code = await transferToken(service, access_token);
-      const responses = await times(6, (n) => exchange(n % 2 ? service : ahead, code, `203.0.113.${n === 3 ? 9 : 7}`));
+      const responses = await times(6, (n) => exchange(n % 2 ? service : ahead, code, `203.0.113.${n === 3 ? 9 : 7}`)); // one of six comes from another address
       const [winner, ...more] = successfulOf(responses);
       expect(winner).toBeDefined();
       expect(more).toEqual([]);
@@ -88,7 +93,7 @@ describe('a refresh token of a client without a secret', () => {
 
   it('may be sent again from the network of the first use', async () => {
     const token = await firstRefreshToken();
-    const lost = await use(token, NETWORK);
+    const lost = await use(token, NETWORK); // the client never receives this response
     const again = await use(token, NETWORK, ahead);
     expect([lost.status, again.status]).toEqual([200, 200]);
     expectInvalidGrant(await use(lost.body.refresh_token, NETWORK));
@@ -105,7 +110,7 @@ describe('a refresh token of a client without a secret', () => {
   it('may be used from another network when it was never used before', async () => {
     const token = await firstRefreshToken();
     const next = (await use(token, NETWORK)).body.refresh_token;
-    await ageRotation(service, token, 600);
+    await ageRotation(service, token, 600); // as if the rotation were 10 minutes ago
     expect((await use(next, from('198.51.100.1'))).status).toBe(200);
   });
 });

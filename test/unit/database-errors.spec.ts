@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   DeadlineExceededError,
   isDuplicate,
-  isRepeatable,
+  isRolledBack,
   isUnavailable,
 } from '../../src/platform/database/database-errors.js';
 
@@ -18,7 +18,7 @@ describe('the classification of database errors', () => {
     '%s: the statement may be repeated, and the database counts as unavailable after the last attempt',
     (_what, details) => {
       const error = driverError(details);
-      expect([isRepeatable(error), isUnavailable(error), isDuplicate(error)]).toEqual([true, true, false]);
+      expect([isRolledBack(error), isUnavailable(error), isDuplicate(error)]).toEqual([true, true, false]);
     },
   );
 
@@ -42,14 +42,14 @@ describe('the classification of database errors', () => {
     ['a SQLite on a broken disk', { code: 'SQLITE_IOERR_READ' }],
   ])('%s: the database is unavailable', (_what, details) => {
     const error = driverError(details);
-    expect([isUnavailable(error), isRepeatable(error), isDuplicate(error)]).toEqual([true, false, false]);
+    expect([isUnavailable(error), isRolledBack(error), isDuplicate(error)]).toEqual([true, false, false]);
   });
 
   it('a timeout and a full queue: the database is unavailable', () => {
     expect(isUnavailable(new DeadlineExceededError(1_000))).toBe(true);
     expect(isUnavailable(new Error('Queue limit reached.'))).toBe(true);
     expect(isUnavailable(new Error('Pool is closed.'))).toBe(true);
-    expect(isRepeatable(new DeadlineExceededError(1_000))).toBe(false);
+    expect(isRolledBack(new DeadlineExceededError(1_000))).toBe(false);
   });
 
   it.each<[string, object]>([
@@ -58,7 +58,7 @@ describe('the classification of database errors', () => {
     ['SQLite, of a unique index', { code: 'SQLITE_CONSTRAINT_UNIQUE' }],
   ])('a duplicate key: %s', (_what, details) => {
     const error = driverError(details);
-    expect([isDuplicate(error), isUnavailable(error), isRepeatable(error)]).toEqual([true, false, false]);
+    expect([isDuplicate(error), isUnavailable(error), isRolledBack(error)]).toEqual([true, false, false]);
   });
 
   it.each<[string, object]>([
@@ -70,6 +70,6 @@ describe('the classification of database errors', () => {
     ['an error of the service itself', {}],
   ])('%s: the statement is wrong', (_what, details) => {
     const error = driverError(details);
-    expect([isUnavailable(error), isRepeatable(error), isDuplicate(error)]).toEqual([false, false, false]);
+    expect([isUnavailable(error), isRolledBack(error), isDuplicate(error)]).toEqual([false, false, false]);
   });
 });

@@ -66,7 +66,7 @@ describe('the grant registry', () => {
 
   it('prevents the start if a grant is request-scoped', async () => {
     await expect(registryOf(FleetingGrant)).rejects.toThrow(
-      'FleetingGrant: a grant lives as long as the service; take the scope from it, or from what it injects',
+      'FleetingGrant: a grant must be a singleton; remove the injection scope REQUEST or TRANSIENT from it and from its dependencies',
     );
   });
 });

@@ -2,8 +2,8 @@ import { ServiceUnavailableException } from '@nestjs/common';
 import { expect, it, vi } from 'vitest';
 import {
   databaseAtStart,
+  IDEMPOTENT_STATEMENT,
   LEASE_STATEMENT,
-  LOST_RESPONSE,
   type RetryPolicy,
   ROLLED_BACK_STATEMENT,
 } from '../../src/platform/database/retry-policy.js';
@@ -27,8 +27,13 @@ async function failingRun(policy: RetryPolicy, error: () => Error): Promise<{ at
 it.each<[string, RetryPolicy, () => Error, number]>([
   ['a statement that was rolled back', ROLLED_BACK_STATEMENT, deadlock, 5],
   ['an invalid statement', ROLLED_BACK_STATEMENT, syntaxError, 1],
-  ['an idempotent statement whose response was lost', LOST_RESPONSE, () => new ServiceUnavailableException('away'), 2],
-  ['an idempotent statement that failed', LOST_RESPONSE, syntaxError, 1],
+  [
+    'an idempotent statement whose response was lost',
+    IDEMPOTENT_STATEMENT,
+    () => new ServiceUnavailableException('away'),
+    2,
+  ],
+  ['an idempotent statement that failed', IDEMPOTENT_STATEMENT, syntaxError, 1],
   ['a statement about a lease', LEASE_STATEMENT, deadlock, 10],
   ['a connection of a command that does not wait', databaseAtStart(0), syntaxError, 1],
   ['a connection of a command that waits 1.5 s', databaseAtStart(1_500), syntaxError, 3],

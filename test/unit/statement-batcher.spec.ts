@@ -27,7 +27,7 @@ function selects() {
   const sent: { sql: string; parameters: SqlValue[] }[] = [];
   const batcher = new StatementBatcher<unknown[]>({
     dialect: MYSQL_DIALECT,
-    isPadded: true,
+    mayPad: true,
     split: splitRows,
     send: async (sql, parameters) => {
       sent.push({ sql, parameters });
@@ -106,7 +106,7 @@ it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no r
   const sent: [string, SqlValue[]][] = [];
   const batcher = new StatementBatcher<number>({
     dialect: MYSQL_DIALECT,
-    isPadded: false,
+    mayPad: false,
     split: splitInserts,
     send: async (sql, parameters) => {
       sent.push([sql, parameters]);
@@ -129,7 +129,7 @@ it('removes the statement index from the rows of a batch', async () => {
 it('repeats each SELECT separately if the rows of a batch have no statement index', async () => {
   const batcher = new StatementBatcher<unknown[]>({
     dialect: MYSQL_DIALECT,
-    isPadded: true,
+    mayPad: true,
     split: splitRows,
     send: async (_sql, parameters) => parameters.map((id) => ({ id })),
   });

@@ -14,8 +14,7 @@ export class IssuerKeys {
   constructor(private readonly clock: Clock) {}
 
   /**
-   * Returns a function that finds the key of an assertion by its `kid`. It ignores headers that contain or refer to a
-   * key.
+   * Returns a function that finds the key of an assertion by its `kid`.
    *
    * The function rejects with OAuthError `temporarily_unavailable` if the keys cannot be fetched.
    */

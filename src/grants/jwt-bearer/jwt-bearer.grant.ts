@@ -48,7 +48,7 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     const customer = await this.users.customerOf({
       organizationId,
       userId: user.userId,
-      browserCustomerId: browserCustomerId,
+      browserCustomerId,
       attempt,
     });
     return { ...customer, attempt };
@@ -60,8 +60,8 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
 }
 
 /**
- * A browser sends its cookies with the requests of any page. The page must therefore be one of the client's
- * (docs/decisions/0019).
+ * A browser sends its cookies with the requests of any page, so a link requires an Origin. The endpoint has already
+ * rejected an Origin that is not one of the client's (docs/decisions/0019).
  */
 function assertMayLink(settings: JwtBearerSettings, { origin }: Browser): void {
   if (!settings.link_browsers) throw OAuthError.unauthorizedClient('link: not for this organization');

@@ -6,6 +6,7 @@ export interface BatchedSelect {
   columns: readonly SqlText[];
   /** Everything after `FROM`; no lock, and an ORDER BY only with a LIMIT. */
   from?: SqlText;
+  /** Says at the declaration that the statement is batched. Each SELECT in parts is. */
   batch: true;
 }
 

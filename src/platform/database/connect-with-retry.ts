@@ -61,7 +61,8 @@ function logRetries(): (error: unknown) => void {
   let logged = '';
   return (error) => {
     const { message } = error as Error;
-    if (message !== logged) logger.warn(`DATABASE_URL: not usable; the next attempt is in 1 s: ${message}`);
+    if (message !== logged)
+      logger.warn(`the database is not usable yet; the process tries again each second: ${message}`);
     logged = message;
   };
 }

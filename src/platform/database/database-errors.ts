@@ -6,8 +6,8 @@ interface DriverError {
 }
 
 /**
- * The server has rolled the statement back, and it can be sent again: deadlock, lock wait, certification conflict of a
- * Group Replication or Galera commit. Every statement of this service may be sent again.
+ * The server has rolled the statement back: deadlock (1213), lock wait (1205), certification conflict of a Group
+ * Replication (3101) or Galera (1180) commit. Nothing of the statement remains, so it can be sent again.
  */
 const ROLLED_BACK_ERRNOS = new Set([1213, 1205, 3101, 1180]);
 
@@ -20,7 +20,7 @@ const UNAVAILABLE_ERRNOS = new Set([
 
 const SQLITE_UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY)/;
 
-/** The response did not arrive in time, and the connection was destroyed. The statement may have run. */
+/** The response did not arrive in time. The statement may have run. */
 export class DeadlineExceededError extends Error {
   readonly code = 'DEADLINE_EXCEEDED';
 
@@ -29,7 +29,7 @@ export class DeadlineExceededError extends Error {
   }
 }
 
-export function isRepeatable(error: unknown): boolean {
+export function isRolledBack(error: unknown): boolean {
   return ROLLED_BACK_ERRNOS.has((error as DriverError).errno ?? 0);
 }
 
@@ -39,12 +39,13 @@ export function isDuplicate(error: unknown): boolean {
   return errno === 1062 || /^SQLITE_CONSTRAINT_(PRIMARYKEY|UNIQUE)$/.test(code);
 }
 
-/** Whether the database is unavailable: the statement is correct, and the caller may repeat the request. */
+/** Whether the database is unavailable, or still rolls back after all retries. The caller may repeat the request. */
 export function isUnavailable(error: unknown): boolean {
   const { errno = 0, code = '', fatal } = error as DriverError;
   if (error instanceof DeadlineExceededError || fatal) return true;
   if (ROLLED_BACK_ERRNOS.has(errno) || UNAVAILABLE_ERRNOS.has(errno) || SQLITE_UNAVAILABLE.test(code)) return true;
   return (
+    // errors of the network (ECONNRESET) and of mysql2 (PROTOCOL_…), but not of the server (ER_…) or of Node (ERR_…)
     /^(E(?!RR?_)[A-Z_]+|PROTOCOL_.*)$/.test(code) ||
     /^(Queue limit reached|Pool is closed|No connections)/.test(String((error as Error).message))
   );

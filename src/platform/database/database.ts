@@ -4,7 +4,7 @@ import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
 import { isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
-import { LOST_RESPONSE, ROLLED_BACK_STATEMENT } from './retry-policy.js';
+import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
 import type { SqlClient } from './sql-client.js';
 import { sqlClientOf } from './sql-client-of.js';
 import type { SqlValue } from './sql-value.js';
@@ -12,8 +12,9 @@ import type { InsertStatement, SelectStatement, Statement, WriteStatement } from
 import { TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
 
 /**
- * Sends the statements of request paths. Each takes one round trip, has a time limit, and is repeated if the server has
- * rolled it back. Changes of the registry and the operator's commands use TypeORM's repositories.
+ * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. All
+ * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. SQLite runs in this
+ * process and has no such limit. A statement that the server has rolled back is repeated, at most four times.
  */
 @Injectable()
 export class Database {
@@ -41,8 +42,9 @@ export class Database {
   }
 
   /**
-   * Inserts one row whose key no other row has. Batched rows are inserted together or not at all.
+   * Inserts one row. If a batch of rows fails because of one row, each row is inserted alone.
    *
+   * @throws the error of the driver if the key exists (`isDuplicate`)
    * @throws ServiceUnavailableException if the database is unavailable or too slow; the row may have been inserted
    */
   insert<Parameters extends SqlValue[]>(
@@ -65,16 +67,16 @@ export class Database {
   }
 
   /**
-   * Like `execute`, for a change that has the same effect when it is sent twice: it is sent again if its response was
-   * lost.
+   * Like `execute`, for a change that has the same effect when it is sent twice. It is sent once more if the database was
+   * unavailable or its response was lost.
    *
-   * @throws ServiceUnavailableException if the database stays unavailable; the change may have happened
+   * @throws ServiceUnavailableException if the second attempt fails too; the change may have happened
    */
   executeIdempotent<Parameters extends SqlValue[]>(
     statement: WriteStatement<Parameters>,
     parameters: NoInfer<Parameters>,
   ): Promise<number> {
-    return LOST_RESPONSE.run(() => this.execute(statement, parameters));
+    return IDEMPOTENT_STATEMENT.run(() => this.execute(statement, parameters));
   }
 
   /**
@@ -89,28 +91,30 @@ export class Database {
   ): Promise<Entity[]> {
     const repository = this.dataSource.getRepository(entity);
     const { tableName } = repository.metadata;
-    return this.attempt(`SELECT … FROM ${tableName}`, () => withTimeout(repository.find(options), TABLE_TIMEOUT_MS));
+    return this.sendWithRetries(`SELECT … FROM ${tableName}`, () =>
+      withTimeout(repository.find(options), TABLE_TIMEOUT_MS),
+    );
   }
 
   /**
    * Runs several writes as one transaction. Not for request paths of customers and agents: transactions run one after
    * another, because SQLite has one connection. `work` runs again if the server has rolled it back. A transaction has no
-   * time limit, because its caller must run the actions that follow a commit.
+   * time limit: after a time-out its caller would not know whether it must run the actions that follow a commit.
    *
    * @throws ServiceUnavailableException if the database is unavailable; the changes may have happened
    */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
     const send = () => this.dataSource.transaction(work);
-    const result = this.lastTransaction.then(() => this.attempt('BEGIN … COMMIT', send));
+    const result = this.lastTransaction.then(() => this.sendWithRetries('BEGIN … COMMIT', send));
     this.lastTransaction = result.catch(() => undefined);
     return result;
   }
 
   private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {
-    return this.attempt(statement.text(this.client.dialect), () => withinDeadline(send));
+    return this.sendWithRetries(statement.text(this.client.dialect), () => withinDeadline(send));
   }
 
-  private async attempt<Result>(sql: string, send: () => Promise<Result>): Promise<Result> {
+  private async sendWithRetries<Result>(sql: string, send: () => Promise<Result>): Promise<Result> {
     try {
       const result = await ROLLED_BACK_STATEMENT.run(
         () => {
@@ -131,5 +135,5 @@ export class Database {
 }
 
 function unavailable(error: unknown): ServiceUnavailableException {
-  return new ServiceUnavailableException(`the database is away: ${(error as Error).message}`, { cause: error });
+  return new ServiceUnavailableException(`the database is unavailable: ${(error as Error).message}`, { cause: error });
 }

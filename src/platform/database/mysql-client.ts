@@ -15,21 +15,21 @@ interface PoolState {
 }
 
 /**
- * Prepared statements over a mysql2 pool. The time limit of a statement includes its wait for a connection. The pool's
- * own time-outs do not: if the server is frozen, callers would wait without a limit.
+ * Prepared statements over a mysql2 pool. The time limit of a statement includes its wait for a connection, which the
+ * pool's own time-outs do not include. The connection of a statement that timed out is destroyed.
  */
 export class MysqlClient implements SqlClient {
   readonly dialect = MYSQL_DIALECT;
   private rejected = 0;
   private readonly selects = new StatementBatcher<unknown[]>({
     dialect: MYSQL_DIALECT,
-    isPadded: true,
+    mayPad: true,
     send: (sql, parameters) => this.send(sql, parameters) as Promise<unknown[]>,
     split: splitRows,
   });
   private readonly inserts = new StatementBatcher<number>({
     dialect: MYSQL_DIALECT,
-    isPadded: false,
+    mayPad: false,
     send: (sql, parameters) => this.write(sql, parameters),
     split: splitInserts,
   });
@@ -65,12 +65,13 @@ export class MysqlClient implements SqlClient {
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
-      let hasTimedOut = false;
+      let isAbandoned = false;
+      /** The time is over, but `abandon` has not run yet, so the response may still arrive. */
       let isTimeOver = false;
       let isDone = false;
       const abandon = () => {
         if (isDone) return;
-        hasTimedOut = true;
+        isAbandoned = true;
         connection?.destroy(); // a late response must not reach the next statement
         reject(new DeadlineExceededError(this.timeoutMs));
       };
@@ -84,8 +85,8 @@ export class MysqlClient implements SqlClient {
         clearTimeout(timer);
       };
       this.pool.getConnection((poolError, acquired) => {
-        // the timeout passed before the statement was sent
-        if (hasTimedOut || (isTimeOver && acquired)) return acquired?.release();
+        // too late to send: `abandon` has rejected, or is about to
+        if (isAbandoned || (isTimeOver && acquired)) return acquired?.release();
         if (poolError) {
           if (poolError.message.startsWith('Queue limit')) this.rejected++;
           finish();
@@ -93,7 +94,7 @@ export class MysqlClient implements SqlClient {
         }
         connection = acquired;
         connection.execute(sql, parameters, (queryError: QueryError | null, result: unknown) => {
-          if (hasTimedOut) return;
+          if (isAbandoned) return;
           finish();
           // for example a primary that was demoted: other statements must not use this connection
           if (queryError && isUnavailable(queryError)) acquired.destroy();

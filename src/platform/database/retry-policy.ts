@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
-import { isRepeatable } from './database-errors.js';
+import { isRolledBack } from './database-errors.js';
 
 interface RetryRules {
   /** The maximum number of attempts. */
@@ -39,18 +39,18 @@ const randomPauseMs = (attempt: number) => Math.random() * 20 * attempt;
 export const ROLLED_BACK_STATEMENT = new RetryPolicy({
   attempts: 5,
   pauseMs: randomPauseMs,
-  isRetryable: isRepeatable,
+  isRetryable: isRolledBack,
 });
 
-/** An idempotent statement whose response was lost: it may have run. */
-export const LOST_RESPONSE = new RetryPolicy({
+/** An idempotent statement is repeated once if the database was unavailable: it may have run, or not. */
+export const IDEMPOTENT_STATEMENT = new RetryPolicy({
   attempts: 2,
   pauseMs: () => 200,
   isRetryable: (error) => error instanceof ServiceUnavailableException,
 });
 
-/** A statement about a lease. On a cluster, the commit of the slower process fails with a repeatable error. */
-export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPauseMs, isRetryable: isRepeatable });
+/** A statement about a lease. On a cluster, the commit of the slower process fails and is rolled back. */
+export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPauseMs, isRetryable: isRolledBack });
 
 const START_PAUSE_MS = 1_000;
 

@@ -16,17 +16,17 @@ interface WaitingStatement<Result> {
 /** How statements of one kind, SELECT or INSERT, are sent as one. */
 export interface BatchRules<Result> {
   readonly dialect: SqlDialect;
-  /** Whether copies of a statement may fill a batch up to the next larger size. */
-  readonly isPadded: boolean;
+  /** Whether copies fill a batch up to the next larger size. A SELECT may be sent twice, an INSERT may not. */
+  readonly mayPad: boolean;
   send(sql: string, parameters: SqlValue[]): Promise<Result>;
   /** Splits the result of a batch into the results of its `size` statements. */
   split(result: Result, size: number): Result[];
 }
 
 /**
- * Sends the same declared statements of one event-loop tick as one: a busy process reads several requests in a tick,
- * and a round trip costs the process and the database more than the statement (docs/performance.md). A statement that
- * is alone in its tick is sent unchanged. A statement without `batch` is sent unchanged and at once.
+ * Sends the uses of one declared statement within one event-loop tick as one statement, at most 16. A busy process reads
+ * several requests in a tick, and a round trip costs more than the statement (docs/performance.md). A statement that is
+ * used once in its tick is sent unchanged. A statement that is not declared as batched is sent unchanged and at once.
  */
 export class StatementBatcher<Result> {
   private readonly waiting = new Map<Statement, WaitingStatement<Result>[]>();
@@ -55,7 +55,7 @@ export class StatementBatcher<Result> {
   }
 
   private sizeFor(count: number): number {
-    const size = this.rules.isPadded
+    const size = this.rules.mayPad
       ? BATCH_SIZES.find((each) => each >= count)
       : BATCH_SIZES.findLast((each) => each <= count);
     return size as number;
@@ -74,7 +74,8 @@ export class StatementBatcher<Result> {
           for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
         },
         (error) => {
-          // the error of one statement must not fail the others
+          // An error of one statement, such as a duplicate key, must not fail the others: each is sent alone. If the
+          // database is unavailable or has rolled the batch back, all fail, and `Database` repeats a rollback.
           for (const each of waiting)
             if (isUnavailable(error)) each.reject(error);
             else this.sendTogether(statement, [each], 1);

@@ -1,12 +1,15 @@
 import { requestContext } from '../request-context/request-context.js';
 import { DeadlineExceededError } from './database-errors.js';
 
-/** Time limit of one statement, including its wait for a connection. Its connection is then destroyed. */
+/** Time limit of one statement, including its wait for a connection. */
 export const STATEMENT_TIMEOUT_MS = 1_000;
 /** Time limit for reading a whole small table. */
 export const TABLE_TIMEOUT_MS = 5_000;
 
-/** Sends a statement. If its request's deadline is earlier than its own time limit, the deadline applies. */
+/**
+ * Sends a statement. `send` has its own limit of STATEMENT_TIMEOUT_MS. This function adds the deadline of the request,
+ * 2.8 s after its first statement, where that is earlier (request-context/deadline.ts).
+ */
 export function withinDeadline<Result>(send: () => Promise<Result>): Promise<Result> {
   const remainingMs = requestContext.deadline()?.remainingMs() ?? Infinity;
   if (remainingMs > STATEMENT_TIMEOUT_MS) return send();

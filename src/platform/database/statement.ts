@@ -90,7 +90,7 @@ export class WriteStatement<Parameters extends SqlValue[] = SqlValue[]> extends 
 /**
  * Declares a SELECT: `selectStatement<[id: string], { name: string }>('SELECT name FROM ticket WHERE id = ?')`.
  *
- * SELECTs of one event-loop tick are sent as one, if the statement is given in parts:
+ * Uses of one statement in one event-loop tick are sent as one, if the statement is given in parts (not on SQLite):
  * `{ columns: ['name'], from: 'ticket WHERE id = ?', batch: true }`.
  */
 export function selectStatement<Parameters extends SqlValue[], Row>(

@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import { isDuplicate, isRepeatable } from '../../platform/database/database-errors.js';
+import { isDuplicate, isRolledBack } from '../../platform/database/database-errors.js';
 import { RetryPolicy } from '../../platform/database/retry-policy.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
@@ -24,7 +24,7 @@ import { StoredEntries } from './stored-entries.js';
 const CONCURRENT_FILE = new RetryPolicy({
   attempts: 5,
   pauseMs: () => 0,
-  isRetryable: (error) => isDuplicate(error) || isRepeatable((error as Error).cause ?? error),
+  isRetryable: (error) => isDuplicate(error) || isRolledBack((error as Error).cause ?? error),
 });
 
 /** Applies a registry file to the database, and exports the registry of the database as a file. */

@@ -11,7 +11,10 @@ export function assertGrantServesGroups({ route, grant }: TokenRequest): void {
     throw OAuthError.invalidRequest('grant_type: not supported by the route of a group');
 }
 
-/** The body may repeat the organization of the path, but not contradict it. */
+/**
+ * Checks the group of the path, and adds the organization of the path to the parameters. The body may repeat the
+ * organization, but not contradict it: that is `invalid_request`, 400.
+ */
 export function setOrganizationFromPath(request: TokenRequest): void {
   const { group } = request.route;
   if (!group) return;
@@ -23,7 +26,10 @@ export function setOrganizationFromPath(request: TokenRequest): void {
   request.parameters = { ...request.parameters, organization_id };
 }
 
-/** Finds the organization. It must admit the client. On the path of a group it must separate its groups. */
+/**
+ * Finds the organization. It must admit the client. The path of a group is only for an organization whose groups have
+ * separate identities (`chatBetweenGroups` is false).
+ */
 export function findOrganization(request: TokenRequest, { registry }: TokenServices): void {
   const { organizationId, client, route } = request;
   if (organizationId === undefined) return;

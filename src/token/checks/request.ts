@@ -7,7 +7,7 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import type { TokenRequest } from '../token-request.js';
 import type { TokenServices } from '../token-services.js';
 
-/** Reads the body. Only a grant that declares `form` accepts a form; the body is JSON otherwise (RFC 6749 §4.1.3). */
+/** Reads the body. It is JSON, or a form (RFC 6749 §4.1.3) if the requested grant declares `form`. */
 export async function readTokenParameters(request: TokenRequest, { grants }: TokenServices): Promise<void> {
   const { http, route } = request;
   const text = await readBody(http);
