@@ -32,7 +32,7 @@ class NewSecret {
   @IsString()
   client_secret: string;
 
-  /** The replaced secret stays valid for this many seconds. */
+  /** The replaced secret stays valid for this many seconds; 0 if there was none. */
   @IsInt()
   old_valid_for: number;
 }
@@ -58,7 +58,7 @@ export class ClientSecretController {
   async renew(@Req() request: Request, @Param('client_id') clientId: string): Promise<NewSecret> {
     const text = await readBody(request);
     const { old_valid_for = DAY_SECONDS } = readParameters(NewSecretBody, text === '' ? {} : parseJsonObject(text));
-    const client_secret = await this.secrets.renew(clientId, old_valid_for);
+    const { secret, isFirst } = await this.secrets.renew(clientId, old_valid_for);
     auditRegistryChange(this.audit, {
       actor: 'operator',
       resource: clientResource,
@@ -66,6 +66,6 @@ export class ClientSecretController {
       change: 'changed',
       fields: ['client_secret'],
     });
-    return { client_id: clientId, client_secret, old_valid_for };
+    return { client_id: clientId, client_secret: secret, old_valid_for: isFirst ? 0 : old_valid_for };
   }
 }

@@ -7,7 +7,12 @@ import type { RegistryResource } from '../registry/resources/registry-resource.j
 
 /** One page of a list. */
 class Page {
-  /** The value of `after` for the next page. */
+  /** The value of `cursor` for the next page. Absent on the last page. */
+  @Optional()
+  @IsString()
+  next_cursor?: string;
+
+  /** The value of `after` for the next page, for callers of release 1. */
   @Optional()
   @IsString()
   next?: string;
@@ -20,12 +25,13 @@ export interface EntryResponses {
 }
 
 export function entryResponsesOf(resource: RegistryResource): EntryResponses {
-  const { list, key, secret } = resource;
+  const { list, key, secret, responseFields } = resource;
   const EntryClass: Type<object> = resource.entry;
 
   class EntryResponse extends EntryClass {}
   if (key.isGenerated) IsUuid()(EntryResponse.prototype, key.field);
   if (secret) Exclude()(EntryResponse.prototype, secret.field);
+  for (const [field, rules] of Object.entries(responseFields?.rules ?? {})) rules(EntryResponse.prototype, field);
   IsBoolean()(EntryResponse.prototype, 'owned_by_file');
 
   class EntryPage extends Page {}

@@ -6,6 +6,7 @@ import { OrganizationUsers1795250000000 } from './1795250000000-organization-use
 import { TokenLineage1795310000000 } from './1795310000000-token-lineage.js';
 import { ConsentOrganizations1795311000000 } from './1795311000000-consent-organizations.js';
 import { TenantsAndSecrets1795312000000 } from './1795312000000-tenants-and-secrets.js';
+import { RegistryLists1795331000000 } from './1795331000000-registry-lists.js';
 
 export type MigrationClass = new () => MigrationInterface;
 
@@ -23,6 +24,7 @@ export const migrations: MigrationClass[] = [
   TokenLineage1795310000000,
   ConsentOrganizations1795311000000,
   TenantsAndSecrets1795312000000,
+  RegistryLists1795331000000,
 ];
 
 /**

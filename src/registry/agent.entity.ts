@@ -2,6 +2,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /** A person of an organization's staff, who grants applications access at the authorization page. */
 @Entity('agent')
+@Index('agent_of_organization', ['organizationId', 'id'])
 @Index('agent_email', ['email'], { unique: true })
 export class Agent {
   @PrimaryColumn('varchar', { length: 36 })

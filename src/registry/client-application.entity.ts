@@ -1,4 +1,4 @@
-import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { GrantSettings } from './organization.entity.js';
 import type { PreviousSecret } from './previous-secrets.js';
 import { isBelow } from './redirect-uri.js';
@@ -7,6 +7,7 @@ export type ClientType = 'web' | 'server' | 'native';
 
 /** An application that requests tokens: a client in RFC 6749. */
 @Entity('client_application')
+@Index('client_application_of_organization', ['organizationId', 'clientId'])
 export class ClientApplication {
   @PrimaryColumn('varchar', { name: 'client_id', length: 128 })
   clientId: string;

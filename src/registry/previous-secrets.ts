@@ -41,12 +41,21 @@ export function isValidAt(now: number, { expires_at }: PreviousSecret): boolean 
   return now < Date.parse(expires_at);
 }
 
+/** The time at which the last replaced secret of a client ends; `undefined` if none is valid. */
+export function lastSecretEnd(client: SecretColumns, now: number): string | undefined {
+  const ends = previousSecretsOf(client).filter((each) => isValidAt(now, each));
+  return ends
+    .map(({ expires_at }) => expires_at)
+    .sort()
+    .at(-1);
+}
+
 /**
- * The columns of a client with a new secret. The replaced secret is valid for another `oldValidForSeconds`. The ends of
+ * The columns of a client with a new secret, which may be its first. The replaced secret is valid for another `oldValidForSeconds`. The ends of
  * secrets that were replaced earlier do not change. So a caller who repeats the request after a lost response neither
  * ends a secret that is in use, nor prolongs a secret that may have leaked.
  *
- * @throws OAuthError `invalid_request` if the client has no secret, `conflict` if too many replaced secrets are valid
+ * @throws OAuthError `conflict` if too many replaced secrets are valid
  */
 export function withNewSecret(
   client: SecretColumns,
@@ -54,9 +63,9 @@ export function withNewSecret(
   now: number,
   oldValidForSeconds: number,
 ): SecretColumns {
-  if (client.secretHash === null) throw OAuthError.invalidRequest('client_id: a client without a secret');
-  const replaced = { hash: client.secretHash, expires_at: new Date(now + oldValidForSeconds * 1000).toISOString() };
-  const previous = [...previousSecretsOf(client), replaced].filter((each) => isValidAt(now, each));
+  const expires_at = new Date(now + oldValidForSeconds * 1000).toISOString();
+  const replaced = client.secretHash === null ? [] : [{ hash: client.secretHash, expires_at }];
+  const previous = [...previousSecretsOf(client), ...replaced].filter((each) => isValidAt(now, each));
   if (previous.length > MAX_PREVIOUS_SECRETS) {
     const firstEnd = previous.map(({ expires_at }) => expires_at).sort()[0];
     throw OAuthError.conflict(

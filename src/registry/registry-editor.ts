@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { MoreThan } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { assertConsistent, assertFileKeyIsFree, assertNotReferenced, editableRow } from './entries/database-checks.js';
 import { type Entry, removedColumns, secretColumns, toResponse, withRetainedFields } from './entries/entry.js';
@@ -21,15 +21,8 @@ export class RegistryEditor {
     private readonly transactions: RegistryTransactions,
     private readonly tokenRevokers: TokenRevokers,
     private readonly settingsClasses: GrantSettingsClasses,
+    private readonly clock: Clock,
   ) {}
-
-  /** The entries after a key, in the order of their keys. */
-  async list(resource: RegistryResource, after: string, limit: number): Promise<Entry[]> {
-    const { column } = resource.key;
-    const options = { where: { [column]: MoreThan(after) }, order: { [column]: 'ASC' }, take: limit } as const;
-    const rows = await this.database.read(resource.entity, options);
-    return rows.map((row) => toResponse(resource, row));
-  }
 
   /** @throws OAuthError `not_found` */
   async read(resource: RegistryResource, key: string): Promise<Entry> {
@@ -37,7 +30,7 @@ export class RegistryEditor {
     const [row] = await this.database.read(resource.entity, { where: { [column]: key } });
     // MySQL ignores spaces at the end of a key, so the row may have another key
     if (!row || row[column] !== key) throw OAuthError.notFound();
-    return toResponse(resource, row);
+    return toResponse(resource, row, this.clock.now());
   }
 
   /**

@@ -9,6 +9,7 @@ import { RegistryFile } from './file/registry-file.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { Registry } from './registry.js';
 import { RegistryEditor } from './registry-editor.js';
+import { RegistryLists } from './registry-lists.js';
 import { RegistryRevision } from './registry-revision.entity.js';
 import { RegistryTransactions } from './registry-transactions.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
@@ -28,6 +29,7 @@ import { TokenRevokers } from './token-revokers.js';
     RegistryFile,
     FollowedRegistryFile,
     RegistryEditor,
+    RegistryLists,
     RegistryTransactions,
     ClientSecrets,
     TokenRevokers,
@@ -39,6 +41,7 @@ import { TokenRevokers } from './token-revokers.js';
     Registry,
     RegistryFile,
     RegistryEditor,
+    RegistryLists,
     ClientSecrets,
     TokenRevokers,
     GrantSettingsClasses,

@@ -118,6 +118,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
       origins: [],
       scopes: [],
       grants: {},
+      has_secret: false,
       owned_by_file: false,
     };
     expect({ status: created.status, body: created.body }).toEqual({ status: 201, body: entry });
@@ -265,7 +266,7 @@ describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, (
     expectError(await admin('POST', 'clients/secretive/secret'), {
       status: 400,
       error: 'invalid_request',
-      hint: 'client_id: a client without a secret',
+      hint: 'client_id: a client without a secret, and its client_type is not server',
     });
     const created = await admin('POST', 'agents', { ...agent, email: 'lasting@new.example' });
     const { status } = await admin('PATCH', `agents/${created.body.id}`, { password: null });

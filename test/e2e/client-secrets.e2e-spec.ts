@@ -114,6 +114,81 @@ describe('a new client secret', () => {
   });
 });
 
+describe('the first secret of a client', () => {
+  const create = async (client_type: string) => {
+    clientId = `without-secret-${++clients}`;
+    const entry = { client_id: clientId, name: 'Without', client_type, organization_id: ACME };
+    expect((await admin('POST', 'clients', entry)).body).toMatchObject({ has_secret: false });
+  };
+
+  it('is created for a server by the route that replaces secrets, and is shown once', async () => {
+    await create('server');
+    const response = await requestSecret();
+    expect({ status: response.status, body: response.body }).toEqual({
+      status: 200,
+      body: { client_id: clientId, client_secret: expect.stringMatching(/^[\w-]{43}$/), old_valid_for: 0 },
+    });
+    expect(await valid(response.body.client_secret)).toEqual([true]);
+    expect(service.audit.at(-1)).toMatchObject({
+      subject: { kind: 'client', id: clientId },
+      details: { change: 'changed', fields: ['client_secret'] },
+    });
+    const next = await newSecret({ old_valid_for: 60 });
+    expect(await valid(response.body.client_secret, next)).toEqual([true, true]);
+    service.clock.advance({ seconds: 60 });
+    expect(await valid(response.body.client_secret, next)).toEqual([false, true]);
+  });
+
+  it.each(['web', 'native'])('is not created for a client of type %s, whose copies send no secret', async (type) => {
+    await create(type);
+    const hint = 'client_id: a client without a secret, and its client_type is not server';
+    expectError(await requestSecret(), { status: 400, error: 'invalid_request', hint });
+    expect((await row()).secretHash).toBeNull();
+  });
+
+  it('leaves every secret of parallel requests valid', async () => {
+    await create('server');
+    const secrets = await Promise.all(Array.from({ length: 3 }, () => newSecret()));
+    expect(await valid(...secrets)).toEqual([true, true, true]);
+  });
+});
+
+describe('the entry of a client', () => {
+  const read = async () => (await admin('GET', `clients/${clientId}`)).body;
+  const endAfter = (seconds: number) => new Date(service.clock.now() + seconds * 1000).toISOString();
+
+  it('says whether the client has a secret, and when the last replaced one ends', async () => {
+    const { has_secret, ...rest } = await read();
+    expect({ has_secret, isRotating: 'previous_secret_expires_at' in rest }).toEqual({
+      has_secret: true,
+      isRotating: false,
+    });
+    const inTenMinutes = endAfter(600);
+    await newSecret({ old_valid_for: 600 });
+    await newSecret({ old_valid_for: 60 });
+    const { previous_secret_expires_at } = await read();
+    expect(Date.parse(previous_secret_expires_at)).toBeGreaterThanOrEqual(Date.parse(inTenMinutes));
+    expect(Date.parse(previous_secret_expires_at)).toBeLessThan(Date.parse(inTenMinutes) + 60_000);
+    const listed = (await admin('GET', `clients?organization_id=${ACME}&name=rotated`)).body.clients;
+    expect(listed).toContainEqual(expect.objectContaining({ client_id: clientId, previous_secret_expires_at }));
+    service.clock.advance({ seconds: 660 });
+    expect(await read()).not.toHaveProperty('previous_secret_expires_at');
+    await admin('PATCH', `clients/${clientId}`, { client_secret: null });
+    expect(await read()).toMatchObject({ has_secret: false });
+  });
+
+  it('rejects has_secret and previous_secret_expires_at in a request', async () => {
+    for (const field of ['has_secret', 'previous_secret_expires_at', 'owned_by_file']) {
+      const hint = `${field}: unknown field`;
+      expectError(await admin('PATCH', `clients/${clientId}`, { [field]: true }), {
+        status: 400,
+        error: 'invalid_request',
+        hint,
+      });
+    }
+  });
+});
+
 describe('a client secret during a roll-out from release 1', () => {
   /** Writes the columns as a process of release 1 does, and reads them with this process. */
   const writeAsRelease1 = async (columns: object) => {

@@ -152,7 +152,12 @@ describe('a resource that one file describes', () => {
     });
     expect((await admin('GET', 'webhooks/created')).body).toEqual(shown);
     expect((await admin('GET', 'webhooks')).body).toEqual({ webhooks: [shown, { ...listed, owned_by_file: true }] });
-    expect((await admin('GET', 'webhooks?limit=1')).body).toEqual({ webhooks: [shown], next: 'created' });
+    expect((await admin('GET', 'webhooks?limit=1')).body).toEqual({
+      webhooks: [shown],
+      next: 'created',
+      next_cursor: expect.any(String),
+    });
+    expect((await admin('GET', `webhooks?organization_id=${ACME}&name=CREAT`)).body).toEqual({ webhooks: [shown] });
     const hash = async () => (await rows()).find(({ webhookId }) => webhookId === 'created')?.signingHash;
     const before = await hash();
     const changed = await admin('PATCH', 'webhooks/created', { name: 'Changed', signing_secret: `${SECRET}-4` });

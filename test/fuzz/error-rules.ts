@@ -17,7 +17,7 @@ export function violationOfError(reply: Reply, request?: FuzzRequest): string | 
   if (leaked !== undefined) return `an error response that contains a secret: ${leaked}`;
   if (!header('content-type')?.startsWith('application/json') || text === '') return undefined;
   const body = JSON.parse(text);
-  const hint = String(body.error_hint).replace(/^.*: unknown field$/, ''); // The hint must name the unknown field.
+  const hint = String(body.error_hint).replace(/^.*: unknown (field|parameter)$/, ''); // The hint must name it.
   if (`${hint}${body.error_description}`.includes(FUZZ_MARKER)) return 'a value of the request in the error';
   return undefined;
 }

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { cursorAfter } from '../../src/admin/list-cursor.js';
 import type { Random } from '../../src/testing/fuzz/random.js';
 import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import { CHALLENGE, type Role, VERIFIER } from './cast.js';
@@ -56,7 +57,9 @@ const BY_NAME: Record<string, (scene: Scene) => unknown> = {
   key: ({ operation, world, random }) => world.createdKeysOf(listOf(operation)).pick(random),
   id: ({ operation, random }) =>
     operation.path.includes('organizations') ? uuidAt(random.below(40)) : `fz-server-${random.below(40)}`,
-  after: () => '0',
+  after: () => undefined,
+  cursor: ({ operation, random }) => cursorAfter(listOf(operation).replace('-', '_'), `fz-client-${random.below(40)}`),
+  name: ({ random }) => random.pick(['fz', 'a name', '%', '_']),
   limit: ({ random }) => random.pick(['1', '20', '200']),
   redirect_uris: () => ['https://made.example/callback'],
   origins: () => ['https://made.example'],

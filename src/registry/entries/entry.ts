@@ -21,11 +21,11 @@ export function fileKeyOf({ fileKey: { field, normalize } }: RegistryResource, e
   return normalize ? normalize(key) : key;
 }
 
-/** An entry as the admin API shows it: with its key, and whether the registry file owns it. */
-export function toResponse(resource: RegistryResource, row: ObjectLiteral): Entry {
-  const { key } = resource;
+/** An entry as the admin API shows it: with its key, its response fields, and whether the registry file owns it. */
+export function toResponse(resource: RegistryResource, row: ObjectLiteral, now: number): Entry {
+  const { key, responseFields } = resource;
   const generated = key.isGenerated && { [key.field]: row[key.column] };
-  return { ...generated, ...resource.toEntry(row), owned_by_file: row.ownedByFile };
+  return { ...generated, ...resource.toEntry(row), ...responseFields?.of(row, now), owned_by_file: row.ownedByFile };
 }
 
 /** A new row, with default values in the columns of retained fields that its entry omits. */

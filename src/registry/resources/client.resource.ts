@@ -1,7 +1,8 @@
-import { IsArray, IsIn, IsObject, IsOptional, IsString } from 'class-validator';
+import { applyDecorators } from '@nestjs/common';
+import { IsArray, IsBoolean, IsIn, IsISO8601, IsObject, IsOptional, IsString } from 'class-validator';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
-import { NO_PREVIOUS_SECRETS } from '../previous-secrets.js';
+import { lastSecretEnd, NO_PREVIOUS_SECRETS } from '../previous-secrets.js';
 import { AreOrigins, AreRedirectUris, AreScopes, IsIdentifier, IsName, IsSecret, IsUuid } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
 import { defineResource } from './registry-resource.js';
@@ -68,6 +69,13 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
     kind: RANDOM_SECRET,
     columns: (secretHash) => ({ secretHash, ...NO_PREVIOUS_SECRETS }),
     isRequired: false,
+  },
+  responseFields: {
+    rules: { has_secret: IsBoolean(), previous_secret_expires_at: applyDecorators(IsOptional(), IsISO8601()) },
+    of(client, now) {
+      const end = lastSecretEnd(client, now);
+      return { has_secret: client.secretHash !== null, ...(end !== undefined && { previous_secret_expires_at: end }) };
+    },
   },
   retainedFields: { client_secret: { secretHash: null, ...NO_PREVIOUS_SECRETS } },
   toRow: (entry, secret) => ({

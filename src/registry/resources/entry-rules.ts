@@ -15,7 +15,7 @@ import {
 export const ARE_TEXTS = 'areTexts';
 
 /** A client id (RFC 6749 appendix A.1), limited to characters that need no encoding in URLs and Basic credentials. */
-const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
+export const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
 /** One scope token (RFC 6749 §3.3). */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 /** The length of all scopes of an entry together, separated by spaces, as codes store them. */

@@ -45,6 +45,13 @@ interface ResourceWarning<Entry, Row> {
   text: string;
 }
 
+interface ResponseFields<Row> {
+  /** The rules of each field, for the OpenAPI document. */
+  rules: Record<string, PropertyDecorator>;
+  /** @param now milliseconds since 1970 */
+  of(row: Row, now: number): object;
+}
+
 /**
  * The description of a resource for the registry file, the admin API, the export, the OpenAPI document and the audit.
  */
@@ -77,6 +84,8 @@ interface Description<Entry, Row, Field, Column> {
   /** Columns that are set when the tokens of an entry end. A function returns SQL. */
   columnsOnTokenEnd?: { [Name in Column & string]?: () => string };
   warning?: ResourceWarning<Entry, Row>;
+  /** Fields that only the responses of the admin API have. No request may send them. */
+  responseFields?: ResponseFields<Row>;
   /** @param secret the columns of a new secret */
   toRow(entry: Entry, secret: Columns<Row>): Columns<Row>;
   /** An entry in the form of the registry file, without its secret. */

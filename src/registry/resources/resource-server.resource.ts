@@ -1,4 +1,4 @@
-import { IsArray, IsOptional, IsString } from 'class-validator';
+import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
 import { ResourceServer } from '../resource-server.entity.js';
 import { IsIdentifier, IsSecret } from './entry-rules.js';
 import { defineResource } from './registry-resource.js';
@@ -32,6 +32,8 @@ export const resourceServerResource = defineResource<ResourceServerEntry, Resour
     columns: (secretHash) => ({ secretHash }),
     isRequired: true,
   },
+  // always true, because the secret is required; the field is that of a client
+  responseFields: { rules: { has_secret: IsBoolean() }, of: () => ({ has_secret: true }) },
   toRow: ({ id, audiences }, secret) => ({ id, ...secret, audiences }),
   toEntry: ({ id, audiences }) => ({ id, audiences }),
 });

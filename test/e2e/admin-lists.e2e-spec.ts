@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ClientApplication } from '../../src/registry/client-application.entity.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+
+const ADMIN_TOKEN = 'operator-token-of-the-lists-test';
+const LISTS = ['organizations', 'clients', 'agents', 'resource-servers'];
+const TENANT = randomUUID();
+
+let service: TestService;
+const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>
+  manage(service, method, `/admin/${path}`, { authorization: `Bearer ${ADMIN_TOKEN}` }, body);
+const get = async (path: string) => (await admin('GET', path)).body;
+const create = async (list: string, entry: object) => {
+  const response = await admin('POST', list, entry);
+  expect({ status: response.status, text: response.text }).toMatchObject({ status: 201 });
+};
+const client = (client_id: string, name: string) => ({ client_id, name, client_type: 'web', organization_id: TENANT });
+const idsOf = (entries: { client_id: string }[]) => entries.map(({ client_id }) => client_id);
+
+/** The ids of all pages of clients. `between` runs after each page. */
+async function allPages(query: string, between: () => Promise<unknown> = async () => {}): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const page = await get(`clients?${query}&cursor=${cursor}`);
+    pages.push(idsOf(page.clients));
+    cursor = page.next_cursor;
+    await between();
+  }
+  return pages;
+}
+
+beforeAll(async () => {
+  service = await startTestService({ environment: { ADMIN_TOKEN } });
+  await create('organizations', { id: TENANT, name: 'Tenant of the lists' });
+  const names = ['100% Chat', '100 Chat', 'Chat_Box', 'ChatXBox', 'ÉCOLE', 'école privée', 'back\\slash'];
+  for (const [at, name] of names.entries()) await create('clients', client(`list-${at}`, name));
+});
+afterAll(() => service?.stop());
+
+describe('a list of the admin API', () => {
+  it('has one field for its entries, and next_cursor and next only if further entries may follow', async () => {
+    const first = await get(`clients?organization_id=${TENANT}&limit=4`);
+    expect(Object.keys(first)).toEqual(['clients', 'next', 'next_cursor']);
+    const last = await get(`clients?organization_id=${TENANT}&limit=4&cursor=${first.next_cursor}`);
+    expect(Object.keys(last)).toEqual(['clients']);
+    expect(idsOf([...first.clients, ...last.clients])).toEqual([0, 1, 2, 3, 4, 5, 6].map((at) => `list-${at}`));
+    expect(await get(`clients?organization_id=${TENANT}&limit=7`)).not.toHaveProperty('next_cursor');
+    const asRelease1 = await get(`clients?organization_id=${TENANT}&limit=4&after=${first.next}`);
+    expect(asRelease1).toEqual(last);
+  });
+
+  it('has at most 200 entries if limit is omitted', async () => {
+    const rows = service.application.get(DataSource).getRepository(ClientApplication);
+    const site = await rows.findOneByOrFail({ clientId: ACME_SITE });
+    const many = Array.from({ length: 201 }, (_each, at) => ({ ...site, grants: {}, clientId: `many-${at}` }));
+    await rows.insert(many);
+    expect((await get('clients')).clients).toHaveLength(200);
+    expect((await allPages('')).flat().length).toBeGreaterThan(208);
+    await rows.delete(many.map(({ clientId }) => clientId));
+  });
+
+  it('shows each entry exactly once while other entries are created and deleted between its pages', async () => {
+    let step = 0;
+    const between = async () => {
+      await create('clients', client(`a-before-${++step}`, 'Inserted'));
+      await create('clients', client(`list-0-between-${step}`, 'Inserted'));
+      if (step > 1) await admin('DELETE', `clients/a-before-${step - 1}`);
+    };
+    const ids = (await allPages(`organization_id=${TENANT}&limit=2`, between)).flat();
+    expect(ids.filter((id) => /^list-\d$/.test(id))).toEqual([0, 1, 2, 3, 4, 5, 6].map((at) => `list-${at}`));
+    expect(ids).toEqual([...new Set(ids)].sort());
+    const inserted = await get(`clients?organization_id=${TENANT}&name=inserted`);
+    for (const id of idsOf(inserted.clients)) await admin('DELETE', `clients/${id}`);
+  });
+
+  it('continues after an entry that was deleted since its page was read', async () => {
+    await create('clients', client('list-3-deleted', 'Deleted'));
+    const first = await get(`clients?organization_id=${TENANT}&limit=5`);
+    expect(idsOf(first.clients).at(-1)).toBe('list-3-deleted');
+    await admin('DELETE', 'clients/list-3-deleted');
+    const rest = await get(`clients?organization_id=${TENANT}&cursor=${first.next_cursor}`);
+    expect(idsOf(rest.clients)).toEqual(['list-4', 'list-5', 'list-6']);
+  });
+});
+
+describe('the filters of a list', () => {
+  it('organization_id shows the entries of that organization only', async () => {
+    const { clients } = await get(`clients?organization_id=${ACME}`);
+    expect(new Set(clients.map((each: { organization_id: string }) => each.organization_id))).toEqual(new Set([ACME]));
+    const { agents } = await get(`agents?organization_id=${ACME}`);
+    expect(agents.length).toBeGreaterThan(0);
+    expect(new Set(agents.map((each: { organization_id: string }) => each.organization_id))).toEqual(new Set([ACME]));
+    expect(await get(`agents?organization_id=${randomUUID()}`)).toEqual({ agents: [] });
+  });
+
+  it.each([
+    ['chat', [0, 1, 2, 3]],
+    ['CHAT', [0, 1, 2, 3]],
+    ['%', [0]],
+    ['0% c', [0]],
+    ['_', [2]],
+    ['chat_box', [2]],
+    ['\\', [6]],
+    ['école', [4, 5]],
+    ['ÉCOLE', [4, 5]],
+    ['ecole', []],
+    ['*', []],
+    ["' OR '1'='1", []],
+  ])('name finds entries whose name contains %j, in upper or lower case', async (name, expected) => {
+    const { clients } = await get(`clients?organization_id=${TENANT}&name=${encodeURIComponent(name)}`);
+    expect(idsOf(clients)).toEqual(expected.map((at) => `list-${at}`));
+    const pages = await allPages(`organization_id=${TENANT}&name=${encodeURIComponent(name)}&limit=1`);
+    expect(pages.flat()).toEqual(expected.map((at) => `list-${at}`));
+  });
+
+  it('name finds organizations and agents too', async () => {
+    expect((await get('organizations?name=of%20the%20LISTS')).organizations).toMatchObject([{ id: TENANT }]);
+    const { agents } = await get(`agents?organization_id=${ACME}`);
+    const found = (await get(`agents?name=${encodeURIComponent(agents[0].name.toUpperCase())}`)).agents;
+    expect(found).toContainEqual(agents[0]);
+  });
+
+  it('may give a page without entries and with next_cursor after 20,000 names were examined', async () => {
+    const rows = service.application.get(DataSource).getRepository(ClientApplication);
+    const site = await rows.findOneByOrFail({ clientId: ACME_SITE });
+    const id = (at: number) => `zz-${String(at).padStart(5, '0')}`;
+    const many = Array.from({ length: 20_100 }, (_, at) => ({
+      ...site,
+      grants: {},
+      clientId: id(at),
+      organizationId: TENANT,
+    }));
+    for (let at = 0; at < many.length; at += 500) await rows.insert(many.slice(at, at + 500));
+    await rows.update({ clientId: id(20_099) }, { name: 'A needle' });
+    const query = `clients?organization_id=${TENANT}&name=needle`;
+    const first = await get(query);
+    expect(first).toEqual({ clients: [], next: expect.any(String), next_cursor: expect.any(String) });
+    const second = await get(`${query}&cursor=${first.next_cursor}`);
+    expect(idsOf(second.clients)).toEqual([id(20_099)]);
+    expect(second).not.toHaveProperty('next_cursor');
+  }, 60_000);
+});
+
+describe('the query of a list', () => {
+  it.each(LISTS)('rejects each unknown parameter of %s by its name', async (list) => {
+    for (const name of ['surprise', 'offset', 'organisation_id', '__proto__', 'constructor']) {
+      expectInvalidRequest(await admin('GET', `${list}?${name}=1`), `${name}: unknown parameter`);
+      expectInvalidRequest(await admin('GET', `${list}?limit=1&${name}`), `${name}: unknown parameter`);
+    }
+    const strange = encodeURIComponent('<a>\n'.repeat(50));
+    expectInvalidRequest(await admin('GET', `${list}?${strange}=1`), 'query: unknown parameter');
+  });
+
+  it('rejects a filter by a field that the entries do not have', async () => {
+    expectInvalidRequest(
+      await admin('GET', `organizations?organization_id=${ACME}`),
+      'organization_id: unknown parameter',
+    );
+    expectInvalidRequest(await admin('GET', 'resource-servers?name=x'), 'name: unknown parameter');
+  });
+
+  it.each(LISTS)('rejects a repeated parameter of %s', async (list) => {
+    for (const name of ['limit', 'cursor', 'after']) {
+      const hint = 'query: a parameter is given more than once';
+      expectInvalidRequest(await admin('GET', `${list}?${name}=1&${name}=1`), hint);
+      expectInvalidRequest(
+        await admin('GET', `${list}?${name}=1&%${name.charCodeAt(0).toString(16)}${name.slice(1)}=2`),
+        hint,
+      );
+    }
+  });
+
+  it('rejects a cursor that this list has not returned', async () => {
+    const { next_cursor } = await get('clients?limit=1');
+    const hint = 'cursor: not a next_cursor of this list';
+    const hostile = [
+      'x',
+      '%00',
+      `${next_cursor}=`,
+      `${next_cursor}A`,
+      next_cursor.slice(0, -1),
+      'A'.repeat(8_000),
+      "'--",
+    ];
+    for (const cursor of hostile) expectInvalidRequest(await admin('GET', `clients?cursor=${cursor}`), hint);
+    expectInvalidRequest(await admin('GET', `agents?cursor=${next_cursor}`), hint);
+    expectInvalidRequest(
+      await admin('GET', `clients?cursor=${next_cursor}&after=x`),
+      'cursor: not together with after',
+    );
+  });
+
+  it.each([
+    ['limit=0', /^limit: must be 1 to 200$/],
+    ['limit=201', /^limit: must be 1 to 200$/],
+    ['limit=1e2', /^limit: must be 1 to 200$/],
+    ['organization_id=x', /^organization_id: must be a UUID/],
+    [`organization_id=${ACME.toUpperCase()}`, /^organization_id: must be a UUID/],
+    [`name=${'n'.repeat(201)}`, /^name: must be shorter than or equal to 200 characters$/],
+    [`after=${'k'.repeat(129)}`, /^after: must be shorter than or equal to 128 characters$/],
+  ])('rejects %s with the name of the parameter and its rule', async (query, hint) => {
+    expectInvalidRequest(await admin('GET', `clients?${query}`), hint);
+  });
+
+  it('treats an empty parameter as omitted', async () => {
+    const all = await get(`clients?organization_id=${ACME}`);
+    expect(await get(`clients?organization_id=${ACME}&name=&cursor=&limit=&after=`)).toEqual(all);
+  });
+});
