@@ -83,9 +83,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
-  const { TRUST_PROXY, ADMIN_TOKEN } = options.configuration;
-  // without ADMIN_TOKEN the admin API does not exist (protocol §9.1)
-  const isClosed = (path: string) => ADMIN_TOKEN === undefined && path.startsWith(ADMIN_PATH);
+  const { TRUST_PROXY, hasAdminTokens } = options.configuration;
+  // without an admin token the admin API does not exist (protocol §9.1)
+  const isClosed = (path: string) => !hasAdminTokens && path.startsWith(ADMIN_PATH);
   const application = await NestFactory.create(rootModule(options), new ServiceHttpAdapter(TRUST_PROXY, isClosed), {
     bodyParser: false,
     abortOnError: false,

@@ -6,6 +6,7 @@ import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
+import { operatorActor } from '../operator/operator-credentials.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { ClientSecrets } from '../registry/client-secrets.js';
@@ -60,7 +61,7 @@ export class ClientSecretController {
     const { old_valid_for = DAY_SECONDS } = readParameters(NewSecretBody, text === '' ? {} : parseJsonObject(text));
     const { secret, isFirst } = await this.secrets.renew(clientId, old_valid_for);
     auditRegistryChange(this.audit, {
-      actor: 'operator',
+      actor: operatorActor(),
       resource: clientResource,
       key: clientId,
       change: 'changed',

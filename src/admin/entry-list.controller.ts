@@ -4,6 +4,7 @@ import { Audit } from '../audit/audit.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
+import { operatorActor } from '../operator/operator-credentials.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { Entry } from '../registry/entries/entry.js';
@@ -50,7 +51,7 @@ export function entryListController(resource: RegistryResource, responses: Entry
     @ApiRoute({ summary: `Create one of the ${list}`, body: entry, response: responses.entry, errorStatuses: [409] })
     async create(@Req() request: Request): Promise<Entry> {
       const created = await this.editor.create(resource, parseJsonObject(await readBody(request)));
-      auditRegistryChange(this.audit, { actor: 'operator', resource, key: created, change: 'created' });
+      auditRegistryChange(this.audit, { actor: operatorActor(), resource, key: created, change: 'created' });
       return this.editor.read(resource, created);
     }
   }

@@ -4,6 +4,7 @@ import { Audit } from '../audit/audit.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
+import { operatorActor } from '../operator/operator-credentials.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { Entry } from '../registry/entries/entry.js';
@@ -43,7 +44,7 @@ export function entryController(resource: RegistryResource, responses: EntryResp
       const patch = parseJsonObject(await readBody(request));
       await this.editor.change(resource, key, patch);
       const fields = Object.keys(patch);
-      auditRegistryChange(this.audit, { actor: 'operator', resource, key, change: 'changed', fields });
+      auditRegistryChange(this.audit, { actor: operatorActor(), resource, key, change: 'changed', fields });
       return this.editor.read(resource, key);
     }
 
@@ -51,7 +52,7 @@ export function entryController(resource: RegistryResource, responses: EntryResp
     @ApiRoute({ summary: `Delete one of the ${list}`, errorStatuses: [409] })
     async delete(@Param('key') key: string): Promise<object> {
       await this.editor.delete(resource, key);
-      auditRegistryChange(this.audit, { actor: 'operator', resource, key, change: 'deleted' });
+      auditRegistryChange(this.audit, { actor: operatorActor(), resource, key, change: 'deleted' });
       return {};
     }
   }

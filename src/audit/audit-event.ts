@@ -36,9 +36,10 @@ export interface AuditPartyKinds {
   token: true;
 }
 
-/** The actor or subject of an event. The id is never a name, an email or a secret. */
+/** The actor or subject of an event. The id is never a person's name, an email or a secret. */
 export interface AuditParty {
   kind: keyof AuditPartyKinds;
+  /** For an operator, the name of the admin token; absent for a value of ADMIN_TOKEN. */
   id?: string | undefined;
 }
 

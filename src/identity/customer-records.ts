@@ -3,6 +3,7 @@ import { IsBoolean, IsISO8601, IsString } from 'class-validator';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { Optional } from '../oauth/parameters.js';
+import { operatorActor } from '../operator/operator-credentials.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { timeOf } from '../platform/database/sql-time.js';
@@ -50,8 +51,6 @@ export class CustomerRecord {
   linked_ids?: string[];
 }
 
-const OPERATOR = { kind: 'operator' } as const;
-
 /** Reads and erases what the service stores about a customer. */
 @Injectable()
 export class CustomerRecords {
@@ -96,7 +95,13 @@ export class CustomerRecords {
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = found;
     if (isErased)
-      this.audit.record({ event: 'identity.erased', outcome: 'success', actor: OPERATOR, subject, organizationId });
+      this.audit.record({
+        event: 'identity.erased',
+        outcome: 'success',
+        actor: operatorActor(),
+        subject,
+        organizationId,
+      });
     // A participant that read the row before its erasure may have written data since the first call.
     await this.participants.onErase(entityId);
     return isErased;

@@ -2,9 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
+import { operatorActor } from '../operator/operator-credentials.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
-
-const OPERATOR = { kind: 'operator' } as const;
 
 /** Revokes tokens for a client or the operator (RFC 7009). */
 @Injectable()
@@ -38,7 +37,7 @@ export class TokenRevocation {
   }
 
   private auditRevocation(jti: string, clientId: string | undefined): void {
-    const actor = clientId === undefined ? OPERATOR : ({ kind: 'client', id: clientId } as const);
+    const actor = clientId === undefined ? operatorActor() : ({ kind: 'client', id: clientId } as const);
     this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: jti } });
   }
 }

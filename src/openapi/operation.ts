@@ -11,7 +11,7 @@ import { oneOf, patchOf, responseSchemaOf, type Schema, schemaOf } from './schem
 /** The authentication schemes. Routes refer to them by these names. */
 export const SECURITY_SCHEMES: Schema = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An access token of a customer or of an agent' },
-  operator: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN' },
+  operator: { type: 'http', scheme: 'bearer', description: 'A token of ADMIN_TOKEN or ADMIN_TOKENS' },
   client: { type: 'http', scheme: 'basic', description: 'client_id and client_secret of a registered client' },
   resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
 };

@@ -1,30 +1,26 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { requestContext } from '../platform/request-context/request-context.js';
+import { FailedAuthentications } from './failed-authentications.js';
 import { OperatorCredentials } from './operator-credentials.js';
 
-/** Admits the operator and audits every other caller. */
+/** Admits the operator. The failed authentications of other callers are audited. */
 @Injectable()
 export class OperatorGuard implements CanActivate {
   constructor(
     private readonly credentials: OperatorCredentials,
-    private readonly audit: Audit,
+    private readonly failures: FailedAuthentications,
   ) {}
 
-  /** @throws OAuthError `not_found` if no ADMIN_TOKEN is configured, otherwise `invalid_token` */
+  /** @throws OAuthError `not_found` if no admin token is configured, otherwise `invalid_token` */
   canActivate(context: ExecutionContext): boolean {
     if (!this.credentials.areConfigured) throw OAuthError.notFound();
-    const { headers } = context.switchToHttp().getRequest<Request>();
-    if (this.credentials.match(headers.authorization)) return true;
-    this.audit.record({
-      event: 'admin.authentication_failed',
-      outcome: 'failure',
-      actor: { kind: 'operator' },
-      reason: headers.authorization === undefined ? 'no Authorization header' : 'not an ADMIN_TOKEN',
-      details: { ip: requestContext.required().ip },
-    });
+    const headers = context.switchToHttp().getRequest<Request>().headersDistinct.authorization ?? [];
+    const [authorization] = headers;
+    if (headers.length === 1 && this.credentials.match(authorization)) return true;
+    if (headers.length > 1) this.failures.record('more than one Authorization header');
+    else if (authorization === undefined) this.failures.record('no Authorization header');
+    else if (!/^Bearer \S+$/i.test(authorization)) this.failures.record('no bearer token');
     throw OAuthError.invalidToken('not the operator');
   }
 }

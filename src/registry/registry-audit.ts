@@ -1,9 +1,10 @@
 import type { Audit } from '../audit/audit.js';
+import type { AuditParty } from '../audit/audit-event.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 
 interface RegistryChange {
   /** `service` for changes by the registry file. */
-  actor: 'operator' | 'service';
+  actor: AuditParty | 'service';
   resource: RegistryResource;
   /** The key of the admin API. The key of the file is not used, because an agent's email must not be in the audit. */
   key: string;
@@ -15,7 +16,7 @@ export function auditRegistryChange(audit: Audit, { actor, resource, key, change
   audit.record({
     event: 'registry.changed',
     outcome: 'success',
-    actor: { kind: actor },
+    actor: actor === 'service' ? { kind: 'service' } : actor,
     subject: { kind: resource.auditKind, id: key },
     details: { change, fields },
   });

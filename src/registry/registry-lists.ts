@@ -8,7 +8,7 @@ import { organizationResource } from './resources/organization.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 
 /** Keys and names that one statement reads. */
-const PORTION_ROWS = 1_000;
+const MAX_PORTION_ROWS = 1_000;
 /** Names that one request examines at most. */
 const MAX_EXAMINED_ROWS = 20_000;
 
@@ -72,7 +72,7 @@ export class RegistryLists {
     { after, limit, organizationId, name }: ListRange,
   ): Promise<PageKeys> {
     const keys: string[] = [];
-    const portionRows = name === undefined ? limit + 1 : PORTION_ROWS;
+    const portionRows = name === undefined ? limit + 1 : MAX_PORTION_ROWS;
     const searched = name?.toLowerCase() ?? '';
     let lastKey = after;
     for (let examined = 0; examined < MAX_EXAMINED_ROWS; examined += portionRows) {

@@ -37,7 +37,7 @@ async function allPages(query: string, between: () => Promise<unknown> = async (
 beforeAll(async () => {
   service = await startTestService({ environment: { ADMIN_TOKEN } });
   await create('organizations', { id: TENANT, name: 'Tenant of the lists' });
-  const names = ['100% Chat', '100 Chat', 'Chat_Box', 'ChatXBox', 'ÉCOLE', 'école privée', 'back\\slash'];
+  const names = ['100% Chat', '100 Chat', 'Chat_Box', 'ChatXBox', 'CAFÉ', 'café Central', 'back\\slash'];
   for (const [at, name] of names.entries()) await create('clients', client(`list-${at}`, name));
 });
 afterAll(() => service?.stop());
@@ -106,9 +106,9 @@ describe('the filters of a list', () => {
     ['_', [2]],
     ['chat_box', [2]],
     ['\\', [6]],
-    ['école', [4, 5]],
-    ['ÉCOLE', [4, 5]],
-    ['ecole', []],
+    ['café', [4, 5]],
+    ['CAFÉ', [4, 5]],
+    ['cafe', []],
     ['*', []],
     ["' OR '1'='1", []],
   ])('name finds entries whose name contains %j, in upper or lower case', async (name, expected) => {

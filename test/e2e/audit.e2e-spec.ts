@@ -64,39 +64,10 @@ describe('the audit log', SLOW, () => {
     expect(events().filter((event) => event === 'identity.created')).toHaveLength(1);
   });
 
-  it.each([
-    ['no Authorization header', undefined, 'no Authorization header'],
-    ['a wrong token', 'Bearer MARKED-token-of-nobody', 'not an ADMIN_TOKEN'],
-    ['a token in Basic credentials', `Basic ${ADMIN_TOKEN}`, 'not an ADMIN_TOKEN'],
-  ])(
-    'records a failed authentication of the operator with %s, without the credentials',
-    async (_what, sent, reason) => {
-      const paths = ['/admin/clients', '/admin/identities/x', '/admin/clients/x/secret'];
-      for (const path of paths) {
-        service.audit.length = 0;
-        const response = await manage(
-          service,
-          path.endsWith('secret') ? 'POST' : 'GET',
-          path,
-          sent ? { authorization: sent } : {},
-        );
-        expect(response.status).toBe(401);
-        expect(service.audit).toEqual([
-          {
-            event: 'admin.authentication_failed',
-            outcome: 'failure',
-            actor: { kind: 'operator' },
-            reason,
-            details: { ip: expect.stringMatching(/127\.0\.0\.1$/) },
-            requestId: response.headers.get('x-request-id'),
-          },
-        ]);
-      }
-      service.audit.length = 0;
-      await manage(service, 'GET', '/admin/clients', bearer(ADMIN_TOKEN));
-      expect(service.audit).toEqual([]);
-    },
-  );
+  it('records nothing for a request with a valid admin token that changes nothing', async () => {
+    await manage(service, 'GET', '/admin/clients', bearer(ADMIN_TOKEN));
+    expect(service.audit).toEqual([]);
+  });
 
   it('records nothing for a request that is refused', async () => {
     await service.post(TOKEN, cookieBody({ client_id: 'nobody' }));

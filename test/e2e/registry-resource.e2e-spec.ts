@@ -157,7 +157,7 @@ describe('a resource that one file describes', () => {
       next: 'created',
       next_cursor: expect.any(String),
     });
-    expect((await admin('GET', `webhooks?organization_id=${ACME}&name=CREAT`)).body).toEqual({ webhooks: [shown] });
+    expect((await admin('GET', `webhooks?organization_id=${ACME}&name=CREATED`)).body).toEqual({ webhooks: [shown] });
     const hash = async () => (await rows()).find(({ webhookId }) => webhookId === 'created')?.signingHash;
     const before = await hash();
     const changed = await admin('PATCH', 'webhooks/created', { name: 'Changed', signing_secret: `${SECRET}-4` });

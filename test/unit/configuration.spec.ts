@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { parseAdminTokens } from '../../src/platform/configuration/admin-tokens.js';
 import { ConfigurationError, loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'configuration-'));
@@ -260,5 +261,62 @@ describe('protocol §9.4: configuration', () => {
       const configuration = loadConfiguration({ SIGNING_KEYS_FILE_FILE, REGISTRY_FILE: '/registry.yaml' });
       expect(configuration).toMatchObject({ SIGNING_KEYS_FILE: '/secrets/keys.json', REGISTRY_FILE: '/registry.yaml' });
     });
+  });
+});
+
+describe('protocol §9.4: ADMIN_TOKENS', () => {
+  const first = 'first-token-with-at-least-32-characters';
+  const second = 'second-token:with-at-least-32-characters';
+
+  it.each([
+    `alice:${first}`,
+    `alice:${first},bob:${second}`,
+    ` alice:${first} , alice-2:${second} `,
+    `alice:${first}\nbob:${second}\n\n`,
+    `alice:${first}\r\nbob:${second},`,
+  ])('may be %j', (ADMIN_TOKENS) => {
+    expect(loadConfiguration({ ADMIN_TOKENS })).toMatchObject({ ADMIN_TOKENS, hasAdminTokens: true });
+  });
+
+  it('may be a file with a line for each token', () => {
+    const ADMIN_TOKENS_FILE = fileOf('admin-tokens', `alice:${first}\nbob:${second}\n`);
+    const { ADMIN_TOKENS } = loadConfiguration({ ADMIN_TOKENS_FILE });
+    expect(parseAdminTokens(String(ADMIN_TOKENS))).toEqual([
+      { name: 'alice', token: first },
+      { name: 'bob', token: second },
+    ]);
+  });
+
+  it.each([
+    [',', 'must be 1 to 100 entries of the form name:token'],
+    [
+      'MARKED-token-without-a-name-of-32-characters',
+      'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -',
+    ],
+    [`:${first}`, 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -'],
+    [`al ice:${first}`, 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -'],
+    [`${'a'.repeat(65)}:${first}`, 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -'],
+    [
+      'alice:MARKED-token-of-31-characters--',
+      'must have tokens of at least 32 printable ASCII characters without spaces',
+    ],
+    [`alice:MARKED ${first}`, 'must have tokens of at least 32 printable ASCII characters without spaces'],
+    [`alice:MARKED-é${first}`, 'must have tokens of at least 32 printable ASCII characters without spaces'],
+    [`alice:${first},alice:${second}`, 'must not have a name twice; use two names to rotate a token'],
+    [`alice:${first},bob:${first}`, 'must not have a token twice'],
+    [
+      Array.from({ length: 101 }, (_, at) => `n${at}:${at}${first}`).join(),
+      'must be 1 to 100 entries of the form name:token',
+    ],
+  ])('must not be %j', (ADMIN_TOKENS, rule) => {
+    expect(violationsOf({ ADMIN_TOKENS })).toEqual([`ADMIN_TOKENS: ${rule}`]);
+  });
+
+  it('must not have a token of ADMIN_TOKEN, which has no name', () => {
+    const violations = violationsOf({
+      ADMIN_TOKEN: `other-token-of-the-operator,${first}`,
+      ADMIN_TOKENS: `alice:${first}`,
+    });
+    expect(violations).toEqual(['ADMIN_TOKENS: must not have a token of ADMIN_TOKEN']);
   });
 });

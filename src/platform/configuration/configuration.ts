@@ -1,5 +1,6 @@
 import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
+import { IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
@@ -89,12 +90,17 @@ export class Configuration {
   })
   SESSION_SECRET?: string;
 
-  /** Bearer tokens of the operator, separated by commas. Without them, `/admin` does not exist. */
+  /** Bearer tokens of the operator without names, separated by commas. Without any token, `/admin` does not exist. */
   @IsOptional()
   @Matches(/^[^,\s]{16,}(,[^,\s]{16,})*$/, {
     message: 'must be one or more tokens of at least 16 characters, separated by commas',
   })
   ADMIN_TOKEN?: string;
+
+  /** Bearer tokens of the operator as `name:token`, separated by commas or line breaks. The audit has the name. */
+  @IsOptional()
+  @IsAdminTokens()
+  ADMIN_TOKENS?: string;
 
   /** Other authorization servers whose agent tokens the service accepts (protocol §6.10). */
   @IsOptional()
@@ -138,6 +144,11 @@ export class Configuration {
   @IsOptional()
   @IsHttpUrl()
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
+
+  /** Whether the operator has a bearer token. */
+  get hasAdminTokens(): boolean {
+    return this.ADMIN_TOKEN !== undefined || this.ADMIN_TOKENS !== undefined;
+  }
 
   /** Whether the database is the embedded SQLite, which only one process can use. */
   get embedded(): boolean {

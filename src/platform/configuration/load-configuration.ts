@@ -4,6 +4,7 @@ import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { declaredProperties } from '../declared-properties.js';
 import { violationsOf } from '../validation-violations.js';
+import { parseAdminTokens } from './admin-tokens.js';
 import { Configuration } from './configuration.js';
 
 /** Reports all violations in the environment at once. The message names variables and rules, never a value. */
@@ -77,6 +78,12 @@ function isConfidential(url: string): boolean {
   return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
 
+/** Whether a token has a name and no name, so that the audit could not say who used it. */
+function isUnnamedToo({ ADMIN_TOKEN, ADMIN_TOKENS = '' }: Configuration): boolean {
+  const unnamed = ADMIN_TOKEN?.split(',') ?? [];
+  return parseAdminTokens(ADMIN_TOKENS).some(({ token }) => unnamed.includes(token));
+}
+
 /** Violations of rules about several variables. */
 function conflictsIn(configuration: Configuration): string[] {
   const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE, TRUSTED_AGENT_ISSUERS } =
@@ -90,6 +97,7 @@ function conflictsIn(configuration: Configuration): string[] {
     production &&
       !issuers.every(({ jwks_uri }) => isConfidential(jwks_uri)) &&
       'TRUSTED_AGENT_ISSUERS: each jwks_uri must be https in production',
+    isUnnamedToo(configuration) && 'ADMIN_TOKENS: must not have a token of ADMIN_TOKEN',
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
     authority !== null && !existsSync(authority) && 'DATABASE_URL: the file of ssl_ca cannot be read',
     shared &&

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
-import type { Surface } from '../http/surfaces.js';
+import { routeOf, type Surface } from '../http/surfaces.js';
 import { networkOf } from '../rate-limit/network.js';
 import { Deadline } from './deadline.js';
 import type { FinishedRequest, RequestTrace } from './finished-request.js';
@@ -57,6 +57,11 @@ export class RequestContext {
     return Object.assign(this, { route, status, milliseconds: performance.now() - this.receivedAt });
   }
 
+  /** The pattern of the matched route; `none` before a route has matched. */
+  get matchedRoute(): string {
+    return routeOf((this.request as Request).route?.path);
+  }
+
   /** The network of one address holder: the caller's IPv4 address, or the /64 of its IPv6 address. */
   get network(): string {
     return networkOf(this.ip);
@@ -65,7 +70,10 @@ export class RequestContext {
 
 /** The facts that code may add. */
 type RequestFacts = Partial<
-  Omit<RequestContext, 'id' | 'surface' | 'method' | 'receivedAt' | 'deadline' | 'ip' | 'network' | 'finish'>
+  Omit<
+    RequestContext,
+    'id' | 'surface' | 'method' | 'receivedAt' | 'deadline' | 'ip' | 'network' | 'matchedRoute' | 'finish'
+  >
 >;
 
 const storage = new AsyncLocalStorage<RequestContext>();

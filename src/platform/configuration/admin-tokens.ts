@@ -1,0 +1,53 @@
+import { ValidateBy } from 'class-validator';
+
+const MIN_TOKEN_CHARACTERS = 32;
+const NAME = /^[A-Za-z0-9._-]{1,64}$/;
+const MAX_TOKENS = 100;
+
+/** A bearer token of the admin API, and the name by which the audit identifies it. */
+export interface AdminToken {
+  name: string;
+  token: string;
+}
+
+/**
+ * Parses `name:token` entries, separated by commas or line breaks. The name ends at the first colon. Blank lines are
+ * ignored, so that each entry of a file may have its own line.
+ */
+export function parseAdminTokens(text: string): AdminToken[] {
+  const entries = text.split(/[,\n]/).map((entry) => entry.trim());
+  return entries
+    .filter((entry) => entry !== '')
+    .map((entry) => {
+      const [name = '', token = ''] = entry.split(/:(.*)/s);
+      return { name, token };
+    });
+}
+
+/** The violation of ADMIN_TOKENS; `undefined` if there is none. It contains no token. */
+function violationOf(text: unknown): string | undefined {
+  const tokens = typeof text === 'string' ? parseAdminTokens(text) : [];
+  if (tokens.length === 0 || tokens.length > MAX_TOKENS)
+    return `must be 1 to ${MAX_TOKENS} entries of the form name:token`;
+  if (!tokens.every(({ name, token }) => NAME.test(name) && token !== ''))
+    return 'must be name:token entries, each with a name of 1 to 64 letters, digits or . _ -';
+  if (!tokens.every(({ token }) => token.length >= MIN_TOKEN_CHARACTERS && /^[\x21-\x7e]+$/.test(token)))
+    return `must have tokens of at least ${MIN_TOKEN_CHARACTERS} printable ASCII characters without spaces`;
+  if (hasDuplicates(tokens.map(({ name }) => name)))
+    return 'must not have a name twice; use two names to rotate a token';
+  if (hasDuplicates(tokens.map(({ token }) => token))) return 'must not have a token twice';
+  return undefined;
+}
+
+function hasDuplicates(texts: string[]): boolean {
+  return new Set(texts).size < texts.length;
+}
+
+export const IsAdminTokens = (): PropertyDecorator =>
+  ValidateBy({
+    name: 'isAdminTokens',
+    validator: {
+      validate: (value) => violationOf(value) === undefined,
+      defaultMessage: (validation) => violationOf(validation?.value) ?? '',
+    },
+  });

@@ -1,0 +1,175 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { expectInvalidToken } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { exchange, rawRequest } from '../support/raw-http.js';
+import { ACME } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const UNNAMED = 'operator-token-without-a-name';
+const ALICE = 'token-of-alice-with-32-characters-or-more';
+const NEXT = 'next-token-of-alice-with-32-characters:or-more';
+const WRONG = 'MARKED-token-that-no-operator-has-1234567890';
+const ADMIN_TOKENS = `alice:${ALICE},\n alice-2:${NEXT}\n`;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ environment: { ADMIN_TOKEN: UNNAMED, ADMIN_TOKENS, TRUST_PROXY: '1' } });
+});
+afterAll(() => service?.stop());
+
+const lastEvent = () => service.audit.at(-1);
+
+describe('a named admin token', () => {
+  it('is the actor of each change in the audit, and a token without a name has none', async () => {
+    const tokens = { alice: ALICE, 'alice-2': NEXT, '': UNNAMED };
+    for (const [name, token] of Object.entries(tokens)) {
+      const actor = { kind: 'operator', ...(name && { id: name }) };
+      const admin = (method: string, path: string, body?: object) =>
+        manage(service, method, `/admin/${path}`, bearer(token), body);
+      const client = { client_id: 'of-an-operator', name: 'X', client_type: 'server', organization_id: ACME };
+      expect((await admin('POST', 'clients', client)).status).toBe(201);
+      expect(lastEvent()).toMatchObject({ event: 'registry.changed', details: { change: 'created' } });
+      expect(lastEvent()?.actor).toEqual(actor);
+      await admin('PATCH', 'clients/of-an-operator', { name: 'Y' });
+      expect(lastEvent()?.actor).toEqual(actor);
+      await admin('POST', 'clients/of-an-operator/secret');
+      expect(lastEvent()?.actor).toEqual(actor);
+      await admin('DELETE', 'clients/of-an-operator');
+      expect(lastEvent()).toMatchObject({ details: { change: 'deleted' } });
+      expect(lastEvent()?.actor).toEqual(actor);
+      const { entity_id, access_token } = await newCustomer(service);
+      await manage(service, 'POST', '/oauth2/revoke', bearer(token), { token: access_token });
+      expect(lastEvent()).toMatchObject({ event: 'token.revoked' });
+      expect(lastEvent()?.actor).toEqual(actor);
+      await admin('DELETE', `identities/${entity_id}`);
+      expect(lastEvent()).toMatchObject({ event: 'identity.erased' });
+      expect(lastEvent()?.actor).toEqual(actor);
+    }
+  });
+
+  it('is in no audit event', async () => {
+    for (const secret of [ALICE, NEXT, UNNAMED]) expect(JSON.stringify(service.audit)).not.toContain(secret);
+  });
+
+  it('opens the admin API without ADMIN_TOKEN', async () => {
+    const other = await startTestService({ environment: { ADMIN_TOKENS: `bob:${ALICE}` } });
+    expect((await manage(other, 'GET', '/admin/clients', bearer(ALICE))).status).toBe(200);
+    expectInvalidToken(await manage(other, 'GET', '/admin/clients', bearer(UNNAMED)));
+    expectInvalidToken(await manage(other, 'GET', '/admin/clients', bearer(`bob:${ALICE}`)));
+    await other.stop();
+  });
+});
+
+describe('a failed authentication of the operator', () => {
+  /** The attempts in the events of a service, in their order. */
+  const attemptsIn = ({ audit }: TestService, isIncluded: (ip: string) => boolean = () => true) =>
+    audit
+      .filter(({ event }) => event === 'admin.authentication_failed')
+      .filter(({ details }) => isIncluded(String(details?.ip)))
+      .map(({ details }) => Number(details?.attempts));
+  const fail = (ip: string, path = '/admin/clients', headers: Record<string, string> = bearer(WRONG)) =>
+    manage(service, 'GET', path, { ...headers, 'x-forwarded-for': ip });
+  beforeEach(() => {
+    service.audit.length = 0;
+  });
+
+  it.each([
+    ['a wrong token', '192.0.2.11', bearer(WRONG), 'not an admin token'],
+    ['no Authorization header', '192.0.2.12', {}, 'no Authorization header'],
+    ['a token in Basic credentials', '192.0.2.13', basic('x', UNNAMED), 'no bearer token'],
+    ['two tokens in one header', '192.0.2.14', bearer(`${ALICE} ${WRONG}`), 'no bearer token'],
+  ])('with %s is audited with the IP address, the route and the reason, and no credentials', async (...parameters) => {
+    const [, ip, sent, reason] = parameters;
+    const response = await fail(ip, '/admin/identities/MARKED-id?MARKED=1', sent);
+    expectInvalidToken(response);
+    expect(service.audit).toEqual([
+      {
+        event: 'admin.authentication_failed',
+        outcome: 'failure',
+        actor: { kind: 'operator' },
+        reason,
+        details: { ip, route: '/admin/identities/:entity_id', attempts: 1 },
+        requestId: response.headers.get('x-request-id'),
+      },
+    ]);
+  });
+
+  it('is a request with two Authorization headers, even if the first has a valid token', async () => {
+    const lines = [`Authorization: Bearer ${ALICE}`, `Authorization: Bearer ${WRONG}`, 'X-Forwarded-For: 192.0.2.15'];
+    const response = await exchange(service.managementUrl, rawRequest('GET /admin/clients', '', lines));
+    expect(response.status).toBe(401);
+    expect(lastEvent()).toMatchObject({ reason: 'more than one Authorization header' });
+  });
+
+  it('at introspection and revocation is audited too, as these routes accept the same tokens', async () => {
+    const routes = { '192.0.2.21': '/oauth2/introspect', '192.0.2.22': '/oauth2/revoke' };
+    for (const [ip, route] of Object.entries(routes)) {
+      const sent = { ...bearer(WRONG), 'x-forwarded-for': ip };
+      expect((await manage(service, 'POST', route, sent, { token: 'x' })).status).toBe(401);
+      expect(lastEvent()).toMatchObject({ event: 'admin.authentication_failed', details: { ip, route } });
+    }
+    service.audit.length = 0;
+    await manage(service, 'POST', '/oauth2/introspect', basic('nobody', 'wrong'), { token: 'x' });
+    expect(service.audit).toEqual([]);
+  });
+
+  it('that is repeated within a minute gets one more event with the number of the repetitions', async () => {
+    const attempts = () => attemptsIn(service, (ip) => ip === '192.0.2.2');
+    for (let at = 0; at < 50; at++) await fail('192.0.2.2');
+    expect(attempts()).toEqual([1]);
+    await fail('192.0.2.2', '/admin/agents', {});
+    service.clock.advance({ seconds: 60 });
+    while (attempts().length < 2) await sleep(20);
+    expect(attempts()).toEqual([1, 50]);
+    const event = service.audit.find(({ details }) => details?.attempts === 50);
+    const details = { ip: '192.0.2.2', route: '/admin/agents', attempts: 50 };
+    expect(event).toMatchObject({ reason: 'no Authorization header', details });
+    expect(event).not.toHaveProperty('requestId');
+    await fail('192.0.2.2');
+    expect(attempts()).toEqual([1, 50, 1]);
+  });
+
+  it('is counted by network: an IPv6 /64 is one network', async () => {
+    for (let at = 0; at < 20; at++) await fail(`2001:db8:1:2::${at.toString(16)}`);
+    const attempts = () => attemptsIn(service, (ip) => ip.startsWith('2001:'));
+    expect(attempts()).toEqual([1]);
+    await fail('2001:db8:1:3::1');
+    expect(attempts()).toEqual([1, 1]);
+  });
+
+  it('from more than 1,000 networks in a minute gets one event for all further networks', async () => {
+    const flooded = await startTestService({ environment: { ADMIN_TOKENS, TRUST_PROXY: '1' } });
+    const total = 1_200;
+    const failFrom = (ip: string) =>
+      manage(flooded, 'GET', '/admin/clients', { ...bearer(WRONG), 'x-forwarded-for': ip });
+    const counts = () => attemptsIn(flooded);
+    for (let at = 0; at < total; at += 50)
+      await Promise.all(Array.from({ length: 50 }, (_, n) => failFrom(`10.1.${(at + n) >> 8}.${(at + n) & 255}`)));
+    expect(counts()).toHaveLength(1_001);
+    await flooded.stop();
+    expect(counts()).toHaveLength(1_002);
+    expect(counts().reduce((sum, count) => sum + count)).toBe(total);
+    expect(JSON.stringify(flooded.audit)).not.toContain('MARKED');
+  });
+
+  it('that was not reported yet is reported when the process stops', async () => {
+    const other = await startTestService({ environment: { ADMIN_TOKENS } });
+    for (let at = 0; at < 3; at++) await manage(other, 'GET', '/admin/clients', bearer(WRONG));
+    await other.stop();
+    expect(attemptsIn(other)).toEqual([1, 2]);
+  });
+
+  it('does not delay a valid token', async () => {
+    await Promise.all(Array.from({ length: 20 }, () => fail('192.0.2.3')));
+    const response = await manage(service, 'GET', '/admin/clients', {
+      ...bearer(ALICE),
+      'x-forwarded-for': '192.0.2.3',
+    });
+    expect(response.status).toBe(200);
+    expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
+  });
+});
