@@ -7,13 +7,14 @@ import { AuditModule } from './audit/audit.module.js';
 import type { AuditSink } from './audit/audit-event.js';
 import { AuditLog } from './audit/audit-log.js';
 import type { Extension } from './extension.js';
-import { brokenRequest, starting } from './oauth/early-responses.js';
+import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
 import { Readiness } from './platform/health/readiness.js';
-import { type ConnectionLimits, MANAGEMENT_LIMITS, PUBLIC_LIMITS } from './platform/http/connection-limits.js';
+import { type ConnectionLimits, PUBLIC_LIMITS } from './platform/http/connection-limits.js';
 import { Listener } from './platform/http/listeners.js';
+import { ManagementListeners } from './platform/http/management-listeners.js';
+import { mountedRoute } from './platform/http/mounted-routes.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
-import { pathOn } from './platform/http/surfaces.js';
 import { type Log, serviceLog } from './platform/logging/log.js';
 import { ServiceLogger } from './platform/logging/service-logger.js';
 import type { MetricsRegistry } from './platform/metrics/metrics-registry.js';
@@ -23,7 +24,6 @@ import { customerCors } from './registry/customer-cors.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
 
-const ADMIN_PATH = pathOn('management', '/admin/');
 /** How long a stop waits for the connections to the database to close. */
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
 
@@ -32,7 +32,7 @@ export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metric
   log?: Log;
   /** Receives the audit events. By default they go to the log. */
   audit?: AuditSink;
-  /** Shorter timeouts and lower limits, for tests of both ports. */
+  /** Shorter timeouts and lower limits, for tests of all ports. */
   connections?: Partial<ConnectionLimits>;
 }
 
@@ -44,23 +44,26 @@ export interface Service {
   application: INestApplication;
   port: number;
   managementPort: number;
+  /** The port of the admin API and the port of the metrics, if they are configured. */
+  adminPort?: number;
+  metricsPort?: number;
   /**
    * Stops the service. It reports that it is not ready and serves for `linger` more milliseconds, so that the cluster
-   * can route requests elsewhere. Then it finishes the requests under way and closes both ports and the database.
+   * can route requests elsewhere. Then it finishes the requests under way and closes all ports and the database.
    */
   stop(linger?: number): Promise<void>;
 }
 
-/** Starts the service. Resolves when both ports serve. */
+/** Starts the service. Resolves when all ports serve. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { HOST, PORT, MANAGEMENT_PORT, REGISTRY_FILE } = options.configuration;
+  const { HOST, PORT, REGISTRY_FILE } = options.configuration;
   const log = options.log ?? serviceLog(options.configuration);
   const telemetry = await Telemetry.start(options.configuration, log);
-  const hooks = { starting, brokenRequest, observer: telemetry };
+  const hooks = { starting: startingResponses(telemetry.metrics), brokenRequest, observer: telemetry };
   const publicListener = new Listener('public', hooks, { ...PUBLIC_LIMITS, ...options.connections });
-  const managementListener = new Listener('management', hooks, { ...MANAGEMENT_LIMITS, ...options.connections });
+  const managementListeners = new ManagementListeners(options.configuration, hooks, options.connections);
   // the management port opens first: a pod that waits for its database is alive and not ready
-  await managementListener.listen(MANAGEMENT_PORT, HOST);
+  await managementListeners.listen();
   let running: INestApplication | undefined;
   try {
     const application = await createApplication({ ...options, log, metrics: telemetry.metrics });
@@ -68,25 +71,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     if (REGISTRY_FILE) await application.get(FollowedRegistryFile).follow(REGISTRY_FILE);
     const handler = application.getHttpAdapter().getInstance() as RequestListener;
     publicListener.serve(handler);
-    managementListener.serve(handler);
+    managementListeners.serve(handler);
     await publicListener.listen(PORT, HOST);
     const stop = async (linger = 0) => {
-      await stopService(application, publicListener, managementListener, linger);
+      await stopService(application, publicListener, managementListeners, linger);
       await telemetry.stop();
     };
-    return { application, port: publicListener.port, managementPort: managementListener.port, stop };
+    return { application, port: publicListener.port, ...managementListeners.ports, stop };
   } catch (error) {
     await running?.close();
-    await managementListener.close();
+    await managementListeners.close();
     throw error;
   }
 }
 
 async function createApplication(options: ApplicationOptions): Promise<INestApplication> {
-  const { TRUST_PROXY, hasAdminTokens } = options.configuration;
-  // without an admin token the admin API does not exist (protocol §9.1)
-  const isClosed = (path: string) => !hasAdminTokens && path.startsWith(ADMIN_PATH);
-  const application = await NestFactory.create(rootModule(options), new ServiceHttpAdapter(TRUST_PROXY, isClosed), {
+  const { configuration } = options;
+  const mountedAs = (route: string) => mountedRoute(route, configuration);
+  const adapter = new ServiceHttpAdapter(configuration.TRUST_PROXY, mountedAs);
+  const application = await NestFactory.create(rootModule(options), adapter, {
     bodyParser: false,
     abortOnError: false,
     logger: new ServiceLogger(options.log.logger),
@@ -110,7 +113,7 @@ export function rootModule({ modules = [], log, audit, ...platform }: Applicatio
 async function stopService(
   application: INestApplication,
   publicListener: Listener,
-  managementListener: Listener,
+  managementListeners: ManagementListeners,
   lingerMs: number,
 ): Promise<void> {
   application.get(Readiness).stop();
@@ -119,5 +122,5 @@ async function stopService(
   await publicListener.close();
   // a database that does not respond must not delay the end of the process
   await Promise.race([application.close(), sleep(DATABASE_CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
-  await managementListener.close();
+  await managementListeners.close();
 }

@@ -3,9 +3,12 @@ import type { Configuration } from './platform/configuration/configuration.js';
 import { DEMO } from './registry/demo-registry.js';
 
 /** Says on which ports the service listens. */
-export function listeningMessage(configuration: Configuration, { port, managementPort }: Service): string {
+export function listeningMessage(configuration: Configuration, service: Service): string {
   const { AUTH_URL, HOST = 'all addresses' } = configuration;
-  return `listening on ${HOST}: port ${port} for callers (${AUTH_URL}), port ${managementPort} for the cluster`;
+  const ports = [`port ${service.port} for callers (${AUTH_URL})`, `port ${service.managementPort} for the cluster`];
+  if (service.adminPort !== undefined) ports.push(`port ${service.adminPort} for administration`);
+  if (service.metricsPort !== undefined) ports.push(`port ${service.metricsPort} for metrics`);
+  return `listening on ${HOST}: ${ports.join(', ')}`;
 }
 
 /** The output of a first run: the ports of the service, and commands to paste. */

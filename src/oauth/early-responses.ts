@@ -1,25 +1,45 @@
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
+import type { Request } from 'express';
 import { pathOn } from '../platform/http/surfaces.js';
+import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 
 const LIVENESS_PATH = pathOn('management', '/health/live');
+const METRICS_PATHS = [pathOn('management', '/metrics'), pathOn('metrics', '/metrics')];
 
-/** Responds until the application has started: the process is live but not ready. */
-export const starting: RequestListener = (request, response) => {
-  const isLive = request.url?.split('?', 1)[0] === LIVENESS_PATH;
-  const { id } = requestContext.required();
+/**
+ * Responds until the application has started. The process is live but not ready. Its metrics can be read, so that the
+ * operator sees a process that waits for its database.
+ */
+export function startingResponses(metrics: MetricsRegistry): RequestListener {
+  return (request, response) => {
+    const path = request.url?.split('?', 1)[0] ?? '';
+    const isMetrics = METRICS_PATHS.includes(path);
+    if (isMetrics || path === LIVENESS_PATH) (request as Request).route = { path };
+    if (path === LIVENESS_PATH) write(response, 200, JSON.stringify({ status: 'live' }));
+    else if (isMetrics) metrics.metrics().then((text) => write(response, 200, text, metrics.contentType));
+    else writeUnavailable(response);
+  };
+}
+
+function writeUnavailable(response: ServerResponse): void {
   const error = OAuthError.unavailable();
-  if (!isLive) requestContext.set({ error: error.code, reason: 'starting' });
-  response.writeHead(isLive ? 200 : error.status, {
-    'Content-Type': 'application/json; charset=utf-8',
+  const { id } = requestContext.required();
+  requestContext.set({ error: error.code, reason: 'starting' });
+  for (const [name, value] of Object.entries(error.headers ?? {})) response.setHeader(name, value);
+  write(response, error.status, JSON.stringify(error.toBody(id)));
+}
+
+function write(response: ServerResponse, status: number, text: string, type = 'application/json; charset=utf-8'): void {
+  response.writeHead(status, {
+    'Content-Type': type,
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
-    'X-Request-Id': id,
-    ...(!isLive && error.headers),
+    'X-Request-Id': requestContext.required().id,
   });
-  response.end(JSON.stringify(isLive ? { status: 'live' } : error.toBody(id)));
-};
+  response.end(text);
+}
 
 /** The body of the response to bytes that are not an HTTP request. */
 export function brokenRequest(status: number, requestId: string): string {

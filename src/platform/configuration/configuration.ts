@@ -4,7 +4,7 @@ import { IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
-import { Flag, IsHttpOrigin, IsHttpUrl, IsRedisUrl, IsTrustProxy, Whole } from './variable-rules.js';
+import { Flag, IsHttpOrigin, IsHttpUrl, IsRedisUrl, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
 
 const DAY_SECONDS = 86_400;
 const YEAR_SECONDS = 365 * DAY_SECONDS;
@@ -41,6 +41,12 @@ export class Configuration {
   @Whole(0, 65_535)
   MANAGEMENT_PORT = 3001;
 
+  /** Separate ports for `/admin` and for `/metrics`, which MANAGEMENT_PORT then does not serve (protocol §1.5). */
+  @OptionalPort()
+  ADMIN_PORT?: number;
+  @OptionalPort()
+  METRICS_PORT?: number;
+
   /** The origin that callers use. It is the issuer of the tokens and the default domain of the cookies. */
   @IsHttpOrigin()
   AUTH_URL: string;
@@ -67,7 +73,6 @@ export class Configuration {
   @Whole(1, DAY_SECONDS)
   CUSTOMER_TOKEN_TTL = 28_800;
 
-  /** Seconds for which an agent token is valid. */
   @Whole(1, DAY_SECONDS)
   AGENT_TOKEN_TTL = 28_800;
 
@@ -79,7 +84,6 @@ export class Configuration {
   @Whole(1, YEAR_SECONDS)
   REFRESH_TOKEN_TTL = 2_592_000;
 
-  /** Seconds for which an authorization code is valid. */
   @Whole(1, 600)
   AUTHORIZATION_CODE_TTL = 300;
 

@@ -84,6 +84,16 @@ function isUnnamedToo({ ADMIN_TOKEN, ADMIN_TOKENS = '' }: Configuration): boolea
   return parseAdminTokens(ADMIN_TOKENS).some(({ token }) => unnamed.includes(token));
 }
 
+/** The separate ports that are also used as another port. */
+function sharedPorts({ PORT, MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT }: Configuration): string[] {
+  const violations: string[] = [];
+  if (ADMIN_PORT && [PORT, MANAGEMENT_PORT].includes(ADMIN_PORT))
+    violations.push('ADMIN_PORT: must differ from PORT and MANAGEMENT_PORT');
+  if (METRICS_PORT && [PORT, MANAGEMENT_PORT, ADMIN_PORT].includes(METRICS_PORT))
+    violations.push('METRICS_PORT: must differ from PORT, MANAGEMENT_PORT and ADMIN_PORT');
+  return violations;
+}
+
 /** Violations of rules about several variables. */
 function conflictsIn(configuration: Configuration): string[] {
   const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE, TRUSTED_AGENT_ISSUERS } =
@@ -99,6 +109,7 @@ function conflictsIn(configuration: Configuration): string[] {
       'TRUSTED_AGENT_ISSUERS: each jwks_uri must be https in production',
     isUnnamedToo(configuration) && 'ADMIN_TOKENS: must not have a token of ADMIN_TOKEN',
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
+    ...sharedPorts(configuration),
     authority !== null && !existsSync(authority) && 'DATABASE_URL: the file of ssl_ca cannot be read',
     shared &&
       !SIGNING_KEYS_FILE &&

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { applyDecorators } from '@nestjs/common';
 import { Transform, Type } from 'class-transformer';
-import { IsBoolean, IsInt, Max, Min, ValidateBy } from 'class-validator';
+import { IsBoolean, IsInt, IsOptional, Max, Min, ValidateBy } from 'class-validator';
 
 /** A whole number from `min` to `max`. */
 export const Whole = (min: number, max: number) =>
@@ -11,6 +11,9 @@ export const Whole = (min: number, max: number) =>
     Min(min),
     Max(max),
   );
+
+/** A TCP port that is not opened by default; 0 lets the kernel choose one. */
+export const OptionalPort = () => applyDecorators(IsOptional(), Whole(0, 65_535));
 
 /** `true` or `false`, and no other spelling. */
 export const Flag = () =>

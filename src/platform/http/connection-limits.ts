@@ -35,6 +35,9 @@ export const PUBLIC_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 1_
 /** Only the cluster reaches this port: probes, Prometheus, the operator, and pools of resource servers. */
 export const MANAGEMENT_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 250 };
 
+/** ADMIN_PORT and METRICS_PORT: the operator, and a few Prometheus servers. */
+export const SEPARATE_LIMITS: ConnectionLimits = { ...TIMEOUTS, maxConnections: 50 };
+
 const MAX_HEADER_BYTES = 16 * 1024;
 /** Without this bound, 16 KiB of short header lines take 10 times as much memory. */
 export const MAX_HEADER_LINES = 100;

@@ -9,7 +9,7 @@ import type { ListenerHooks } from './listener-hooks.js';
 import { OpenConnections } from './open-connections.js';
 import { PipelinedRequests } from './pipelined-requests.js';
 import { headViolation } from './request-head.js';
-import { routeOf, type Surface, targetOn } from './surfaces.js';
+import { type Port, routeOf, targetOn } from './surfaces.js';
 
 /** How often a listener that closes looks for connections that have become idle. */
 const DRAIN_INTERVAL_MS = 50;
@@ -19,8 +19,8 @@ const MAX_DRAIN_MS = 5_000;
 const CLIENT_CLOSED_REQUEST_STATUS = 499;
 
 /**
- * One of the two ports of the service. Until `serve` is called, the listener responds with `starting`. The public port
- * starts to listen after that.
+ * One port of the service. Until `serve` is called, the listener responds with `starting`. The public port starts to
+ * listen after that.
  */
 export class Listener {
   private readonly server: Server;
@@ -29,7 +29,7 @@ export class Listener {
   private handle: RequestListener;
 
   constructor(
-    private readonly surface: Surface,
+    private readonly name: Port,
     private readonly hooks: ListenerHooks,
     private readonly limits: ConnectionLimits,
   ) {
@@ -99,7 +99,7 @@ export class Listener {
     const violation = headViolation(request);
     if (violation !== undefined) return this.writeError(request.socket, brokenRequestOf(violation));
     request.isHandled = true;
-    const context = new RequestContext(this.surface, request);
+    const context = new RequestContext(this.name, request);
     this.hooks.observer.requestReceived(context, request);
     response.once('close', () => {
       const route = routeOf((request as Request).route?.path);
@@ -107,7 +107,7 @@ export class Listener {
       this.hooks.observer.requestFinished(context.finish(route, status));
     });
     if (this.closing) response.setHeader('Connection', 'close');
-    request.url = targetOn(this.surface, request.url ?? '/');
+    request.url = targetOn(this.name, request.url ?? '/');
     requestContext.run(context, () => this.handle(request, response));
   }
 
@@ -127,7 +127,7 @@ export class Listener {
   private writeError(socket: Socket, { status, reason }: BrokenRequest): void {
     const { id, text } = brokenRequestResponse(status, this.hooks.brokenRequest);
     closeLingering(socket, this.limits.lingerMs, text);
-    const about = { surface: this.surface, method: 'none', route: 'none', milliseconds: 0 };
+    const about = { surface: this.name, method: 'none', route: 'none', milliseconds: 0 };
     this.hooks.observer.requestFinished({ ...about, id, status, error: 'invalid_request', reason });
   }
 }

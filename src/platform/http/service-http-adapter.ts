@@ -4,15 +4,14 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { requestContext } from '../request-context/request-context.js';
 import { allowedMethods } from './allowed-methods.js';
-import { isOnSurface } from './surfaces.js';
 
 /** Express without etags, `X-Powered-By` and body parsers. All controllers' responses are written here. */
 export class ServiceHttpAdapter extends ExpressAdapter {
   /**
    * @param trustProxy the number or the addresses of the proxies whose `X-Forwarded-For` is trusted; none by default
-   * @param isClosed whether a route must not exist in this process
+   * @param mountedAs the path at which the router gets a controller's route; `undefined` if no port serves the route
    */
-  constructor(trustProxy?: string, isClosed: (path: string) => boolean = () => false) {
+  constructor(trustProxy: string | undefined, mountedAs: (route: string) => string | undefined) {
     const application = express();
     if (trustProxy !== undefined)
       application.set('trust proxy', /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy);
@@ -21,8 +20,10 @@ export class ServiceHttpAdapter extends ExpressAdapter {
     application.enable('case sensitive routing');
     const route = application.route.bind(application);
     const unmounted = express.Router();
-    // a route without a surface could still match through a parameter or wildcard, so it is not mounted
-    application.route = (path: string) => (isOnSurface(path) && !isClosed(path) ? route(path) : unmounted.route(path));
+    application.route = (path: string) => {
+      const mounted = mountedAs(path);
+      return mounted === undefined ? unmounted.route(path) : route(mounted);
+    };
     super(application);
   }
 

@@ -9,6 +9,9 @@ import { applyDecorators, Controller } from '@nestjs/common';
  */
 export type Surface = 'public' | 'management';
 
+/** A port. ADMIN_PORT and METRICS_PORT take routes over from the management port (mounted-routes.ts). */
+export type Port = Surface | 'admin' | 'metrics';
+
 const on = (surface: Surface, path: string | string[]) =>
   applyDecorators(Controller([path].flat().map((each) => `${surface}/${each}`)));
 
@@ -34,7 +37,7 @@ export function publicPath(path: string): string | undefined {
 }
 
 /** The path by which the router knows a path of one port. */
-export const pathOn = (surface: Surface, path: string): string => `/${surface}${path}`;
+export const pathOn = (port: Port, path: string): string => `/${port}${path}`;
 
 /** Characters that a target must not contain (RFC 9112 §3.2). Express would accept them, and read `\` as `/`. */
 const INVALID_IN_TARGET = /[#\xa0]/;
@@ -42,13 +45,15 @@ const INVALID_IN_TARGET = /[#\xa0]/;
 const NO_ROUTE = '/';
 
 /** The request target that a listener hands to the router. An absolute one loses its authority (RFC 9112 §3.2.2). */
-export function targetOn(surface: Surface, target: string): string {
+export function targetOn(port: Port, target: string): string {
   if (INVALID_IN_TARGET.test(target)) return NO_ROUTE;
-  if (target.startsWith('/')) return pathOn(surface, target);
+  if (target.startsWith('/')) return pathOn(port, target);
   if (!/^https?:\/\//i.test(target) || !URL.canParse(target)) return NO_ROUTE;
   const { pathname, search } = new URL(target);
-  return pathOn(surface, pathname + search);
+  return pathOn(port, pathname + search);
 }
+
+const PORT_PREFIX = /^\/(public|management|admin|metrics)(?=\/|$)/;
 
 /** Route patterns as callers know them, by the router's path. The map has as many entries as there are routes. */
 const routes = new Map<string, string>();
@@ -58,7 +63,7 @@ export function routeOf(path: unknown): string {
   if (typeof path !== 'string') return 'none';
   const known = routes.get(path);
   if (known !== undefined) return known;
-  const route = splitSurface(path)?.path.replace(/\/$/, '') || '/';
+  const route = path.replace(PORT_PREFIX, '').replace(/\/$/, '') || '/';
   routes.set(path, route);
   return route;
 }

@@ -1,9 +1,10 @@
-import type { Surface } from '../http/surfaces.js';
+import type { Port } from '../http/surfaces.js';
 
 /** A request after its response, for the log, the metrics and the traces. */
 export interface FinishedRequest {
   id: string;
-  surface: Surface;
+  /** The port that received the request. */
+  surface: Port;
   method: string;
   /** The pattern of the route, `none` if no route matched. It is never the path that the caller sent. */
   route: string;

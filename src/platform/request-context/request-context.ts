@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
-import { routeOf, type Surface } from '../http/surfaces.js';
+import { type Port, routeOf } from '../http/surfaces.js';
 import { networkOf } from '../rate-limit/network.js';
 import { Deadline } from './deadline.js';
 import type { FinishedRequest, RequestTrace } from './finished-request.js';
@@ -37,7 +37,8 @@ export class RequestContext {
   trace: RequestTrace | undefined = undefined;
 
   constructor(
-    readonly surface: Surface,
+    /** The port that received the request. */
+    readonly surface: Port,
     private readonly request: IncomingMessage,
   ) {
     this.id = requestIdOf(request);

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../scripts/free-port.js';
+import { createTestDatabase } from '../../src/testing/test-database.js';
+import { bearer } from '../support/authorization-headers.js';
+import { expectError } from '../support/expect-error.js';
+import { exchange, rawRequest } from '../support/raw-http.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
+
+const ADMIN_TOKEN = 'operator-token-0123456789';
+const OPERATOR = { headers: bearer(ADMIN_TOKEN) };
+const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
+const urlOf = (port: number | undefined, path: string) => `http://127.0.0.1:${port}${path}`;
+
+describe('protocol §1.5: separate ports for administration and metrics', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ environment: { ADMIN_TOKEN, ADMIN_PORT: '0', METRICS_PORT: '0' } });
+  });
+  afterAll(() => service?.stop());
+
+  it('ADMIN_PORT serves the admin API', async () => {
+    expect((await request(urlOf(service.adminPort, '/admin/clients'), OPERATOR)).status).toBe(200);
+    const { status } = await request(urlOf(service.adminPort, '/admin/clients'), {});
+    expect(status).toBe(401);
+  });
+
+  it('METRICS_PORT serves the metrics, which name the port of each request', async () => {
+    await request(urlOf(service.adminPort, '/admin/agents'), OPERATOR);
+    const { status, text } = await request(urlOf(service.metricsPort, '/metrics'), {});
+    expect(status).toBe(200);
+    expect(text).toMatch(/http_requests_total\{surface="admin",method="GET",route="\/admin\/agents"/);
+  });
+
+  it.each(['/admin/clients', '/admin/identities/x'])('the management port responds 404 to %s', async (path) => {
+    expectError(await request(service.managementUrl + path, OPERATOR), NOT_FOUND);
+    expectError(await request(service.url + path, OPERATOR), NOT_FOUND);
+  });
+
+  it('the management port responds 404 to /metrics', async () => {
+    expect((await exchange(service.managementUrl, rawRequest('GET /metrics'))).status).toBe(404);
+  });
+
+  it.each(['/health/ready', '/openapi.json'])('the management port still serves %s', async (path) => {
+    expect((await request(service.managementUrl + path, {})).status).toBe(200);
+  });
+
+  it.each([
+    '/metrics',
+    '/health/ready',
+    '/oauth2/introspect',
+    '/openapi.json',
+    '/../metrics/metrics',
+    '/management/health/ready',
+  ])('ADMIN_PORT responds 404 to %s', async (path) => {
+    expectError(await request(urlOf(service.adminPort, path), OPERATOR), NOT_FOUND);
+  });
+
+  it.each(['/admin/clients', '/health/ready', '/oauth2/introspect', '/openapi.json', '/admin/admin/clients'])(
+    'METRICS_PORT responds 404 to %s',
+    async (path) => {
+      expectError(await request(urlOf(service.metricsPort, path), OPERATOR), NOT_FOUND);
+    },
+  );
+});
+
+describe('protocol §1.5: without separate ports', () => {
+  it('the management port serves administration and metrics, and no further port is open', async () => {
+    const service = await startTestService({ environment: { ADMIN_TOKEN } });
+    try {
+      for (const path of ['/admin/clients', '/metrics'])
+        expect((await request(service.managementUrl + path, OPERATOR)).status).toBe(200);
+      expect([service.adminPort, service.metricsPort]).toEqual([undefined, undefined]);
+    } finally {
+      await service.stop();
+    }
+  });
+});
+
+describe('protocol §2.2: the metrics of a process that waits for its migrations', () => {
+  it.each(['MANAGEMENT_PORT', 'METRICS_PORT'])('can be read on %s', async (name) => {
+    const database = await createTestDatabase();
+    const port = await freePort();
+    const starting = startTestService({ database, environment: { MIGRATE_ON_START: 'false', [name]: String(port) } });
+    const scrape = () => request(urlOf(port, '/metrics'), {});
+    const statusOf = () =>
+      scrape()
+        .then(({ status }) => status)
+        .catch(() => 0);
+    try {
+      await expect.poll(statusOf, { timeout: 10_000 }).toBe(200);
+      const { text, headers } = await scrape();
+      expect(headers.get('content-type')).toContain('text/plain; version=0.0.4');
+      expect(text).toMatch(/^process_start_time_seconds \d/m);
+      expect(text).toMatch(/^http_requests_total\{[^}]*route="\/metrics"[^}]*status="200"\} \d+$/m);
+      expect(text).not.toContain('cas_registry_age_seconds');
+    } finally {
+      await (await startTestService({ database })).stop();
+      await (await starting).stop();
+      await database.remove();
+    }
+  });
+});
