@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inject } from 'vitest';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { type ServiceProcess, startPod } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
 import { type HttpClient, httpClientOf, request } from '../support/test-service.js';
@@ -47,15 +48,14 @@ export function othersOf(pods: ClusterPod[], pod: ClusterPod): ClusterPod[] {
   return pods.filter((other) => other !== pod);
 }
 
-export async function readiness({ managementUrl }: ClusterPod): Promise<number> {
-  return (await request(`${managementUrl}/health/ready`, {})).status;
+/** The status of a request that creates a customer: 503 while the pod cannot use its node. */
+export async function customerStatus(pod: ClusterPod): Promise<number> {
+  return (await pod.post(TOKEN, cookieBody())).status;
 }
 
-/** Waits until the readiness check of a pod has this status. Resolves to the milliseconds of the wait. */
-export async function untilReadiness(pod: ClusterPod, wanted: 200 | 503): Promise<number> {
-  const startedAt = performance.now();
-  while ((await readiness(pod)) !== wanted) await sleep(20);
-  return performance.now() - startedAt;
+/** Waits until a pod responds with 503 because it cannot use its node. */
+export async function untilUnavailable(pod: ClusterPod): Promise<void> {
+  while ((await customerStatus(pod)) !== 503) await sleep(20);
 }
 
 /** The number of statements that the pods repeated after a conflict. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { underLoad } from '../faults/faults.js';
 import { figure } from '../support/measurements.js';
-import { type Cluster, startCluster, untilReadiness } from './cluster.js';
+import { type Cluster, startCluster, untilUnavailable } from './cluster.js';
 import { untilServing } from './node-outages.js';
 
 /** The time for which the other nodes run without the node. */
@@ -24,7 +24,7 @@ describe('60 callers that call three pods in turn', () => {
         async () => {
           if (outage === 'killed') hit.node.kill();
           else await hit.node.cutOff();
-          await untilReadiness(hit, 503);
+          await untilUnavailable(hit);
           await Promise.all(others.map(untilServing));
           await sleep(OUTAGE_MS);
           if (outage === 'killed') await hit.node.start();

@@ -3,7 +3,7 @@ import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServiceProcess } from '../support/processes.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
-import { FaultTestEnvironment, underLoad, untilReady } from './faults.js';
+import { FaultTestEnvironment, underLoad, untilServing } from './faults.js';
 
 let testEnvironment: FaultTestEnvironment;
 let service: ServiceProcess;
@@ -36,7 +36,7 @@ describe('no code gives two tokens, no customer is lost, and no caller waits lon
         expect(new Set(during.map(({ status }) => status))).toEqual(new Set([503]));
         expect(during.length).toBeGreaterThan(60);
         process.kill(testEnvironment.mariadb.pid(), 'SIGCONT');
-        recovery = await untilReady(service);
+        recovery = await untilServing(service);
       },
     );
     expect(recovery).toBeLessThan(1_000);
@@ -51,7 +51,7 @@ describe('no code gives two tokens, no customer is lost, and no caller waits lon
           testEnvironment.mariadb.crash();
           await sleep(1_000);
           await testEnvironment.mariadb.restart();
-          await untilReady(service);
+          await untilServing(service);
           await sleep(500);
         }
       },
@@ -67,15 +67,15 @@ describe('no code gives two tokens, no customer is lost, and no caller waits lon
         await proxy.cut();
         await sleep(500);
         await proxy.restore();
-        await untilReady(proxiedService);
+        await untilServing(proxiedService);
         proxy.freeze();
         await sleep(2_500);
         await proxy.restore(); // The delayed bytes arrive late.
-        await untilReady(proxiedService);
+        await untilServing(proxiedService);
         proxy.freeze();
         await sleep(500);
         proxy.failOver(); // Connections from before the failover never respond.
-        await untilReady(proxiedService);
+        await untilServing(proxiedService);
       },
     );
     expect(statuses.none).toBeUndefined();
@@ -100,7 +100,7 @@ describe('no code gives two tokens, no customer is lost, and no caller waits lon
         for (const connection of occupyingConnections) connection.destroy();
         await operator.query('SET GLOBAL max_connections = 1000');
         await operator.end();
-        await untilReady(proxiedService);
+        await untilServing(proxiedService);
       },
     );
     expect(occupyingConnections.length).toBeGreaterThan(0);

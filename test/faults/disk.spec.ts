@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServiceProcess } from '../support/processes.js';
-import { FaultTestEnvironment, underLoad, untilReady } from './faults.js';
+import { FaultTestEnvironment, underLoad, untilServing } from './faults.js';
 
 /** A small file system for the database. Only root can mount it. */
 const disk = mkdtempSync(join(tmpdir(), 'disk-'));
@@ -43,7 +43,7 @@ describe.skipIf(!isMounted)('if the disk of the database is full', () => {
         const during = history.filter(({ begun }) => begun > fullAt);
         expect(during.some(({ status }) => status === 503)).toBe(true);
         rmSync(filler);
-        await untilReady(service);
+        await untilServing(service);
       },
     );
     expect(statuses.none).toBeUndefined();

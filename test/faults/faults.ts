@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { startMariadb } from '../../scripts/mariadb.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { testRegistry, writeRegistry } from '../support/test-registry.js';
 import { checkHistory, type Findings } from './history.js';
@@ -67,16 +68,17 @@ export async function underLoad(urls: () => string[], fault: (load: Load) => Pro
   return findings;
 }
 
-/** Waits until a process is ready. Returns the milliseconds of the wait, with a resolution of 20 ms. */
-export async function untilReady({ managementUrl }: ServiceProcess): Promise<number> {
+/** Waits until a process creates customers. Returns the milliseconds of the wait, with a resolution of 20 ms. */
+export async function untilServing({ url }: ServiceProcess): Promise<number> {
   const start = performance.now();
-  while (!(await isReady(managementUrl))) await sleep(20);
+  while (!(await isServing(url))) await sleep(20);
   return performance.now() - start;
 }
 
-async function isReady(managementUrl: string): Promise<boolean> {
+async function isServing(url: string): Promise<boolean> {
   try {
-    const { ok } = await fetch(`${managementUrl}/health/ready`, { signal: AbortSignal.timeout(2_000) });
+    const body = JSON.stringify(cookieBody());
+    const { ok } = await fetch(url + TOKEN, { method: 'POST', body, signal: AbortSignal.timeout(2_000) });
     return ok;
   } catch {
     return false;

@@ -21,11 +21,11 @@ export class HealthController {
     return { status: 'live' };
   }
 
-  /** Fails while the process stops or cannot use the database. During the start, the listener responds instead. */
+  /** Fails while the process stops. Until the application has started, the listener responds instead. */
   @Get('ready')
   @ApiRoute({ summary: 'Readiness probe', response: Health })
-  async ready(): Promise<Health> {
-    const reason = await this.readiness.unreadyReason();
+  ready(): Health {
+    const reason = this.readiness.unreadyReason;
     if (reason) throw new ServiceUnavailableException(reason);
     return { status: 'ready' };
   }
