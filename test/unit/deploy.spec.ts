@@ -1,91 +1,98 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { PrometheusRule, ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
 import { Deployment } from 'kubernetes-models/apps/v1';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
 import { CronJob, Job } from 'kubernetes-models/batch/v1';
-import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
-import { Service } from 'kubernetes-models/v1';
+import { Service, ServiceAccount } from 'kubernetes-models/v1';
 import { describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { declaredProperties } from '../../src/platform/declared-properties.js';
+import {
+  DEPLOY,
+  type Document,
+  documentOfKind,
+  documents,
+  documentsOf,
+  documentsOfKind,
+  environmentOfContainer,
+  files,
+  kustomizations,
+  podOf,
+  pods,
+  read,
+  variables,
+} from '../support/manifests.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
-const DEPLOY = join(PROJECT, 'deploy/kubernetes');
-const read = (path: string) => readFileSync(join(PROJECT, path), 'utf8');
 const dockerfile = read('Dockerfile');
 
-// biome-ignore lint/suspicious/noExplicitAny: a manifest may have any shape
-type Document = Record<string, any>;
-
 const KINDS: Record<string, new (document: never) => { validate(): void }> = {
+  CronJob,
   Deployment,
   HorizontalPodAutoscaler,
-  CronJob,
+  Ingress,
   Job,
   NetworkPolicy,
   PodDisruptionBudget,
-  Service,
-  ServiceMonitor,
   PrometheusRule,
+  Service,
+  ServiceAccount,
+  ServiceMonitor,
 };
-
-const files = readdirSync(DEPLOY, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.yaml'));
-const documentsOf = (file: string): Document[] =>
-  parseAllDocuments(readFileSync(join(DEPLOY, file), 'utf8')).map((document) => document.toJS());
-const kustomizations = files.filter((file) => file.endsWith('kustomization.yaml'));
-const documents = files
-  .filter((file) => !file.endsWith('kustomization.yaml') && !file.endsWith('registry.yaml'))
-  .flatMap((file) => documentsOf(file).map((document): [string, Document] => [`${file}: ${document.kind}`, document]));
-const documentsOfKind = (kind: string): Document[] =>
-  documents.map(([, each]) => each).filter((each) => each.kind === kind);
-const documentOfKind = (kind: string): Document => documentsOfKind(kind)[0] as Document;
-const podOf = (document: Document) => (document.spec.jobTemplate ?? document).spec.template;
-const pods = ['Deployment', 'Job', 'CronJob'].map((kind): [string, Document] => [kind, podOf(documentOfKind(kind))]);
-const literals = kustomizations
-  .flatMap(documentsOf)
-  .flatMap(({ configMapGenerator = [] }) => configMapGenerator.flatMap((each: Document) => each.literals ?? []));
+/** Kinds of other projects. Their schemas are not checked here. */
+const UNCHECKED_KINDS = ['ExternalSecret', 'Gateway', 'HTTPRoute'];
 
 describe('the Kubernetes manifests', () => {
-  it.each(documents)('are valid for Kubernetes: %s', (_name, document) => {
-    const Kind = KINDS[document.kind] as (typeof KINDS)[string];
-    expect(() => new Kind(document as never).validate()).not.toThrow();
-  });
+  it.each(documents.filter(([, { kind }]) => !UNCHECKED_KINDS.includes(kind)))(
+    'are valid for Kubernetes: %s',
+    (_name, document) => {
+      const Kind = KINDS[document.kind] as (typeof KINDS)[string];
+      expect(() => new Kind(document as never).validate()).not.toThrow();
+    },
+  );
 
   it('are all listed by a kustomization, and every listed file exists', () => {
     const listed = kustomizations.flatMap((file) => {
-      const folder = file.slice(0, -'kustomization.yaml'.length);
       const [{ resources = [], configMapGenerator = [] }] = documentsOf(file) as [Document];
       const named = [...resources, ...configMapGenerator.flatMap((each: Document) => each.files ?? [])];
       return named
         .filter((name: string) => name.endsWith('.yaml'))
-        .map((name: string) => relative(DEPLOY, join(DEPLOY, folder, name)));
+        .map((name: string) => relative(DEPLOY, join(DEPLOY, dirname(file), name)));
     });
-    expect(listed.sort()).toEqual(files.filter((file) => !file.endsWith('kustomization.yaml')).sort());
+    expect(listed.sort()).toEqual(files.filter((file) => !file.endsWith('kustomization.yaml')));
   });
 
   it('set only variables that the service knows, with values that it accepts', () => {
-    const known = declaredProperties(Configuration);
-    const names = literals.map((literal) => literal.split('=')[0]);
-    for (const name of names) expect([...known, ...known.map((each) => `${each}_FILE`)]).toContain(name);
-    const environment = Object.fromEntries(literals.map((literal) => literal.split(/=(.*)/s).slice(0, 2)));
     const mounted = { DATABASE_URL: 'mysql://u:p@db/auth', REDIS_URL: 'redis://r', ADMIN_TOKEN: 'x'.repeat(32) };
-    for (const name of Object.keys(mounted)) expect(environment).toHaveProperty(`${name}_FILE`);
-    const values = Object.entries(environment).filter(([name]) => !(name.replace(/_FILE$/, '') in mounted));
-    expect(() => loadConfiguration({ ...Object.fromEntries(values), ...mounted })).not.toThrow();
+    for (const name of Object.keys(mounted)) expect(variables).toHaveProperty(`${name}_FILE`);
+    for (const [, pod] of pods) {
+      const environment = environmentOfContainer(pod.spec.containers[0]);
+      const known = declaredProperties(Configuration);
+      for (const name of Object.keys(environment))
+        expect([...known, ...known.map((each) => `${each}_FILE`)]).toContain(name);
+      const values = Object.entries(environment).filter(([name]) => !(name.replace(/_FILE$/, '') in mounted));
+      expect(() => loadConfiguration({ ...Object.fromEntries(values), ...mounted })).not.toThrow();
+    }
   });
 
-  it.each(pods)('mount every file that a variable names: %s', (kind, pod) => {
-    const paths = pod.spec.containers[0].volumeMounts.map(({ mountPath }: Document) => mountPath);
-    const namedPaths = literals.map((literal) => literal.split('=')[1]).filter((value) => value?.startsWith('/'));
-    const needed = kind === 'Deployment' ? namedPaths : namedPaths.filter((path) => !path.includes('registry'));
-    for (const path of needed) expect(paths).toContain(path.slice(0, path.lastIndexOf('/')));
-    const volumes = pod.spec.volumes.map(({ name }: Document) => name);
-    expect(pod.spec.containers[0].volumeMounts.map(({ name }: Document) => name).sort()).toEqual(volumes.sort());
-  });
+  it.each(pods)(
+    'mount every file that a variable names, and nothing that the container does not read: %s',
+    (_kind, pod) => {
+      const [container] = pod.spec.containers;
+      const named = Object.values(environmentOfContainer(container)).filter((value) => value.startsWith('/'));
+      const paths: string[] = container.volumeMounts.map(({ mountPath }: Document) => mountPath);
+      const folders = named.map((path) => dirname(path));
+      // the registry file names the files in this folder
+      if (folders.includes('/etc/customer-authorization')) folders.push('/run/secrets/registry');
+      expect(paths.sort()).toEqual(folders.sort());
+      const volumes = pod.spec.volumes.map(({ name }: Document) => name);
+      expect(container.volumeMounts.map(({ name }: Document) => name).sort()).toEqual(volumes.sort());
+    },
+  );
 
   it.each(pods)('run the image as its unprivileged user with a read-only root file system: %s', (_kind, { spec }) => {
     const [container] = spec.containers;
@@ -110,43 +117,46 @@ describe('the Kubernetes manifests', () => {
     expect(container.ports).toEqual([
       { name: 'public', containerPort: PORT },
       { name: 'management', containerPort: MANAGEMENT_PORT },
+      { name: 'admin', containerPort: Number(variables.ADMIN_PORT) },
+      { name: 'metrics', containerPort: Number(variables.METRICS_PORT) },
     ]);
     expect(dockerfile).toContain(`EXPOSE ${PORT} ${MANAGEMENT_PORT}`);
     const names = container.ports.map(({ name }: Document) => name);
     const used = documentsOfKind('Service').flatMap(({ spec }) =>
       spec.ports.map(({ targetPort }: Document) => targetPort),
     );
-    used.push(
-      ...documentOfKind('NetworkPolicy').spec.ingress.flatMap(({ ports }: Document) =>
-        ports.map(({ port }: Document) => port),
-      ),
-    );
+    const { ingress } = documentOfKind('NetworkPolicy', 'customer-authorization').spec;
+    used.push(...ingress.flatMap(({ ports }: Document) => ports.map(({ port }: Document) => port)));
     for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
       const { path, port } = container[probe].httpGet;
       expect(port).toBe('management');
       expect(read('src/platform/health/health.controller.ts')).toContain(`@Get('${path.replace('/health/', '')}')`);
     }
     for (const name of used) expect(names).toContain(name);
-    expect(documentOfKind('ServiceMonitor').spec.endpoints).toMatchObject([{ port: 'management', path: '/metrics' }]);
+    expect(documentOfKind('ServiceMonitor').spec.endpoints).toMatchObject([{ port: 'metrics', path: '/metrics' }]);
   });
 
   it('select only pods and services that exist', () => {
     const { labels } = podOf(documentOfKind('Deployment')).metadata;
-    const { spec } = documentOfKind('Deployment');
-    expect(spec.selector.matchLabels).toEqual(labels);
-    for (const service of documentsOfKind('Service')) expect(service.spec.selector).toEqual(labels);
-    expect(documentOfKind('PodDisruptionBudget').spec.selector.matchLabels).toEqual(labels);
-    expect(documentOfKind('NetworkPolicy').spec.podSelector.matchLabels).toEqual(labels);
+    const selectors = [
+      documentOfKind('Deployment').spec.selector.matchLabels,
+      documentOfKind('PodDisruptionBudget').spec.selector.matchLabels,
+      documentOfKind('NetworkPolicy', 'customer-authorization').spec.podSelector.matchLabels,
+      ...documentsOfKind('Service').map(({ spec }) => spec.selector),
+    ];
+    for (const selector of selectors) {
+      expect(labels).toMatchObject(selector);
+      for (const kind of ['Job', 'CronJob'])
+        expect(podOf(documentOfKind(kind)).metadata.labels).not.toMatchObject(selector);
+    }
     expect(documentOfKind('HorizontalPodAutoscaler').spec.scaleTargetRef.name).toBe(
       documentOfKind('Deployment').metadata.name,
     );
-    const monitored = documentOfKind('ServiceMonitor').spec.selector.matchLabels;
-    expect(
-      documentsOfKind('Service').filter((each) =>
-        Object.keys(monitored).every((key) => each.metadata.labels[key] === monitored[key]),
-      ),
-    ).toHaveLength(1);
-    for (const kind of ['Job', 'CronJob']) expect(podOf(documentOfKind(kind)).metadata.labels).not.toEqual(labels);
+    const { matchLabels } = documentOfKind('ServiceMonitor').spec.selector;
+    const monitored = documentsOfKind('Service').filter(({ metadata }) =>
+      Object.entries(matchLabels).every(([name, value]) => metadata.labels[name] === value),
+    );
+    expect(monitored.map(({ metadata }) => metadata.name)).toEqual(['customer-authorization-metrics']);
   });
 
   it('give a pod a longer grace period than its longest shutdown', () => {
@@ -158,7 +168,7 @@ describe('the Kubernetes manifests', () => {
   });
 
   it('contain no Secret', () => {
-    for (const file of files) expect(readFileSync(join(DEPLOY, file), 'utf8')).not.toMatch(/kind: Secret$/m);
+    for (const file of files) expect(read(join('deploy/kubernetes', file))).not.toMatch(/kind: Secret$/m);
   });
 });
 

@@ -1,0 +1,58 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+
+// biome-ignore lint/suspicious/noExplicitAny: a manifest may have any shape
+export type Document = Record<string, any>;
+
+const PROJECT = join(import.meta.dirname, '../..');
+export const DEPLOY = join(PROJECT, 'deploy/kubernetes');
+/** The text of a file of the project. */
+export const read = (path: string) => readFileSync(join(PROJECT, path), 'utf8');
+
+/** The YAML files of deploy/kubernetes. */
+export const files = readdirSync(DEPLOY, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.yaml'))
+  .sort();
+export const kustomizations = files.filter((file) => file.endsWith('kustomization.yaml'));
+
+/** All documents of a YAML text. */
+export const parseDocuments = (text: string): Document[] =>
+  parseAllDocuments(text).map((document) => document.toJS() as Document);
+export const documentsOf = (file: string): Document[] => parseDocuments(readFileSync(join(DEPLOY, file), 'utf8'));
+
+/** Every resource with its file and kind. */
+export const documents = files
+  .filter((file) => !file.endsWith('kustomization.yaml') && !file.endsWith('registry.yaml'))
+  .flatMap((file) => documentsOf(file).map((document): [string, Document] => [`${file}: ${document.kind}`, document]));
+
+export const documentsOfKind = (kind: string): Document[] =>
+  documents.map(([, each]) => each).filter((each) => each.kind === kind);
+
+/** The only resource of a kind, or the one with this name. */
+export function documentOfKind(kind: string, name?: string): Document {
+  const found = documentsOfKind(kind).filter(({ metadata }) => name === undefined || metadata.name === name);
+  if (found.length !== 1) throw new Error(`${found.length} documents of kind ${kind} ${name ?? ''}`);
+  return found[0] as Document;
+}
+
+/** The pod template of a Deployment, Job or CronJob. */
+export const podOf = (document: Document): Document => (document.spec.jobTemplate ?? document).spec.template;
+export const pods = ['Deployment', 'Job', 'CronJob'].map((kind): [string, Document] => [
+  kind,
+  podOf(documentOfKind(kind)),
+]);
+
+/** The variables in the ConfigMap of the service, each as `NAME=value`. */
+export const literals: string[] = kustomizations
+  .flatMap(documentsOf)
+  .flatMap(({ configMapGenerator = [] }) => configMapGenerator.flatMap((each: Document) => each.literals ?? []));
+export const variables: Record<string, string> = Object.fromEntries(
+  literals.map((literal) => literal.split(/=(.*)/s).slice(0, 2)),
+);
+
+/** The variables that a container gets. */
+export const environmentOfContainer = ({ envFrom, env = [] }: Document): Record<string, string> => ({
+  ...(envFrom && variables),
+  ...Object.fromEntries(env.map(({ name, value }: Document) => [name, value])),
+});
