@@ -1,6 +1,6 @@
 // @ts-check
 import { spawnSync } from 'node:child_process';
-import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -16,8 +16,19 @@ export function buildIfStale() {
   const start = new Date();
   const nest = spawnSync(process.execPath, [NEST, 'build'], { cwd: PROJECT, encoding: 'utf8' });
   if (nest.status !== 0) throw new Error(`The build failed:\n${nest.stdout}${nest.stderr}`, { cause: nest.error });
+  copySwaggerUi();
   writeFileSync(STAMP, '');
   utimesSync(STAMP, start, start); // a file that is saved during a build makes the build stale
+}
+
+/** Copies the files of /docs with their licences (src/openapi/swagger-ui.ts). */
+function copySwaggerUi() {
+  const source = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')));
+  const target = join(PROJECT, 'dist/openapi/swagger-ui');
+  mkdirSync(target, { recursive: true });
+  for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt'])
+    copyFileSync(join(source, name), join(target, name));
+  for (const name of ['LICENSE', 'NOTICE']) copyFileSync(join(source, name), join(target, `${name}.txt`));
 }
 
 function isStale() {

@@ -6,13 +6,14 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { OpenApiDocument } from './openapi-document.js';
+import { swaggerUiFile } from './swagger-ui.js';
 
 /** The files of the page. Swagger UI is served from here, so that the page needs no other server. */
 const FILES: Record<string, { type: string; url: string }> = {
-  'swagger-ui.css': { type: 'text/css; charset=utf-8', url: import.meta.resolve('swagger-ui-dist/swagger-ui.css') },
+  'swagger-ui.css': { type: 'text/css; charset=utf-8', url: swaggerUiFile('swagger-ui.css') },
   'swagger-ui-bundle.js': {
     type: 'text/javascript; charset=utf-8',
-    url: import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+    url: swaggerUiFile('swagger-ui-bundle.js'),
   },
   'start.js': { type: 'text/javascript; charset=utf-8', url: new URL('views/start.js', import.meta.url).href },
 };

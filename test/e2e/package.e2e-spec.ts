@@ -38,7 +38,7 @@ describe.skipIf(onMariadb)(
         example.files.filter((path) => path.startsWith('dist/') === isBuilt),
       );
       const kinds = new Set(built?.map((path) => /(\.d)?\.\w+$/.exec(path)?.[0]));
-      expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.html', '.js']);
+      expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.html', '.js', '.txt']);
       expect(otherFiles?.sort()).toEqual(
         [
           '.env.example',

@@ -1,0 +1,63 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from 'vitest';
+
+const SCRIPT = join(import.meta.dirname, '../../scripts/check-advisories.js');
+const VERSIONS: Record<string, string> = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'),
+).dependencies;
+const ADVISORY = {
+  id: 1,
+  url: 'https://advisories.example/1',
+  title: 'Signature is not checked',
+  severity: 'high',
+  vulnerable_versions: '<999.0.0',
+  cwe: [],
+  cvss: { score: 0 },
+};
+
+let registry: Server | undefined;
+afterEach(() => void registry?.close());
+
+/** Runs the command with a registry that has these advisories; `undefined`: the registry has no such service. */
+async function check(advisories: Record<string, object[]> | undefined) {
+  registry = createServer((request, response) => {
+    request.resume();
+    if (advisories === undefined) return void response.writeHead(405).end();
+    // npm asks for the versions of a package with an advisory
+    const [, name = ''] = request.url?.split('/') ?? [];
+    const versions = { [VERSIONS[name] ?? '']: { name, version: VERSIONS[name] } };
+    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+    response.end(gzipSync(JSON.stringify(request.method === 'GET' ? { name, versions } : advisories)));
+  });
+  await new Promise<void>((resolve) => registry?.listen(0, '127.0.0.1', resolve));
+  const npm_config_registry = `http://127.0.0.1:${(registry.address() as AddressInfo).port}/`;
+  return new Promise<{ code: unknown; stderr: string }>((resolve) => {
+    const options = { env: { ...process.env, npm_config_registry } };
+    execFile(process.execPath, [SCRIPT], options, (error, _stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, stderr }),
+    );
+  });
+}
+
+describe('npm run check:advisories', () => {
+  it('exits with 1 and names a package with an advisory', async () => {
+    const { code, stderr } = await check({ jose: [ADVISORY] });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^jose \S+: high: Signature is not checked https:\/\/advisories\.example\/1$/m);
+  });
+
+  it('exits with 0 and prints no violation if there is no advisory', async () => {
+    expect(await check({})).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('says that the check was not made if the registry has no advisories service', async () => {
+    const { code, stderr } = await check(undefined);
+    expect(code).toBe(0);
+    expect(stderr).toContain('advisories were not checked: the registry did not respond as expected (405');
+  });
+});

@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+interface LockedPackage {
+  dev?: boolean;
+  hasInstallScript?: boolean;
+}
+
+const PROJECT = join(import.meta.dirname, '../..');
+const { packages } = JSON.parse(readFileSync(join(PROJECT, 'package-lock.json'), 'utf8')) as {
+  packages: Record<string, LockedPackage>;
+};
+const production = Object.entries(packages).filter(([path, { dev }]) => path.startsWith('node_modules/') && !dev);
+
+describe('the packages that an installation of the service brings', () => {
+  it('run no script when they are installed', () => {
+    expect(production.length).toBeGreaterThan(50);
+    expect(production.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path)).toEqual([]);
+  });
+
+  it('include no package that reports installations', () => {
+    expect(production.map(([path]) => path).filter((path) => /scarf/.test(path))).toEqual([]);
+  });
+});
