@@ -23,8 +23,9 @@ class BearerHeader {
 /**
  * Authenticates callers by a bearer token in the `Authorization` header only (RFC 6750 §2.1).
  *
- * passport-http-bearer finds no token under the scheme `Basic`. So a Personal Access Token, which uses `Basic`, gets
- * 401 (protocol §2.6).
+ * The service never accepts a Personal Access Token (protocol §2.6). It uses the scheme `Basic`, under which
+ * passport-http-bearer finds no token. The routes that read `Basic` compare it with the credentials of a client or
+ * resource server.
  */
 @Injectable()
 export class BearerAuthentication {

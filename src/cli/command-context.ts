@@ -6,7 +6,7 @@ import { withApplication } from './application.js';
 export interface CommandContext {
   extension: Extension;
   withApplication<Result>(work: (application: INestApplicationContext) => Promise<Result>): Promise<Result>;
-  /** Writes the command's result. Nothing else is written to stdout. */
+  /** Writes the command's result. Standard output (stdout) contains nothing else (protocol §9.3). */
   print(text: string): void;
 }
 

@@ -3,10 +3,12 @@ import { rotated, stateOf, withoutKey } from '../access-token/key-rotation.js';
 import { generateKey, type PrivateKeySet } from '../access-token/key-set.js';
 import { Clock } from '../platform/clock.js';
 import { longestAccessTokenLife } from '../platform/configuration/load-configuration.js';
+import type { CommandContext } from './command-context.js';
 import { expectParameters, UsageError } from './usage-error.js';
 
 /** `keys generate`, `keys rotate FILE`, `keys list FILE`, `keys retire FILE KID`; none of them needs a database. */
-export async function keysCommand([action, ...parameters]: string[]): Promise<number> {
+export async function keysCommand([action, ...parameters]: string[], context: CommandContext): Promise<number> {
+  const print = (lines: string[]) => context.print(lines.map((line) => `${line}\n`).join(''));
   const now = new Clock().seconds();
   const [path = '', kid = ''] = parameters;
   switch (action) {
@@ -57,7 +59,3 @@ function describeKeys({ keys }: PrivateKeySet, now: number): string[] {
 }
 
 const iso = (seconds: number) => new Date(seconds * 1000).toISOString().replace('.000', '');
-
-function print(lines: string[]): void {
-  process.stdout.write(lines.map((line) => `${line}\n`).join(''));
-}

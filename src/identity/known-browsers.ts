@@ -72,8 +72,9 @@ export class KnownBrowsers {
 
   /**
    * Finds the browser to which one of the ids and one of the secrets belong, by one SELECT. Of several such browsers
-   * the last one that was created counts. The browser is noted as seen today, so that the purge does not delete it as
-   * idle.
+   * the last one that was created counts. Malformed or mismatched identity cookies lead to no browser. They never cause
+   * an error and never lead to another browser's customer (protocol §5.4). The browser is noted as seen today, so that
+   * the purge does not delete it as idle.
    */
   async recognise(
     { entityIds, secrets }: CandidateCredentials,

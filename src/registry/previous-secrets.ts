@@ -51,8 +51,8 @@ export function lastSecretEnd(client: SecretColumns, now: number): string | unde
 }
 
 /**
- * The columns of a client with a new secret, which may be its first. The replaced secret is valid for another `oldValidForSeconds`. The ends of
- * secrets that were replaced earlier do not change. So a caller who repeats the request after a lost response neither
+ * The columns of a client with a new secret, which may be its first. The replaced secret is valid for another
+ * `oldValidForSeconds`. A new secret never shortens and never prolongs a secret that was replaced earlier. So a caller who repeats the request after a lost response neither
  * ends a secret that is in use, nor prolongs a secret that may have leaked.
  *
  * @throws OAuthError `conflict` if too many replaced secrets are valid

@@ -95,7 +95,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     const messages = messagesAfter('### Compiler errors', '### Start-up errors');
     expect(messages).toHaveLength(7);
     for (const message of messages) expect(errors.split('\n').map((line) => line.trim())).toContain(message);
-  });
+  }, 180_000); // the compiler runs
 
   it('lists the errors of the start and of the test kit that tests check', () => {
     const tests = ['e2e/faulty-grant.e2e-spec', 'e2e/faulty-table.e2e-spec', 'e2e/conformance-kit.e2e-spec'];

@@ -1,9 +1,7 @@
 import { Get, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request } from 'express';
-import { readBody } from '../../oauth/body-reader.js';
-import { parseForm, queryOf } from '../../oauth/form.js';
+import { queryOf } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { readParameters } from '../../oauth/parameters.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
@@ -13,7 +11,7 @@ import { AuthorizationQuery } from './authorization-query.js';
 import { readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer } from './authorizer.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
-import { ConsentForm } from './page-forms.js';
+import { ConsentForm, readPageForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
 
 /** The authorization endpoint (protocol §6.1), and the route that receives the form of the consent page. */
@@ -54,12 +52,7 @@ export class AuthorizeController {
   })
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {
-    const {
-      csrf,
-      request: query = '',
-      scope = '',
-      decision,
-    } = readParameters(ConsentForm, parseForm(await readBody(request)));
+    const { csrf, request: query = '', scope = '', decision } = await readPageForm(ConsentForm, request);
     this.csrfTokens.check(request, csrf);
     const authorization = readAuthorizationRequest(query, this.registry);
     if (authorization.error) return this.responses.sendError(request, authorization, authorization.error);

@@ -1,5 +1,8 @@
 import { IsString } from 'class-validator';
-import { Optional } from '../../oauth/parameters.js';
+import type { Request } from 'express';
+import { readBody } from '../../oauth/body-reader.js';
+import { parseForm } from '../../oauth/form.js';
+import { Optional, readParameters } from '../../oauth/parameters.js';
 
 /**
  * The field that all forms of the pages have. Every field is optional, because each route decides what a missing field
@@ -39,4 +42,14 @@ export class ConsentForm extends RequestForm {
   @Optional()
   @IsString()
   decision?: string;
+}
+
+/**
+ * The forms of the authorization page are read as forms only: a body that another site sends as `text/plain` is no form
+ * (protocol §2.4).
+ *
+ * @throws OAuthError `invalid_request`
+ */
+export async function readPageForm<Form extends PageForm>(form: new () => Form, request: Request): Promise<Form> {
+  return readParameters(form, parseForm(await readBody(request)));
 }

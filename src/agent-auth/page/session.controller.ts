@@ -1,8 +1,5 @@
 import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { readBody } from '../../oauth/body-reader.js';
-import { parseForm } from '../../oauth/form.js';
-import { readParameters } from '../../oauth/parameters.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
@@ -10,7 +7,7 @@ import { AgentSessions } from '../session/agent-sessions.js';
 import { CsrfTokens } from '../session/csrf-tokens.js';
 import { readAuthorizationRequest } from './authorization-request.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
-import { PageForm, SignInForm } from './page-forms.js';
+import { PageForm, readPageForm, SignInForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
 import { renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
@@ -38,7 +35,7 @@ export class SessionController {
     errorStatuses: [429],
   })
   async beginSession(@Req() request: Request): Promise<string> {
-    const form = readParameters(SignInForm, parseForm(await readBody(request)));
+    const form = await readPageForm(SignInForm, request);
     const { csrf, request: query = '', email = '', password = '' } = form;
     this.csrfTokens.check(request, csrf);
     const authorization = readAuthorizationRequest(query, this.registry);
@@ -57,7 +54,7 @@ export class SessionController {
   @HttpCode(200)
   @ApiRoute({ summary: 'Sign the agent out', body: PageForm, bodyFormats: ['form'], response: 'text/html' })
   async endSession(@Req() request: Request): Promise<string> {
-    const { csrf } = readParameters(PageForm, parseForm(await readBody(request)));
+    const { csrf } = await readPageForm(PageForm, request);
     this.csrfTokens.check(request, csrf);
     await this.sessions.end(request);
     return renderPage(request.res as Response, 'signed-out', {});

@@ -51,6 +51,7 @@ export class TokenPairEndpoint {
     const grant = await this.currentGrant(client, granted);
     // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
     const refreshToken = await this.refreshTokens.begin(attempt, granted, grantedAt);
+    // the `jti` is never the id of the family itself, so ending this token alone leaves the family valid
     return this.tokenPairResponse(grant, `${attempt}.${randomUUID()}`, refreshToken);
   }
 

@@ -49,7 +49,7 @@ export class OrganizationUsers {
       const signIn = turn > 1 ? { ...request, browserCustomerId: undefined } : request;
       const rows = await this.rowsOf(signIn, userHash);
       const own = rows.find(({ user_hash }) => user_hash !== null);
-      // a customer that belongs to a user is never reassigned: several users can sign in with one browser
+      // the customer of another user is never linked or reassigned: several users can sign in with one browser
       const unlinkedId = rows.some(({ entity_id }) => entity_id === signIn.browserCustomerId)
         ? undefined
         : signIn.browserCustomerId;

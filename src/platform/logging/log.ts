@@ -29,7 +29,7 @@ export function serviceLog(configuration: Configuration): Log {
   };
 }
 
-/** A command's log on stderr, because stdout is for the command's result. */
+/** A command's log on stderr, because standard output (stdout) contains only the command's result (protocol §9.3). */
 export function commandLog(configuration: Configuration): Log {
   if (configuration.NODE_ENV !== 'production') return readableLog(configuration, 2);
   return {
@@ -40,7 +40,7 @@ export function commandLog(configuration: Configuration): Log {
 }
 
 function readableLog(configuration: Configuration, fileDescriptor: 1 | 2): Log {
-  const colorize = process.stdout.isTTY ?? false;
+  const { isTTY: colorize = false } = fileDescriptor === 1 ? process.stdout : process.stderr;
   const { build: pretty } = loadWhenUsed<typeof import('pino-pretty')>('pino-pretty');
   const stream = pretty({ destination: fileDescriptor, sync: true, singleLine: true, ignore: 'surface', colorize });
   return { logger: loggerOn(configuration, stream), lost: 0, flush: () => undefined };
