@@ -6,6 +6,7 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { OAuthError } from './oauth-error.js';
 
 const LIVENESS_PATH = pathOn('management', '/health/live');
+const READINESS_PATH = pathOn('management', '/health/ready');
 const METRICS_PATHS = [pathOn('management', '/metrics'), pathOn('metrics', '/metrics')];
 
 /**
@@ -16,7 +17,8 @@ export function startingResponses(metrics: MetricsRegistry): RequestListener {
   return (request, response) => {
     const path = request.url?.split('?', 1)[0] ?? '';
     const isMetrics = METRICS_PATHS.includes(path);
-    if (isMetrics || path === LIVENESS_PATH) (request as Request).route = { path };
+    // log and metrics show the routes that probes and Prometheus request
+    if (isMetrics || path === LIVENESS_PATH || path === READINESS_PATH) (request as Request).route = { path };
     if (path === LIVENESS_PATH) write(response, 200, JSON.stringify({ status: 'live' }));
     else if (isMetrics) metrics.metrics().then((text) => write(response, 200, text, metrics.contentType));
     else writeUnavailable(response);

@@ -13,6 +13,8 @@ import { manage } from '../support/management-api.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
+/** Prometheus adds these labels to each sample. */
+const PROMETHEUS_LABELS = { job: 'customer-authorization', namespace: 'customer-authorization' };
 const DEPLOY = join(import.meta.dirname, '../../deploy');
 const read = (path: string) => readFileSync(join(DEPLOY, path), 'utf8');
 
@@ -25,7 +27,7 @@ function queries(): [title: string, query: string][] {
     .flatMap(({ spec }) => spec.groups.flatMap(({ rules }: { rules: { alert: string; expr: string }[] }) => rules));
   return [
     ...panels.flatMap(({ title, targets }: { title: string; targets: { expr: string }[] }) =>
-      targets.map(({ expr }) => [title, expr]),
+      targets.map(({ expr }) => [title, expr.replaceAll('$namespace', PROMETHEUS_LABELS.namespace)]),
     ),
     ...rules.map(({ alert, expr }) => [alert, expr]),
   ];
@@ -92,6 +94,7 @@ describe('the dashboard and the alerts', () => {
     await service.send('DELETE', '/v2/customer/token', bearer(access_token));
     for (let n = 0; n < 9; n++) await newCustomer(service);
     await service.send('GET', '/failing');
+    await service.send('DELETE', '/v2/customer/token', bearer(access_token)); // ended: 401
     const { text } = await manage(service, 'GET', '/metrics');
     for (const line of text.split('\n')) {
       const [, name, inside = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? /.exec(line) ?? [];
@@ -99,7 +102,7 @@ describe('the dashboard and the alerts', () => {
       const labels = [...inside.matchAll(/(\w+)="([^"]*)"/g)].map(
         ([, label = '', value = '']) => [label, value] as const,
       );
-      samples.set(name, [...(samples.get(name) ?? []), new Map(labels)]);
+      samples.set(name, [...(samples.get(name) ?? []), new Map([...Object.entries(PROMETHEUS_LABELS), ...labels])]);
     }
   });
   afterAll(() => service.stop());
@@ -111,7 +114,20 @@ describe('the dashboard and the alerts', () => {
       const own = samples.get(metric) ?? [];
       expect([metric, own.some(matches)]).toEqual([metric, true]);
       const labels = own.flatMap((each) => [...each.keys()]);
+      expect(query).toContain(`${metric}{job="${PROMETHEUS_LABELS.job}",namespace="`);
       for (const label of grouped) expect([...labels, 'instance', 'revision']).toContain(label);
+    }
+  });
+
+  it('each legend of the dashboard uses only labels that its query returns', () => {
+    const { panels } = JSON.parse(read('grafana/customer-authorization-service.json'));
+    for (const { title, targets } of panels) {
+      for (const { expr, legendFormat } of targets) {
+        const used = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label);
+        const counted = /^count_values\("(\w+)"/.exec(expr)?.[1];
+        const returned = [...usesOf(expr).grouped, ...(counted ? [counted] : [])];
+        for (const label of used) expect([title, returned]).toEqual([title, expect.arrayContaining([label])]);
+      }
     }
   });
 });
