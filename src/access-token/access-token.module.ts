@@ -6,11 +6,12 @@ import { RecordedValue } from './recorded-value.entity.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation } from './revocation.entity.js';
 import { SigningKeys } from './signing-keys.js';
+import { TokenInspection } from './token-inspection.js';
 
 /** Access tokens: their format, the signing keys and revocation. */
 @Module({
   imports: [TypeOrmModule.forFeature([Revocation, RecordedValue])],
-  providers: [AccessTokens, Denylist, RecordedValues, SigningKeys],
-  exports: [AccessTokens, Denylist, SigningKeys],
+  providers: [AccessTokens, Denylist, RecordedValues, SigningKeys, TokenInspection],
+  exports: [AccessTokens, Denylist, SigningKeys, TokenInspection],
 })
 export class AccessTokenModule {}

@@ -1,10 +1,12 @@
 import { randomUUID, sign, verify } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { rawSignature } from './ecdsa-signature.js';
+import type { InactiveReason } from './inactive-reason.js';
 import { SigningKeys } from './signing-keys.js';
+import { reasonOfForeignText, reasonOfForm } from './token-form.js';
 import type { Audience, TokenLineage } from './token-lineage.js';
 
 /** The claims of an access token (RFC 9068 §2.2, protocol §3.3). Times are in seconds since 1970. */
@@ -22,6 +24,12 @@ export interface AccessTokenClaims extends Partial<TokenLineage> {
 }
 
 export type IssuableClaims = Omit<AccessTokenClaims, 'iss' | 'iat' | 'exp' | 'jti'>;
+
+/** What is known about a text that a caller presents as an access token. It is valid if it has no `inactiveReason`. */
+export type InspectedToken =
+  | { claims: AccessTokenClaims; inactiveReason?: undefined }
+  /** The claims are present if the signature is valid. */
+  | { claims?: AccessTokenClaims; inactiveReason: InactiveReason };
 
 /** How far the clock of the issuing process may be ahead of the clock of this process. */
 const CLOCK_SKEW_SECONDS = 30;
@@ -52,43 +60,35 @@ export class AccessTokens {
   }
 
   /**
-   * Verifies the form, signature, issuer and times of a token. The method does not check whether the token has ended.
-   *
-   * @throws OAuthError `invalid_token`
+   * Checks the form, signature, issuer and times of a token. The method does not check whether the token has ended. The
+   * log line of the request gets the ids of a token whose signature is valid, and nothing of any other token.
    */
-  verify(token: string): AccessTokenClaims {
+  inspect(token: string): InspectedToken {
     // The colon of the prefix is compared as it is, so a token with `%3A` is invalid (protocol §2.6).
-    if (!token.startsWith(this.prefix)) throw OAuthError.invalidToken('not a token of this region');
+    if (!token.startsWith(this.prefix)) return { inactiveReason: reasonOfForeignText(token) };
     const segments = token.slice(this.prefix.length).split('.');
-    if (segments.length !== 3) throw OAuthError.invalidToken('not a JWS');
+    if (segments.length !== 3) return { inactiveReason: reasonOfForm(token) };
     const [header, payload, signature] = segments as [string, string, string];
     const key = this.keys.keyByHeader(header);
-    if (!key) throw OAuthError.invalidToken('the header matches no key');
+    if (!key) return { inactiveReason: 'unknown_key' };
     const bytes = Buffer.from(signature, 'base64url');
-    // Other base64url texts decode to the same bytes. Only the canonical text is valid, so that a token has one form.
-    if (bytes.toString('base64url') !== signature) throw OAuthError.invalidToken('signature not canonical');
     const publicKey = { key: key.publicKey, dsaEncoding: 'ieee-p1363' } as const;
-    if (!verify('sha256', Buffer.from(`${header}.${payload}`), publicKey, bytes)) {
-      throw OAuthError.invalidToken('invalid signature');
-    }
-    return this.assertCurrent(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+    // Other base64url texts decode to the same bytes. Only the canonical text is valid, so that a token has one form.
+    const isValid =
+      bytes.toString('base64url') === signature &&
+      verify('sha256', Buffer.from(`${header}.${payload}`), publicKey, bytes);
+    if (!isValid) return { inactiveReason: 'invalid_signature' };
+    const claims: AccessTokenClaims = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    requestContext.set({ token: claims });
+    const inactiveReason = this.reasonOfClaims(claims);
+    return inactiveReason ? { claims, inactiveReason } : { claims };
   }
 
-  /** The claims that `verify` returns; `undefined` if the token is invalid. */
-  claimsIfValid(token: string): AccessTokenClaims | undefined {
-    try {
-      return this.verify(token);
-    } catch (error) {
-      if (error instanceof OAuthError) return undefined;
-      throw error;
-    }
-  }
-
-  private assertCurrent(claims: AccessTokenClaims): AccessTokenClaims {
+  private reasonOfClaims({ iss, exp, iat }: AccessTokenClaims): InactiveReason | undefined {
     const now = this.clock.seconds();
-    if (claims.iss !== this.issuer) throw OAuthError.invalidToken('wrong issuer');
-    if (!(now < claims.exp)) throw OAuthError.invalidToken('expired');
-    if (!(claims.iat <= now + CLOCK_SKEW_SECONDS)) throw OAuthError.invalidToken('issued in the future');
-    return claims;
+    if (iss !== this.issuer) return 'other_issuer';
+    if (!(now < exp)) return 'expired';
+    if (!(iat <= now + CLOCK_SKEW_SECONDS)) return 'not_yet_valid';
+    return undefined;
   }
 }

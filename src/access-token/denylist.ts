@@ -2,7 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { insertIgnoreStatement, writeStatement } from '../platform/database/statement.js';
+import { endingRowsStatement, reasonOf } from './ended-reason.js';
 import { endedStatement } from './ended-statement.js';
+import type { InactiveReason } from './inactive-reason.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation, type RevocationKind } from './revocation.entity.js';
 import type { RevocableClaims } from './token-lineage.js';
@@ -38,6 +40,13 @@ export class Denylist {
     const { statement, parameters } = endedStatement(claims);
     const [row] = await this.database.select(statement, parameters);
     return row === undefined || Number(row.ended) !== 0;
+  }
+
+  /** Why a token has ended; `undefined` if it has not. Only a token that has ended costs a second statement. */
+  async endedReason(claims: RevocableClaims): Promise<InactiveReason | undefined> {
+    if (!(await this.hasEnded(claims))) return undefined;
+    const { statement, parameters } = endingRowsStatement(claims);
+    return reasonOf(await this.database.select(statement, parameters), claims);
   }
 
   /**

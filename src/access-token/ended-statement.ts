@@ -13,17 +13,28 @@ const statements = new Map<string, EndedStatement>();
 
 /** The statement that decides whether a token has ended. It selects one row. */
 export function endedStatement(claims: RevocableClaims): { statement: EndedStatement; parameters: SqlValue[] } {
-  const { jti, sub, client_id, iat, aud, gen = 0, ancestors = [], act } = claims;
+  const { sub, aud, gen = 0 } = claims;
+  const agent = agentOf(claims);
+  const { ids, values: parameters } = revocationValues(claims);
+  if (aud === 'customer-api') parameters.push(sub, gen);
+  if (agent) parameters.push(agent.sub, agent.gen);
+  return { statement: statementFor(ids, aud === 'customer-api', agent !== undefined), parameters };
+}
+
+/** The agent with whose generation a token ends; `undefined` if no agent of this service obtained the token. */
+export function agentOf({ sub, aud, gen = 0, act }: RevocableClaims): { sub: string; gen: number } | undefined {
+  if (aud === 'agent-api') return { sub, gen };
+  return act?.gen === undefined ? undefined : { sub: act.sub, gen: act.gen };
+}
+
+/** The parameters of `revocationRows`, and their number of ids. */
+export function revocationValues(claims: RevocableClaims): { ids: number; values: SqlValue[] } {
+  const { jti, sub, client_id, iat, ancestors = [] } = claims;
   const ids = [...new Set([familyOf(jti), jti, ...ancestors])];
   const count = ID_COUNTS.find((each) => each >= ids.length) ?? ids.length;
   const padding = Array<string>(count - ids.length).fill(jti);
   const issued = new Date(iat * 1000);
-  const agent =
-    aud === 'agent-api' ? { sub, gen } : act?.gen === undefined ? undefined : { sub: act.sub, gen: act.gen };
-  const parameters: SqlValue[] = [...ids, ...padding, client_id, issued, sub, agent?.sub ?? sub, issued];
-  if (aud === 'customer-api') parameters.push(sub, gen);
-  if (agent) parameters.push(agent.sub, agent.gen);
-  return { statement: statementFor(count, aud === 'customer-api', agent !== undefined), parameters };
+  return { ids: count, values: [...ids, ...padding, client_id, issued, sub, agentOf(claims)?.sub ?? sub, issued] };
 }
 
 function statementFor(count: number, isCustomer: boolean, hasAgent: boolean): EndedStatement {
@@ -31,7 +42,7 @@ function statementFor(count: number, isCustomer: boolean, hasAgent: boolean): En
   let statement = statements.get(key);
   if (statement === undefined) {
     const conditions = [
-      revokedCondition(count),
+      `EXISTS (SELECT 1 ${revocationRows(count)})`,
       ...(isCustomer ? [CUSTOMER_ENDED] : []),
       ...(hasAgent ? [AGENT_ENDED] : []),
     ];
@@ -42,15 +53,14 @@ function statementFor(count: number, isCustomer: boolean, hasAgent: boolean): En
 }
 
 /**
- * Rows of the kind `subject` come from release 1 and select tokens by issue time. Such a row does not count if it was
- * written together with a raised generation, because the generation is exact.
+ * The revocations that end a token. Rows of the kind `subject` come from release 1 and select tokens by issue time. Such
+ * a row does not count if it was written together with a raised generation, because the generation is exact.
  */
-const revokedCondition = (count: number) => `EXISTS (
-    SELECT 1 FROM revocation
+export const revocationRows = (count: number) => `FROM revocation
     WHERE (kind IN ('jti', 'family') AND value IN (${Array(count).fill('?').join()}))
       OR (kind = 'client' AND value = ? AND issued_before >= ?)
       OR (kind = 'subject' AND value IN (?, ?) AND issued_before >= ?
-        AND (generation_raised_at IS NULL OR generation_raised_at <> issued_before)))`;
+        AND (generation_raised_at IS NULL OR generation_raised_at <> issued_before))`;
 
 const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND generation > ?)';
 

@@ -9,6 +9,6 @@ import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 @Module({
   imports: [AccessTokenModule],
   providers: [BearerStrategy, BearerAuthentication, BearerGuard, TrustedIssuerTokens],
-  exports: [BearerAuthentication, BearerGuard],
+  exports: [BearerAuthentication, BearerGuard, TrustedIssuerTokens],
 })
 export class BearerModule {}

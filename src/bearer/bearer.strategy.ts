@@ -3,9 +3,8 @@ import { Injectable } from '@nestjs/common';
 import { PassportStrategy } from '@nestjs/passport';
 import passport from 'passport';
 import { Strategy } from 'passport-http-bearer';
-import { AccessTokens } from '../access-token/access-tokens.js';
-import { Denylist } from '../access-token/denylist.js';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { inactiveToken } from '../access-token/inactive-reason.js';
+import { TokenInspection } from '../access-token/token-inspection.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { type Principal, principalOf } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
@@ -17,8 +16,7 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
   override readonly name = `bearer-${randomUUID()}`;
 
   constructor(
-    private readonly tokens: AccessTokens,
-    private readonly denylist: Denylist,
+    private readonly tokens: TokenInspection,
     private readonly trustedIssuers: TrustedIssuerTokens,
   ) {
     super();
@@ -26,20 +24,14 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
   }
 
   /** @throws OAuthError `invalid_token` */
-  async validate(token: string): Promise<Principal> {
-    const principal = this.trustedIssuers.mayVerify(token)
-      ? await this.trustedIssuers.verify(token)
-      : await this.verifyOwnToken(token);
-    const { clientId, organizationId } = principal;
-    const isFromTrustedIssuer = principal.kind === 'agent' && principal.isFromTrustedIssuer;
-    // The client of a trusted issuer's token is not in the registry, so the log gets no client id.
-    requestContext.set({ organizationId, ...(!isFromTrustedIssuer && { clientId }) });
-    return principal;
+  validate(token: string): Promise<Principal> {
+    return this.trustedIssuers.mayVerify(token) ? this.trustedIssuers.verify(token) : this.verifyOwnToken(token);
   }
 
   private async verifyOwnToken(token: string): Promise<Principal> {
-    const claims = this.tokens.verify(token);
-    if (await this.denylist.hasEnded(claims)) throw OAuthError.invalidToken('the token has ended');
+    const { claims, inactiveReason } = await this.tokens.inspect(token);
+    if (claims) requestContext.set({ clientId: claims.client_id, organizationId: claims.organization_id });
+    if (inactiveReason) throw inactiveToken(inactiveReason);
     return principalOf(claims);
   }
 }

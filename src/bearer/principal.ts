@@ -1,6 +1,6 @@
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
+import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 
 interface Caller {
   organizationId: string;
@@ -37,13 +37,13 @@ declare module '../platform/request-context/request-context.js' {
 
 /** @throws OAuthError `invalid_token` if the bearer token is a customer's */
 export function assertAgent(principal: Principal | undefined): AgentPrincipal {
-  if (principal?.kind !== 'agent') throw OAuthError.invalidToken('not an agent token');
+  if (principal?.kind !== 'agent') throw inactiveToken('other_audience');
   return principal;
 }
 
 /** @throws OAuthError `invalid_token` if the bearer token is an agent's */
 export function assertCustomer(principal: Principal | undefined): CustomerPrincipal {
-  if (principal?.kind !== 'customer') throw OAuthError.invalidToken('not a customer token');
+  if (principal?.kind !== 'customer') throw inactiveToken('other_audience');
   return principal;
 }
 
@@ -61,6 +61,6 @@ export function principalOf(claims: AccessTokenClaims): Principal {
     case 'customer-api':
       return { kind: 'customer', entityId: sub, ...caller };
     default:
-      throw OAuthError.invalidToken('unknown audience');
+      throw inactiveToken('other_audience');
   }
 }

@@ -1,14 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import type { JWTPayload } from 'jose';
 import { Denylist } from '../access-token/denylist.js';
+import { inactiveToken } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { RemoteKeySet } from '../oauth/remote-key-set.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import type { TrustedIssuer } from '../platform/configuration/trusted-issuer.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import type { AgentPrincipal } from './principal.js';
+import { rejectionOf } from './trusted-issuer-reason.js';
 
 const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 
@@ -45,19 +48,20 @@ export class TrustedIssuerTokens {
    */
   async verify(token: string): Promise<AgentPrincipal> {
     const issuer = this.issuerOf(token);
-    if (!issuer) throw OAuthError.invalidToken('not a trusted issuer');
+    if (!issuer) throw inactiveToken('other_issuer');
     const claims = await this.claimsOf(token, issuer);
     const organizationId = claims[issuer.organization_claim];
     if (typeof organizationId !== 'string' || !issuer.organizations.includes(organizationId)) {
-      throw OAuthError.invalidToken('not an organization of this issuer');
+      throw inactiveToken('other_organization');
     }
-    if (typeof claims.sub !== 'string') throw OAuthError.invalidToken('no subject');
+    requestContext.set({ organizationId });
+    if (typeof claims.sub !== 'string') throw inactiveToken('rejected_claim');
     const clientId = String(claims.client_id ?? claims.azp ?? issuer.issuer);
-    // Hashed, because a `jti` of the issuer may be longer than the column of the denylist.
-    const jti = sha256(`${issuer.issuer} ${claims.jti ?? token}`);
+    const jti = tokenId(issuer, claims, token);
     const { sub, iat = 0, exp } = claims;
     const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
-    if (await this.denylist.hasEnded(bearer)) throw OAuthError.invalidToken('the token has ended');
+    const endedReason = await this.denylist.endedReason(bearer);
+    if (endedReason) throw inactiveToken(endedReason);
     const scopes = scopesOf(claims[issuer.scope_claim]);
     return {
       kind: 'agent',
@@ -78,7 +82,8 @@ export class TrustedIssuerTokens {
     }
   }
 
-  private async claimsOf(token: string, { keySet, issuer, audience, algorithms, typ }: Issuer): Promise<JWTPayload> {
+  private async claimsOf(token: string, trusted: Issuer): Promise<JWTPayload> {
+    const { keySet, issuer, audience, algorithms, typ } = trusted;
     const currentDate = new Date(this.clock.now());
     const rules = {
       issuer,
@@ -91,16 +96,24 @@ export class TrustedIssuerTokens {
     };
     try {
       const { payload } = await jose().jwtVerify(token, keySet.getKey, rules);
+      requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });
       // The tolerance is only for an issuer's clock that is ahead. It must not extend the life of a token.
       if (!(this.clock.seconds() < Number(payload.exp))) throw new (jose().errors.JWTExpired)('expired', payload);
       if (payload.iat !== undefined && payload.iat > this.clock.seconds() + CLOCK_SKEW_SECONDS)
-        throw new Error('issued in the future');
+        throw inactiveToken('not_yet_valid');
       return payload;
     } catch (error) {
       if (error instanceof OAuthError) throw error;
-      throw OAuthError.invalidToken(`trusted issuer: ${(error as Error).message}`);
+      const { inactiveReason, payload } = rejectionOf(error);
+      if (payload) requestContext.set({ token: { jti: tokenId(trusted, payload, token) } });
+      throw inactiveToken(inactiveReason);
     }
   }
+}
+
+/** The id of a token in the denylist and the log. A hash, because a `jti` of the issuer may have any length. */
+function tokenId({ issuer }: Issuer, { jti }: JWTPayload, token: string): string {
+  return sha256(`${issuer} ${jti ?? token}`);
 }
 
 function scopesOf(claim: unknown): string[] {

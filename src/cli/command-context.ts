@@ -6,6 +6,8 @@ import { withApplication } from './application.js';
 export interface CommandContext {
   extension: Extension;
   withApplication<Result>(work: (application: INestApplicationContext) => Promise<Result>): Promise<Result>;
+  /** Reads standard input to its end, or at least `maxBytes` of it. */
+  readInput(maxBytes: number): Promise<string>;
   /** Writes the command's result. Standard output (stdout) contains nothing else (protocol §9.3). */
   print(text: string): void;
 }
@@ -15,6 +17,20 @@ export function processContext(extension: Extension): CommandContext {
   return {
     extension,
     withApplication: (work) => withApplication(extension, work),
+    readInput: readStandardInput,
     print: (text) => void process.stdout.write(text),
   };
+}
+
+async function readStandardInput(maxBytes: number): Promise<string> {
+  const { stdin } = process;
+  if (stdin.isTTY) process.stderr.write('paste the text, then press Enter and Ctrl-D\n');
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stdin) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= maxBytes) break;
+  }
+  return Buffer.concat(chunks).toString();
 }

@@ -5,6 +5,7 @@ import { keysCommand } from './keys.js';
 import { migrateCommand } from './migrate.js';
 import { purgeCommand } from './purge.js';
 import { registryCommand } from './registry.js';
+import { tokenCommand } from './token.js';
 import { UsageError } from './usage-error.js';
 
 /** Each command gets its arguments and resolves to its exit code. Stdout is for its result alone. */
@@ -14,7 +15,10 @@ const COMMANDS: Record<string, (parameters: string[], context: CommandContext) =
   migrate: migrateCommand,
   purge: purgeCommand,
   registry: registryCommand,
+  token: tokenCommand,
 };
+
+const HELP_OPTIONS = new Set(['--help', '-h']);
 
 const USAGE = `usage: node dist/cli.js COMMAND
 
@@ -31,6 +35,9 @@ const USAGE = `usage: node dist/cli.js COMMAND
   keys retire FILE KID remove a key, which ends its tokens
   agent-token --email E --client-id C --scope "S …"
                        print an agent access token
+  token explain        print what the token on standard input is, whether it is valid, and why not
+  token explain --json the same as JSON
+  --help               print this text
 `;
 
 /**
@@ -39,7 +46,8 @@ const USAGE = `usage: node dist/cli.js COMMAND
  */
 export async function runCommandLine(extension: Extension = {}): Promise<void> {
   const [name = '', ...parameters] = process.argv.slice(2);
-  process.exitCode = await run(name, parameters, extension);
+  if (name === 'help' || process.argv.some((argument) => HELP_OPTIONS.has(argument))) process.stdout.write(USAGE);
+  else process.exitCode = await run(name, parameters, extension);
 }
 
 /**

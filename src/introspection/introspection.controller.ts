@@ -9,6 +9,7 @@ import { readParameters } from '../oauth/parameters.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { ClientAuthentication } from '../registry/client-authentication.js';
 import { IntrospectionResponse, TokenIntrospection } from './token-introspection.js';
 import { TokenRevocation } from './token-revocation.js';
@@ -67,6 +68,7 @@ export class IntrospectionController {
     if (!readBasicCredentials(authorization)) throw OAuthError.invalidClient('no Basic credentials');
     const { clientId, secretHash } = this.clients.authenticate(authorization, {});
     if (secretHash === null) throw OAuthError.invalidClient('a client without a secret');
+    requestContext.set({ clientId });
     return clientId;
   }
 }

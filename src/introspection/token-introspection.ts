@@ -1,12 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
-import { type AccessTokenClaims, AccessTokens } from '../access-token/access-tokens.js';
-import { Denylist } from '../access-token/denylist.js';
+import type { AccessTokenClaims } from '../access-token/access-tokens.js';
+import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-reason.js';
+import { TokenInspection } from '../access-token/token-inspection.js';
 import { Actor, type Audience } from '../access-token/token-lineage.js';
 import { Optional } from '../oauth/parameters.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 
-/** The response about a token (RFC 7662 §2.2). An inactive token has no other field. */
+/** The response about a token (RFC 7662 §2.2). Of an inactive token, only the operator learns anything more. */
 export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @IsBoolean()
   active: boolean;
@@ -72,25 +74,35 @@ export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @Optional()
   @IsInt()
   transfers?: number;
+
+  /** Only for the operator, if the token is inactive: the reason. */
+  @Optional()
+  @IsIn(Object.keys(INACTIVE_REASONS))
+  inactive_reason?: InactiveReason;
 }
 
 /** Reports to a resource server or the operator whether a token is active (RFC 7662). */
 @Injectable()
 export class TokenIntrospection {
-  constructor(
-    private readonly tokens: AccessTokens,
-    private readonly denylist: Denylist,
-  ) {}
+  constructor(private readonly tokens: TokenInspection) {}
 
   /**
-   * Reports a token as inactive if it is invalid, has ended or is for another audience.
+   * Reports a token as inactive if it is invalid, has ended or is for another audience. The log line of the request gets
+   * the reason.
    *
-   * @param audiences the audiences whose tokens the caller may introspect; `undefined` means all
+   * @param audiences the audiences whose tokens the resource server may introspect; `undefined` means the operator, who
+   *   may introspect all tokens and learns the reason
    */
   async introspect(token: string, audiences: string[] | undefined): Promise<IntrospectionResponse> {
-    const claims = this.tokens.claimsIfValid(token);
-    if (!claims || audiences?.includes(claims.aud) === false) return { active: false };
-    if (await this.denylist.hasEnded(claims)) return { active: false };
-    return { active: true, token_type: 'Bearer', ...claims };
+    const { claims, inactiveReason } = await this.tokens.inspect(token);
+    if (claims && audiences?.includes(claims.aud) === false) return inactive('other_audience');
+    if (!inactiveReason) return { active: true, token_type: 'Bearer', ...claims };
+    const response = inactive(inactiveReason);
+    return audiences === undefined ? { ...response, inactive_reason: inactiveReason } : response;
   }
+}
+
+function inactive(reason: InactiveReason): IntrospectionResponse {
+  requestContext.set({ reason });
+  return { active: false };
 }

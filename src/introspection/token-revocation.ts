@@ -1,9 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { Audit } from '../audit/audit.js';
 import { operatorActor } from '../operator/operator-credentials.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
+
+/** Says in the log line of the request why the token was not ended. */
+const setReason = (reason: InactiveReason) => requestContext.set({ reason });
 
 /** Revokes tokens for a client or the operator (RFC 7009). */
 @Injectable()
@@ -22,16 +27,23 @@ export class TokenRevocation {
    * @param clientId the calling client; `undefined` means the operator, who may end any token
    */
   async revoke(token: string, clientId: string | undefined): Promise<void> {
-    const claims = this.tokens.claimsIfValid(token);
-    if (!claims) return this.revokeRefreshToken(token, clientId);
-    if (clientId !== undefined && claims.client_id !== clientId) return;
+    const { claims, inactiveReason } = this.tokens.inspect(token);
+    if (inactiveReason)
+      return claims ? setReason(inactiveReason) : this.revokeRefreshToken(token, clientId, inactiveReason);
+    if (clientId !== undefined && claims.client_id !== clientId) return setReason('other_client');
     await this.denylist.revokeToken(claims);
     this.auditRevocation(claims.jti, clientId);
   }
 
-  private async revokeRefreshToken(token: string, clientId: string | undefined): Promise<void> {
+  /** @param accessTokenReason why the text is no access token; it may be a refresh token */
+  private async revokeRefreshToken(
+    token: string,
+    clientId: string | undefined,
+    accessTokenReason: InactiveReason,
+  ): Promise<void> {
     const family = await this.refreshTokens.familyOf(token, clientId);
-    if (family === undefined) return;
+    if (family === undefined)
+      return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
     await this.refreshTokens.end(family);
     this.auditRevocation(family, clientId);
   }

@@ -3,6 +3,7 @@ import { readBasicCredentials } from '../oauth/basic-credentials.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { optionalString } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
 import { isValidAt, previousSecretsOf } from './previous-secrets.js';
@@ -46,6 +47,7 @@ export class ClientAuthentication {
   resourceServer(authorization: string | undefined): ResourceServer {
     const { id = '', secret = '' } = readBasicCredentials(authorization) ?? {};
     const server = this.registry.resourceServer(id);
+    if (server) requestContext.set({ resourceServerId: server.id });
     const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));
     if (!server || !isRight) throw OAuthError.invalidClient('unknown resource server or wrong secret');
     return server;

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { IsInt, IsString } from 'class-validator';
+import { inactiveToken } from '../access-token/inactive-reason.js';
 import { lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
 import type { Principal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
@@ -109,7 +110,7 @@ export class Transfers {
  * @throws OAuthError `invalid_token`, `insufficient_scope`
  */
 export function assertMayTransfer(principal: Principal, bearerType: TransferBody['bearer_type']): void {
-  if (principal.kind !== bearerType) throw OAuthError.invalidToken('not of the kind in bearer_type');
+  if (principal.kind !== bearerType) throw inactiveToken('other_audience');
   if (principal.kind === 'agent' && !principal.scopes.includes(CUSTOMERS_OWN))
     throw OAuthError.insufficientScope(CUSTOMERS_OWN);
 }

@@ -275,7 +275,7 @@ describe('POST /oauth2/introspect', () => {
     const { access_token } = await newCustomer(service);
     await end(access_token);
     expectInactive(await introspect(access_token));
-    expectInactive(await introspect(access_token, OPERATOR));
+    expect((await introspect(access_token, OPERATOR)).body).toEqual({ active: false, inactive_reason: 'revoked' });
     const erased = await newCustomer(service);
     await erase(erased.entity_id);
     expectInactive(await introspect(erased.access_token));

@@ -22,7 +22,8 @@ const ADMIN_TOKEN = 'operator-token-that-nobody-else-knows';
 const SERVER_SECRET = 'resource-server-secret-of-the-test';
 const FIELDS = [
   ...['level', 'time', 'msg', 'request_id', 'surface', 'method', 'route', 'status', 'duration_ms'],
-  ...['client_id', 'organization_id', 'grant', 'error', 'reason', 'cause'],
+  ...['client_id', 'organization_id', 'grant', 'jti', 'sub', 'token_client_id', 'resource_server'],
+  ...['error', 'reason', 'cause'],
 ];
 const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
 

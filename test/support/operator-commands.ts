@@ -11,16 +11,28 @@ export async function runCommand(
   name: string,
   ...parameters: string[]
 ): Promise<string> {
+  const { code, output } = await runCommandWithInput({ application }, '', name, ...parameters);
+  if (code !== 0) throw new Error(`${name} ended with ${code}`);
+  return output;
+}
+
+/** The same with a text as standard input, for a command that may fail. */
+export async function runCommandWithInput(
+  { application }: Pick<TestService, 'application'>,
+  input: string,
+  name: string,
+  ...parameters: string[]
+): Promise<{ code: number; output: string }> {
   let output = '';
   const code = await run(name, parameters, {
     extension: {},
     withApplication: (work) => work(application),
+    readInput: async () => input,
     print: (text) => {
       output += text;
     },
   });
-  if (code !== 0) throw new Error(`${name} ended with ${code}`);
-  return output;
+  return { code, output };
 }
 
 /** An agent's access token. */

@@ -15,7 +15,7 @@ export class RequestLog {
   write(request: FinishedRequest): void {
     const level = levelOf(request);
     if (!this.logger.isLevelEnabled(level)) return;
-    const { id, surface, method, route, status, milliseconds, grant, error, reason, cause } = request;
+    const { id, surface, method, route, status, milliseconds, grant, token, error, reason, cause } = request;
     const line = {
       request_id: id,
       surface,
@@ -26,6 +26,10 @@ export class RequestLog {
       client_id: request.clientId,
       organization_id: request.organizationId,
       grant,
+      jti: token?.jti,
+      sub: token?.sub,
+      token_client_id: token?.client_id,
+      resource_server: request.resourceServerId,
       error,
       reason,
       cause: cause === undefined ? undefined : traceOf(cause, status === 500),

@@ -1,5 +1,13 @@
 import type { Port } from '../http/surfaces.js';
 
+/** The ids of a token whose signature is valid. */
+export interface TokenIds {
+  jti: string;
+  /** Absent for a token of a trusted issuer, which may use an email address as the subject. */
+  sub?: string;
+  client_id?: string;
+}
+
 /** A request after its response, for the log, the metrics and the traces. */
 export interface FinishedRequest {
   id: string;
@@ -15,6 +23,8 @@ export interface FinishedRequest {
   grant?: string | undefined;
   clientId?: string | undefined;
   organizationId?: string | undefined;
+  token?: TokenIds | undefined;
+  resourceServerId?: string | undefined;
   error?: string | undefined;
   reason?: string | undefined;
   cause?: unknown;

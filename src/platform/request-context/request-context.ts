@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import { type Port, routeOf } from '../http/surfaces.js';
 import { networkOf } from '../rate-limit/network.js';
 import { Deadline } from './deadline.js';
-import type { FinishedRequest, RequestTrace } from './finished-request.js';
+import type { FinishedRequest, RequestTrace, TokenIds } from './finished-request.js';
 import { requestIdOf } from './request-id.js';
 
 /**
@@ -25,9 +25,13 @@ export class RequestContext {
   clientId: string | undefined = undefined;
   /** A registered organization. */
   organizationId: string | undefined = undefined;
+  /** The token that the request presents, if its signature is valid. */
+  token: TokenIds | undefined = undefined;
+  /** The registered resource server that the request names. */
+  resourceServerId: string | undefined = undefined;
   /** The code of the error response. */
   error: string | undefined = undefined;
-  /** Why the request failed, for the operator alone. */
+  /** Why the request failed, or why its token is inactive, for the operator alone. */
   reason: string | undefined = undefined;
   /** The exception behind a 5xx response. */
   cause: unknown = undefined;

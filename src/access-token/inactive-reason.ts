@@ -1,0 +1,37 @@
+import { OAuthError } from '../oauth/oauth-error.js';
+
+/**
+ * Why a token is not valid, with the sentence that `token explain` prints. The same words are in the log lines, in the
+ * operator's introspection and in docs/observability.md.
+ */
+export const INACTIVE_REASONS = {
+  malformed: 'The text does not have the form REGION:JWS of an access token.',
+  percent_encoded: 'The text contains %3A. The caller must replace %3A by a colon.',
+  no_region: 'The text is a JWS without a region prefix.',
+  other_region: 'The region prefix is not the TOKEN_REGION of this service.',
+  not_an_access_token: 'The text has the form of a transfer token, an authorization code or a refresh token.',
+  unknown_key: 'No current signing key has the header of the token: the key was removed, or another service signed.',
+  invalid_signature: 'The signature does not match the content of the token.',
+  other_issuer: 'The issuer in the token is not the AUTH_URL of this service.',
+  expired: 'The token has expired.',
+  not_yet_valid: 'The token was issued in the future: a clock differs by more than 30 s.',
+  other_audience: 'The route or the resource server does not accept the audience of the token.',
+  not_stored: 'No such code or refresh token is stored for the caller: it never existed, or it was purged.',
+  already_used: 'The code was redeemed, or the refresh token was replaced by a newer one.',
+  other_client: 'The token belongs to another client than the one that wants to end it.',
+  other_organization: 'The trusted issuer may not issue tokens for the organization in the token.',
+  rejected_claim: 'A claim or the header of the trusted issuer’s token violates a rule.',
+  revoked: 'The token itself was ended: by its holder, a client, the operator or a replay.',
+  family_revoked: 'The refresh family of the token was ended: by a client, the operator, a replay or reuse.',
+  ancestor_revoked: 'A token that this token descends from was ended.',
+  client_revoked: 'The client of the token was deleted or its tokens were revoked.',
+  subject_revoked: 'A process of release 1 has revoked all tokens of the customer or agent.',
+  customer_generation: 'The customer was erased, or all its tokens were ended.',
+  agent_generation: 'The agent has a new password, other scopes or another organization.',
+  agent_deleted: 'The agent was deleted.',
+} as const;
+
+export type InactiveReason = keyof typeof INACTIVE_REASONS;
+
+/** The error response to a bearer token that is not valid. Only the log contains the reason. */
+export const inactiveToken = (reason: InactiveReason): OAuthError => OAuthError.invalidToken(reason);

@@ -1,0 +1,95 @@
+import { Injectable } from '@nestjs/common';
+import type { AccessTokenClaims } from '../access-token/access-tokens.js';
+import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-reason.js';
+import type { StoredToken } from '../access-token/stored-token.js';
+import { TokenInspection } from '../access-token/token-inspection.js';
+import { TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { CodeLookup } from '../one-time-code/code-lookup.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { RefreshTokenLookup } from '../refresh-token/refresh-token-lookup.js';
+import { unverifiedClaims } from './unverified-claims.js';
+
+/** What a text is that was presented as a token, whether it is valid here, and why not. */
+export interface ExplainedToken {
+  kind: string;
+  valid: boolean;
+  reason?: InactiveReason;
+  explanation: string;
+  /** The claims of an access token with a valid signature. */
+  claims?: AccessTokenClaims;
+  /** What a token without a valid signature claims. Anybody could have written it. */
+  unverified_claims?: Record<string, unknown>;
+  /** What the database has about a code or a refresh token. */
+  stored?: StoredToken;
+  /** The same for the text that the caller should have sent. */
+  corrected?: ExplainedToken;
+}
+
+/** The longest text that is looked at. A valid access token has at most about 4 KB. */
+const MAX_LENGTH = 16_384;
+/** The region prefix, and the random part of a code or a refresh token (protocol §3.5). */
+const OPAQUE = /^[A-Za-z0-9-]{1,16}:[\w-]{43}$/;
+
+/** Explains to the operator what a token is (protocol §9.3). It changes nothing. */
+@Injectable()
+export class TokenExplanation {
+  constructor(
+    private readonly configuration: Configuration,
+    private readonly tokens: TokenInspection,
+    private readonly trustedIssuers: TrustedIssuerTokens,
+    private readonly codes: CodeLookup,
+    private readonly refreshTokens: RefreshTokenLookup,
+  ) {}
+
+  async explain(text: string): Promise<ExplainedToken> {
+    if (text.length > MAX_LENGTH) return inactive('unknown text', 'malformed');
+    if (OPAQUE.test(text)) return this.explainOpaque(text);
+    if (this.trustedIssuers.mayVerify(text)) return this.explainTrustedIssuerToken(text);
+    const { claims, inactiveReason } = await this.tokens.inspect(text);
+    const kind = claims?.aud === 'agent-api' ? 'agent access token' : 'customer access token';
+    if (!inactiveReason) return { ...valid(kind), claims };
+    if (claims) return { ...inactive(kind, inactiveReason), claims };
+    const unverified = unverifiedClaims(text);
+    const corrected = await this.explainCorrected(text, inactiveReason);
+    return {
+      ...inactive(unverified ? 'access token without a valid signature' : 'unknown text', inactiveReason),
+      ...(unverified && { unverified_claims: unverified }),
+      ...(corrected && { corrected }),
+    };
+  }
+
+  private async explainOpaque(text: string): Promise<ExplainedToken> {
+    const stored = (await this.codes.find(text)) ?? (await this.refreshTokens.find(text));
+    if (!stored) return inactive('code or refresh token', 'not_stored');
+    const { kind, inactiveReason } = stored;
+    return { ...(inactiveReason ? inactive(kind, inactiveReason) : valid(kind)), stored };
+  }
+
+  private async explainTrustedIssuerToken(text: string): Promise<ExplainedToken> {
+    const kind = 'agent token of a trusted issuer';
+    try {
+      await this.trustedIssuers.verify(text);
+      return valid(kind);
+    } catch (error) {
+      if (!(error instanceof OAuthError) || error.status !== 401) throw error;
+      return inactive(kind, error.reason as InactiveReason);
+    }
+  }
+
+  /** Explains the text that the caller should have sent, if its mistake is known. */
+  private async explainCorrected(text: string, reason: InactiveReason): Promise<ExplainedToken | undefined> {
+    if (reason === 'no_region') return this.explain(`${this.configuration.TOKEN_REGION}:${text}`);
+    return reason === 'percent_encoded' ? this.explain(text.replaceAll(/%3a/gi, ':')) : undefined;
+  }
+}
+
+const valid = (kind: string): ExplainedToken => ({
+  kind,
+  valid: true,
+  explanation: `This service accepts the ${kind}.`,
+});
+
+function inactive(kind: string, reason: InactiveReason): ExplainedToken {
+  return { kind, valid: false, reason, explanation: INACTIVE_REASONS[reason] };
+}

@@ -1,0 +1,288 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { importJWK, type JWK, SignJWT } from 'jose';
+import { pino } from 'pino';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { InactiveReason } from '../../src/access-token/inactive-reason.js';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { TestIssuer } from '../support/test-issuer.js';
+import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET, RIVAL_SITE, testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { agentTokenPair, INFO, newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-token-that-nobody-else-knows';
+const SECRET = 'resource-server-secret-of-the-test';
+const OPERATOR = bearer(ADMIN_TOKEN);
+const GATEWAY = basic('gateway', SECRET);
+const INTROSPECT = '/oauth2/introspect';
+const REVOKE = '/oauth2/revoke';
+const AGENT = { email: 'new@acme.example', name: 'New', password: 'a password of the agent', organization_id: ACME };
+
+const registry = testRegistry();
+registry.resource_servers.push(
+  { id: 'gateway', secret: SECRET, audiences: ['customer-api', 'agent-api'] },
+  { id: 'agent-api-only', secret: SECRET, audiences: ['agent-api'] },
+);
+
+let service: TestService;
+let idp: TestIssuer;
+const lines: Record<string, unknown>[] = [];
+beforeAll(async () => {
+  idp = await TestIssuer.start();
+  const logger = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const environment = { ADMIN_TOKEN, TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) };
+  service = await startTestService({ registry, environment, log: { logger, lost: 0, flush: () => undefined } });
+});
+afterEach(() => service.clock.reset());
+afterAll(async () => {
+  await service?.stop();
+  await idp?.goAway();
+});
+
+const admin = (method: string, path: string, body?: object) =>
+  manage(service, method, `/admin/${path}`, OPERATOR, body);
+
+/** Sends a request and returns its response with its log line. */
+async function logged(send: (headers: Record<string, string>) => Promise<TestResponse>) {
+  const id = randomUUID();
+  const response = await send({ 'x-request-id': id });
+  const line = lines.find(({ request_id, msg }) => request_id === id && msg === 'request');
+  return { response, line };
+}
+const introspect = (token: string, as: Record<string, string>) =>
+  logged((headers) => manage(service, 'POST', INTROSPECT, { ...as, ...headers }, { token }));
+const revoke = (token: string, as: Record<string, string>) =>
+  logged((headers) => manage(service, 'POST', REVOKE, { ...as, ...headers }, { token }));
+const callInfo = (token: string) => logged((headers) => service.send('GET', INFO, { ...bearer(token), ...headers }));
+
+/** A token with the key of the service and other claims or another header. */
+async function signed(claims: object, kid?: string): Promise<string> {
+  const [key] = JSON.parse(readFileSync(join(service.database.folder, 'keys.json'), 'utf8')).keys as [JWK];
+  const header = { typ: 'at+jwt', alg: 'ES256', kid: kid ?? (key.kid as string) };
+  return `dev:${await new SignJWT({ ...claims }).setProtectedHeader(header).sign(await importJWK(key, 'ES256'))}`;
+}
+
+const customerToken = async () => (await newCustomer(service)).access_token;
+const jwsOf = async () => (await customerToken()).slice('dev:'.length);
+
+/** Agent tokens of an agent that exists only in the database. */
+async function newAgent(): Promise<{ token: string; path: string }> {
+  const email = `${randomUUID()}@acme.example`;
+  const { body } = await admin('POST', 'agents', { ...AGENT, email, scopes: ['customers:own'] });
+  return { token: await issueAgentToken(service, { email }), path: `agents/${body.id}` };
+}
+
+/** How each token was made invalid. The signature of these tokens is valid. */
+const SIGNED: [InactiveReason, () => Promise<string>][] = [
+  ['other_issuer', async () => signed({ ...claimsOf(await customerToken()), iss: 'https://staging.example' })],
+  [
+    'expired',
+    async () => {
+      const token = await customerToken();
+      service.clock.advance({ seconds: 30_000 });
+      return token;
+    },
+  ],
+  [
+    'not_yet_valid',
+    async () => {
+      service.clock.advance({ seconds: 60 });
+      const token = await customerToken();
+      service.clock.reset();
+      return token;
+    },
+  ],
+  [
+    'revoked',
+    async () => {
+      const token = await customerToken();
+      await service.send('DELETE', TOKEN, bearer(token));
+      return token;
+    },
+  ],
+  [
+    'family_revoked',
+    async () => {
+      const { access_token, refresh_token } = await agentTokenPair(service);
+      await manage(service, 'POST', REVOKE, OPERATOR, { token: refresh_token });
+      return access_token;
+    },
+  ],
+  [
+    'ancestor_revoked',
+    async () => {
+      const token = await customerToken();
+      const descendant = await redeem(service, await transferToken(service, token));
+      await service.send('DELETE', TOKEN, bearer(token));
+      return descendant.body.access_token;
+    },
+  ],
+  [
+    'client_revoked',
+    async () => {
+      const client = { client_id: randomUUID(), name: 'New', client_type: 'web', organization_id: ACME };
+      await admin('POST', 'clients', { ...client, redirect_uris: ['https://new.example/'] });
+      const { body } = await service.post(TOKEN, cookieBody({ client_id: client.client_id, redirect_uri: undefined }));
+      await admin('DELETE', `clients/${client.client_id}`);
+      return body.access_token;
+    },
+  ],
+  [
+    'customer_generation',
+    async () => {
+      const { access_token, entity_id } = await newCustomer(service);
+      await admin('DELETE', `identities/${entity_id}`);
+      return access_token;
+    },
+  ],
+  [
+    'agent_generation',
+    async () => {
+      const { token, path } = await newAgent();
+      const byAgent = await service.post(TOKEN, agentTokenBody(), bearer(token));
+      await admin('PATCH', path, { password: 'another password of the agent' });
+      return byAgent.body.access_token;
+    },
+  ],
+  [
+    'agent_deleted',
+    async () => {
+      const { token, path } = await newAgent();
+      await admin('DELETE', path);
+      return token;
+    },
+  ],
+  [
+    'subject_revoked',
+    async () => {
+      const token = await customerToken();
+      const row = { kind: 'subject', value: claimsOf(token).sub as string } as const;
+      const times = { issuedBefore: new Date('9999-12-31'), expiresAt: new Date('9999-12-31') };
+      await service.application
+        .get(DataSource)
+        .getRepository(Revocation)
+        .insert({ ...row, ...times });
+      return token;
+    },
+  ],
+];
+
+/** Texts that are not signed by a key of the service. */
+const UNSIGNED: [InactiveReason, () => Promise<string>][] = [
+  ['malformed', async () => 'MARKED'],
+  ['malformed', async () => 'dev:MARKED.MARKED'],
+  ['percent_encoded', async () => `dev%3A${await jwsOf()}`],
+  ['no_region', jwsOf],
+  ['other_region', async () => `eu:${await jwsOf()}`],
+  ['not_an_access_token', async () => transferToken(service, await customerToken())],
+  ['unknown_key', async () => signed(claimsOf(await customerToken()), 'another-key')],
+  ['invalid_signature', async () => `${(await customerToken()).slice(0, -8)}AAAAAAAA`],
+];
+
+describe('a token that is not valid', () => {
+  it.each(SIGNED)(
+    'is logged with its ids and the reason, which only the operator gets: %s',
+    async (reason, invalid) => {
+      const token = await invalid();
+      const { jti, sub, client_id } = claimsOf(token);
+      const ids = { jti, sub, token_client_id: client_id, reason };
+      const forOperator = await introspect(token, OPERATOR);
+      expect(forOperator.response.body).toEqual({ active: false, inactive_reason: reason });
+      expect(forOperator.line).toMatchObject(ids);
+      expect(forOperator.line).not.toHaveProperty('resource_server');
+      const forServer = await introspect(token, GATEWAY);
+      expect(forServer.response.text).toBe('{"active":false}');
+      expect(forServer.line).toMatchObject({ ...ids, resource_server: 'gateway' });
+      const asBearer = await callInfo(token);
+      expect(asBearer.response.status).toBe(401);
+      expect(asBearer.response.text).not.toContain(reason);
+      expect(asBearer.line).toMatchObject({ ...ids, client_id, organization_id: ACME, error: 'invalid_token' });
+    },
+  );
+
+  it.each(UNSIGNED)('is logged with the reason alone if its signature is not valid: %s', async (reason, invalid) => {
+    const token = await invalid();
+    const asBearer = await callInfo(token);
+    const forServer = await introspect(token, GATEWAY);
+    expect(forServer.response.text).toBe('{"active":false}');
+    expect((await introspect(token, OPERATOR)).response.body).toEqual({ active: false, inactive_reason: reason });
+    for (const { line } of [asBearer, forServer]) {
+      expect(line).toMatchObject({ reason });
+      for (const field of ['jti', 'sub', 'token_client_id', 'client_id']) expect(line).not.toHaveProperty(field);
+    }
+    const parts = token.split(/[:.]|%3A/).filter((part) => part.length > 4);
+    expect(parts.filter((part) => lines.some((line) => JSON.stringify(line).includes(part)))).toEqual([]);
+  });
+
+  it('is logged as meant for another audience at a resource server or a route that does not accept its kind', async () => {
+    const token = await customerToken();
+    const { response, line } = await introspect(token, basic('agent-api-only', SECRET));
+    expect(response.text).toBe('{"active":false}');
+    const { jti } = claimsOf(token);
+    expect(line).toMatchObject({ jti, reason: 'other_audience', resource_server: 'agent-api-only' });
+    const agentToken = await issueAgentToken(service);
+    const { jti: agentJti } = claimsOf(agentToken);
+    expect((await callInfo(agentToken)).line).toMatchObject({ jti: agentJti, reason: 'other_audience', status: 401 });
+  });
+
+  it('of a trusted issuer is logged with a hash of its jti and no subject, which may be an email address', async () => {
+    const token = await idp.sign(service.clock.now(), { sub: 'MARKED@idp.example', jti: 'MARKED-JTI' });
+    service.clock.advance({ seconds: 31_536_000 });
+    const { line } = await logged((headers) => service.post(TOKEN, agentTokenBody(), { ...bearer(token), ...headers }));
+    expect(line).toMatchObject({ status: 401, reason: 'expired', jti: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(JSON.stringify(lines)).not.toContain('MARKED');
+  });
+});
+
+describe('the log line of a valid token', () => {
+  it('has the ids of the bearer token, and the client that the request names', async () => {
+    const token = await issueAgentToken(service);
+    const { jti, sub } = claimsOf(token);
+    const { response, line } = await logged((headers) =>
+      service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), { ...bearer(token), ...headers }),
+    );
+    expect(response.status).toBe(200);
+    expect(line).toMatchObject({ jti, sub, token_client_id: ACME_SITE, client_id: ACME_BACKEND });
+    expect(line).not.toHaveProperty('reason');
+  });
+
+  it('has the ids and the resource server of an introspection', async () => {
+    const token = await customerToken();
+    const { jti, sub } = claimsOf(token);
+    const { response, line } = await introspect(token, GATEWAY);
+    expect(response.body).toMatchObject({ active: true });
+    expect(line).toMatchObject({ jti, sub, token_client_id: ACME_SITE, resource_server: 'gateway' });
+    expect(line).not.toHaveProperty('reason');
+  });
+});
+
+describe('the log line of a revocation', () => {
+  const BACKEND = basic(ACME_BACKEND, BACKEND_SECRET);
+
+  it('says why a token was not ended', async () => {
+    const token = await customerToken();
+    expect((await revoke(token, BACKEND)).line).toMatchObject({
+      jti: claimsOf(token).jti,
+      token_client_id: ACME_SITE,
+      client_id: ACME_BACKEND,
+      reason: 'other_client',
+    });
+    expect((await revoke(`dev:${'x'.repeat(43)}`, OPERATOR)).line).toMatchObject({ reason: 'not_stored' });
+    service.clock.advance({ seconds: 30_000 });
+    expect((await revoke(token, OPERATOR)).line).toMatchObject({ reason: 'expired' });
+  });
+
+  it('names a resource server with a wrong secret, and no unknown one', async () => {
+    const wrong = await introspect(await customerToken(), basic('gateway', 'wrong'));
+    expect(wrong.line).toMatchObject({ status: 401, resource_server: 'gateway', error: 'invalid_client' });
+    const unknown = await introspect(await customerToken(), basic(RIVAL_SITE, SECRET));
+    expect(unknown.line).not.toHaveProperty('resource_server');
+  });
+});

@@ -1,0 +1,204 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { claimsOf } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { issueAgentToken, runCommandWithInput } from '../support/operator-commands.js';
+import { environmentOf } from '../support/processes.js';
+import { TestIssuer } from '../support/test-issuer.js';
+import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { agentTokenPair, authorizationCode, newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+let service: TestService;
+let idp: TestIssuer;
+beforeAll(async () => {
+  idp = await TestIssuer.start();
+  service = await startTestService({ environment: { TRUSTED_AGENT_ISSUERS: JSON.stringify([idp.trust()]) } });
+});
+afterEach(() => service.clock.reset());
+afterAll(async () => {
+  await service?.stop();
+  await idp?.goAway();
+});
+
+const run = (input: string, ...options: string[]) =>
+  runCommandWithInput(service, input, 'token', 'explain', ...options);
+
+/** The exit code and the parsed JSON. */
+async function explain(input: string) {
+  const { code, output } = await run(input, '--json');
+  return { code, ...JSON.parse(output) };
+}
+
+const b64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+describe('token explain', () => {
+  it('prints a valid customer token as text, and exits with 0', async () => {
+    const { access_token } = await newCustomer(service);
+    const { sub, jti } = claimsOf(access_token);
+    const { code, output } = await run(`  Authorization: Bearer ${access_token}\n`);
+    expect(code).toBe(0);
+    expect(output).toMatch(/^kind: customer access token\nvalid here: yes\nexplanation: /);
+    for (const line of [`sub: ${sub}`, `jti: ${jti}`, `client_id: ${ACME_SITE}`, 'iss: https://auth.example'])
+      expect(output.split('\n')).toContain(line);
+    expect(output).toMatch(/^exp: \d{4}-\d\d-\d\dT[\d:]+\.000Z \(\d+\)$/m);
+    expect(output).not.toContain(access_token.split('.')[2]);
+  });
+
+  it('says what an agent token is', async () => {
+    expect(await explain(await issueAgentToken(service))).toMatchObject({
+      code: 0,
+      kind: 'agent access token',
+      claims: { aud: 'agent-api', organization_id: ACME, scope: 'customers:own' },
+    });
+    expect(await explain(await idp.sign(service.clock.now()))).toMatchObject({
+      code: 0,
+      kind: 'agent token of a trusted issuer',
+    });
+    const wrong = await idp.sign(service.clock.now(), { aud: 'https://other.example' });
+    expect(await explain(wrong)).toMatchObject({ code: 1, reason: 'other_audience' });
+  });
+
+  it('says why an access token has ended, and exits with 1', async () => {
+    const { access_token } = await newCustomer(service);
+    await service.send('DELETE', TOKEN, bearer(access_token));
+    const { code, output } = await run(access_token);
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /^kind: customer access token\nvalid here: no\nreason: revoked\nexplanation: The token itself/,
+    );
+    const other = (await newCustomer(service)).access_token;
+    service.clock.advance({ seconds: 30_000 });
+    expect(await explain(other)).toMatchObject({ code: 1, reason: 'expired', claims: { client_id: ACME_SITE } });
+  });
+
+  it('says what a token would be with %3A replaced, or with the region prefix', async () => {
+    const { access_token } = await newCustomer(service);
+    const corrected = { valid: true, kind: 'customer access token' };
+    const encoded = await explain(access_token.replace(':', '%3A'));
+    expect(encoded).toMatchObject({ code: 1, valid: false, reason: 'percent_encoded', corrected });
+    const bare = await explain(access_token.slice('dev:'.length));
+    expect(bare).toMatchObject({ code: 1, valid: false, reason: 'no_region', corrected });
+    const { output } = await run(access_token.replace(':', '%3a'));
+    expect(output).toMatch(/^with the text corrected:\n {2}kind: customer access token\n {2}valid here: yes\n/m);
+  });
+
+  it('finds a transfer token by its hash, and says whether it was redeemed', async () => {
+    const { access_token, entity_id } = await newCustomer(service);
+    const code = await transferToken(service, access_token);
+    const stored = { subject: entity_id, clientId: ACME_SITE, organizationId: ACME };
+    expect(await explain(code)).toMatchObject({ code: 0, kind: 'transfer token', stored });
+    const ended = await transferToken(service, access_token);
+    const { body } = await redeem(service, code);
+    const { jti } = claimsOf(body.access_token);
+    expect(await explain(code)).toMatchObject({ code: 1, reason: 'already_used', stored: { family: jti } });
+    expect((await redeem(service, code)).status).toBe(400);
+    await service.send('DELETE', TOKEN, bearer(access_token));
+    expect(await explain(ended)).toMatchObject({ code: 1, reason: 'revoked' });
+    service.clock.advance({ seconds: 30_000 });
+    expect(await explain(ended)).toMatchObject({ code: 1, reason: 'expired' });
+  });
+
+  it('finds an authorization code and a refresh token by their hashes, and leaves them usable', async () => {
+    const code = await authorizationCode(service);
+    expect(await explain(code)).toMatchObject({
+      code: 0,
+      kind: 'authorization code',
+      stored: { clientId: ACME_BACKEND },
+    });
+    const { refresh_token } = await agentTokenPair(service);
+    const found = await explain(refresh_token);
+    expect(found).toMatchObject({ code: 0, kind: 'refresh token', stored: { clientId: ACME_BACKEND } });
+    const { body } = await service.post('/v2/token', {
+      grant_type: 'refresh_token',
+      refresh_token,
+      client_id: ACME_BACKEND,
+      client_secret: BACKEND_SECRET,
+    });
+    expect(await explain(refresh_token)).toMatchObject({ code: 1, reason: 'already_used' });
+    expect(await explain(body.refresh_token)).toMatchObject({ code: 0 });
+  });
+
+  it('says that a code is not stored', async () => {
+    expect(await explain(`dev:${'x'.repeat(43)}`)).toMatchObject({ code: 1, reason: 'not_stored' });
+  });
+
+  it('labels what a forged token claims as unverified, and escapes what could control the terminal', async () => {
+    const claims = {
+      iss: 'https://staging.example',
+      sub: '\u001b[2Jx\nvalid here: yes',
+      exp: 1_900_000_000,
+      claim: 'MARKED',
+    };
+    const forged = `dev:${b64({ alg: 'none', kid: 'key-1' })}.${b64(claims)}.AAAA`;
+    expect(await explain(forged)).toMatchObject({
+      code: 1,
+      reason: 'unknown_key',
+      unverified_claims: { iss: 'https://staging.example', exp: 1_900_000_000, kid: 'key-1' },
+    });
+    const { output } = await run(forged);
+    expect(output).toContain('unverified sub: \\u001b[2Jx\\u000avalid here: yes\n');
+    expect(output).not.toContain('\u001b');
+    expect(output).not.toContain('MARKED');
+  });
+
+  it.each(['x', 'dev:', 'dev:a.b.c', '\u0000', '{"active":true}', 'dev:..', `dev:${'x'.repeat(100_000)}`])(
+    'calls garbage unknown text, and does not repeat it: %j',
+    async (garbage) => {
+      const { code, output } = await run(garbage);
+      expect(code).toBe(1);
+      expect(output).toMatch(/^kind: unknown text\nvalid here: no\nreason: (malformed|unknown_key)\n/);
+      expect(output.length).toBeLessThan(300);
+    },
+  );
+});
+
+describe('the process of token explain', { timeout: 60_000 }, () => {
+  async function runProcess(parameters: string[], input: string) {
+    const env = { PATH: process.env.PATH, ...environmentOf(service.database), AUTH_URL: 'https://auth.example' };
+    const child = spawn(process.execPath, [join(import.meta.dirname, '../../dist/cli.js'), ...parameters], { env });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      stderr += text;
+    });
+    child.stdin.on('error', () => undefined); // the command does not read a huge input to its end
+    child.stdin.end(input);
+    const [code] = await once(child, 'close');
+    return { code, stdout, stderr };
+  }
+
+  it('reads the token from standard input, and no more than it needs', async () => {
+    const { access_token } = await newCustomer(service);
+    expect(await runProcess(['token', 'explain'], `${access_token}\n`)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('valid here: yes\n'),
+    });
+    const huge = await runProcess(['token', 'explain', '--json'], 'x'.repeat(20_000_000));
+    expect(huge).toMatchObject({ code: 1, stdout: expect.stringContaining('"reason": "malformed"') });
+  });
+
+  it.each([
+    [['token', 'explain', 'dev:MARKED']],
+    [['token', 'explain', '--MARKED']],
+    [['token']],
+    [['token', 'explain']],
+  ])('exits with 2 after a usage error, and does not repeat its parameters: %j', async (parameters) => {
+    const { code, stdout, stderr } = await runProcess(parameters, '');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('token explain');
+    expect(stderr).not.toContain('MARKED');
+  });
+
+  it.each(['--help', '-h', 'help'])('prints the usage on stdout and exits with 0 for %s', async (option) => {
+    const { code, stdout, stderr } = await runProcess([option], '');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^usage: node dist\/cli\.js COMMAND\n/);
+  });
+});
