@@ -27,7 +27,7 @@ export class KeyFile {
 
   /** @throws Error that names the invalid key and the rule, without a value */
   read(): PrivateKeySet {
-    const text = readFileSync(this.path, 'utf8');
+    const text = this.readText();
     try {
       readKeySet(text);
     } catch (error) {
@@ -58,6 +58,15 @@ export class KeyFile {
     }
   }
 
+  private readText(): string {
+    try {
+      return readFileSync(this.path, 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw new Error('FILE: the file cannot be read');
+      throw new Error(notReadable(this.path));
+    }
+  }
+
   /** Creates the draft. The draft is also the lock, because only one process can create it. */
   private openDraft(): { path: string; file: number } {
     const path = `${this.path}.new`;
@@ -67,7 +76,7 @@ export class KeyFile {
       preserveOwner(file, uid, gid);
       return { path, file };
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new Error('FILE: its folder cannot be written');
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new Error(notWritable());
       throw new Error(`FILE: another process is changing it; if none is, remove ${path}`);
     }
   }
@@ -80,4 +89,15 @@ function preserveOwner(file: number, uid: number, gid: number): void {
   } catch {
     // Only root may set the owner. For another user the writer owns the file.
   }
+}
+
+/** The image runs as user 10001, which cannot read a copy that root has made with mode 0600. */
+function notReadable(path: string): string {
+  const owner = statSync(path).uid;
+  const user = process.getuid?.();
+  return `FILE: it belongs to user ${owner}, and this command runs as user ${user}; run the command as user ${owner}, or run first: chown ${user} FILE`;
+}
+
+function notWritable(): string {
+  return `FILE: its folder cannot be written; copy the file into a folder of user ${process.getuid?.()}, and run the command there`;
 }

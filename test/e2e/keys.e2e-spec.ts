@@ -1,4 +1,5 @@
-import { chmodSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -296,6 +297,33 @@ describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', SLOW, () 
     expect(stderr).toMatch(message);
     if (text !== undefined) expect(readFileSync(file, 'utf8')).toBe(text);
     chmodSync(folder, 0o700);
+  });
+
+  it.runIf(process.getuid?.() === 0)('rotate says what to do with a copy that belongs to root, as in the image', () => {
+    const own = mkdtempSync(join(tmpdir(), 'keys-'));
+    const copy = join(own, 'keys.json');
+    writeKeys(copy, { keys: [generateKey(now() - 100)] });
+    const cli = join(import.meta.dirname, '../../dist/cli.js');
+    const rotate = () =>
+      spawnSync(process.execPath, [cli, 'keys', 'rotate', copy], { uid: 10_001, gid: 10_001, encoding: 'utf8' });
+    chownSync(own, 10_001, 10_001);
+    expect(rotate()).toMatchObject({
+      status: 1,
+      stderr:
+        'FILE: it belongs to user 0, and this command runs as user 10001; ' +
+        'run the command as user 0, or run first: chown 10001 FILE\n',
+    });
+    expect(readdirSync(own)).toEqual(['keys.json']);
+    chownSync(copy, 10_001, 10_001);
+    chownSync(own, 0, 0);
+    chmodSync(own, 0o755);
+    expect(rotate()).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('copy the file into a folder of user'),
+    });
+    chownSync(own, 10_001, 10_001);
+    expect(rotate()).toMatchObject({ status: 0 });
+    rmSync(own, { recursive: true });
   });
 
   it.each(['keys', 'keys rotate', 'keys retire FILE', 'keys list a b'])(
