@@ -16,7 +16,12 @@ const logger = new Logger('Database');
 export async function connectWithRetry(options: DataSourceOptions, maxWaitMs: number): Promise<DataSource> {
   const dataSource = new DataSource(options);
   const isFile = options.type === 'better-sqlite3';
-  await databaseAtStart(isFile ? 0 : maxWaitMs).run(async () => void (await dataSource.initialize()), logRetries());
+  const retries = new RetryLog();
+  await databaseAtStart(isFile ? 0 : maxWaitMs).run(
+    async () => void (await dataSource.initialize()),
+    (error) => retries.failed(error),
+  );
+  retries.succeeded();
   try {
     assertUniqueTables(dataSource);
   } catch (error) {
@@ -50,19 +55,29 @@ export async function awaitCurrentSchema(
     for (const name of await migrate(dataSource, clock)) logger.log(`migrated: ${name}`);
     return;
   }
-  await databaseAtStart(maxWaitMs).run(async () => {
-    if (await hasPendingMigrations(dataSource))
-      throw new Error('migrations are pending; run: node dist/cli.js migrate');
-  }, logRetries());
+  const retries = new RetryLog();
+  await databaseAtStart(maxWaitMs).run(
+    async () => {
+      if (await hasPendingMigrations(dataSource))
+        throw new Error('migrations are pending; run: node dist/cli.js migrate');
+    },
+    (error) => retries.failed(error),
+  );
+  retries.succeeded();
 }
 
-/** Logs why the database is not usable, and again when the reason changes. */
-function logRetries(): (error: unknown) => void {
-  let logged = '';
-  return (error) => {
+/** Logs why the database is not usable, again when the reason changes, and when it is usable. */
+class RetryLog {
+  private logged = '';
+
+  failed(error: unknown): void {
     const { message } = error as Error;
-    if (message !== logged)
+    if (message !== this.logged)
       logger.warn(`the database is not usable yet; the process tries again each second: ${message}`);
-    logged = message;
-  };
+    this.logged = message;
+  }
+
+  succeeded(): void {
+    if (this.logged !== '') logger.log('the database is usable now');
+  }
 }

@@ -6,6 +6,12 @@ import { loadWhenUsed } from '../load-when-used.js';
 import { tlsOptionsOf } from './database-tls.js';
 
 /**
+ * The least recently used statement beyond this number is closed. All pods of an installation share the server's
+ * `max_prepared_stmt_count`, 16,382 by default: 11 pods with 10 connections each stay below it.
+ */
+const PREPARED_STATEMENTS_PER_CONNECTION = 140;
+
+/**
  * The options of TypeORM for the database that DATABASE_URL names.
  *
  * @param extensionMigrations the migrations of an extension
@@ -53,7 +59,7 @@ export function dataSourceOptions(
       queueLimit: 100 * configuration.DB_POOL_SIZE,
       enableKeepAlive: true,
       jsonStrings: true,
-      maxPreparedStatements: 200, // per connection, because a purge sends lists of many lengths
+      maxPreparedStatements: PREPARED_STATEMENTS_PER_CONNECTION,
       ...(stream && { stream }),
     },
   };

@@ -25,7 +25,7 @@ export class DeadlineExceededError extends Error {
   readonly code = 'DEADLINE_EXCEEDED';
 
   constructor(milliseconds: number) {
-    super(`the database did not answer within ${milliseconds} ms`);
+    super(`the database did not answer within ${Math.round(milliseconds)} ms`);
   }
 }
 

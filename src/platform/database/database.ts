@@ -4,6 +4,7 @@ import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
 import { isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
+import { OutageLog } from './outage-log.js';
 import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
 import type { SqlClient } from './sql-client.js';
 import { sqlClientOf } from './sql-client-of.js';
@@ -24,6 +25,7 @@ export class Database {
   private lastTransaction: Promise<unknown> = Promise.resolve();
 
   private readonly metrics: DatabaseMetrics;
+  private readonly outages = new OutageLog();
 
   constructor(
     private readonly dataSource: DataSource,
@@ -124,11 +126,13 @@ export class Database {
         () => this.metrics.count('repeated'),
       );
       this.metrics.count('done');
+      this.outages.succeeded();
       return result;
     } catch (error) {
       const isOutage = isUnavailable(error);
       this.metrics.count(isOutage ? 'unavailable' : 'failed');
       if (!isOutage) throw error;
+      this.outages.failed(error);
       throw unavailable(error);
     }
   }

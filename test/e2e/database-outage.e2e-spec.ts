@@ -1,0 +1,37 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { expect, it } from 'vitest';
+import { createTestDatabase, onMariadb } from '../../src/testing/test-database.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { startTcpProxy } from '../support/tcp-proxy.js';
+import { startTestService } from '../support/test-service.js';
+
+it.runIf(onMariadb)(
+  'the log has a line when the database becomes unavailable, and one when it is available again',
+  { timeout: 60_000 },
+  async () => {
+    const database = await createTestDatabase();
+    const proxy = await startTcpProxy(database.url);
+    const lines: string[] = [];
+    const logger = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(line) });
+    const service = await startTestService({
+      database: { ...database, url: proxy.through(database.url) },
+      log: { logger, lost: 0, flush: () => undefined },
+    });
+    /** Sends requests until the log has a text. */
+    const says = async (text: string) => {
+      while (!lines.some((line) => line.includes(text))) {
+        await service.post(TOKEN, cookieBody());
+        await sleep(100);
+      }
+    };
+    await proxy.cut();
+    await says('the database is unavailable');
+    await proxy.restore();
+    await says('the database is available again after');
+    expect(lines.filter((line) => line.includes('"Database"'))).toHaveLength(2);
+    await service.stop();
+    await proxy.close();
+    await database.remove();
+  },
+);
