@@ -24,7 +24,8 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   private byHeader = new Map<string, SigningKey>();
   /** The earliest time at which a key that a file change added may sign. By then verifiers know the key. */
   private readonly earliestUse = new Map<string, number>();
-  private readonly file: WatchedFile;
+  /** `undefined` in a command that uses no keys. */
+  private readonly file: WatchedFile | undefined;
 
   constructor(
     configuration: Configuration,
@@ -33,6 +34,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     fileErrors: FileErrors,
     metrics: MetricsRegistry,
   ) {
+    if (configuration.unused.includes('SIGNING_KEYS_FILE')) return;
     const path = configuration.SIGNING_KEYS_FILE ?? generatedKeyFile(configuration.DATA_DIR, clock);
     const text = read(path);
     this.load(text);
@@ -47,11 +49,11 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   onApplicationBootstrap(): void {
-    this.file.start();
+    this.file?.start();
   }
 
   onApplicationShutdown(): void {
-    this.file.stop();
+    this.file?.stop();
   }
 
   /** The newest key that may sign now. */

@@ -9,12 +9,15 @@ import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 
 /**
  * Runs a command inside the application, without its ports. If the database is unreachable, the command fails at once.
+ *
+ * @param variables those that the command uses; all if omitted
  */
 export async function withApplication<Result>(
   extension: Extension,
   work: (application: INestApplicationContext) => Promise<Result>,
+  variables?: string[],
 ): Promise<Result> {
-  const configuration = loadConfiguration();
+  const configuration = loadConfiguration(process.env, variables);
   const log = commandLog(configuration);
   const module = rootModule({ ...extension, configuration, log, metrics: new MetricsRegistry(), databaseWaitMs: 0 });
   const logger = new ServiceLogger(log.logger);

@@ -5,7 +5,11 @@ import { withApplication } from './application.js';
 /** The environment of a command. A test replaces it to run commands inside a service that is running already. */
 export interface CommandContext {
   extension: Extension;
-  withApplication<Result>(work: (application: INestApplicationContext) => Promise<Result>): Promise<Result>;
+  /** @param variables those that the command uses; all if omitted */
+  withApplication<Result>(
+    work: (application: INestApplicationContext) => Promise<Result>,
+    variables?: string[],
+  ): Promise<Result>;
   /** Reads standard input to its end, or at least `maxBytes` of it. */
   readInput(maxBytes: number): Promise<string>;
   /** Writes the command's result. Standard output (stdout) contains nothing else (protocol §9.3). */
@@ -16,7 +20,7 @@ export interface CommandContext {
 export function processContext(extension: Extension): CommandContext {
   return {
     extension,
-    withApplication: (work) => withApplication(extension, work),
+    withApplication: (work, variables) => withApplication(extension, work, variables),
     readInput: readStandardInput,
     print: (text) => void process.stdout.write(text),
   };

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
-import { loadConfiguration } from '../platform/configuration/load-configuration.js';
+import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
@@ -16,7 +16,7 @@ export async function migrateCommand(parameters: string[], { extension, print }:
   const [option, ...more] = parameters;
   if ((option !== undefined && option !== '--check') || more.length > 0)
     throw new UsageError('migrate: expected no parameters, or --check');
-  const configuration = loadConfiguration();
+  const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
   Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
   const dataSource = await connectWithRetry(
     dataSourceOptions(configuration, extension.migrations),

@@ -1,3 +1,4 @@
+import { DATABASE_VARIABLES } from '../platform/configuration/load-configuration.js';
 import { Purge } from '../purge/purge.js';
 import type { CommandContext } from './command-context.js';
 import { expectParameters } from './usage-error.js';
@@ -5,7 +6,7 @@ import { expectParameters } from './usage-error.js';
 /** `purge` deletes expired rows. If another process is purging, the exit code is 1. */
 export async function purgeCommand(parameters: string[], context: CommandContext): Promise<number> {
   expectParameters(parameters, 0);
-  const purged = await context.withApplication((application) => application.get(Purge).run());
+  const purged = await context.withApplication((application) => application.get(Purge).run(), DATABASE_VARIABLES);
   if (!purged) throw new Error('another process is purging');
   context.print(
     Object.entries(purged)

@@ -1,3 +1,5 @@
+import type { INestApplicationContext } from '@nestjs/common';
+import { DATABASE_VARIABLES } from '../platform/configuration/load-configuration.js';
 import { RegistryFile } from '../registry/file/registry-file.js';
 import type { CommandContext } from './command-context.js';
 import { expectParameters, UsageError } from './usage-error.js';
@@ -7,7 +9,8 @@ export async function registryCommand([action, ...parameters]: string[], context
   if (action === 'apply') return applyFile(parameters, context);
   if (action !== 'export') throw new UsageError('registry: expected apply or export');
   expectParameters(parameters, 0);
-  context.print(await context.withApplication((application) => application.get(RegistryFile).export()));
+  const work = (application: INestApplicationContext) => application.get(RegistryFile).export();
+  context.print(await context.withApplication(work, DATABASE_VARIABLES));
   return 0;
 }
 
@@ -17,7 +20,8 @@ async function applyFile(parameters: string[], context: CommandContext): Promise
   expectParameters(paths, 1);
   const [path = ''] = paths;
   if (path.startsWith('--')) throw new UsageError(`unknown option: ${path}`);
-  const applied = await context.withApplication((application) => application.get(RegistryFile).apply(path, { force }));
+  const work = (application: INestApplicationContext) => application.get(RegistryFile).apply(path, { force });
+  const applied = await context.withApplication(work, DATABASE_VARIABLES);
   context.print(applied.map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}\n`).join(''));
   return 0;
 }

@@ -177,7 +177,10 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
     writeFileSync(TOKEN_REGION_FILE, 'eu-west\n');
     const REGISTRY_FILE = writeRegistry(join(DATA_DIR, 'r.yaml'));
     expect((await runCli(['registry', 'apply', REGISTRY_FILE], { DATA_DIR })).code).toBe(0);
-    const service = await startServiceProcess({ DATA_DIR, TOKEN_REGION_FILE, NODE_ENV: 'production' });
+    const service = await startServiceProcess({
+      ...{ DATA_DIR, TOKEN_REGION_FILE },
+      ...{ NODE_ENV: 'production', AUTH_URL: 'https://auth.example' },
+    });
     expect((await requestToken(service.url)).body.access_token).toMatch(/^eu-west:/);
     expect(service.process.stdout).not.toContain('demo');
     expect(readdirSync(DATA_DIR)).not.toContain('demo-registry.yaml');
@@ -347,6 +350,7 @@ describe('processes on an empty database', SLOW, () => {
         await migrating.says(/trying again/, 'stderr');
         await proxy.restore();
         expect(await migrating.ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(migrated: \w+\n)+$/) });
+        expect(migrating.stderr).toContain('the database is usable now');
         await proxy.close();
       }),
   );

@@ -43,7 +43,7 @@ beforeAll(async () => {
 afterEach(() => service.clock.reset());
 afterAll(async () => {
   await service?.stop();
-  await idp?.goAway();
+  await idp?.stop();
 });
 
 const admin = (method: string, path: string, body?: object) =>

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterEach(() => service.clock.reset());
 afterAll(async () => {
   await service?.stop();
-  await idp?.goAway();
+  await idp?.stop();
 });
 
 const run = (input: string, ...options: string[]) =>

@@ -4,7 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parseAdminTokens } from '../../src/platform/configuration/admin-tokens.js';
-import { ConfigurationError, loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+import {
+  ConfigurationError,
+  DATABASE_VARIABLES,
+  loadConfiguration,
+} from '../../src/platform/configuration/load-configuration.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'configuration-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -207,6 +211,24 @@ describe('protocol §9.4: configuration', () => {
     const violations = violationsOf({ NODE_ENV: 'production', AUTH_URL });
     expect(violations).toEqual(accepted ? [] : ['AUTH_URL: must be https in production']);
     expect(violationsOf({ AUTH_URL })).toEqual([]);
+  });
+
+  it('requires AUTH_URL in production, because the default is the machine of the process', () => {
+    expect(violationsOf({ NODE_ENV: 'production' })).toEqual([
+      'AUTH_URL: required in production; set it to the https URL at which callers reach the service',
+    ]);
+    expect(violationsOf({ NODE_ENV: 'production', AUTH_URL_FILE: fileOf('auth-url', 'https://auth.example') })).toEqual(
+      [],
+    );
+  });
+
+  it('neither reads nor requires a variable that a command does not use', () => {
+    const unused = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKEN: 'x', AUTH_URL_FILE: '/MARKED', PORT: 'MARKED' };
+    const used = { NODE_ENV: 'production', DATABASE_URL: MYSQL, DB_POOL_SIZE: '4' };
+    const configuration = loadConfiguration({ ...unused, ...used }, DATABASE_VARIABLES);
+    expect(configuration).toMatchObject({ DATABASE_URL: MYSQL, DB_POOL_SIZE: 4, PORT: 3000 });
+    expect(configuration.ADMIN_TOKEN).toBeUndefined();
+    expect(() => loadConfiguration({ DATABASE_URL: 'MARKED' }, DATABASE_VARIABLES)).toThrow(/DATABASE_URL/);
   });
 
   it('reports all violations of all kinds at once', () => {

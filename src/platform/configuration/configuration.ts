@@ -149,6 +149,9 @@ export class Configuration {
   @IsHttpUrl()
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
 
+  /** The variables that this process does not use. They were not read. @internal */
+  unused: string[] = [];
+
   /** Whether the operator has a bearer token. */
   get hasAdminTokens(): boolean {
     return this.ADMIN_TOKEN !== undefined || this.ADMIN_TOKENS !== undefined;

@@ -14,21 +14,32 @@ export class ConfigurationError extends Error {
   }
 }
 
+/** The variables of a command that works on the database alone. It needs no key, no secret and no URL. */
+export const DATABASE_VARIABLES = [
+  ...['NODE_ENV', 'DATABASE_URL', 'DB_POOL_SIZE', 'DATA_DIR', 'MIGRATE_ON_START', 'LOG_LEVEL'],
+];
+
 /**
  * Reads the configuration from an environment, usually `process.env`.
  *
+ * @param used the variables that a command uses. Others are neither read nor required, and have their defaults.
  * @throws ConfigurationError with all violations
  */
-export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env): Configuration {
+export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, used?: string[]): Configuration {
   const violations: string[] = [];
+  const names = declaredProperties(Configuration);
+  const unused = names.filter((name) => used?.includes(name) === false);
   const values = Object.fromEntries(
-    declaredProperties(Configuration)
+    names
+      .filter((name) => !unused.includes(name))
       .map((name) => [name, readVariable(name, environment, violations)] as const)
       .filter(([, value]) => value !== undefined && value !== ''),
   );
   const configuration = plainToInstance(Configuration, values);
+  configuration.unused = unused;
+  const conflicts = missingIn(configuration);
   applyDefaults(configuration);
-  violations.push(...violationsOf(validateSync(configuration)), ...conflictsIn(configuration));
+  violations.push(...violationsOf(validateSync(configuration)), ...conflicts, ...conflictsIn(configuration));
   if (violations.length > 0) throw new ConfigurationError(violations);
   return configuration;
 }
@@ -38,10 +49,8 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env):
  * others.
  */
 export function longestAccessTokenLife(environment: NodeJS.ProcessEnv = process.env): number {
-  const names = ['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'].flatMap((name) => [name, `${name}_FILE`]);
-  const { CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL } = loadConfiguration(
-    Object.fromEntries(names.map((name) => [name, environment[name]])),
-  );
+  const names = ['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'];
+  const { CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL } = loadConfiguration(environment, names);
   return Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL);
 }
 
@@ -94,14 +103,27 @@ function sharedPorts({ PORT, MANAGEMENT_PORT, ADMIN_PORT, METRICS_PORT }: Config
   return violations;
 }
 
+/** Variables that the process needs and that have no useful default. Called before the defaults are applied. */
+function missingIn({ NODE_ENV, AUTH_URL, DATABASE_URL = '', SIGNING_KEYS_FILE, unused }: Configuration): string[] {
+  const isNeeded = (name: string, value: string | undefined) => !value && !unused.includes(name);
+  return [
+    NODE_ENV === 'production' &&
+      isNeeded('AUTH_URL', AUTH_URL) &&
+      'AUTH_URL: required in production; set it to the https URL at which callers reach the service',
+    isShared(DATABASE_URL) &&
+      isNeeded('SIGNING_KEYS_FILE', SIGNING_KEYS_FILE) &&
+      'SIGNING_KEYS_FILE: required with MySQL and MariaDB, because all processes must use the same keys; create the file with: node dist/cli.js keys generate > keys.json',
+  ].filter((violation) => violation !== false);
+}
+
+const isShared = (databaseUrl: string) => /^(mysql|mariadb):/.test(databaseUrl);
+
 /** Violations of rules about several variables. */
 function conflictsIn(configuration: Configuration): string[] {
-  const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, SIGNING_KEYS_FILE, TRUSTED_AGENT_ISSUERS } =
-    configuration;
+  const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, TRUSTED_AGENT_ISSUERS } = configuration;
   const production = NODE_ENV === 'production';
   const issuers = Array.isArray(TRUSTED_AGENT_ISSUERS) ? TRUSTED_AGENT_ISSUERS : [];
-  const shared = /^(mysql|mariadb):/.test(DATABASE_URL);
-  const authority = shared ? urlOf(DATABASE_URL).searchParams.get('ssl_ca') : null;
+  const authority = isShared(DATABASE_URL) ? urlOf(DATABASE_URL).searchParams.get('ssl_ca') : null;
   return [
     production && !isConfidential(AUTH_URL) && 'AUTH_URL: must be https in production',
     production &&
@@ -111,8 +133,5 @@ function conflictsIn(configuration: Configuration): string[] {
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
     ...sharedPorts(configuration),
     authority !== null && !existsSync(authority) && 'DATABASE_URL: the file of ssl_ca cannot be read',
-    shared &&
-      !SIGNING_KEYS_FILE &&
-      'SIGNING_KEYS_FILE: required with MySQL and MariaDB, because all processes must use the same keys; create the file with: node dist/cli.js keys generate > keys.json',
   ].filter((violation) => violation !== false);
 }

@@ -1,0 +1,46 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { runCli, TestProcess } from '../support/processes.js';
+import { writeRegistry } from '../support/test-registry.js';
+
+describe('protocol §9.3: a command that uses the database alone', { timeout: 120_000 }, () => {
+  let database: TestDatabase;
+  let environment: Record<string, string>;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    // None of these values is usable, so a command that read one of them would fail.
+    const unusable = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKEN: 'x', SESSION_SECRET: 'x', REDIS_URL: 'MARKED' };
+    const alsoUnusable = { AUTH_URL_FILE: '/MARKED', REGISTRY_FILE: '/MARKED', TRUSTED_AGENT_ISSUERS: 'MARKED' };
+    const used = { NODE_ENV: 'production', DATABASE_URL: database.url, DATA_DIR: database.folder };
+    environment = { ...unusable, ...alsoUnusable, ...used };
+  });
+  afterAll(() => database.remove());
+
+  it('needs no key, secret or URL: migrate, registry apply, registry export and purge', async () => {
+    const registry = writeRegistry(join(database.folder, 'registry.yaml'));
+    for (const command of [['migrate'], ['registry', 'apply', registry], ['registry', 'export'], ['purge']]) {
+      const { code, stdout, stderr } = await runCli(command, environment);
+      expect({ command, code, stderr }).toMatchObject({ code: 0, stderr: expect.not.stringContaining('MARKED') });
+      expect(stdout).not.toBe('');
+    }
+    expect(readdirSync(database.folder)).not.toContain('signing-keys.json');
+  });
+
+  it('does not include agent-token and token explain, which use the keys and AUTH_URL', async () => {
+    const explained = await runCli(['agent-token', '--email', 'x', '--client-id', 'x'], environment);
+    expect(explained).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('AUTH_URL_FILE') });
+  });
+});
+
+it('a process in production does not start without AUTH_URL, and says what to set', async () => {
+  const database = await createTestDatabase();
+  const keys = join(database.folder, 'keys.json');
+  writeFileSync(keys, '{}');
+  const environment = { NODE_ENV: 'production', DATABASE_URL: database.url, SIGNING_KEYS_FILE: keys };
+  const { code, stderr } = await TestProcess.start('main.js', [], { ...environment, DATA_DIR: database.folder }).ended;
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/AUTH_URL: required in production; set it to the https URL/);
+  await database.remove();
+});
