@@ -25,7 +25,7 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
   /** The earliest time at which a key that a file change added may sign. By then verifiers know the key. */
   private readonly earliestUse = new Map<string, number>();
   /** `undefined` in a command that uses no keys. */
-  private readonly file: WatchedFile | undefined;
+  private readonly file: WatchedFile<string> | undefined;
 
   constructor(
     configuration: Configuration,
@@ -38,13 +38,13 @@ export class SigningKeys implements OnApplicationBootstrap, OnApplicationShutdow
     const path = configuration.SIGNING_KEYS_FILE ?? generatedKeyFile(configuration.DATA_DIR, clock);
     const text = read(path);
     this.load(text);
-    this.file = new WatchedFile(
-      'SIGNING_KEYS_FILE',
-      () => readFile(path, 'utf8'),
-      text,
-      (changed) => this.change(changed),
-      fileErrors,
-    );
+    const rules = {
+      read: () => readFile(path, 'utf8'),
+      isSame: (one: string, other: string) => one === other,
+      current: text,
+      use: (changed: string) => this.change(changed),
+    };
+    this.file = new WatchedFile('SIGNING_KEYS_FILE', rules, fileErrors);
     registerKeyMetrics(() => this.keys, clock, metrics);
   }
 

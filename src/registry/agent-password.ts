@@ -8,7 +8,7 @@ import type { Agent } from './agent.entity.js';
 const argon2 = () => loadWhenUsed<typeof import('@node-rs/argon2')>('@node-rs/argon2');
 
 /** The OWASP minimum for argon2id: 19 MiB, 2 passes. One hash takes about 20 ms of one core. */
-export const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+const ARGON2ID_COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** The threads of libuv's pool, which compute the hashes. */
 const POOL_THREAD_COUNT = 4;
@@ -41,6 +41,13 @@ export function isPasswordOf(
   abandoned?: AbortSignal,
 ): Promise<boolean> {
   return queue.run(() => argon2().verify(passwordHash, password), abandoned);
+}
+
+/** A hash of a text with passwords. It takes as long as the hash of a password. */
+export async function slowHash(text: string, salt: Buffer): Promise<string> {
+  const { Algorithm, hashRaw } = argon2();
+  const options = { algorithm: Algorithm.Argon2id, ...ARGON2ID_COST, salt, outputLen: 32 };
+  return (await OPERATOR_QUEUE.run(() => hashRaw(text, options))).toString('hex');
 }
 
 /** Changes with each new password. It is derived from the salted hash, and reveals nothing about the password. */

@@ -1,4 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { PasswordGroups } from './file/password-groups.js';
 
 /** A registry file that was applied. The row with the highest sequence is the file in force. */
 @Entity('applied_registry_file')
@@ -20,4 +21,20 @@ export class AppliedRegistryFile {
 
   @Column('datetime', { name: 'applied_at', precision: 3 })
   appliedAt: Date;
+
+  /** The hash of the names of the grants whose settings were validated in the file. */
+  @Column('varchar', { name: 'grants_hash', length: 64, nullable: true })
+  grantsHash: string | null;
+
+  /** The secret files that the text names, with their paths as they are written in the text. */
+  @Column('simple-json', { name: 'secret_files', nullable: true })
+  secretFiles: string[] | null;
+
+  /** The salted hashes of groups of passwords (password-groups.ts). */
+  @Column('simple-json', { name: 'password_groups', nullable: true })
+  passwordGroups: PasswordGroups | null;
+
+  /** A revision at which the registry had the content of this file; `null` if the file must be parsed. */
+  @Column('integer', { name: 'registry_revision', nullable: true })
+  registryRevision: number | null;
 }

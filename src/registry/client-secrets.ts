@@ -6,6 +6,7 @@ import { ClientApplication } from './client-application.entity.js';
 import { editableRow } from './entries/database-checks.js';
 import { withNewSecret } from './previous-secrets.js';
 import { RegistryTransactions } from './registry-transactions.js';
+import { clientResource } from './resources/client.resource.js';
 
 const NO_SERVER = 'client_id: a client without a secret, and its client_type is not server';
 
@@ -34,7 +35,7 @@ export class ClientSecrets {
   async renew(clientId: string, oldValidForSeconds: number): Promise<NewClientSecret> {
     const secret = randomSecret('base64url');
     let isFirst = false;
-    await this.transactions.run(async (manager) => {
+    await this.transactions.run({ resource: clientResource, key: clientId }, async (manager) => {
       const row = await manager.findOneBy(ClientApplication, { clientId });
       const client = editableRow(row, 'clientId', clientId);
       isFirst = client.secretHash === null;

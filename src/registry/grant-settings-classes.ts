@@ -16,6 +16,11 @@ export class GrantSettingsClasses {
     return this.settingsOf.has(grantType);
   }
 
+  /** The names of all grants in alphabetical order. */
+  names(): string[] {
+    return [...this.settingsOf.keys()].sort();
+  }
+
   /** The class for a grant's entry under `grants`; `undefined` if the grant has no settings. */
   settings(grantType: string): Type<object> | undefined {
     return this.settingsOf.get(grantType);

@@ -44,7 +44,7 @@ export class RegistryEditor {
     const key = isGenerated ? randomUUID() : String(entry[field]);
     // before the transaction, because hashing a password is slow, and SQLite has only one connection
     const secret = await secretColumns(resource, entry);
-    await this.transactions.run(async (manager) => {
+    await this.transactions.run({ resource, key }, async (manager) => {
       await assertConsistent(manager, resource, entry, this.settingsClasses, false);
       if (await manager.findOneBy(entity, { [column]: key })) throw OAuthError.conflict(`${field}: already exists`);
       await assertFileKeyIsFree(manager, resource, entry, key);
@@ -66,7 +66,7 @@ export class RegistryEditor {
     const secret = await secretColumns(resource, patch);
     // a patch that names a field ends the tokens, even with the stored value; the file compares the values
     const endsTokens = Object.keys(resource.tokensEndWith ?? {}).some((name) => name in patch);
-    await this.transactions.run(async (manager) => {
+    await this.transactions.run({ resource, key }, async (manager) => {
       const row = editableRow(await manager.findOneBy(entity, { [column]: key }), column, key);
       if (!isGenerated && patch[field] !== undefined && patch[field] !== key) {
         throw OAuthError.invalidRequest(`${field}: cannot be changed`);
@@ -90,7 +90,7 @@ export class RegistryEditor {
   async delete(resource: RegistryResource, key: string): Promise<void> {
     const { entity } = resource;
     const { column } = resource.key;
-    await this.transactions.run(async (manager) => {
+    await this.transactions.run({ resource, key }, async (manager) => {
       editableRow(await manager.findOneBy(entity, { [column]: key }), column, key);
       await assertNotReferenced(manager, resource, key);
       await this.tokenRevokers.revoke(resource, [key], 'before');

@@ -1,28 +1,35 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { isDuplicate } from '../platform/database/database-errors.js';
+import { type ChangedEntry, lockRevision, raiseRevision } from './changes/raise-revision.js';
 import { Registry } from './registry.js';
-import { RegistryRevision } from './registry-revision.entity.js';
 
 /**
- * The transactions of the admin API. Each begins with an increment of the revision: the lock on that row admits one
- * writer at a time, on all processes.
+ * The transactions of the admin API. Each begins with the lock on the revision, which admits one writer at a time, on
+ * all processes. A transaction that changes nothing leaves the revision, so that no process reads the registry again.
  */
 @Injectable()
 export class RegistryTransactions {
   constructor(
     private readonly database: Database,
     private readonly registry: Registry,
+    private readonly clock: Clock,
   ) {}
 
-  /** @throws OAuthError of `work`; `conflict` if another entry already has the key */
-  async run(work: (manager: EntityManager) => Promise<void>): Promise<void> {
+  /**
+   * @param changed the entry that `work` creates, changes or deletes
+   * @throws OAuthError of `work`; `conflict` if another entry already has the key
+   */
+  async run(changed: ChangedEntry, work: (manager: EntityManager) => Promise<void>): Promise<void> {
     try {
       const error = await this.database.transaction(async (manager) => {
-        await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
-        return work(manager).catch(asResult);
+        await lockRevision(manager);
+        const failure = await work(manager).catch(asResult);
+        if (!failure) await raiseRevision(manager, [changed], this.clock.now());
+        return failure;
       });
       if (error) throw error;
       await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change

@@ -2,10 +2,13 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Agents } from './agents.js';
 import { AppliedRegistryFile } from './applied-registry-file.entity.js';
+import { RegistryChange } from './changes/registry-change.entity.js';
 import { ClientAuthentication } from './client-authentication.js';
 import { ClientSecrets } from './client-secrets.js';
+import { FileInForce } from './file/file-in-force.js';
 import { FollowedRegistryFile } from './file/followed-registry-file.js';
 import { RegistryFile } from './file/registry-file.js';
+import { RegistryFileWriter } from './file/registry-file-writer.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
 import { Registry } from './registry.js';
 import { RegistryEditor } from './registry-editor.js';
@@ -21,12 +24,15 @@ import { TokenRevokers } from './token-revokers.js';
     TypeOrmModule.forFeature([
       ...REGISTRY_RESOURCES.map(({ entity }) => entity),
       RegistryRevision,
+      RegistryChange,
       AppliedRegistryFile,
     ]),
   ],
   providers: [
     Registry,
     RegistryFile,
+    RegistryFileWriter,
+    FileInForce,
     FollowedRegistryFile,
     RegistryEditor,
     RegistryLists,

@@ -1,24 +1,19 @@
+import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { Gauge } from 'prom-client';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow } from '../platform/database/entity-row.js';
-import { selectStatement } from '../platform/database/statement.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import { ClientApplication } from './client-application.entity.js';
-import { Organization } from './organization.entity.js';
-import type { RegistryRevision } from './registry-revision.entity.js';
-import { type RegistrySnapshot, snapshotOf } from './registry-snapshot.js';
-import { ResourceServer } from './resource-server.entity.js';
+import { changesSince } from './changes/changes-since.js';
+import { readRevision } from './changes/read-revision.js';
+import type { ClientApplication } from './client-application.entity.js';
+import type { Organization } from './organization.entity.js';
+import { RegistryMetrics } from './registry-metrics.js';
+import { RegistrySnapshot } from './registry-snapshot.js';
+import type { ResourceServer } from './resource-server.entity.js';
+import type { Select } from './rows/entity-reader.js';
 
 /** The interval between two reads of the revision, so that a change by another process is in force within 5 s. */
 const RENEWAL_INTERVAL_MS = 2_000;
-
-const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'>>({
-  columns: ['revision'],
-  from: 'registry_revision',
-  batch: true,
-});
 
 /**
  * The registry in memory, so that a request reads it without a query. It is renewed in the background. If the database
@@ -27,17 +22,21 @@ const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'
 @Injectable()
 export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Registry.name);
-  private snapshot: RegistrySnapshot = snapshotOf(-1, [], [], []);
+  private readonly snapshot = new RegistrySnapshot();
+  private readonly metrics: RegistryMetrics;
+  private readonly select: Select;
   private timer: NodeJS.Timeout | undefined;
-  private renewal: Promise<void> | undefined;
-
-  private renewedAt = performance.now();
+  private running: Promise<void> = Promise.resolve();
+  private waiting: Promise<void> | undefined;
+  /** Without the context of the request that asks for a renewal, because the deadline of a request is too short. */
+  private readonly renewOnce = AsyncResource.bind(() => this.renewFromDatabase());
 
   constructor(
     private readonly database: Database,
     metrics: MetricsRegistry,
   ) {
-    this.measure(metrics);
+    this.select = (statement, parameters) => database.select(statement, parameters);
+    this.metrics = new RegistryMetrics(metrics, this.snapshot);
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -66,7 +65,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   clientCalling(clientId: string, origin: string | undefined): ClientApplication {
     const client = this.client(clientId);
     if (!client) throw OAuthError.invalidRequest('client_id: unknown');
-    if (origin !== undefined && !this.snapshot.originsOf.get(clientId)?.has(origin)) {
+    if (origin !== undefined && !this.snapshot.origins.has(clientId, origin)) {
       throw OAuthError.invalidRequest("Origin: not one of the client's");
     }
     return client;
@@ -78,56 +77,41 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** Whether an origin belongs to any client. CORS uses it, because a preflight request does not name the client. */
   knowsOrigin(origin: string): boolean {
-    return this.snapshot.origins.has(origin);
+    return this.snapshot.origins.hasAny(origin);
   }
 
-  /** Reads the registry again if it has changed. */
-  async renew(): Promise<void> {
-    const [row] = await this.database.select(READ_REVISION, []);
-    const revision = row?.revision ?? 0;
-    if (revision !== this.snapshot.revision) await this.read(revision);
-    this.renewedAt = performance.now();
-  }
-
-  private async read(revision: number): Promise<void> {
-    const organizations = await this.database.read(Organization);
-    const clients = await this.database.read(ClientApplication);
-    const servers = await this.database.read(ResourceServer);
-    this.snapshot = snapshotOf(revision, organizations, clients, servers);
-  }
-
-  private measure(metrics: MetricsRegistry): void {
-    const ageOf = () => (performance.now() - this.renewedAt) / 1000;
-    const revisionOf = () => this.snapshot.revision;
-    new Gauge({
-      name: 'cas_registry_age_seconds',
-      help: 'Seconds since the process last compared its registry with the database.',
-      registers: [metrics],
-      collect() {
-        this.set(ageOf());
-      },
-    });
-    new Gauge({
-      name: 'cas_registry_revision',
-      help: 'The revision of the registry in memory.',
-      registers: [metrics],
-      collect() {
-        this.set(revisionOf());
-      },
-    });
-  }
-
-  /** At most one renewal at a time, so that renewals do not accumulate while the database is slow. */
-  private renewQuietly(): Promise<void> {
-    this.renewal ??= this.renew()
-      .catch((error) =>
-        this.logger.warn(
-          `the registry could not be read; the process uses the last registry that it read: ${error.message}`,
-        ),
-      )
-      .finally(() => {
-        this.renewal = undefined;
+  /**
+   * Reads what has changed in the registry. A renewal that has begun may have read the revision before a change of the
+   * caller, so the caller waits for the next renewal. All callers who wait share that one.
+   */
+  renew(): Promise<void> {
+    this.waiting ??= this.running
+      .catch(() => undefined)
+      .then(() => {
+        this.waiting = undefined;
+        this.running = this.renewOnce();
+        return this.running;
       });
-    return this.renewal;
+    return this.waiting;
+  }
+
+  private async renewFromDatabase(): Promise<void> {
+    const revision = await readRevision(this.database);
+    const known = this.snapshot.revision;
+    if (revision !== known) {
+      const changed = known < 0 || revision < known ? undefined : await changesSince(this.database, known, revision);
+      await this.snapshot.update(revision, changed, this.select);
+      this.metrics.count(changed ? 'changes' : 'full');
+    }
+    this.metrics.renewedAt = performance.now();
+  }
+
+  /** At most one renewal waits, so that renewals do not accumulate while the database is slow. */
+  private async renewQuietly(): Promise<void> {
+    await this.renew().catch((error) =>
+      this.logger.warn(
+        `the registry could not be read; the process uses the last registry that it read: ${error.message}`,
+      ),
+    );
   }
 }

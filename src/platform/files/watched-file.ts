@@ -6,30 +6,38 @@ const CHECK_INTERVAL_MS = 2_000;
 /** A changed file is read again after this time. If it differs again, it is still being written. */
 const SETTLE_TIME_MS = 200;
 
+/** How a file is read, compared and used. */
+interface WatchedFileRules<Content> {
+  /** Reads the content; rejects if the file cannot be read. */
+  read(): Promise<Content>;
+  isSame(one: Content, other: Content): boolean;
+  /** The content that was used last. */
+  current: Content;
+  /**
+   * Applies new content and returns `false` if it stays without effect. Throws an Error, whose message contains no value
+   * of the file, if the content is unusable.
+   */
+  use(content: Content): unknown;
+}
+
 /**
  * Checks a file for changes every 2 s. It compares the content, because a cluster replaces mounted files by swapping
  * symbolic links. While a file cannot be read or used, its previous content stays in use, the log says why, and a
  * metric is 1.
  */
-export class WatchedFile {
+export class WatchedFile<Content> {
   private readonly logger = new Logger('Files');
   private timer: NodeJS.Timeout | undefined;
   /** The message that was logged last, so that each reason is logged once. */
   private logged = '';
+  private current: Content;
 
-  /**
-   * @param readText reads the content; rejects if the file cannot be read
-   * @param current the content that was used last
-   * @param use applies new content and returns `false` if it stays without effect; throws an Error, whose message
-   *   contains no value of the file, if the content is unusable
-   */
   constructor(
     private readonly name: WatchedFileName,
-    private readonly readText: () => Promise<string>,
-    private current: string,
-    private readonly use: (text: string) => unknown,
+    private readonly rules: WatchedFileRules<Content>,
     private readonly fileErrors: FileErrors,
   ) {
+    this.current = rules.current;
     fileErrors.set(name, false);
   }
 
@@ -45,13 +53,14 @@ export class WatchedFile {
 
   private async check(): Promise<void> {
     try {
-      const text = await this.read();
-      if (text !== this.current) {
+      const content = await this.read();
+      if (!this.rules.isSame(content, this.current)) {
         await sleep(SETTLE_TIME_MS);
-        if ((await this.read()) !== text) return; // it is being written
-        if ((await this.use(text)) !== false) this.logger.log(`${this.name}: changed; the new content is in use`);
+        if (!this.rules.isSame(await this.read(), content)) return; // it is being written
+        if ((await this.rules.use(content)) !== false)
+          this.logger.log(`${this.name}: changed; the new content is in use`);
       }
-      this.current = text;
+      this.current = content;
       this.logged = '';
       this.fileErrors.set(this.name, false);
     } catch (error) {
@@ -63,9 +72,9 @@ export class WatchedFile {
     }
   }
 
-  private async read(): Promise<string> {
+  private async read(): Promise<Content> {
     try {
-      return await this.readText();
+      return await this.rules.read();
     } catch {
       throw new Error('the file cannot be read');
     }

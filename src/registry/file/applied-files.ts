@@ -1,9 +1,13 @@
 import { type EntityManager, type FindManyOptions, LessThanOrEqual } from 'typeorm';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
 import type { FileContent } from './file-content.js';
+import type { PasswordGroups } from './password-groups.js';
 
 /** Older applied files are deleted, so that the table stays small. */
 const MAX_REMEMBERED_FILES = 1_000;
+
+/** The file in force. */
+const LATEST = { order: { sequence: 'DESC' }, take: 1 } as const;
 
 /** Reads applied files, inside or outside of a transaction. */
 type Find = (options: FindManyOptions<AppliedRegistryFile>) => Promise<AppliedRegistryFile[]>;
@@ -18,6 +22,11 @@ export class SupersededRegistryFileError extends Error {
   }
 }
 
+/** The row of the file in force. */
+export async function latestFile(find: Find): Promise<AppliedRegistryFile | undefined> {
+  return (await find(LATEST))[0];
+}
+
 /**
  * The file in force, if it supersedes this content. It does if this content was applied before and has been replaced. A
  * content with a higher `revision` than all files before is never superseded.
@@ -26,7 +35,7 @@ export class SupersededRegistryFileError extends Error {
  * together with new secret files.
  */
 export async function supersedingFile(find: Find, content: FileContent): Promise<AppliedRegistryFile | undefined> {
-  const [latest] = await find({ order: { sequence: 'DESC' }, take: 1 });
+  const latest = await latestFile(find);
   if (!latest || latest.contentHash === content.contentHash) return undefined;
   const { revision, contentHash, textHash } = content;
   const highest = latest.highestRevision ?? Number.NEGATIVE_INFINITY;
@@ -35,16 +44,34 @@ export async function supersedingFile(find: Find, content: FileContent): Promise
   return (await find({ where, take: 1 })).length > 0 ? latest : undefined;
 }
 
+/** What is recorded about the file in force. */
+export interface AppliedState extends FileContent {
+  passwordGroups: PasswordGroups | null;
+  /** What a process needs to recognize the file without parsing it; `undefined` if the file must be parsed. */
+  recognition: { secretFiles: string[]; grantsHash: string } | undefined;
+  /** The revision of the registry with the content of the file. */
+  registryRevision: number;
+}
+
 /** Records that a file is in force. The caller must hold the lock on the registry's revision. */
-export async function rememberApplied(manager: EntityManager, content: FileContent, now: number): Promise<void> {
-  const [latest] = await manager.find(AppliedRegistryFile, { order: { sequence: 'DESC' }, take: 1 });
-  const { contentHash, textHash, revision } = content;
-  if (latest?.contentHash === contentHash) return;
+export async function rememberApplied(manager: EntityManager, state: AppliedState, now: number): Promise<void> {
+  const [latest] = await manager.find(AppliedRegistryFile, LATEST);
+  const { contentHash, textHash, revision, passwordGroups, recognition, registryRevision } = state;
+  const columns = {
+    passwordGroups,
+    secretFiles: recognition?.secretFiles ?? null,
+    grantsHash: recognition?.grantsHash ?? null,
+    registryRevision: recognition ? registryRevision : null,
+  };
+  if (latest?.contentHash === contentHash) {
+    await manager.update(AppliedRegistryFile, { contentHash }, columns);
+    return;
+  }
   const sequence = (latest?.sequence ?? 0) + 1;
   const revisions = [latest?.highestRevision, revision].filter((each) => typeof each === 'number');
   const highestRevision = revisions.length > 0 ? Math.max(...revisions) : null;
   await manager.delete(AppliedRegistryFile, { contentHash });
   await manager.delete(AppliedRegistryFile, { sequence: LessThanOrEqual(sequence - MAX_REMEMBERED_FILES) });
-  const row = { contentHash, textHash, sequence, highestRevision, appliedAt: new Date(now) };
+  const row = { contentHash, textHash, sequence, highestRevision, appliedAt: new Date(now), ...columns };
   await manager.insert(AppliedRegistryFile, row);
 }

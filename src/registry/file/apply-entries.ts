@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { EntityManager, ObjectLiteral } from 'typeorm';
-import { secretColumns, withRetainedFields } from '../entries/entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
-import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { entriesIn, type RegistryDocument } from './registry-document.js';
+import type { ListedRows } from './listed-rows.js';
 import type { StoredEntries } from './stored-entries.js';
+import { insertRows, releaseRows, updateRows } from './write-rows.js';
 
 /** One entry of a registry file, and the result of applying it. */
 export interface AppliedEntry {
@@ -18,39 +18,49 @@ export interface AppliedEntry {
   row: ObjectLiteral;
   /** The columns that changed. */
   changes: string[];
+  /** The row before; `undefined` if the entry is created. */
+  current: ObjectLiteral | undefined;
 }
 
-/** The rows that a file lists for one resource. */
-export interface ListedRows {
+/** What applying a file does to the rows of one resource. */
+export interface RowChanges {
   resource: RegistryResource;
-  rows: ObjectLiteral[];
+  entries: AppliedEntry[];
+  /** Rows that the file no longer lists. The admin API may change them from then on. */
+  released: ObjectLiteral[];
 }
 
-/** The rows of a document. Hashes of passwords take long: they are computed here, before the transaction. */
-export function rowsOf(document: RegistryDocument, stored: StoredEntries): Promise<ListedRows[]> {
-  return Promise.all(
-    REGISTRY_RESOURCES.map(async (resource) => {
-      const { key, toRow } = resource;
-      const rows = entriesIn(document, resource).map(async ([, entry]): Promise<ObjectLiteral> => {
-        const current = stored.rowOf(resource, entry);
-        const generated = key.isGenerated && { [key.column]: current?.[key.column] ?? randomUUID() };
-        return { ...generated, ...toRow(entry, await secretColumns(resource, entry, current)) };
-      });
-      return { resource, rows: await Promise.all(rows) };
-    }),
-  );
+/** Entries that are compared at once. The event loop serves requests between two portions. */
+const ENTRIES_PER_PORTION = 250;
+
+/** Compares the rows of a file with the stored rows. */
+export async function compareRows({ resource, rows }: ListedRows, stored: StoredEntries): Promise<RowChanges> {
+  const { column: key } = resource.fileKey;
+  const entries: AppliedEntry[] = [];
+  for (const [index, row] of rows.entries()) {
+    entries.push(compareRow(resource, row, stored.rowWithKey(resource, String(row[key]))));
+    if (index % ENTRIES_PER_PORTION === 0) await nextTick();
+  }
+  const listed = new Set(rows.map((row) => row[key]));
+  return { resource, entries, released: stored.ownedByFile(resource).filter((row) => !listed.has(row[key])) };
 }
 
-/**
- * Creates and changes the rows of a resource, and releases rows that the file no longer lists. The boolean is whether
- * any row changed.
- */
-export async function applyRows(manager: EntityManager, listed: ListedRows): Promise<[AppliedEntry[], boolean]> {
-  const existing = await manager.find(listed.resource.entity);
-  const applied: AppliedEntry[] = [];
-  for (const row of listed.rows) applied.push(await applyRow(manager, listed.resource, row, existing));
-  const released = await releaseOthers(manager, listed, existing);
-  return [applied, released > 0 || applied.some(({ outcome }) => outcome !== 'unchanged')];
+/** Writes the rows that changed, hundreds of them in each statement. */
+export async function writeChanges(manager: EntityManager, { resource, entries, released }: RowChanges): Promise<void> {
+  const created = entries.filter(({ outcome }) => outcome === 'created').map(({ row }) => row);
+  await insertRows(manager, resource, created);
+  const changed = entries.flatMap((entry) => {
+    const { outcome, current } = entry;
+    return outcome === 'changed' && current ? [{ ...entry, current, endsTokens: endsTokens(entry) }] : [];
+  });
+  await updateRows(manager, resource, changed);
+  await releaseRows(manager, resource, released);
+}
+
+/** The keys of the admin API of the entries that were created, changed or released. */
+export function changedKeys({ resource, entries, released }: RowChanges): string[] {
+  const changed = entries.filter(({ outcome }) => outcome !== 'unchanged').map(({ row }) => row);
+  return [...changed, ...released].map((row) => String(row[resource.key.column]));
 }
 
 /** Whether the change of an entry ends its tokens. */
@@ -58,44 +68,29 @@ export function endsTokens({ resource: { tokensEndWith = {} }, outcome, changes 
   return outcome === 'changed' && Object.values(tokensEndWith).some((column) => changes.includes(String(column)));
 }
 
-async function applyRow(
-  manager: EntityManager,
+/** The result for an entry whose row has the values of the file already. */
+export function unchangedEntry(resource: RegistryResource, row: ObjectLiteral): AppliedEntry {
+  const id = String(row[resource.fileKey.column]);
+  return { resource, kind: resource.noun, id, row, current: row, changes: [], outcome: 'unchanged' };
+}
+
+function compareRow(
   resource: RegistryResource,
   listed: ObjectLiteral,
-  existing: ObjectLiteral[],
-): Promise<AppliedEntry> {
-  const { entity, fileKey, columnsOnTokenEnd } = resource;
-  const { column: key } = fileKey;
-  const row: ObjectLiteral = { ...listed, ownedByFile: true };
-  const current = existing.find((other) => other[key] === row[key]);
-  const entry = { resource, kind: resource.noun, id: String(row[key]), row };
-  if (!current) {
-    await manager.insert(entity, withRetainedFields(resource, row));
-    return { ...entry, changes: Object.keys(row), outcome: 'created' };
-  }
+  current: ObjectLiteral | undefined,
+): AppliedEntry {
+  const { key, fileKey, noun } = resource;
+  // the listed row has no generated key, because another process may have created the row meanwhile
+  const generated = key.isGenerated && { [key.column]: current?.[key.column] ?? randomUUID() };
+  const row: ObjectLiteral = { ...generated, ...listed, ownedByFile: true };
+  const entry = { resource, kind: noun, id: String(row[fileKey.column]), row, current };
+  if (!current) return { ...entry, changes: Object.keys(row), outcome: 'created' };
   const changes = Object.keys(row).filter(
     (column) => row[column] !== undefined && !isSame(row[column], current[column]),
   );
-  if (changes.length === 0) return { ...entry, changes, outcome: 'unchanged' };
-  const applied: AppliedEntry = { ...entry, changes, outcome: 'changed' };
-  const changed = Object.fromEntries(changes.map((column) => [column, row[column]]));
-  await manager.update(entity, { [key]: row[key] }, { ...changed, ...(endsTokens(applied) && columnsOnTokenEnd) });
-  return applied;
+  return { ...entry, changes, outcome: changes.length === 0 ? 'unchanged' : 'changed' };
 }
 
 function isSame(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
-
-/** Lets the admin API change the rows that the file no longer lists. Returns their number. */
-async function releaseOthers(
-  manager: EntityManager,
-  { resource: { entity, fileKey }, rows }: ListedRows,
-  existing: ObjectLiteral[],
-): Promise<number> {
-  const { column: key } = fileKey;
-  const listed = new Set(rows.map((row) => row[key]));
-  const others = existing.filter((row) => row.ownedByFile && !listed.has(row[key]));
-  for (const row of others) await manager.update(entity, { [key]: row[key] }, { ownedByFile: false });
-  return others.length;
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
 }

@@ -4,15 +4,18 @@ import { FileErrors } from '../../platform/files/file-errors.js';
 import { WatchedFile } from '../../platform/files/watched-file.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { SupersededRegistryFileError } from './applied-files.js';
-import { readWatchedText, type WatchedText } from './read-registry-file.js';
+import { RegistryFileError } from './read-registry-file.js';
 import { RegistryFile } from './registry-file.js';
+import type { RegistrySource } from './registry-source.js';
 
 /** Applies REGISTRY_FILE at the start, and again when the file or a secret file that it names changes. */
 @Injectable()
 export class FollowedRegistryFile implements OnApplicationShutdown {
   private readonly logger = new Logger(FollowedRegistryFile.name);
   private readonly superseded: Gauge;
-  private file: WatchedFile | undefined;
+  private file: WatchedFile<RegistrySource> | undefined;
+  /** The last file that was invalid, so that it is parsed again only after the registry has changed. */
+  private invalid: { source: RegistrySource; revision: number; error: RegistryFileError } | undefined;
 
   constructor(
     private readonly registryFile: RegistryFile,
@@ -33,21 +36,25 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
    * @throws RegistryFileError with every violation of the present file
    */
   async follow(path: string): Promise<void> {
-    const read = () => readWatchedText(path).then((watched) => JSON.stringify(watched));
-    const first = await read().catch(() => JSON.stringify({ text: '' }));
-    let { text } = parsed(first);
-    await this.apply(path, false);
-    const change = async (watched: string) => {
-      const changed = parsed(watched);
+    const first = await this.registryFile.read(path);
+    let latest = first; // the last source that was read
+    let used = first;
+    await this.apply(first, false);
+    const read = async () => {
+      latest = await this.registryFile.read(path, latest);
+      return latest;
+    };
+    const change = async (changed: RegistrySource) => {
       // a full disk may leave an empty file, which would release all entries from the file
       if (changed.text.trim() === '') throw new Error('the file is empty');
       // An operator who changes the text under a running process wants it applied, even if it is superseded. A change of
       // the secret files alone does not show that the operator wants this text.
-      const isApplied = await this.apply(path, changed.text !== text);
-      text = changed.text;
+      const isApplied = await this.apply(changed, !changed.bytes.equals(used.bytes));
+      used = changed;
       return isApplied;
     };
-    this.file = new WatchedFile('REGISTRY_FILE', read, first, change, this.errors);
+    const isSame = (one: RegistrySource, other: RegistrySource) => one.equals(other);
+    this.file = new WatchedFile('REGISTRY_FILE', { read, current: first, use: change, isSame }, this.errors);
     this.file.start();
   }
 
@@ -55,20 +62,21 @@ export class FollowedRegistryFile implements OnApplicationShutdown {
     this.file?.stop();
   }
 
-  private async apply(path: string, force: boolean): Promise<boolean> {
+  private async apply(source: RegistrySource, force: boolean): Promise<boolean> {
+    const revision = await this.registryFile.revision();
+    if (this.invalid?.revision === revision && this.invalid.source.equals(source)) throw this.invalid.error;
     try {
-      await this.registryFile.apply(path, { force });
+      await this.registryFile.applySource(source, { force });
       this.superseded.set(0);
       return true;
     } catch (error) {
+      if (error instanceof RegistryFileError) this.invalid = { source, revision, error };
       if (!(error instanceof SupersededRegistryFileError)) throw error;
       this.superseded.set(1);
       this.logger.warn(`REGISTRY_FILE: ${error.message}`);
       return false;
+    } finally {
+      source.forgetDocument();
     }
   }
-}
-
-function parsed(watched: string): WatchedText {
-  return JSON.parse(watched);
 }

@@ -1,24 +1,23 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
-import { Audit } from '../../audit/audit.js';
-import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRolledBack } from '../../platform/database/database-errors.js';
 import { RetryPolicy } from '../../platform/database/retry-policy.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
+import { readRevision } from '../changes/read-revision.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { Registry } from '../registry.js';
-import { auditRegistryChange } from '../registry-audit.js';
-import { RegistryRevision } from '../registry-revision.entity.js';
-import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { TokenRevokers } from '../token-revokers.js';
-import { rememberApplied, SupersededRegistryFileError, supersedingFile } from './applied-files.js';
-import { type AppliedEntry, applyRows, endsTokens, type ListedRows, rowsOf } from './apply-entries.js';
+import type { Select } from '../rows/entity-reader.js';
+import { latestFile, SupersededRegistryFileError, supersedingFile } from './applied-files.js';
+import type { AppliedEntry } from './apply-entries.js';
 import { checkDocument } from './check-document.js';
 import { exportRegistry } from './export-registry.js';
 import type { FileContent } from './file-content.js';
+import { FileInForce } from './file-in-force.js';
+import { rowsOf } from './listed-rows.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
-import { StoredEntries } from './stored-entries.js';
+import { RegistryFileWriter } from './registry-file-writer.js';
+import { RegistrySource } from './registry-source.js';
+import { entriesOfFile, StoredEntries } from './stored-entries.js';
 
 /** Retries when another process applies a registry file at the same time. */
 const CONCURRENT_FILE = new RetryPolicy({
@@ -27,51 +26,91 @@ const CONCURRENT_FILE = new RetryPolicy({
   isRetryable: (error) => isDuplicate(error) || isRolledBack((error as Error).cause ?? error),
 });
 
+interface ApplyOptions {
+  /** Applies the file even if it is superseded. */
+  force?: boolean;
+}
+
 /** Applies a registry file to the database, and exports the registry of the database as a file. */
 @Injectable()
 export class RegistryFile {
   private readonly logger = new Logger(RegistryFile.name);
+  private readonly select: Select;
 
   constructor(
     private readonly database: Database,
     private readonly registry: Registry,
-    private readonly tokenRevokers: TokenRevokers,
+    private readonly fileInForce: FileInForce,
+    private readonly writer: RegistryFileWriter,
     private readonly settingsClasses: GrantSettingsClasses,
-    private readonly audit: Audit,
-    private readonly clock: Clock,
-  ) {}
+  ) {
+    this.select = (statement, parameters) => database.select(statement, parameters);
+  }
+
+  /**
+   * Reads a file without applying it.
+   *
+   * @param before the same file as it was read before
+   * @throws RegistryFileError if the file cannot be read
+   */
+  async read(path: string, before?: RegistrySource): Promise<RegistrySource> {
+    const findSecretFiles = (text: string) => this.fileInForce.secretFilesOf(text);
+    return RegistrySource.read(path, before, findSecretFiles).catch((error) => {
+      throw (error as NodeJS.ErrnoException).syscall ? new RegistryFileError(['the file cannot be read']) : error;
+    });
+  }
 
   /**
    * Creates and changes the entries that the file lists, in one transaction. Removing an entry from the file does not
    * delete the entry, but lets the admin API change it. Applying the same file again changes nothing.
    *
-   * @param force applies the file even if it is superseded
    * @throws RegistryFileError with every violation, in which case nothing is changed
    * @throws SupersededRegistryFileError
    */
-  async apply(path: string, { force = false } = {}): Promise<AppliedEntry[]> {
-    const { document, violations: formViolations, content } = await readRegistryFile(path);
+  async apply(path: string, options: ApplyOptions = {}): Promise<AppliedEntry[]> {
+    const source = await this.read(path);
+    return (await this.applySource(source, options)) ?? entriesOfFile(this.select);
+  }
+
+  /**
+   * Applies a file that was read, as `apply` does.
+   *
+   * @returns `undefined` if the file is in force, so that nothing had to be compared
+   */
+  async applySource(source: RegistrySource, { force = false }: ApplyOptions = {}): Promise<AppliedEntry[] | undefined> {
+    if (await this.fileInForce.is(source)) {
+      await this.registry.renew();
+      return undefined;
+    }
+    const { document, violations: formViolations, content } = await readRegistryFile(source);
     // before the other checks, so that a pod with a superseded file starts even if the file is no longer valid
     if (!force) await this.assertNotSuperseded(content);
-    const before = await StoredEntries.read(this.database);
+    const readStored = async () => StoredEntries.read(await this.revision(), document, this.select);
+    const before = await readStored();
     const checked = await checkDocument(document, formViolations, before, this.settingsClasses);
     for (const each of checked.toleratedPaths) {
       this.logger.warn(`${each}: too short; accepted, because it has not changed`);
     }
     if (checked.violations.length > 0) throw new RegistryFileError(checked.violations);
+    // a file with a warning is parsed at each start, so that the warning is repeated
+    const hasWarning = checked.toleratedPaths.length + checked.warnings.length > 0;
+    const recognition = hasWarning ? undefined : this.fileInForce.recognitionOf(source);
     let stored: StoredEntries | undefined = before;
-    const applyOnce = async () => {
-      const listed = await rowsOf(document, stored ?? (await StoredEntries.read(this.database)));
+    return CONCURRENT_FILE.run(async () => {
+      const current = stored ?? (await readStored());
       stored = undefined; // a retry must read what the other process has written
-      const applied = await this.database.transaction((manager) => this.write(manager, listed, content, force));
-      if (applied instanceof SupersededRegistryFileError) throw applied;
+      const { listed, groups } = await rowsOf(document, current, await this.knownGroups());
+      const state = { ...content, passwordGroups: groups, recognition };
+      const applied = await this.writer.write({ document, listed, stored: current, state, force });
       for (const warning of checked.warnings) this.logger.warn(`the registry file: ${warning}`);
-      this.recordAudit(applied);
-      await this.endTokens(applied, 'after');
       await this.registry.renew();
       return applied;
-    };
-    return CONCURRENT_FILE.run(applyOnce);
+    });
+  }
+
+  /** The revision of the registry, against which a file is checked. */
+  revision(): Promise<number> {
+    return readRevision(this.database);
   }
 
   /** The registry as YAML, without secrets. */
@@ -79,51 +118,12 @@ export class RegistryFile {
     return exportRegistry(this.database);
   }
 
-  private recordAudit(applied: AppliedEntry[]): void {
-    for (const { resource, outcome, changes, row } of applied) {
-      if (outcome === 'unchanged') continue;
-      const key = String(row[resource.key.column]);
-      const fields = outcome === 'changed' ? changes : [];
-      auditRegistryChange(this.audit, { actor: 'service', resource, key, change: outcome, fields });
-    }
+  private async knownGroups() {
+    return (await latestFile((options) => this.database.read(AppliedRegistryFile, options)))?.passwordGroups ?? null;
   }
 
   private async assertNotSuperseded(content: FileContent): Promise<void> {
     const superseding = await supersedingFile((options) => this.database.read(AppliedRegistryFile, options), content);
     if (superseding) throw new SupersededRegistryFileError(superseding);
-  }
-
-  private async write(
-    manager: EntityManager,
-    listed: ListedRows[],
-    content: FileContent,
-    force: boolean,
-  ): Promise<AppliedEntry[] | SupersededRegistryFileError> {
-    const all: AppliedEntry[] = [];
-    let changed = false;
-    // locks the row that the admin API also locks first
-    await manager.increment(RegistryRevision, { id: 1 }, 'revision', 0);
-    const superseding = force
-      ? undefined
-      : await supersedingFile((options) => manager.find(AppliedRegistryFile, options), content);
-    if (superseding) return new SupersededRegistryFileError(superseding);
-    for (const rows of listed) {
-      const [applied, anyChange] = await applyRows(manager, rows);
-      all.push(...applied);
-      changed ||= anyChange;
-    }
-    if (changed) await manager.increment(RegistryRevision, { id: 1 }, 'revision', 1);
-    await rememberApplied(manager, content, this.clock.now());
-    await this.endTokens(all, 'before');
-    return all;
-  }
-
-  private async endTokens(applied: AppliedEntry[], moment: 'before' | 'after'): Promise<void> {
-    const ended = applied.filter(endsTokens);
-    for (const resource of REGISTRY_RESOURCES) {
-      const rows = ended.filter((entry) => entry.resource === resource).map(({ row }) => row);
-      const keys = rows.map((row) => String(row[resource.key.column]));
-      if (keys.length > 0) await this.tokenRevokers.revoke(resource, keys, moment);
-    }
   }
 }

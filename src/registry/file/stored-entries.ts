@@ -1,20 +1,35 @@
 import type { ObjectLiteral } from 'typeorm';
-import type { Database } from '../../platform/database/database.js';
 import { type Entry, fileKeyOf } from '../entries/entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { EntityReader, type Select } from '../rows/entity-reader.js';
+import { type AppliedEntry, unchangedEntry } from './apply-entries.js';
+import { entriesIn, type RegistryDocument } from './registry-document.js';
 
-/** The registry rows of the database, found by the keys of the registry file. */
+/**
+ * The rows of the database that a registry file concerns, by the keys of the file: those that the file lists or refers
+ * to, and those that belong to the file.
+ */
 export class StoredEntries {
-  private constructor(private readonly rows: Map<RegistryResource, Map<unknown, ObjectLiteral>>) {}
+  private constructor(
+    /** The revision of the registry before the rows were read. */
+    readonly revision: number,
+    private readonly rows: Map<RegistryResource, Map<string, ObjectLiteral>>,
+  ) {}
 
-  static async read(database: Database): Promise<StoredEntries> {
-    const rows = new Map<RegistryResource, Map<unknown, ObjectLiteral>>();
+  static async read(revision: number, document: RegistryDocument, select: Select): Promise<StoredEntries> {
+    const rows = new Map<RegistryResource, Map<string, ObjectLiteral>>();
     for (const resource of REGISTRY_RESOURCES) {
       const { entity, fileKey } = resource;
-      rows.set(resource, new Map((await database.read(entity)).map((row) => [row[fileKey.column], row])));
+      const reader = new EntityReader(entity, fileKey.column);
+      const found = new Map<string, ObjectLiteral>();
+      rows.set(resource, found);
+      const add = (page: ObjectLiteral[]) => page.forEach((row) => void found.set(row[fileKey.column], row));
+      for await (const page of reader.inPages(select, 'ownedByFile')) add(page);
+      const missing = [...concernedKeys(resource, document)].filter((key) => !found.has(key));
+      for await (const page of reader.withKeys(select, missing)) add(page);
     }
-    return new StoredEntries(rows);
+    return new StoredEntries(revision, rows);
   }
 
   has(resource: RegistryResource, key: string): boolean {
@@ -22,6 +37,37 @@ export class StoredEntries {
   }
 
   rowOf(resource: RegistryResource, entry: Entry): ObjectLiteral | undefined {
-    return this.rows.get(resource)?.get(fileKeyOf(resource, entry));
+    return this.rowWithKey(resource, fileKeyOf(resource, entry) ?? '');
   }
+
+  rowWithKey(resource: RegistryResource, key: string): ObjectLiteral | undefined {
+    return this.rows.get(resource)?.get(key);
+  }
+
+  /** The rows of a resource that belong to the file. */
+  ownedByFile(resource: RegistryResource): ObjectLiteral[] {
+    return [...(this.rows.get(resource)?.values() ?? [])].filter(({ ownedByFile }) => ownedByFile);
+  }
+}
+
+/** The keys of the entries that a document lists or refers to. */
+function concernedKeys(resource: RegistryResource, document: RegistryDocument): Set<string> {
+  const keys: unknown[] = entriesIn(document, resource).map(([, entry]) => fileKeyOf(resource, entry));
+  for (const other of REGISTRY_RESOURCES) {
+    for (const { field, resource: target } of other.references) {
+      if (target === resource) keys.push(...entriesIn(document, other).map(([, entry]) => entry[field]));
+    }
+  }
+  return new Set(keys.filter((key): key is string => typeof key === 'string' && key !== ''));
+}
+
+/** The entries that belong to the registry file, in the form of the result of applying it again. */
+export async function entriesOfFile(select: Select): Promise<AppliedEntry[]> {
+  const entries: AppliedEntry[] = [];
+  for (const resource of REGISTRY_RESOURCES) {
+    const { column } = resource.fileKey;
+    for await (const rows of new EntityReader(resource.entity, column).inPages(select, 'ownedByFile'))
+      for (const row of rows) entries.push(unchangedEntry(resource, row));
+  }
+  return entries;
 }

@@ -1,0 +1,84 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { ObjectLiteral } from 'typeorm';
+import { type Entry, secretColumns } from '../entries/entry.js';
+import type { RegistryResource } from '../resources/registry-resource.js';
+import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { PASSWORD } from '../resources/secret-kinds.js';
+import { type ListedPassword, type PasswordGroups, passwordGroups, unchangedPasswords } from './password-groups.js';
+import { entriesIn, type RegistryDocument } from './registry-document.js';
+import type { StoredEntries } from './stored-entries.js';
+
+/** The rows that a file lists for one resource, in its order and without generated keys. */
+export interface ListedRows {
+  resource: RegistryResource;
+  rows: ObjectLiteral[];
+}
+
+/** The rows of a document, and the password groups of its file as soon as these rows are stored. */
+export interface DocumentRows {
+  listed: ListedRows[];
+  groups: PasswordGroups | null;
+}
+
+type FindRow = (resource: RegistryResource, entry: Entry, index: number) => ObjectLiteral | undefined;
+
+/** Entries whose secrets are hashed at once. The event loop serves requests between two portions. */
+const ENTRIES_PER_PORTION = 100;
+
+/**
+ * The rows of a document. Hashes of passwords take long: they are computed here, before the transaction, and only for
+ * passwords that may have changed.
+ *
+ * @param known the password groups of the file that was applied last
+ */
+export async function rowsOf(
+  document: RegistryDocument,
+  stored: StoredEntries,
+  known: PasswordGroups | null,
+): Promise<DocumentRows> {
+  const unchanged = await unchangedPasswords(
+    passwordsIn(document, (resource, entry) => stored.rowOf(resource, entry)),
+    known,
+  );
+  const listed: ListedRows[] = [];
+  for (const resource of REGISTRY_RESOURCES) {
+    const rows: ObjectLiteral[] = [];
+    const entries = entriesIn(document, resource);
+    for (let first = 0; first < entries.length; first += ENTRIES_PER_PORTION) {
+      const portion = entries.slice(first, first + ENTRIES_PER_PORTION).map(([, entry]) => rowOf(resource, entry));
+      rows.push(...(await Promise.all(portion)));
+      await nextTick();
+    }
+    listed.push({ resource, rows });
+  }
+  const rowAt: FindRow = (resource, _, index) => listed.find((each) => each.resource === resource)?.rows[index];
+  return { listed, groups: await passwordGroups(passwordsIn(document, rowAt), known, unchanged) };
+
+  async function rowOf(resource: RegistryResource, entry: Entry): Promise<ObjectLiteral> {
+    const current = stored.rowOf(resource, entry);
+    const { secret } = resource;
+    const isUnchanged = secret && current && unchanged.has(passwordKey(resource, entry));
+    const columns = isUnchanged
+      ? secret.columns(current[secret.column])
+      : await secretColumns(resource, entry, current);
+    return resource.toRow(entry, columns);
+  }
+}
+
+/** The passwords of a document whose entries have a row. */
+function passwordsIn(document: RegistryDocument, findRow: FindRow): ListedPassword[] {
+  return REGISTRY_RESOURCES.flatMap((resource) => {
+    const { secret } = resource;
+    if (secret?.kind !== PASSWORD) return [];
+    return entriesIn(document, resource).flatMap(([, entry], index) => {
+      const password = entry[secret.field];
+      const storedHash: unknown = findRow(resource, entry, index)?.[secret.column];
+      if (typeof password !== 'string' || typeof storedHash !== 'string') return [];
+      return [{ key: passwordKey(resource, entry), password, storedHash }];
+    });
+  });
+}
+
+function passwordKey({ list, fileKey }: RegistryResource, entry: Entry): string {
+  return `${list}/${entry[fileKey.field]}`;
+}

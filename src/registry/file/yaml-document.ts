@@ -1,0 +1,45 @@
+import { type Document, parseDocument } from 'yaml';
+import { prototypeKeyViolations } from '../entries/reject-prototype-keys.js';
+
+/** A registry file before its fields are validated. */
+export type PlainDocument = Record<string, unknown>;
+
+/** What the thread that parses a registry file sends. */
+export type WorkerMessage =
+  | { violations: string[] }
+  | { fields: PlainDocument }
+  | { list: string; items: unknown[] }
+  | { isDone: true };
+
+/** A text that is no registry file. Each violation has a position or a path, but no value, which may be a secret. */
+export class RegistryTextError extends Error {
+  constructor(readonly violations: string[]) {
+    super('the registry file is no valid YAML');
+  }
+}
+
+/** @throws RegistryTextError if the text is not YAML, or a field has the name of a prototype property */
+export function parseYaml(text: string): PlainDocument {
+  const yaml = parseDocument(text);
+  // only the position and the code, because the messages of the library quote the line, which may contain a secret
+  const violations = yaml.errors.map(({ code, linePos }) => `line ${linePos?.[0].line ?? '?'}: ${code}`);
+  if (violations.length > 0) throw new RegistryTextError(violations);
+  const value = toPlain(yaml) ?? {};
+  if (typeof value !== 'object' || Array.isArray(value)) throw new RegistryTextError(['must be a mapping']);
+  const prototypeKeys = prototypeKeyViolations(value);
+  if (prototypeKeys.length > 0) throw new RegistryTextError(prototypeKeys);
+  return value as PlainDocument;
+}
+
+function toPlain(yaml: Document): unknown {
+  try {
+    return yaml.toJS({ reviver: withoutEmptyFields });
+  } catch {
+    throw new RegistryTextError(['an alias has no anchor, or expands to too many nodes']);
+  }
+}
+
+/** An empty field counts as omitted; an empty item of a list is a violation. */
+function withoutEmptyFields(this: unknown, _key: unknown, value: unknown): unknown {
+  return value === null && !Array.isArray(this) ? undefined : value;
+}

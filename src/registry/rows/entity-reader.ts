@@ -1,0 +1,106 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { Type } from '@nestjs/common';
+import { getMetadataArgsStorage } from 'typeorm';
+import { timeOf } from '../../platform/database/sql-time.js';
+import { type SelectStatement, selectStatement } from '../../platform/database/statement.js';
+import { SharedJson } from './shared-json.js';
+
+/** Small enough that the event loop serves requests between two pages without a visible delay. */
+const ROWS_PER_PAGE = 250;
+/** Keys of one statement. Few sizes, because each one is a prepared statement of each connection. */
+const KEYS_PER_SELECT = [1, 100] as const;
+
+type Row = Record<string, unknown>;
+type Convert = (value: unknown, json: SharedJson) => unknown;
+
+/** Sends a SELECT, inside or outside of a transaction. */
+export type Select = (statement: SelectStatement<string[], Row>, parameters: string[]) => Promise<Row[]>;
+
+interface Column {
+  name: string;
+  property: string;
+  convert: Convert;
+}
+
+/**
+ * Reads the rows of one entity in pages, and creates entities from them. TypeORM would need 10 times as long for each
+ * row, and would read the table at once.
+ */
+export class EntityReader<Entity extends object> {
+  private readonly columns: Column[];
+  private readonly pages: Record<'all' | 'ownedByFile', SelectStatement<string[], Row>>;
+  private readonly byKeys: Map<number, SelectStatement<string[], Row>>;
+
+  /** @param key the property by which rows are found and sorted: the primary key, or one with a unique index */
+  constructor(
+    private readonly entity: Type<Entity>,
+    private readonly key: keyof Entity & string,
+  ) {
+    this.columns = columnsOf(entity);
+    const names = this.columns.map(({ name }) => name).join(', ');
+    const from = `SELECT ${names} FROM ${tableOf(entity)} WHERE`;
+    const keyName = this.columns.find(({ property }) => property === key)?.name;
+    const page = (filter: string) =>
+      selectStatement<string[], Row>(`${from} ${filter}${keyName} > ? ORDER BY ${keyName} LIMIT ${ROWS_PER_PAGE}`);
+    this.pages = { all: page(''), ownedByFile: page('owned_by_file = 1 AND ') };
+    const withKeys = (count: number) =>
+      selectStatement<string[], Row>(`${from} ${keyName} IN (${Array(count).fill('?').join(', ')})`);
+    this.byKeys = new Map(KEYS_PER_SELECT.map((count) => [count, withKeys(count)]));
+  }
+
+  /** All rows, or those that the registry file lists, in pages. */
+  async *inPages(select: Select, rows: 'all' | 'ownedByFile' = 'all'): AsyncGenerator<Entity[], void> {
+    const json = new SharedJson();
+    for (let after = ''; ; await nextTick()) {
+      const page = await this.read(select, this.pages[rows], [after], json);
+      yield page;
+      if (page.length < ROWS_PER_PAGE) return;
+      after = String(page.at(-1)?.[this.key]);
+    }
+  }
+
+  /** The rows with these keys, in portions. */
+  async *withKeys(select: Select, keys: Iterable<string>): AsyncGenerator<Entity[], void> {
+    const json = new SharedJson();
+    const all = [...keys];
+    const [single, maximum] = KEYS_PER_SELECT;
+    for (let first = 0; first < all.length; first += maximum, await nextTick()) {
+      const some = all.slice(first, first + maximum);
+      const size = some.length === 1 ? single : maximum;
+      // fills the list up to its size, by repeating a key
+      const parameters = [...some, ...Array<string>(size - some.length).fill(some[0] as string)];
+      yield await this.read(select, this.byKeys.get(size) as SelectStatement<string[], Row>, parameters, json);
+    }
+  }
+
+  private async read(select: Select, statement: SelectStatement<string[], Row>, keys: string[], json: SharedJson) {
+    const rows = await select(statement, keys);
+    return rows.map((row) => this.toEntity(row, json));
+  }
+
+  private toEntity(row: Row, json: SharedJson): Entity {
+    const entity: Row = new this.entity() as Row;
+    for (const { name, property, convert } of this.columns) entity[property] = convert(row[name], json);
+    return entity as Entity;
+  }
+}
+
+function tableOf(entity: Type): string {
+  return getMetadataArgsStorage().tables.find(({ target }) => target === entity)?.name as string;
+}
+
+function columnsOf(entity: Type): Column[] {
+  const columns = getMetadataArgsStorage().columns.filter(({ target }) => target === entity);
+  return columns.map(({ propertyName, options: { name = propertyName, type } }) => {
+    return { name, property: propertyName, convert: CONVERSIONS.get(type as string) ?? asIs };
+  });
+}
+
+const asIs: Convert = (value) => value;
+
+/** mysql2 and libsql return some types in different forms. */
+const CONVERSIONS = new Map<string, Convert>([
+  ['boolean', (value) => (value === null ? null : Boolean(value))],
+  ['datetime', (value) => (value === null ? null : new Date(timeOf(value as Date | string)))],
+  ['simple-json', (value, json) => (value === null ? null : json.parse(value as string))],
+]);

@@ -1,0 +1,160 @@
+import { join } from 'node:path';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import { Registry } from '../../src/registry/registry.js';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management-api.js';
+import { purge } from '../support/operator-commands.js';
+import { ACME, testRegistry, writeRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+
+const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const DAY_SECONDS = 86_400;
+
+let database: TestDatabase;
+/** The process whose admin API changes the registry, and another process on the same database. */
+let writer: TestService;
+let reader: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  writer = await startTestService({ database, environment: { ADMIN_TOKEN } });
+  reader = await startTestService({ database });
+});
+afterAll(async () => {
+  await reader?.stop();
+  await writer?.stop();
+  await database?.remove();
+});
+
+const admin = async (method: string, path: string, body?: object) => {
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' };
+  return (await manage(writer, method, `/admin/${path}`, headers, body)).status;
+};
+const client = (client_id: string, more: object = {}) => ({
+  client_id,
+  name: client_id,
+  client_type: 'web',
+  organization_id: ACME,
+  redirect_uris: ['https://deltas.example/'],
+  ...more,
+});
+const create = (id: string, more: object = {}) => admin('POST', 'clients', client(id, more));
+const registry = () => reader.application.get(Registry, { strict: false });
+const sql = (text: string) => writer.application.get(DataSource).query(text);
+const revision = async () => (await sql('SELECT revision FROM registry_revision'))[0].revision;
+const readsOf = async () => {
+  const { text } = await manage(reader, 'GET', '/metrics');
+  const count = (kind: string) =>
+    Number(new RegExp(`^cas_registry_reads_total\\{kind="${kind}"\\} (\\d+)`, 'm').exec(text)?.[1]);
+  return { changes: count('changes'), full: count('full') };
+};
+/** The reads that another process needs until it has the changes of `work`. */
+const readsAfter = async (work: () => Promise<unknown>) => {
+  await registry().renew();
+  const before = await readsOf();
+  await work();
+  await registry().renew();
+  const after = await readsOf();
+  // the periodic renewal of the process may read one of two changes alone
+  return { changes: after.changes > before.changes, full: after.full - before.full };
+};
+const ONLY_CHANGES = { changes: true, full: 0 };
+
+describe('the changes of the registry', () => {
+  it('reach another process, which reads only the changed entries', async () => {
+    expect(await readsAfter(() => create('created'))).toEqual(ONLY_CHANGES);
+    expect(registry().client('created')?.name).toBe('created');
+    expect(await readsAfter(() => admin('PATCH', 'clients/created', { name: 'Changed' }))).toEqual(ONLY_CHANGES);
+    expect(registry().client('created')?.name).toBe('Changed');
+    expect(await readsAfter(() => admin('DELETE', 'clients/created'))).toEqual(ONLY_CHANGES);
+    expect(registry().client('created')).toBeUndefined();
+  });
+
+  it('reach another process together: an organization with its clients, and many entries', async () => {
+    const ids = Array.from({ length: 120 }, (_, index) => `many-${index}`);
+    const organization = { id: '00000000-0000-4000-8000-00000000000d', name: 'New' };
+    const work = async () => {
+      expect(await admin('POST', 'organizations', organization)).toBe(201);
+      await Promise.all(ids.map((id) => create(id, { organization_id: organization.id })));
+      expect(await admin('DELETE', `clients/${ids[0]}`)).toBe(200);
+    };
+    expect(await readsAfter(work)).toEqual(ONLY_CHANGES);
+    expect(registry().organization(organization.id)?.name).toBe('New');
+    expect(ids.filter((id) => registry().client(id) === undefined)).toEqual([ids[0]]);
+  });
+
+  it('change the origins of one client, and not those of other clients', async () => {
+    const origin = 'https://deltas.example';
+    const ask = async (client_id: string) =>
+      (await reader.post(TOKEN, cookieBody({ client_id, redirect_uri: `${origin}/` }), { origin })).status;
+    await readsAfter(() => Promise.all([create('origin-1'), create('origin-2')]));
+    expect([await ask('origin-1'), await ask('origin-2')]).toEqual([200, 200]);
+    await readsAfter(() => admin('PATCH', 'clients/origin-1', { redirect_uris: ['https://other.example/'] }));
+    expect([await ask('origin-1'), await ask('origin-2')]).toEqual([400, 200]);
+    expect([registry().knowsOrigin(origin), registry().knowsOrigin('https://other.example')]).toEqual([true, true]);
+    await readsAfter(() => admin('DELETE', 'clients/origin-1'));
+    expect(registry().knowsOrigin('https://other.example')).toBe(false);
+  });
+
+  it('of a registry file reach another process, which reads only the changed entries', async () => {
+    const file = testRegistry();
+    const path = writeRegistry(join(database.folder, 'changed.yaml'), {
+      ...file,
+      clients: [client('of-file'), ...file.clients.slice(1)],
+    });
+    const apply = () => writer.application.get(RegistryFile, { strict: false }).apply(path, { force: true });
+    expect(await readsAfter(apply)).toEqual(ONLY_CHANGES);
+    expect(registry().client('of-file')?.ownedByFile).toBe(true);
+    const [released] = file.clients as { client_id: string }[];
+    expect(registry().client(released?.client_id ?? '')?.ownedByFile).toBe(false);
+  });
+
+  it('do not include a request of the admin API that fails', async () => {
+    const before = await revision();
+    expect(await admin('PATCH', 'clients/unknown', { name: 'Unknown' })).toBe(404);
+    expect(await create('origin-2')).toBe(409);
+    expect(await create('invalid', { organization_id: '00000000-0000-4000-8000-000000000000' })).toBe(400);
+    expect(await revision()).toBe(before);
+  });
+});
+
+describe('a process reads the whole registry', () => {
+  const fullRead = { changes: false, full: 1 };
+
+  it('if a process of release 1 has changed it, which does not write the log', async () => {
+    await readsAfter(() => create('deleted'));
+    const work = async () => {
+      await sql("DELETE FROM client_application WHERE client_id = 'deleted'");
+      await sql("UPDATE client_application SET name = 'Release 1' WHERE client_id = 'origin-2'");
+      await sql('UPDATE registry_revision SET revision = revision + 1');
+    };
+    expect(await readsAfter(work)).toEqual(fullRead);
+    expect(registry().client('deleted')).toBeUndefined();
+    expect(registry().client('origin-2')?.name).toBe('Release 1');
+    expect(await readsAfter(() => create('after-release-1'))).toEqual(ONLY_CHANGES);
+  });
+
+  it('if the log no longer has a change since its revision', async () => {
+    const work = async () => {
+      const next = (await revision()) + 2;
+      await sql("UPDATE client_application SET name = 'Purged change' WHERE client_id = 'origin-2'");
+      await sql(`INSERT INTO registry_change VALUES (${next}, 'clients', 'many-1', '2001-01-01 00:00:00.000')`);
+      await sql(`UPDATE registry_revision SET revision = ${next}`);
+    };
+    expect(await readsAfter(work)).toEqual(fullRead);
+    expect(registry().client('origin-2')?.name).toBe('Purged change');
+  });
+});
+
+it('the purge deletes the log of the registry after a day', async () => {
+  const count = async () => Number((await sql('SELECT COUNT(*) AS count FROM registry_change'))[0].count);
+  expect(await count()).toBeGreaterThan(100);
+  writer.clock.advance({ seconds: DAY_SECONDS - 60 });
+  await purge(writer);
+  expect(await count()).toBeGreaterThan(100);
+  writer.clock.advance({ seconds: 120 });
+  await purge(writer);
+  expect(await count()).toBe(0);
+});
