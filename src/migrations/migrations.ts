@@ -7,7 +7,7 @@ import { TokenLineage1795310000000 } from './1795310000000-token-lineage.js';
 import { ConsentOrganizations1795311000000 } from './1795311000000-consent-organizations.js';
 import { TenantsAndSecrets1795312000000 } from './1795312000000-tenants-and-secrets.js';
 import { RegistryLists1795331000000 } from './1795331000000-registry-lists.js';
-import { RegistryChanges1795320100000 } from './1795320100000-registry-changes.js';
+import { RegistryChanges1795341000000 } from './1795341000000-registry-changes.js';
 
 export type MigrationClass = new () => MigrationInterface;
 
@@ -26,7 +26,7 @@ export const migrations: MigrationClass[] = [
   ConsentOrganizations1795311000000,
   TenantsAndSecrets1795312000000,
   RegistryLists1795331000000,
-  RegistryChanges1795320100000,
+  RegistryChanges1795341000000,
 ];
 
 /**

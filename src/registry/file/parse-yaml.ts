@@ -26,15 +26,22 @@ export async function parseRegistryText(text: string): Promise<PlainDocument> {
 }
 
 function documentOf(worker: Worker): Promise<PlainDocument> {
-  const document: PlainDocument = {};
+  let document: PlainDocument = {};
   return new Promise((resolve, reject) => {
     worker.once('error', reject);
     worker.once('exit', () => reject(new Error('the thread that parses the registry file ended')));
     worker.on('message', (message: WorkerMessage) => {
       if ('violations' in message) reject(new RegistryTextError(message.violations));
       if ('fields' in message) Object.assign(document, message.fields);
-      if ('list' in message) (document[message.list] as unknown[]).push(...message.items);
+      if ('list' in message) document[message.list] = appended(document[message.list], message.items);
+      if ('restart' in message) document = {};
       if ('isDone' in message) resolve(document);
     });
   });
+}
+
+function appended(list: unknown, items: unknown[]): unknown[] {
+  if (!Array.isArray(list)) return items;
+  list.push(...items);
+  return list;
 }

@@ -9,6 +9,7 @@ export type WorkerMessage =
   | { violations: string[] }
   | { fields: PlainDocument }
   | { list: string; items: unknown[] }
+  | { restart: true }
   | { isDone: true };
 
 /** A text that is no registry file. Each violation has a position or a path, but no value, which may be a secret. */

@@ -4,8 +4,8 @@ import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './sche
 const APPLIED_FILES = 'applied_registry_file';
 
 /** The log of changes of the registry, and the state in which an applied registry file left it. */
-export class RegistryChanges1795320100000 implements MigrationInterface {
-  readonly name = 'RegistryChanges1795320100000';
+export class RegistryChanges1795341000000 implements MigrationInterface {
+  readonly name = 'RegistryChanges1795341000000';
 
   async up(runner: QueryRunner): Promise<void> {
     const its = new Columns(runner);

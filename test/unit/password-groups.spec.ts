@@ -1,0 +1,51 @@
+import { beforeEach, expect, it, vi } from 'vitest';
+import { slowHash } from '../../src/registry/agent-password.js';
+import { passwordGroups, unchangedPasswords } from '../../src/registry/file/password-groups.js';
+
+vi.mock('../../src/registry/agent-password.js', { spy: true });
+
+const COUNT = 100;
+const passwords = Array.from({ length: COUNT }, (_, index) => ({
+  key: `agents/${index}@acme.example`,
+  password: `password ${index}`,
+  storedHash: `hash ${index}`,
+}));
+const changed = (more: object) => passwords.map((each, index) => (index === 7 ? { ...each, ...more } : each));
+
+beforeEach(() => void vi.mocked(slowHash).mockClear());
+
+it('knows every password of an unchanged file', async () => {
+  const groups = await passwordGroups(passwords, null, new Set());
+  expect((await unchangedPasswords(passwords, groups)).size).toBe(COUNT);
+});
+
+it.each([
+  ['a new password', { password: 'new password' }],
+  ['a hash that was stored otherwise', { storedHash: 'other hash' }],
+])('does not know a password with %s, but the passwords of other groups', async (_what, more) => {
+  const groups = await passwordGroups(passwords, null, new Set());
+  const unchanged = await unchangedPasswords(changed(more), groups);
+  expect(unchanged.has(passwords[7]?.key ?? '')).toBe(false);
+  expect(unchanged.size).toBeGreaterThan(COUNT / 2);
+  vi.mocked(slowHash).mockClear();
+  const next = await passwordGroups(changed(more), groups, unchanged);
+  expect(vi.mocked(slowHash)).toHaveBeenCalledTimes(1);
+  expect((await unchangedPasswords(changed(more), next)).size).toBe(COUNT);
+});
+
+it('does not hash the groups of few passwords', async () => {
+  const few = passwords.slice(0, 32);
+  expect(await passwordGroups(few, null, new Set())).toBeNull();
+  const groups = await passwordGroups(passwords, null, new Set());
+  vi.mocked(slowHash).mockClear();
+  expect((await unchangedPasswords(few, groups)).size).toBe(0);
+  expect(vi.mocked(slowHash)).not.toHaveBeenCalled();
+});
+
+it('salts the groups, so that equal passwords of two databases have different hashes', async () => {
+  const [one, other] = [
+    await passwordGroups(passwords, null, new Set()),
+    await passwordGroups(passwords, null, new Set()),
+  ];
+  expect(one?.hashes).not.toEqual(other?.hashes);
+});
