@@ -20,6 +20,8 @@ const KEYS = [
   '..%2f',
 ];
 const TENANT = randomUUID();
+/** Hundreds of requests, one after another. */
+const SLOW = { timeout: 120_000 };
 const AGENT = { email: 'hostile@acme.example', name: 'H', password: 'a long pass phrase', organization_id: ACME };
 
 let service: TestService;
@@ -56,7 +58,7 @@ async function routesWithBody(): Promise<[method: string, path: string][]> {
     .map(([method, path]) => [method, path.replace(/\{\w+\}/, keys[path.split('/')[2] as string] ?? 'x')]);
 }
 
-describe('each route of the admin API', () => {
+describe('each route of the admin API', SLOW, () => {
   it('responds with 404 or 400 to a hostile key, of any length', async () => {
     const withKey = routes.filter(([, path]) => path.includes('{'));
     expect(withKey.length).toBeGreaterThan(13);
@@ -90,7 +92,7 @@ describe('each route of the admin API', () => {
   });
 });
 
-describe('each route of the admin API that reads a body', () => {
+describe('each route of the admin API that reads a body', SLOW, () => {
   it('rejects a body that is not a JSON object', async () => {
     for (const [method, path] of await routesWithBody()) {
       for (const body of ['{', 'null,', '\uFEFF{}', "{'name':1}", 'x=1']) {

@@ -51,20 +51,20 @@ describe('a new client secret', () => {
     service.clock.advance({ seconds: 60 });
     const received = await newSecret();
     expect(await valid(first, lostResponse, received)).toEqual([true, true, true]);
-    service.clock.advance({ seconds: DAY_SECONDS - 61 });
+    service.clock.advance({ seconds: DAY_SECONDS - 120 });
     expect(await valid(first, received)).toEqual([true, true]);
   });
 
   it('does not extend the validity of an older secret, which may have leaked', async () => {
     const second = await newSecret({ old_valid_for: 600 });
-    service.clock.advance({ seconds: 599 });
+    service.clock.advance({ seconds: 540 });
     const third = await newSecret({ old_valid_for: DAY_SECONDS });
     expect(await valid(first, second, third)).toEqual([true, true, true]);
-    service.clock.advance({ seconds: 1 });
+    service.clock.advance({ seconds: 60 });
     expect(await valid(first, second, third)).toEqual([false, true, true]);
-    service.clock.advance({ seconds: DAY_SECONDS - 2 });
+    service.clock.advance({ seconds: DAY_SECONDS - 120 });
     expect(await valid(second, third)).toEqual([true, true]);
-    service.clock.advance({ seconds: 1 });
+    service.clock.advance({ seconds: 60 });
     expect(await valid(second, third)).toEqual([false, true]);
   });
 
@@ -83,7 +83,7 @@ describe('a new client secret', () => {
 
   it('is refused with a conflict while five replaced secrets are valid, and ends none of them', async () => {
     const secrets = [first];
-    for (let n = 0; n < 5; n++) secrets.push(await newSecret({ old_valid_for: 600 + n }));
+    for (let n = 0; n < 5; n++) secrets.push(await newSecret({ old_valid_for: 600 + 60 * n }));
     const end = (await row()).previousSecrets?.[0]?.expires_at;
     expectError(await requestSecret(), {
       status: 409,

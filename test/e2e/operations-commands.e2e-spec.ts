@@ -46,7 +46,7 @@ describe.runIf(hasCurl)('the commands of docs/operations.md, section Administrat
     const env = { ...process.env, ADMIN_TOKEN };
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env });
     outputs = stdout.split(SEPARATOR).map((output) => output.trim());
-  }, 60_000);
+  }, 180_000);
   afterAll(async () => {
     await service?.terminate();
     await database?.remove();
