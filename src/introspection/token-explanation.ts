@@ -27,7 +27,7 @@ export interface ExplainedToken {
 }
 
 /** The longest text that is looked at. A valid access token has at most about 4 KB. */
-const MAX_LENGTH = 16_384;
+const MAX_TOKEN_CHARACTERS = 16_384;
 /** The region prefix, and the random part of a code or a refresh token (protocol §3.5). */
 const OPAQUE = /^[A-Za-z0-9-]{1,16}:[\w-]{43}$/;
 
@@ -43,7 +43,7 @@ export class TokenExplanation {
   ) {}
 
   async explain(text: string): Promise<ExplainedToken> {
-    if (text.length > MAX_LENGTH) return inactive('unknown text', 'malformed');
+    if (text.length > MAX_TOKEN_CHARACTERS) return inactive('unknown text', 'malformed');
     if (OPAQUE.test(text)) return this.explainOpaque(text);
     if (this.trustedIssuers.mayVerify(text)) return this.explainTrustedIssuerToken(text);
     const { claims, inactiveReason } = await this.tokens.inspect(text);

@@ -1,6 +1,6 @@
 const NAMES = ['iss', 'aud', 'sub', 'client_id', 'organization_id', 'iat', 'exp', 'jti'];
 /** Longer values are cut off. */
-const MAX_VALUE_LENGTH = 200;
+const MAX_VALUE_CHARACTERS = 200;
 
 /**
  * What the header and the payload of a JWS claim, without verification. For the operator's terminal, never for a log.
@@ -28,5 +28,5 @@ function decoded(segment: string): Record<string, unknown> | undefined {
 
 function shown(name: string, value: unknown): [string, unknown][] {
   if (typeof value === 'number') return [[name, value]];
-  return typeof value === 'string' ? [[name, value.slice(0, MAX_VALUE_LENGTH)]] : [];
+  return typeof value === 'string' ? [[name, value.slice(0, MAX_VALUE_CHARACTERS)]] : [];
 }

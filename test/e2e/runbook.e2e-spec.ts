@@ -58,7 +58,7 @@ describe.runIf(hasPrograms)('the runbook: a customer’s token is refused', { ti
     await manage(service, 'POST', '/oauth2/introspect', basic('chat-api', SECRET), { token: ended.access_token });
     await service.process.says(/"route":"\/oauth2\/introspect"/);
     outputs = runAll();
-  });
+  }, 300_000); // it starts the service and two commands, each in a process
   afterAll(async () => {
     await service?.terminate();
     await database?.remove();

@@ -222,6 +222,12 @@ describe('protocol §9.4: configuration', () => {
     );
   });
 
+  it('reports an unreadable AUTH_URL_FILE in production once', () => {
+    expect(violationsOf({ NODE_ENV: 'production', AUTH_URL_FILE: '/MARKED' })).toEqual([
+      'AUTH_URL_FILE: the file cannot be read',
+    ]);
+  });
+
   it('neither reads nor requires a variable that a command does not use', () => {
     const unused = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKEN: 'x', AUTH_URL_FILE: '/MARKED', PORT: 'MARKED' };
     const used = { NODE_ENV: 'production', DATABASE_URL: MYSQL, DB_POOL_SIZE: '4' };

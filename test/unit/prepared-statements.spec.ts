@@ -6,7 +6,7 @@ import { loadConfiguration } from '../../src/platform/configuration/load-configu
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 
 /** The default of MySQL and MariaDB for `max_prepared_stmt_count`. */
-const SERVER_LIMIT = 16_382;
+const MAX_SERVER_STATEMENTS = 16_382;
 const MANIFESTS = join(import.meta.dirname, '../../deploy/kubernetes/base');
 
 function valueIn(file: string, kind: string, path: string[]): number {
@@ -21,5 +21,5 @@ it('the prepared statements of all pods stay below the default limit of the serv
     valueIn('availability.yaml', 'HorizontalPodAutoscaler', ['spec', 'maxReplicas']) +
     valueIn('deployment.yaml', 'Deployment', ['spec', 'strategy', 'rollingUpdate', 'maxSurge']);
   expect(pods).toBeGreaterThan(0);
-  expect(pods * Number(poolSize) * extra.maxPreparedStatements).toBeLessThan(SERVER_LIMIT);
+  expect(pods * Number(poolSize) * extra.maxPreparedStatements).toBeLessThan(MAX_SERVER_STATEMENTS);
 });

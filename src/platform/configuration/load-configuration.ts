@@ -37,9 +37,11 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, 
   );
   const configuration = plainToInstance(Configuration, values);
   configuration.unused = unused;
-  const conflicts = missingIn(configuration);
+  const isReported = (missing: string) =>
+    violations.some((each) => each.startsWith(missing.split(':', 1)[0] as string));
+  violations.push(...missingIn(configuration).filter((missing) => !isReported(missing)));
   applyDefaults(configuration);
-  violations.push(...violationsOf(validateSync(configuration)), ...conflicts, ...conflictsIn(configuration));
+  violations.push(...violationsOf(validateSync(configuration)), ...conflictsIn(configuration));
   if (violations.length > 0) throw new ConfigurationError(violations);
   return configuration;
 }
