@@ -184,6 +184,8 @@ describe('a superseded registry file', SLOW, () => {
           (error) => (error instanceof SupersededRegistryFileError ? 'superseded' : `${error}`),
         );
     const newer = fileOf(registry('Newer'));
+    // a change without rows in the log, after which the file in force is compared with the database again
+    await one.application.get(DataSource).query('UPDATE registry_revision SET revision = revision + 1');
     const sqlDatabase = one.application.get(Database);
     const transaction = sqlDatabase.transaction.bind(sqlDatabase);
     // The newer file is applied after the process has read that its own file is in force, and before it gets the lock.
