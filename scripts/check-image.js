@@ -1,84 +1,93 @@
 // @ts-check
 /**
- * `npm run check:image`: checks the content of the image without a container engine. It installs the production
- * packages into an empty folder with the command of the Dockerfile, and copies the built service there. The files are
- * read-only, and the service runs as a user who owns none of them. It must pass the image's health check, and end on
- * SIGTERM.
+ * `npm run check:image`: builds the image and runs it. It must have the expected files, pass its health check, and end
+ * on SIGTERM.
+ *
+ * The Dockerfile is built with buildah. As root on Debian, the command installs buildah, debootstrap and runc if they
+ * are missing; with `--no-install` it does not. Without them, or with `--simulate`, it carries out the steps of the
+ * Dockerfile in a folder, and says so.
  */
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { buildIfStale } from './build.js';
+import { buildImage } from './image/built-image.js';
+import { dockerfile } from './image/dockerfile.js';
+import { simulateImage } from './image/simulated-image.js';
+import { installPrograms, NO_INSTALL, waysToGet } from './install-programs.js';
+import { BUILDAH } from './test-programs.js';
 
-const PROJECT = dirname(import.meta.dirname);
-const START_TIMEOUT_MS = 10_000;
-
-const dockerfile = readFileSync(join(PROJECT, 'Dockerfile'), 'utf8');
-const [, user = ''] = match(/^USER (\d+):\d+$/m);
-const [, command = ''] = match(/^CMD (\[.+\])$/m);
-const [, health = ''] = match(/^ +CMD (\[.+\])$/m);
-const [, install = ''] = match(/^RUN (npm ci --omit=dev .+)$/m);
-const [, variables = ''] = match(/^ENV (.+)$/m);
-
-const asUser = process.getuid?.() === 0 ? { uid: Number(user), gid: Number(user) } : {};
-
-buildIfStale();
-const folder = mkdtempSync(join(tmpdir(), 'image-'));
-const root = join(folder, 'service');
-const data = join(folder, 'data');
-try {
-  mkdirSync(root);
-  for (const file of ['package.json', 'package-lock.json']) cpSync(join(PROJECT, file), join(root, file));
-  execFileSync('sh', ['-c', install], { cwd: root, stdio: 'inherit' });
-  rmSync(join(root, 'package-lock.json'));
-  cpSync(join(PROJECT, 'dist'), join(root, 'dist'), { recursive: true });
-  execFileSync('chmod', ['-R', 'a-w,a+rX', root]);
-  chmodSync(folder, 0o755);
-  mkdirSync(data);
-  chmodSync(data, 0o777);
-  loadLazyPackages();
-  await run();
-  const megabytes = Number(execFileSync('du', ['-sm', root], { encoding: 'utf8' }).split('\t')[0]);
-  console.log(`the image would ship ${megabytes} MB in addition to Node`);
-} finally {
-  spawnSync('chmod', ['-R', 'u+w', root]);
-  rmSync(folder, { recursive: true, force: true });
-}
-
+const START_TIMEOUT_MS = 30_000;
+const SIMULATE = '--simulate';
 /** Loads the packages that the service loads at their first use: its start would not notice that one is missing. */
-function loadLazyPackages() {
-  const program = "require('@node-rs/argon2').hashSync('x'); import('jose'); require('class-validator-jsonschema')";
-  execFileSync(process.execPath, ['--eval', program], { cwd: root, stdio: 'inherit', ...asUser });
+const LOAD_LAZY_PACKAGES =
+  "require('@node-rs/argon2').hashSync('x'); import('jose'); require('class-validator-jsonschema')";
+const VARIABLES = { AUTH_URL: 'http://localhost:3000', PORT: '0', MANAGEMENT_PORT: '0', HOST: '127.0.0.1' };
+
+const image = canBuild(process.argv.slice(2)) ? buildImage(console.log) : simulateImage();
+try {
+  checkFiles(image.container.root);
+  await checkService(image.container);
+  const megabytes = execFileSync('du', ['-sm', image.container.root], { encoding: 'utf8' }).split('\t')[0];
+  console.log(`the image has ${megabytes} MB in addition to Node`);
+} finally {
+  image.remove();
 }
 
-async function run() {
-  const env = {
-    PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-    ...Object.fromEntries(variables.split(' ').map((each) => each.split('='))),
-    DATA_DIR: data,
-    AUTH_URL: 'http://localhost:3000',
-    PORT: '0',
-    MANAGEMENT_PORT: '0',
-    HOST: '127.0.0.1',
-  };
-  const [program = '', ...parameters] = JSON.parse(command);
-  const service = spawn(program, parameters, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'], ...asUser });
+/** @param {string[]} args */
+function canBuild(args) {
+  if (args.includes(SIMULATE)) {
+    console.log('simulates the build, without a container engine');
+    return false;
+  }
+  // a missing program leads to the simulation, with --no-install too
+  const missing = args.includes(NO_INSTALL)
+    ? [BUILDAH].filter((program) => !program.find())
+    : installPrograms([BUILDAH], { command: 'npm run check:image', args });
+  if (missing.length === 0) return true;
+  console.log('simulates the build, because no container engine is installed. To get one:');
+  for (const line of waysToGet(missing)) console.log(`  ${line}`);
+  return false;
+}
+
+/** @param {string} root */
+function checkFiles(root) {
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' });
+  const unused = files.filter((name) => /\.(map|ts)$/.test(name) || /\/README\.md$/i.test(name));
+  if (unused.length > 0) throw new Error(`the image has files that the service does not use: ${unused.slice(0, 5)}`);
+  if (!existsSync(join(root, 'dist/main.js'))) throw new Error('the image has no dist/main.js');
+  /** @type {{ components: { name: string }[] }} */
+  const { components } = JSON.parse(readFileSync(join(root, 'sbom.cdx.json'), 'utf8'));
+  const names = components.map(({ name }) => name);
+  if (!names.includes('typeorm') || names.includes('vitest')) throw new Error('sbom.cdx.json has the wrong packages');
+}
+
+/** @param {import('./image/folder-container.js').Container} container */
+async function checkService(container) {
+  const service = container.start(dockerfile.command, VARIABLES);
   let output = '';
-  service.stdout.setEncoding('utf8').on('data', (text) => {
+  service.stdout?.setEncoding('utf8').on('data', (text) => {
     output += text;
   });
-  const [, port] = await until(() => /port (\d+) for the cluster/.exec(output));
-  const [node = '', ...probe] = JSON.parse(health);
-  const probeOptions = { env: { ...env, MANAGEMENT_PORT: port }, cwd: root, ...asUser };
-  execFileSync(node, probe, probeOptions);
-  if (spawnSync(node, probe, { ...probeOptions, env: { ...env, MANAGEMENT_PORT: '1' } }).status !== 1)
-    throw new Error('HEALTHCHECK succeeds although no service listens');
-  service.kill('SIGTERM');
-  const [code] = await once(service, 'exit');
-  if (code !== 0) throw new Error(`the service ended with ${code} after SIGTERM`);
+  try {
+    const [, port = ''] = await until(() => /port (\d+) for the cluster/.exec(output));
+    /** @param {string} managementPort */
+    const healthOf = (managementPort) =>
+      container.run(dockerfile.healthCheck, { ...VARIABLES, MANAGEMENT_PORT: managementPort });
+    if (healthOf(port) !== 0) throw new Error('HEALTHCHECK fails although the service listens');
+    if (healthOf('1') !== 1) throw new Error('HEALTHCHECK succeeds although no service listens');
+    const node = ['node', '--eval', LOAD_LAZY_PACKAGES];
+    if (container.run(node, {}) !== 0) throw new Error('a package that is loaded at its first use is missing');
+    const { status } = await fetch(`http://127.0.0.1:${port}/docs/swagger-ui-bundle.js`);
+    if (status !== 200) throw new Error(`the image has no page of the OpenAPI document: ${status}`);
+    const ended = once(service, 'exit');
+    service.kill('SIGTERM');
+    const [code] = await ended;
+    if (code !== 0) throw new Error(`the service ended with ${code} after SIGTERM`);
+  } finally {
+    service.kill('SIGKILL');
+  }
 }
 
 /** @template Value @param {() => Value | null} find @returns {Promise<Value>} */
@@ -89,11 +98,4 @@ async function until(find) {
     await sleep(50);
   }
   throw new Error('the service did not start');
-}
-
-/** @param {RegExp} pattern */
-function match(pattern) {
-  const found = pattern.exec(dockerfile);
-  if (!found) throw new Error(`Dockerfile: no line matches ${pattern}`);
-  return found;
 }

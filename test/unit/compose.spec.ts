@@ -2,9 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 
 interface ComposeService {
-  image: string;
+  image?: string;
+  build?: object;
+  profiles?: string[];
+  volumes?: string[];
+  depends_on?: Record<string, { condition: string }>;
   ports: string[];
   environment?: Record<string, string>;
   command: string[];
@@ -13,14 +18,51 @@ interface ComposeService {
 
 const PROJECT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
-const { services } = parse(read('compose.yaml'), { merge: true }) as { services: Record<string, ComposeService> };
+const { services, volumes } = parse(read('compose.yaml'), { merge: true }) as {
+  services: Record<string, ComposeService>;
+  volumes: Record<string, unknown>;
+};
+const ofImage = Object.entries(services).filter(([, { image }]) => image !== undefined);
+const built = Object.entries(services).filter(([, { build }]) => build !== undefined);
 
 describe('compose.yaml', () => {
   it('offers MySQL, MariaDB and Redis', () => {
-    expect(Object.keys(services)).toEqual(['mysql', 'mariadb', 'redis']);
+    expect(ofImage.map(([name]) => name)).toEqual(['mysql', 'mariadb', 'redis']);
+    for (const [, { profiles }] of ofImage) expect(profiles).toBeUndefined();
   });
 
-  it.each(Object.entries(services))(
+  it('starts the service itself only with the profile service, after its keys and its migrations', () => {
+    expect(built.map(([name]) => name)).toEqual(['keys', 'migrate', 'service']);
+    for (const [, { profiles, build }] of built)
+      expect({ profiles, build }).toEqual({ profiles: ['service'], build: { context: '.' } });
+    expect(services.migrate?.depends_on).toEqual({
+      mysql: { condition: 'service_healthy' },
+      keys: { condition: 'service_completed_successfully' },
+    });
+    expect(services.service?.depends_on).toMatchObject({ migrate: { condition: 'service_completed_successfully' } });
+  });
+
+  it('gives the service a configuration that it accepts, with the accounts of the databases', () => {
+    const environment = services.service?.environment ?? {};
+    const { DATABASE_URL, REDIS_URL, PORT } = loadConfiguration({ NODE_ENV: 'production', ...environment });
+    const { hostname, username, password, pathname } = new URL(DATABASE_URL);
+    expect(services[hostname]?.environment).toMatchObject({
+      MYSQL_USER: username,
+      MYSQL_PASSWORD: password,
+      MYSQL_DATABASE: pathname.slice(1),
+    });
+    expect(services.redis?.command).toContain(new URL(REDIS_URL ?? '').password);
+    expect(services.service?.ports[0]).toBe(`127.0.0.1:${PORT}:${PORT}`);
+  });
+
+  it('mounts only volumes that it declares, and depends only on services that exist', () => {
+    for (const { volumes: mounted = [], depends_on = {} } of Object.values(services)) {
+      for (const volume of mounted) expect(Object.keys(volumes)).toContain(volume.split(':')[0]);
+      for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
+    }
+  });
+
+  it.each(ofImage)(
     'pins the version of %s, checks its health, and binds it to the loopback interface',
     (name, service) => {
       expect(service.image).toMatch(new RegExp(`^${name}:\\d+\\.\\d+\\.\\d+$`));

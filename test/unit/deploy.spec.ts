@@ -172,6 +172,21 @@ describe('the Kubernetes manifests', () => {
   });
 });
 
+describe('the image', () => {
+  it('has the labels of the OCI with the version and the description of the package', () => {
+    const { name, version, description, license } = JSON.parse(read('package.json'));
+    const labels = Object.fromEntries(
+      [...dockerfile.matchAll(/org\.opencontainers\.image\.(\S+?)="([^"]*)"/g)].map(([, label, value]) => [
+        label,
+        value,
+      ]),
+    );
+    expect(labels).toMatchObject({ title: name, version, description, licenses: license, revision: '$REVISION' });
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
+    expect(new Set(bases.map((base) => `docker.io/library/${base}`))).toEqual(new Set([labels['base.name']]));
+  });
+});
+
 describe('the alerts', () => {
   const rules: Document[] = documentOfKind('PrometheusRule').spec.groups.flatMap((group: Document) => group.rules);
 
