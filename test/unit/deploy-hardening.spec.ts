@@ -64,7 +64,7 @@ describe('the pods of the manifests', () => {
     const ofJobs = jobs.map((each) => Number(environmentOfContainer(each).DB_POOL_SIZE));
     const connections = (maxReplicas + maxSurge) * Number(variables.DB_POOL_SIZE) + ofJobs.reduce((a, b) => a + b, 0);
     const [, perConnection] =
-      /maxPreparedStatements: (\d+)/.exec(read('src/platform/database/data-source-options.ts')) ?? [];
+      /PREPARED_STATEMENTS_PER_CONNECTION = (\d+)/.exec(read('src/platform/database/data-source-options.ts')) ?? [];
     expect(connections).toBeLessThan(MAX_CONNECTIONS);
     expect(connections * Number(perConnection)).toBeLessThan(MAX_PREPARED_STATEMENTS);
     expect(metrics).toMatchObject([{ resource: { name: 'cpu', target: { type: 'AverageValue' } } }]);
