@@ -18,8 +18,8 @@ import { seedCustomers } from './site.js';
 const COUNTS = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [10, 1_000, 10_000, 100_000];
 /** A larger registry is created by the admin API (docs/operations.md). The benchmark writes its rows directly. */
 const MAX_FILE_CLIENTS = 10_000;
-const CUSTOMERS = 20_000;
-const CONNECTIONS = 16;
+const CUSTOMER_COUNT = 20_000;
+const CONNECTION_COUNT = 16;
 const IDLE_SECONDS = 10;
 const LOAD_SECONDS = 10;
 const WARM_UP_SECONDS = 3;
@@ -30,7 +30,7 @@ const APPLY_TIMEOUT_MS = 600_000;
 const run = promisify(execFile);
 
 await withSetup('1G', async ({ connection, environment, start }) => {
-  await seedCustomers(connection, 1, CUSTOMERS);
+  await seedCustomers(connection, 1, CUSTOMER_COUNT);
   const folder = dirname(environment.REGISTRY_FILE);
   const [returning] = await routesOf(environment.SIGNING_KEYS_FILE);
   /** @type {Record<string, object>} */
@@ -46,7 +46,7 @@ await withSetup('1G', async ({ connection, environment, start }) => {
     const atRest = memory(server.pid);
     const idle = await idleCpu(server.pid);
     const measureFor = (/** @type {number} */ seconds) =>
-      load({ port: server.port, requests: returning?.requests() ?? [], connections: CONNECTIONS, seconds });
+      load({ port: server.port, requests: returning?.requests() ?? [], connections: CONNECTION_COUNT, seconds });
     await measureFor(WARM_UP_SECONDS);
     const quiet = await measureFor(LOAD_SECONDS);
     const changes = changeEachSecond(server.managementPort);

@@ -11,11 +11,11 @@ import { startTestService } from '../support/test-service.js';
 
 const SLOW = { timeout: 240_000 };
 /** The file is so long that a thread of its own parses it. */
-const CLIENTS = 1_500;
+const CLIENT_COUNT = 1_500;
 
 function registryOf(name: string, more: object = {}): string {
   const organizations = [{ id: ACME, name: 'Acme', public_clients: [] }];
-  const clients = Array.from({ length: CLIENTS }, (_, index) => ({
+  const clients = Array.from({ length: CLIENT_COUNT }, (_, index) => ({
     client_id: `client-${index}`,
     name,
     client_type: 'web',
@@ -46,12 +46,12 @@ describe('a registry file of 1,500 clients', SLOW, () => {
       return [countOf('created'), countOf('changed'), countOf('unchanged')];
     };
     write(registryOf('First'));
-    expect(await apply()).toEqual([CLIENTS, 1, 0]);
-    expect(await apply()).toEqual([0, 0, CLIENTS + 1]);
+    expect(await apply()).toEqual([CLIENT_COUNT, 1, 0]);
+    expect(await apply()).toEqual([0, 0, CLIENT_COUNT + 1]);
     write(registryOf('First', { redirect_uri_match: 'prefix' }));
-    expect(await apply()).toEqual([0, 1, CLIENTS]);
+    expect(await apply()).toEqual([0, 1, CLIENT_COUNT]);
     write(registryOf('Second', { redirect_uri_match: 'prefix' }));
-    expect(await apply()).toEqual([0, CLIENTS, 1]);
+    expect(await apply()).toEqual([0, CLIENT_COUNT, 1]);
     await service.stop();
   });
 

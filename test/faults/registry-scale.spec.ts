@@ -9,12 +9,12 @@ import { ACME } from '../support/test-registry.js';
 import { FaultTestEnvironment } from './faults.js';
 
 /** The supported size (docs/operations.md): 100,000 clients, with 20,000 organizations and 1,000 agents. */
-const CLIENTS = 100_000;
+const CLIENT_COUNT = 100_000;
 const CONTAINER_MEBIBYTES = 512;
 /** The heap of a container of 512 MiB. The rest is the program of Node, the stacks and the buffers. */
 const NODE_OPTIONS = '--max-old-space-size=320 --max-semi-space-size=8';
 const ADMIN_TOKEN = 'admin-token-of-the-tests';
-const CHANGES = 5;
+const CHANGE_COUNT = 5;
 
 let testEnvironment: FaultTestEnvironment;
 let service: ServiceProcess;
@@ -23,7 +23,7 @@ beforeAll(async () => {
   testEnvironment = await FaultTestEnvironment.build();
   await (await testEnvironment.start()).terminate(); // creates the tables
   const connection = await mysql.createConnection(testEnvironment.environment.DATABASE_URL as string);
-  await seedRegistry(connection, CLIENTS);
+  await seedRegistry(connection, CLIENT_COUNT);
   await connection.end();
   service = await testEnvironment.start({ ADMIN_TOKEN, NODE_OPTIONS });
   other = await testEnvironment.start({ NODE_OPTIONS });
@@ -55,7 +55,7 @@ describe('two processes with 100,000 clients and the memory of a container of 51
     const load = Array.from({ length: 8 }, async () => {
       while (!isOver) statuses.push(await token(other.url, 'acme-site'));
     });
-    for (let change = 0; change < CHANGES; change++) {
+    for (let change = 0; change < CHANGE_COUNT; change++) {
       const client_id = `scale-${change}`;
       const client = { client_id, name: client_id, client_type: 'web', organization_id: ACME };
       expect(await admin('POST', '', client)).toBe(201);

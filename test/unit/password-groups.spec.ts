@@ -4,8 +4,8 @@ import { passwordGroups, unchangedPasswords } from '../../src/registry/file/pass
 
 vi.mock('../../src/registry/agent-password.js', { spy: true });
 
-const COUNT = 100;
-const passwords = Array.from({ length: COUNT }, (_, index) => ({
+const AGENT_COUNT = 100;
+const passwords = Array.from({ length: AGENT_COUNT }, (_, index) => ({
   key: `agents/${index}@acme.example`,
   password: `password ${index}`,
   storedHash: `hash ${index}`,
@@ -16,7 +16,7 @@ beforeEach(() => void vi.mocked(slowHash).mockClear());
 
 it('knows every password of an unchanged file', async () => {
   const groups = await passwordGroups(passwords, null, new Set());
-  expect((await unchangedPasswords(passwords, groups)).size).toBe(COUNT);
+  expect((await unchangedPasswords(passwords, groups)).size).toBe(AGENT_COUNT);
 });
 
 it.each([
@@ -26,11 +26,11 @@ it.each([
   const groups = await passwordGroups(passwords, null, new Set());
   const unchanged = await unchangedPasswords(changed(more), groups);
   expect(unchanged.has(passwords[7]?.key ?? '')).toBe(false);
-  expect(unchanged.size).toBeGreaterThan(COUNT / 2);
+  expect(unchanged.size).toBeGreaterThan(AGENT_COUNT / 2);
   vi.mocked(slowHash).mockClear();
   const next = await passwordGroups(changed(more), groups, unchanged);
   expect(vi.mocked(slowHash)).toHaveBeenCalledTimes(1);
-  expect((await unchangedPasswords(changed(more), next)).size).toBe(COUNT);
+  expect((await unchangedPasswords(changed(more), next)).size).toBe(AGENT_COUNT);
 });
 
 it('does not hash the groups of few passwords', async () => {

@@ -4,7 +4,7 @@ import type { PlainDocument, WorkerMessage } from './yaml-document.js';
 import { parseYaml, RegistryTextError } from './yaml-document.js';
 
 /** Parsing a shorter text takes less time than starting a thread. */
-const MIN_CHARACTERS_FOR_WORKER = 50_000;
+const MIN_WORKER_CHARACTERS = 50_000;
 
 const WORKER = new URL('./yaml-worker.js', import.meta.url);
 
@@ -16,7 +16,7 @@ const WORKER = new URL('./yaml-worker.js', import.meta.url);
  */
 export async function parseRegistryText(text: string): Promise<PlainDocument> {
   // without the compiled program of the thread, as in tests that run the sources
-  if (text.length < MIN_CHARACTERS_FOR_WORKER || !existsSync(WORKER)) return parseYaml(text);
+  if (text.length < MIN_WORKER_CHARACTERS || !existsSync(WORKER)) return parseYaml(text);
   const worker = new Worker(WORKER, { workerData: text });
   try {
     return await documentOf(worker);
