@@ -17,7 +17,8 @@ export interface NewClientSecret {
   isFirst: boolean;
 }
 
-/** Creates and replaces the secrets of clients. */
+/** Generates secrets for clients; the replaced one stays valid for a while. An operator who chooses the secret sets
+ * `client_secret` instead, which ends all earlier ones (client.resource.ts). */
 @Injectable()
 export class ClientSecrets {
   constructor(

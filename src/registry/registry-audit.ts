@@ -2,7 +2,7 @@ import type { Audit } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 
-interface RegistryChange {
+interface AuditedChange {
   /** `service` for changes by the registry file. */
   actor: AuditParty | 'service';
   resource: RegistryResource;
@@ -12,7 +12,7 @@ interface RegistryChange {
   fields?: string[];
 }
 
-export function auditRegistryChange(audit: Audit, { actor, resource, key, change, fields = [] }: RegistryChange): void {
+export function auditRegistryChange(audit: Audit, { actor, resource, key, change, fields = [] }: AuditedChange): void {
   audit.record({
     event: 'registry.changed',
     outcome: 'success',

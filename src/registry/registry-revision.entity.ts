@@ -1,8 +1,8 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
 /**
- * A single row that counts the changes of the registry. A process reads the registry again only if the number has
- * changed.
+ * A single row that counts the changes of the registry. A process polls the number, and reads the changed entries
+ * (`registry_change`) only if it has changed.
  */
 @Entity('registry_revision')
 export class RegistryRevision {

@@ -9,7 +9,7 @@ import { Registry } from './registry.js';
 
 /**
  * The transactions of the admin API. Each begins with the lock on the revision, which admits one writer at a time, on
- * all processes. A transaction that changes nothing leaves the revision, so that no process reads the registry again.
+ * all processes. A rejected change does not raise the revision, so that no process reads the registry again.
  */
 @Injectable()
 export class RegistryTransactions {

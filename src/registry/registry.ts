@@ -12,7 +12,8 @@ import { RegistrySnapshot } from './registry-snapshot.js';
 import type { ResourceServer } from './resource-server.entity.js';
 import type { Select } from './rows/entity-reader.js';
 
-/** The interval between two reads of the revision, so that a change by another process is in force within 5 s. */
+/** The interval at which a process polls the revision. With the time to read the changes, a change of another process is
+ * in force within 5 s. */
 const RENEWAL_INTERVAL_MS = 2_000;
 
 /**
@@ -28,7 +29,10 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
   private waiting: Promise<void> | undefined;
-  /** Without the context of the request that asks for a renewal, because the deadline of a request is too short. */
+  /**
+   * Runs without the context of the request that asks for it. The deadline of that request would end the renewal, and
+   * other requests wait for the same one.
+   */
   private readonly renewOnce = AsyncResource.bind(() => this.renewFromDatabase());
 
   constructor(

@@ -28,8 +28,8 @@ export async function latestFile(find: Find): Promise<AppliedRegistryFile | unde
 }
 
 /**
- * The file in force, if it supersedes this content. It does if this content was applied before and has been replaced. A
- * content with a higher `revision` than all files before is never superseded.
+ * The file in force if this content is an old one: it was applied before and has been replaced since. A content with a
+ * higher `revision` than all files before is never superseded.
  *
  * A replaced text stays superseded when only its secret files have changed, because an old pod has the old text
  * together with new secret files.

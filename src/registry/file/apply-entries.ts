@@ -80,7 +80,7 @@ function compareRow(
   current: ObjectLiteral | undefined,
 ): AppliedEntry {
   const { key, fileKey, noun } = resource;
-  // the listed row has no generated key, because another process may have created the row meanwhile
+  // the generated key is chosen only here, because another process may have created the row since the file was read
   const generated = key.isGenerated && { [key.column]: current?.[key.column] ?? randomUUID() };
   const row: ObjectLiteral = { ...generated, ...listed, ownedByFile: true };
   const entry = { resource, kind: noun, id: String(row[fileKey.column]), row, current };

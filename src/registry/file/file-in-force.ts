@@ -32,7 +32,7 @@ export class FileInForce {
    * and the log shows that no process of release 1 has changed the registry since. Only the file can change its entries
    * (protocol §8.9).
    */
-  async is(source: RegistrySource): Promise<boolean> {
+  async isApplied(source: RegistrySource): Promise<boolean> {
     const latest = await this.latest();
     if (!latest || latest.registryRevision === null || latest.grantsHash !== this.grantsHash()) return false;
     const { contentHash } = await contentOf(source);

@@ -78,7 +78,7 @@ export class RegistryFile {
    * @returns `undefined` if the file is in force, so that nothing had to be compared
    */
   async applySource(source: RegistrySource, { force = false }: ApplyOptions = {}): Promise<AppliedEntry[] | undefined> {
-    if (await this.fileInForce.is(source)) {
+    if (await this.fileInForce.isApplied(source)) {
       await this.registry.renew();
       return undefined;
     }

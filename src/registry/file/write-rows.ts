@@ -46,7 +46,7 @@ export async function updateRows(manager: EntityManager, resource: RegistryResou
     for (const values of inStatements(rows.map(wholeRow))) {
       const insert = manager.createQueryBuilder().insert().into(entity).values(values).updateEntity(false);
       const primaryKey = columns.filter(({ isPrimary }) => isPrimary).map(({ databaseName }) => databaseName);
-      // each row exists, so this only updates: the transaction holds the lock on the registry
+      // this never inserts: the rows were read under the lock on the registry, so none was deleted since
       await insert
         .orUpdate(
           names.map(({ databaseName }) => databaseName),

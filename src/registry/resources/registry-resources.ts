@@ -7,8 +7,13 @@ import { resourceServerResource } from './resource-server.resource.js';
 /**
  * The resources of the registry in the order of its file: a resource follows those that it refers to.
  *
- * A new resource needs an entity with a column `owned_by_file`, a description, a line here and a migration. A new kind of
- * party in the audit is added by declaration merging. If requests read the resource, registry-snapshot.ts reads it too.
+ * A resource is one of the kinds of registry entries. A new one needs:
+ *
+ * - an entity with a column `owned_by_file`, and a migration (src/migrations)
+ * - a file `x.resource.ts` with an entry class and `defineResource`, and a line here
+ * - a kind of party in the audit, added to `AuditParty` (audit/audit-event.ts) by declaration merging
+ * - if token requests read it: an index in registry-snapshot.ts and a getter in registry.ts
+ * - if it has tokens: `tokensEndWith`, and a revoker at `TokenRevokers`
  */
 export const REGISTRY_RESOURCES: readonly RegistryResource[] = [
   organizationResource,
