@@ -19,7 +19,8 @@ export const SERVICE = /** @type {string[]} */ (JSON.parse(command)).slice(1);
  * @property {number} port
  * @property {number} managementPort equal to `port` if the server has only one port
  * @property {number} startMs milliseconds from the start of the process to its first response
- * @property {() => Promise<unknown>} stop
+ * @property {string} log the path of its log
+ * @property {(signal?: NodeJS.Signals) => Promise<unknown[]>} stop resolves to the exit code and the signal
  * @property {() => void} kill
  */
 
@@ -36,9 +37,9 @@ export async function startServer(program, env, log) {
   const ports = { PORT: String(port), MANAGEMENT_PORT: String(managementPort) };
   const stdio = /** @type {const} */ (['ignore', openSync(log, 'w'), 'inherit']);
   const child = spawn(process.execPath, program, { env: { ...env, ...ports }, stdio: [...stdio] });
-  const stop = () => {
+  const stop = (/** @type {NodeJS.Signals} */ signal = 'SIGINT') => {
     const ended = once(child, 'exit');
-    child.kill('SIGINT');
+    child.kill(signal);
     return ended;
   };
   while (performance.now() < startedAt + START_TIMEOUT_MS) {
@@ -51,6 +52,7 @@ export async function startServer(program, env, log) {
         port,
         managementPort: hasManagementPort ? managementPort : port,
         startMs,
+        log,
         stop,
         kill: () => void child.kill('SIGKILL'),
       };

@@ -10,6 +10,7 @@ import { environmentOf } from './site.js';
 
 /**
  * @typedef {object} Setup
+ * @property {import('../scripts/mariadb.js').MariadbServer} database
  * @property {import('mysql2/promise').Connection} connection to the database
  * @property {() => number} pid of the database's process
  * @property {ReturnType<typeof environmentOf>} environment of the servers
@@ -39,7 +40,7 @@ export async function withSetup(bufferPool, work) {
     };
     await (await start(SERVICE)).stop(); // creates the tables
     const connection = await mysql.createConnection(database.url('bench'));
-    const result = await work({ connection, pid: database.pid, environment, start });
+    const result = await work({ database, connection, pid: database.pid, environment, start });
     connection.destroy();
     return result;
   } finally {

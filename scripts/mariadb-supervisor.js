@@ -1,6 +1,7 @@
 // @ts-check
 // Runs one private mariadbd for mariadb.js: node mariadb-supervisor.js DIR MARIADBD [OPTION…]
-// SIGUSR2 kills the server as a crash does. The next SIGUSR2 starts it again with the data that the crash left.
+// SIGUSR2 kills the server as a crash does. A line on stdin stops it in the regular way. The next SIGUSR2 starts it again
+// with the data that is left.
 // The supervisor ends soon after its parent process, because the kernel then closes the pipe to its stdin. It kills the
 // server and removes DIR before it ends.
 import { execFileSync, spawn } from 'node:child_process';
@@ -32,7 +33,7 @@ const TEMPLATE_OPTIONS = [
 
 // The listeners come first, so that the supervisor also ends if its parent ends during the start.
 process.once('exit', () => remove(dir));
-process.stdin.on('error', end).on('close', end).resume();
+process.stdin.on('error', end).on('close', end).on('data', shutDown);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, end);
 
 const template = templateFolder();
@@ -54,6 +55,11 @@ function start() {
     if (!isDown) process.exit(signal === 'SIGKILL' ? 0 : (code ?? 1));
   });
   return started;
+}
+
+function shutDown() {
+  isDown = true;
+  server.kill('SIGTERM');
 }
 
 function end() {

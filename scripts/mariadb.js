@@ -48,7 +48,8 @@ const NOT_DURABLE = [
  * @property {string} dir the server's folder
  * @property {() => number} pid of mariadbd itself
  * @property {() => void} crash kills the server and leaves its folder
- * @property {() => Promise<void>} restart starts it again after a crash; resolves when it serves
+ * @property {() => Promise<void>} shutDown stops the server in the regular way and leaves its folder
+ * @property {() => Promise<void>} restart starts it again after `crash` or `shutDown`; resolves when it serves
  * @property {(database?: string) => string} url of a database, or of the server
  * @property {(name: string) => Promise<string>} createDatabase creates an empty database and resolves to its URL
  * @property {() => Promise<void>} stop kills the server and removes its folder
@@ -168,11 +169,17 @@ async function withConnection(account, use) {
 function describe(supervisor, dir, account) {
   const { host, port, user, password } = account;
   const url = (database = '') => `mariadb://${user}:${password}@${host}:${port}/${database}`;
+  const pid = () => Number(readFileSync(join(dir, 'mariadbd.pid'), 'utf8'));
   return {
     port,
     dir,
-    pid: () => Number(readFileSync(join(dir, 'mariadbd.pid'), 'utf8')),
+    pid,
     crash: () => void supervisor.kill('SIGUSR2'),
+    async shutDown() {
+      const ending = pid();
+      supervisor.stdin?.write('shut down\n');
+      while (isRunning(ending)) await sleep(20);
+    },
     async restart() {
       supervisor.kill('SIGUSR2');
       await untilReady(supervisor, account);
@@ -184,6 +191,15 @@ function describe(supervisor, dir, account) {
     },
     stop: () => end(supervisor),
   };
+}
+
+/** @param {number} pid */
+function isRunning(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }
 
 /** @param {import('node:child_process').ChildProcess} supervisor */
