@@ -10,6 +10,7 @@ import type { Select } from '../rows/entity-reader.js';
 import { latestFile, SupersededRegistryFileError, supersedingFile } from './applied-files.js';
 import type { AppliedEntry } from './apply-entries.js';
 import { checkDocument } from './check-document.js';
+import { entriesOfFile } from './entries-of-file.js';
 import { exportRegistry } from './export-registry.js';
 import type { FileContent } from './file-content.js';
 import { FileInForce } from './file-in-force.js';
@@ -17,7 +18,7 @@ import { rowsOf } from './listed-rows.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
 import { RegistryFileWriter } from './registry-file-writer.js';
 import { RegistrySource } from './registry-source.js';
-import { entriesOfFile, StoredEntries } from './stored-entries.js';
+import { StoredEntries } from './stored-entries.js';
 
 /** Retries when another process applies a registry file at the same time. */
 const CONCURRENT_FILE = new RetryPolicy({

@@ -3,7 +3,6 @@ import { type Entry, fileKeyOf } from '../entries/entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { EntityReader, type Select } from '../rows/entity-reader.js';
-import { type AppliedEntry, unchangedEntry } from './apply-entries.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
 
 /**
@@ -59,15 +58,4 @@ function concernedKeys(resource: RegistryResource, document: RegistryDocument): 
     }
   }
   return new Set(keys.filter((key): key is string => typeof key === 'string' && key !== ''));
-}
-
-/** The entries that belong to the registry file, in the form of the result of applying it again. */
-export async function entriesOfFile(select: Select): Promise<AppliedEntry[]> {
-  const entries: AppliedEntry[] = [];
-  for (const resource of REGISTRY_RESOURCES) {
-    const { column } = resource.fileKey;
-    for await (const rows of new EntityReader(resource.entity, column).inPages(select, 'ownedByFile'))
-      for (const row of rows) entries.push(unchangedEntry(resource, row));
-  }
-  return entries;
 }
