@@ -38,9 +38,9 @@ export function buildImage(print) {
   try {
     provideBaseImage(buildah, storage, print);
     buildah('bud', '--isolation', 'chroot', '--format', 'docker', '--pull-never', '--tag', IMAGE, PROJECT);
-    const { config } = /** @type {BuiltConfiguration} */ (
-      JSON.parse(buildah('inspect', '--type', 'image', '--format', '{{json .Docker}}', IMAGE))
-    );
+    /** @type {{ Docker: BuiltConfiguration }} */
+    const inspected = JSON.parse(buildah('inspect', '--type', 'image', IMAGE));
+    const { config } = inspected.Docker;
     const rootFolder = buildah('mount', buildah('from', '--pull-never', IMAGE));
     const data = join(folder, 'data');
     const runtime = findProgram(['crun', 'runc'], ['/usr/sbin']);
