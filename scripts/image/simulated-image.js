@@ -15,17 +15,20 @@ export function simulateImage() {
   buildIfStale();
   const folder = mkdtempSync(join(tmpdir(), 'image-'));
   const root = join(folder, 'customer-authorization-service'); // npm writes the name of the folder into the SBOM
-  mkdirSync(root);
-  for (const step of dockerfile.productionSteps) carryOut(step, root);
-  execFileSync('chmod', ['-R', 'a-w,a+rX', root]);
-  chmodSync(folder, 0o755);
-  return {
-    container: containerOfFolder(root, join(folder, 'data')),
-    remove() {
-      spawnSync('chmod', ['-R', 'u+w', root]);
-      rmSync(folder, { recursive: true, force: true });
-    },
+  const remove = () => {
+    spawnSync('chmod', ['-R', 'u+w', folder]);
+    rmSync(folder, { recursive: true, force: true });
   };
+  try {
+    mkdirSync(root);
+    for (const step of dockerfile.productionSteps) carryOut(step, root);
+    execFileSync('chmod', ['-R', 'a-w,a+rX', root]);
+    chmodSync(folder, 0o755);
+    return { container: containerOfFolder(root, join(folder, 'data')), remove };
+  } catch (error) {
+    remove();
+    throw error;
+  }
 }
 
 /** @param {string} step one instruction @param {string} root */
