@@ -1,10 +1,10 @@
 // @ts-check
 /**
  * `npm run bench:soak [-- --save]`: two processes of the built service, a private durable MariaDB and a mixed load at a
- * fixed rate for SOAK_MINUTES (30), with two roll-outs, a key rotation, changes of the registry, a restart and a crash of
- * the database. Counts every response without 2xx by its cause, checks the responses, and samples memory and event loop
- * of each process. Exits with 1 if a response is wrong or has no explanation. SOAK_RATE is the number of operations per
- * second (150). `--save` writes the figures to docs/performance.md and draws docs/soak.svg.
+ * fixed rate for SOAK_MINUTES (30), with two roll-outs, a key rotation, changes of the registry, a restart and a crash
+ * of the database. Counts every response without 2xx by its cause, checks the responses, and samples memory and event
+ * loop of each process. Exits with 1 if a response is wrong or has no explanation. SOAK_RATE is the number of
+ * operations per second (150). `--save` writes the figures to docs/performance.md and draws docs/soak.svg.
  */
 import { parseArgs } from 'node:util';
 import { SERVICE } from './server.js';

@@ -10,7 +10,8 @@ const TIMEOUT_MS = 60_000;
 /**
  * @typedef {object} AuditReport
  * @property {string} [message] why there is no report
- * @property {Record<string, { severity: string, range: string, via: (string | { title: string, url: string })[] }>} [vulnerabilities]
+ * @property {Record<string, { severity: string, range: string, via: (string | { title: string, url: string })[] }>}
+ * [vulnerabilities]
  */
 
 const { stdout, status, error } = spawnSync('npm', ['audit', '--omit=dev', '--json', '--fetch-retries=1'], {

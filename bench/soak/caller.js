@@ -17,7 +17,9 @@ export class Caller {
   /** @type {ReturnType<typeof createLocalJWKSet> | undefined} */
   #keys;
 
-  /** @param {import('./pods.js').Pods} pods @param {import('./records.js').Records} records @param {() => number} now */
+  /**
+   * @param {import('./pods.js').Pods} pods @param {import('./records.js').Records} records @param {() => number} now
+   */
   constructor(pods, records, now) {
     this.pods = pods;
     this.records = records;

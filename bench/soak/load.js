@@ -37,8 +37,8 @@ export function mixOf(caller, customers, agents) {
 }
 
 /**
- * Starts operations at a fixed rate, also while earlier ones wait for their responses, until `signal` aborts. Then waits
- * for all of them.
+ * Starts operations at a fixed rate, also while earlier ones wait for their responses, until `signal` aborts. Then
+ * waits for all of them.
  *
  * @param {[number, () => unknown][]} mix @param {number} rate operations per second
  * @param {AbortSignal} signal @param {(error: Error) => void} onError called if an operation throws
@@ -98,7 +98,9 @@ function deliberateErrors() {
   ];
 }
 
-/** Starts an operation. Also an exception before its first wait rejects the promise. @param {() => unknown} operation */
+/**
+ * Starts an operation. Also an exception before its first wait rejects the promise. @param {() => unknown} operation
+ */
 async function begin(operation) {
   await operation();
 }

@@ -35,7 +35,9 @@ export class Pods {
   #start;
   #now;
 
-  /** @param {() => Promise<import('../server.js').Server>} start @param {() => number} now milliseconds since the start */
+  /**
+   * @param {() => Promise<import('../server.js').Server>} start @param {() => number} now milliseconds since the start
+   */
   constructor(start, now) {
     this.#start = start;
     this.#now = now;

@@ -15,7 +15,8 @@ const RECONNECT_MS = 5_000;
  * @property {number} from when the request was sent, in milliseconds since the start
  * @property {number} to when the response or the end of the connection arrived
  *
- * @typedef {{ route: string, status: number | string, error: string, reason: string, explanation: string, count: number }} Cause
+ * @typedef {{ route: string, status: number | string, error: string, reason: string, explanation: string, count: number
+ * }} Cause
  * @typedef {{ requests: number, succeeded: number, expected: number, durations: number[] }} Figures of one operation
  */
 
@@ -63,7 +64,10 @@ export class Records {
     this.#outages.push({ name, from, to: to + RECONNECT_MS });
   }
 
-  /** The number of 503 responses between two moments, and the moment of the last one. @param {number} from @param {number} to */
+  /**
+   * The number of 503 responses between two moments, and the moment of the last one. @param {number} from @param
+   * {number} to
+   */
   unavailable(from, to) {
     const those = this.#failures.filter((each) => each.status === 503 && each.to >= from && each.from <= to);
     return { count: those.length, last: Math.max(from, ...those.map((each) => each.to)) };

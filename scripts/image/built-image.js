@@ -58,7 +58,9 @@ export function buildImage(print) {
   }
 }
 
-/** @param {(...parameters: string[]) => string} buildah @param {string[]} storage @param {(text: string) => void} print */
+/**
+ * @param {(...parameters: string[]) => string} buildah @param {string[]} storage @param {(text: string) => void} print
+ */
 function provideBaseImage(buildah, storage, print) {
   const name = `docker.io/library/${dockerfile.baseImage}`;
   const pull = spawnSync('buildah', [...storage, 'pull', name], { stdio: 'ignore', timeout: PULL_TIMEOUT_MS });

@@ -21,7 +21,9 @@ const BY_PRECEDENCE = [
   'subject_revoked',
 ] as const satisfies InactiveReason[];
 
-/** Selects every condition that has ended a token. Only for a token that has ended, so it is neither batched nor fast. */
+/**
+ * Selects every condition that has ended a token. Only for a token that has ended, so it is neither batched nor fast.
+ */
 export function endingRowsStatement(claims: RevocableClaims): {
   statement: SelectStatement<SqlValue[], EndingRow>;
   parameters: SqlValue[];

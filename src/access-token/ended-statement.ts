@@ -53,8 +53,8 @@ function statementFor(count: number, isCustomer: boolean, hasAgent: boolean): En
 }
 
 /**
- * The revocations that end a token. Rows of the kind `subject` come from release 1 and select tokens by issue time. Such
- * a row does not count if it was written together with a raised generation, because the generation is exact.
+ * The revocations that end a token. Rows of the kind `subject` come from release 1 and select tokens by issue time.
+ * Such a row does not count if it was written together with a raised generation, because the generation is exact.
  */
 export const revocationRows = (count: number) => `FROM revocation
     WHERE (kind IN ('jti', 'family') AND value IN (${Array(count).fill('?').join()}))

@@ -11,8 +11,8 @@ import { type Observable, throwError, timeout } from 'rxjs';
 const ADMIN_TIMEOUT_MS = 10_000;
 
 /**
- * Responds with 503 to an operator whose request takes too long. Only the response is limited: the request goes on, because
- * what follows a commit, as the audit and the second revocation of ended tokens, must follow it.
+ * Responds with 503 to an operator whose request takes too long. Only the response is limited: the request goes on,
+ * because what follows a commit, as the audit and the second revocation of ended tokens, must follow it.
  */
 @Injectable()
 export class AdminTimeoutInterceptor implements NestInterceptor {

@@ -9,8 +9,8 @@ export interface CustomerDataParticipant {
   onErase(entityId: string): Promise<void>;
 
   /**
-   * Returns those of these customers that must be retained when their browser is deleted as idle. `entityIds` has at least
-   * one id.
+   * Returns those of these customers that must be retained when their browser is deleted as idle. `entityIds` has at
+   * least one id.
    */
   mustRetain(entityIds: string[]): Promise<string[]>;
 

@@ -87,11 +87,11 @@ export class TokenIntrospection {
   constructor(private readonly tokens: TokenInspection) {}
 
   /**
-   * Reports a token as inactive if it is invalid, has ended or is for another audience. The log line of the request gets
-   * the reason.
+   * Reports a token as inactive if it is invalid, has ended or is for another audience. The log line of the request
+   * gets the reason.
    *
    * @param audiences the audiences whose tokens the resource server may introspect; `undefined` means the operator, who
-   *   may introspect all tokens and learns the reason
+   * may introspect all tokens and learns the reason
    */
   async introspect(token: string, audiences: string[] | undefined): Promise<IntrospectionResponse> {
     const { claims, inactiveReason } = await this.tokens.inspect(token);

@@ -21,8 +21,8 @@ export class TokenRevocation {
   ) {}
 
   /**
-   * Ends an access token alone (its refresh family continues), or a refresh token with its whole family. An invalid token causes no error
-   * (RFC 7009 §2.2). A token of another client causes no error either and stays valid.
+   * Ends an access token alone (its refresh family continues), or a refresh token with its whole family. An invalid
+   * token causes no error (RFC 7009 §2.2). A token of another client causes no error either and stays valid.
    *
    * @param clientId the calling client; `undefined` means the operator, who may end any token
    */

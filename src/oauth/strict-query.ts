@@ -8,8 +8,8 @@ import { readParameters } from './parameters.js';
 const PRINTABLE_NAME = /^[\w.-]{1,64}$/;
 
 /**
- * Reads the query of an operator's route. The service ignores unknown parameters of callers (protocol §2.5). An operator
- * who misspells a filter would get entries that the filter should exclude, so that the operator gets an error.
+ * Reads the query of an operator's route. The service ignores unknown parameters of callers (protocol §2.5). An
+ * operator who misspells a filter would get entries that the filter should exclude, so that the operator gets an error.
  *
  * @throws OAuthError `invalid_request` for an unknown, repeated or invalid parameter
  */

@@ -38,8 +38,8 @@ export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
 export const INSERT_CODE = insertStatement({ into: OneTimeCode, columns: ['hash', ...COLUMNS], batch: true });
 
 /**
- * The first of several parallel attempts changes the row. The others change none, because the database locks the row for
- * each UPDATE. `consumed_by = ?` lets the first attempt send its statement again if the response was lost.
+ * The first of several parallel attempts changes the row. The others change none, because the database locks the row
+ * for each UPDATE. `consumed_by = ?` lets the first attempt send its statement again if the response was lost.
  */
 export const REDEEM_CODE = writeStatement<
   [attempt: string, network: string | null, hash: string, now: Date, attempt: string]

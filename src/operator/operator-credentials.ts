@@ -41,8 +41,8 @@ export class OperatorCredentials {
   }
 
   /**
-   * Whether an `Authorization` header is an operator's. The request context then has the operator's name. A bearer token
-   * of no operator is a failed authentication, because no other caller of these routes sends a bearer token.
+   * Whether an `Authorization` header is an operator's. The request context then has the operator's name. A bearer
+   * token of no operator is a failed authentication, because no other caller of these routes sends a bearer token.
    */
   match(authorization: string | undefined): boolean {
     const [, token] = /^Bearer (\S+)$/i.exec(authorization ?? '') ?? [];

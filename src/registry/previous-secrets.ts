@@ -18,7 +18,9 @@ interface SecretColumns {
 /** At most this many replaced secrets of a client are valid at the same time. */
 const MAX_PREVIOUS_SECRETS = 5;
 
-/** Written together with a `client_secret` that the operator chose: the secret in use and all earlier ones end at once. */
+/**
+ * Written together with a `client_secret` that the operator chose: the secret in use and all earlier ones end at once.
+ */
 export const NO_PREVIOUS_SECRETS = { previousSecretHash: null, previousSecrets: null } as const;
 
 /**
@@ -53,8 +55,8 @@ export function lastSecretEnd(client: SecretColumns, now: number): string | unde
 /**
  * The columns of a client with a generated secret, which may be its first. The replaced secret is valid for another
  * `oldValidForSeconds`. A new secret never shortens and never prolongs a secret that was replaced earlier. Setting
- * `client_secret` instead ends all of them (`NO_PREVIOUS_SECRETS`). So a caller who repeats the request after a lost response neither
- * ends a secret that is in use, nor prolongs a secret that may have leaked.
+ * `client_secret` instead ends all of them (`NO_PREVIOUS_SECRETS`). So a caller who repeats the request after a lost
+ * response neither ends a secret that is in use, nor prolongs a secret that may have leaked.
  *
  * @throws OAuthError `conflict` if too many replaced secrets are valid
  */

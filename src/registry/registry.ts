@@ -12,8 +12,10 @@ import { RegistrySnapshot } from './registry-snapshot.js';
 import type { ResourceServer } from './resource-server.entity.js';
 import type { Select } from './rows/entity-reader.js';
 
-/** The interval at which a process polls the revision. With the time to read the changes, a change of another process is
- * in force within 5 s. */
+/**
+ * The interval at which a process polls the revision. With the time to read the changes, a change of another process is
+ * in force within 5 s.
+ */
 const RENEWAL_INTERVAL_MS = 2_000;
 
 /**

@@ -61,7 +61,8 @@ export interface GrantResult {
   /** The organization of the customer. */
   organizationId: string;
   /**
-   * The customer's generation as `Identities` returned it. If omitted, the endpoint reads it with one more database statement.
+   * The customer's generation as `Identities` returned it. If omitted, the endpoint reads it with one more database
+   * statement.
    */
   generation?: number;
   /** The lineage of the token if it comes from an identity transfer. @internal */
@@ -103,8 +104,9 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   /** Whether only clients that list the grant may use it. A client without `grant_types` may not. */
   optIn?: boolean;
   /**
-   * Response fields in addition to those of every token response. The endpoint fills in `client_id` and `organization_id`
-   * if they are listed. `GrantResult.response` has the values of the others. Reserved names stop the start.
+   * Response fields in addition to those of every token response. The endpoint fills in `client_id` and
+   * `organization_id` if they are listed. `GrantResult.response` has the values of the others. Reserved names stop the
+   * start.
    */
   responds?: readonly string[];
   /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */

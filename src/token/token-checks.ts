@@ -11,8 +11,8 @@ export type TokenCheck = (request: TokenRequest, services: TokenServices) => voi
 
 /**
  * The checks of every token request, in their order. The first check that fails determines the error response. A check
- * can read the values that the checks before it have set. Then the grant checks the caller's proof. If the grant returns
- * another organization than the one checked here, the endpoint checks that one after the grant.
+ * can read the values that the checks before it have set. Then the grant checks the caller's proof. If the grant
+ * returns another organization than the one checked here, the endpoint checks that one after the grant.
  */
 export const TOKEN_CHECKS: TokenCheck[] = [
   readTokenParameters,

@@ -1,8 +1,8 @@
 import { Reflector } from '@nestjs/core';
 
 /**
- * The kinds of token routes: `token` for every grant, `group` for the same with a group in the path, and `fixed-grant` for
- * a route of one grant, whose requests have no `grant_type`.
+ * The kinds of token routes: `token` for every grant, `group` for the same with a group in the path, and `fixed-grant`
+ * for a route of one grant, whose requests have no `grant_type`.
  */
 export type TokenRouteKind = 'token' | 'group' | 'fixed-grant';
 

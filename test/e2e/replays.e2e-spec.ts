@@ -10,8 +10,8 @@ import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../
 
 const registry = testRegistry();
 /**
- * The clock of the second process is this far ahead. Whether a second use is a duplicate must not depend on the clocks of
- * processes.
+ * The clock of the second process is this far ahead. Whether a second use is a duplicate must not depend on the clocks
+ * of processes.
  */
 const AHEAD_SECONDS = 30;
 

@@ -4,8 +4,8 @@ import { Transfers } from '../../transfer/transfers.js';
 import { IdentityTokenBody } from './identity-token.body.js';
 
 /**
- * Exchanges a transfer token for an access token of its customer (protocol §4.5). A transfer token can be redeemed once.
- * A failed attempt, such as one with a wrong `code_verifier`, leaves it usable.
+ * Exchanges a transfer token for an access token of its customer (protocol §4.5). A transfer token can be redeemed
+ * once. A failed attempt, such as one with a wrong `code_verifier`, leaves it usable.
  */
 @Injectable()
 @GrantType('identity_token', { body: IdentityTokenBody, responds: ['client_id'] })

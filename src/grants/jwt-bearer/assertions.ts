@@ -88,8 +88,8 @@ export class Assertions {
   }
 
   /**
-   * The `clockTolerance` of jose loosens `nbf`, and `exp` too. So `exp` is checked again without it. jose does not check
-   * that `iat` is in the past.
+   * The `clockTolerance` of jose loosens `nbf`, and `exp` too. So `exp` is checked again without it. jose does not
+   * check that `iat` is in the past.
    */
   private assertValidNow({ exp, iat }: JWTPayload): void {
     const now = this.clock.now() / 1000;

@@ -21,8 +21,8 @@ export class UsedAssertions {
 
   /**
    * Records that an assertion was used. If several requests present one assertion at the same time, in any process, the
-   * primary key lets one INSERT succeed. Each request has its own `attempt`. So a request whose INSERT is repeated after
-   * a lost response of the database recognizes its row and is not rejected.
+   * primary key lets one INSERT succeed. Each request has its own `attempt`. So a request whose INSERT is repeated
+   * after a lost response of the database recognizes its row and is not rejected.
    *
    * @throws OAuthError `invalid_grant` if another attempt has used the assertion
    */

@@ -14,8 +14,8 @@ import { TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeo
 
 /**
  * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. All
- * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. SQLite runs in this
- * process and has no such limit. A statement that the server has rolled back is repeated, at most four times.
+ * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. SQLite runs in
+ * this process and has no such limit. A statement that the server has rolled back is repeated, at most four times.
  */
 @Injectable()
 export class Database {
@@ -23,7 +23,6 @@ export class Database {
   statements = 0;
   private readonly client: SqlClient;
   private lastTransaction: Promise<unknown> = Promise.resolve();
-
   private readonly metrics: DatabaseMetrics;
   private readonly outages = new OutageLog();
 
@@ -78,8 +77,8 @@ export class Database {
   }
 
   /**
-   * Like `execute`, for a change that has the same effect when it is sent twice. It is sent once more if the database was
-   * unavailable or its response was lost.
+   * Like `execute`, for a change that has the same effect when it is sent twice. It is sent once more if the database
+   * was unavailable or its response was lost.
    *
    * @throws ServiceUnavailableException if the second attempt fails too; the change may have happened
    */
@@ -109,8 +108,8 @@ export class Database {
 
   /**
    * Runs several writes as one transaction. Not for request paths of customers and agents: transactions run one after
-   * another, because SQLite has one connection. `work` runs again if the server has rolled it back. A transaction has no
-   * time limit: after a time-out its caller would not know whether it must run the actions that follow a commit.
+   * another, because SQLite has one connection. `work` runs again if the server has rolled it back. A transaction has
+   * no time limit: after a time-out its caller would not know whether it must run the actions that follow a commit.
    *
    * @throws ServiceUnavailableException if the database is unavailable; the changes may have happened
    */

@@ -24,9 +24,10 @@ export interface BatchRules<Result> {
 }
 
 /**
- * Sends the uses of one declared statement within one event-loop tick as one statement, at most 16. A busy process reads
- * several requests in a tick, and a round trip costs more than the statement (docs/performance.md). A statement that is
- * used once in its tick is sent unchanged. A statement that is not declared as batched is sent unchanged and at once.
+ * Sends the uses of one declared statement within one event-loop tick as one statement, at most 16. A busy process
+ * reads several requests in a tick, and a round trip costs more than the statement (docs/performance.md). A statement
+ * that is used once in its tick is sent unchanged. A statement that is not declared as batched is sent unchanged and at
+ * once.
  */
 export class StatementBatcher<Result> {
   private readonly waiting = new Map<Statement, WaitingStatement<Result>[]>();

@@ -30,7 +30,8 @@ const COUNT_REVISIONS = selectStatement<[after: number, until: number], { revisi
 
 /**
  * The entries that changed after one revision and up to another. `undefined` if the log does not have all of them: it
- * has no rows of old revisions, of revisions with very many changes, and of revisions that a process of release 1 wrote, which runs at the same time during the upgrade and logs no changes.
+ * has no rows of old revisions, of revisions with very many changes, and of revisions that a process of release 1
+ * wrote, which runs at the same time during the upgrade and logs no changes.
  */
 export async function changesSince(database: Database, after: number, until: number): Promise<ChangedKeys | undefined> {
   const changed: ChangedKeys = new Map();

@@ -14,7 +14,8 @@ export interface FileContent {
 const SALT = Buffer.from('customer-authorization registry');
 
 /**
- * The hashes are as slow as that of a password: from a fast hash of a file, an attacker could guess the passwords in it.
+ * The hashes are as slow as that of a password: from a fast hash of a file, an attacker could guess the passwords in
+ * it.
  */
 export async function contentOf({ text, secrets }: RegistrySource, revision?: unknown): Promise<FileContent> {
   const [contentHash, textHash] = await Promise.all([

@@ -17,8 +17,8 @@ const CONTINUATION = /^([ \t#]|\r?$)/;
  * Splits a text at the items of its top-level lists, because the parser needs memory for the whole text that it parses.
  * `undefined` if the text has another form.
  *
- * A portion can be no YAML, for example if a quoted text contains a line that looks like an item, or if an alias names an
- * anchor of another portion. The whole text must then be parsed.
+ * A portion can be no YAML, for example if a quoted text contains a line that looks like an item, or if an alias names
+ * an anchor of another portion. The whole text must then be parsed.
  */
 export function yamlPortions(text: string): YamlPortion[] | undefined {
   const fields: YamlPortion = { list: undefined, lines: [], itemCount: 0 };

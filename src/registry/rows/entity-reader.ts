@@ -23,8 +23,8 @@ interface Column {
 }
 
 /**
- * Reads the rows of one entity in pages, and creates entities from them. TypeORM would create more objects for each row,
- * and would read the table at once.
+ * Reads the rows of one entity in pages, and creates entities from them. TypeORM would create more objects for each
+ * row, and would read the table at once.
  */
 export class EntityReader<Entity extends object> {
   private readonly columns: Column[];
