@@ -9,6 +9,7 @@ export class AuditMetrics implements AuditSink {
   private readonly redemptions: LabelledValues<Count>;
   private readonly signIns: LabelledValues<Count>;
   private readonly revocations: LabelledValues<Count>;
+  private readonly browserLinks: LabelledValues<Count>;
 
   constructor(metrics: MetricsRegistry) {
     const counter = (name: string, help: string, labelNames: string[]) =>
@@ -19,6 +20,8 @@ export class AuditMetrics implements AuditSink {
     // Created with 0, because Prometheus sees no increase when a counter first appears with a higher value.
     for (const kind of ['transfer_token', 'authorization_code', 'refresh_token'])
       for (const outcome of ['redeemed', 'replayed']) this.redemptions.at(kind).at(outcome).touch();
+    this.browserLinks = counter('browser_links_total', 'Links of browsers created and ended.', ['outcome']);
+    for (const outcome of ['linked', 'forgotten', 'ended']) this.browserLinks.at(outcome).touch();
     this.signIns = counter('sign_ins_total', 'Attempts of agents to sign in.', ['outcome']);
     this.revocations = counter('revocations_total', 'Tokens revoked, by who asked for it.', ['actor']);
   }
@@ -33,7 +36,8 @@ export class AuditMetrics implements AuditSink {
         return void this.revocations.at(actor.kind).value.count++;
     }
     const [kind = '', outcome = ''] = event.split('.');
-    if (kind === 'sign_in') this.signIns.at(outcome).value.count++;
+    if (kind === 'browser') this.browserLinks.at(outcome).value.count++;
+    else if (kind === 'sign_in') this.signIns.at(outcome).value.count++;
     else if (outcome === 'redeemed' || outcome === 'replayed') this.redemptions.at(kind).at(outcome).value.count++;
   }
 }

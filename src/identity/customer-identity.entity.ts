@@ -6,6 +6,10 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
  * A *browser* owns one identity per organization and group. The row of its first identity is also the row of the
  * browser. In this row `browserId` equals `entityId`, and only this row has `secretHash` and `lastSeenDay`. So a new
  * customer costs one INSERT. Identities that agents create have no browser.
+ *
+ * A browser can also lead to customers that its own rows do not contain (`BrowserLink`). The row of a browser that was
+ * created for links has no organization. In the row of a customer that a browser created for a link, `browserId` equals
+ * `entityId`, and the row has no secret.
  */
 @Entity('customer_identity')
 @Index('customer_identity_of_browser', ['browserId', 'organizationId', 'groupId'], { unique: true })
@@ -40,4 +44,22 @@ export class CustomerIdentity {
   /** Tokens, codes and refresh families that carry a lower generation have ended. `null` is 0. It never decreases. */
   @Column('integer', { nullable: true })
   generation: number | null;
+
+  /**
+   * Links that carry a lower generation lead to no customer. `null` is 0, which the browser that created the customer
+   * carries. It never decreases.
+   */
+  @Column('integer', { name: 'link_generation', nullable: true })
+  linkGeneration: number | null;
+
+  /** When the browser that created the customer was forgotten, so that it no longer leads to the customer. */
+  @Column('datetime', { name: 'unlinked_at', precision: 3, nullable: true })
+  unlinkedAt: Date | null;
+
+  /**
+   * The last day on which the browser was seen in the organization and group of this row, in days since 1970 (UTC).
+   * `null` in rows of release 1, which has only `lastSeenDay`.
+   */
+  @Column('integer', { name: 'scope_seen_day', nullable: true })
+  scopeSeenDay: number | null;
 }

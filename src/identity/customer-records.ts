@@ -21,9 +21,11 @@ const FIND = selectStatement<
   batch: true,
 });
 
-/** Raises the generation in the same statement, so that a token of a request under way has ended too. */
+/** Raises both generations in the same statement, so that a token or link of a request under way has ended too. */
 const ERASE = writeStatement<[entityId: string]>(`UPDATE customer_identity
-  SET organization_id = NULL, group_id = NULL, generation = COALESCE(generation, 0) + 1 WHERE entity_id = ?`);
+  SET organization_id = NULL, group_id = NULL, scope_seen_day = NULL, unlinked_at = NULL,
+    generation = COALESCE(generation, 0) + 1, link_generation = COALESCE(link_generation, 0) + 1
+  WHERE entity_id = ?`);
 
 /** The customer in responses to the operator. */
 export class CustomerRecord {

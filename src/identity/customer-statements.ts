@@ -1,13 +1,22 @@
-import type { EntityRow } from '../platform/database/entity-row.js';
+import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertIgnoreStatement, insertStatement, selectStatement } from '../platform/database/statement.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
 
+/** The customer of a browser's own row, and the browser's secret. */
 export const FIND_OF_BROWSER = selectStatement<
   [browserId: string, organizationId: string, groupId: string],
-  EntityRow<CustomerIdentity, 'entity_id' | 'generation'>
+  EntityRow<CustomerIdentity, 'entity_id' | 'generation' | 'secret_hash'>
 >({
-  columns: ['entity_id', 'generation'],
-  from: 'customer_identity WHERE browser_id = ? AND organization_id = ? AND group_id = ?',
+  columns: ['own.entity_id', 'own.generation', 'browser.secret_hash'],
+  from: `customer_identity own JOIN customer_identity browser ON browser.entity_id = own.browser_id
+    WHERE own.browser_id = ? AND own.organization_id = ? AND own.group_id = ?
+      AND own.unlinked_at IS NULL AND COALESCE(own.link_generation, 0) = 0`,
+  batch: true,
+});
+
+export const FIND_SECRET = selectStatement<[browserId: string], EntityRow<CustomerIdentity, 'secret_hash'>>({
+  columns: ['secret_hash'],
+  from: 'customer_identity WHERE entity_id = ?',
   batch: true,
 });
 
@@ -16,6 +25,16 @@ export const FIND = selectStatement<
   EntityRow<CustomerIdentity, 'generation'>
 >({
   columns: ['generation'],
+  from: 'customer_identity WHERE entity_id = ? AND organization_id = ?',
+  batch: true,
+});
+
+/** The group of a customer, and its generation of links. */
+export const FIND_SCOPE = selectStatement<
+  [entityId: string, organizationId: string],
+  NotNull<EntityRow<CustomerIdentity, 'group_id'>> & EntityRow<CustomerIdentity, 'link_generation'>
+>({
+  columns: ['group_id', 'link_generation'],
   from: 'customer_identity WHERE entity_id = ? AND organization_id = ?',
   batch: true,
 });
@@ -31,7 +50,16 @@ export const FIND_GENERATION = selectStatement<
 
 const NEW_ROW = {
   into: CustomerIdentity,
-  columns: ['entity_id', 'browser_id', 'organization_id', 'group_id', 'secret_hash', 'last_seen_day', 'created_at'],
+  columns: [
+    'entity_id',
+    'browser_id',
+    'organization_id',
+    'group_id',
+    'secret_hash',
+    'last_seen_day',
+    'scope_seen_day',
+    'created_at',
+  ],
 } as const;
 
 export const INSERT = insertStatement({ ...NEW_ROW, batch: true });

@@ -1,11 +1,20 @@
 import { Injectable } from '@nestjs/common';
+import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
-import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
-import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES } from './identity-cookies.js';
+import { credentialHash } from './link-credential.entity.js';
+import { lineageOfToken } from './link-lineage.js';
+import {
+  NOTE_BROWSER,
+  NOTE_BROWSER_AND_SCOPE,
+  NOTE_LINK,
+  NOTE_SCOPE,
+  RECOGNISE,
+  RECOGNISE_ANY,
+  type RecognisedRow,
+} from './recognise-statements.js';
 
 /** The organization and group that an identity belongs to. A browser has one identity per scope. */
 export interface IdentityScope {
@@ -14,50 +23,28 @@ export interface IdentityScope {
   groupId: string;
 }
 
+/** The customer that a browser leads to in a scope. */
+export interface CustomerOfBrowser {
+  entityId: string;
+  generation: number;
+  /** Whether a browser link leads to the customer, and not the browser's own row. */
+  isLinked: boolean;
+  /** The lineage of the customer's tokens if the link came from a transfer. */
+  lineage?: TokenLineage;
+}
+
 /** A browser that was recognised by its secret. */
-interface KnownBrowser {
+export interface KnownBrowser {
   browserId: string;
   /** The secret of the request that matched. */
   secret: string;
   /** The browser's customer in the requested scope, if there is one. */
-  customer: { entityId: string; generation: number } | undefined;
+  customer: CustomerOfBrowser | undefined;
+  /** The link or own row of the scope if it leads to no customer any more. */
+  ended: { linkedId: string | null } | undefined;
 }
 
-/** A browser, and its identity in the requested scope if there is one. */
-type BrowserRow = NotNull<EntityRow<CustomerIdentity, 'browser_id' | 'secret_hash' | 'last_seen_day'>> &
-  OrNull<EntityRow<CustomerIdentity, 'entity_id' | 'generation'>>;
-
 const DAY_MS = 86_400_000;
-
-/**
- * Finds a browser by any of its identities, and its identity in the requested scope if there is one. `presented` is the
- * identity of the cookies, `scoped` the identity in the scope.
- */
-const recogniseStatement = <EntityIds extends string[]>(condition: string) =>
-  selectStatement<[organizationId: string, groupId: string, ...EntityIds], BrowserRow>({
-    columns: [
-      'browser.entity_id AS browser_id',
-      'browser.secret_hash',
-      'browser.last_seen_day',
-      'scoped.entity_id',
-      'scoped.generation',
-    ],
-    from: `customer_identity presented
-      JOIN customer_identity browser ON browser.entity_id = presented.browser_id
-      LEFT JOIN customer_identity scoped
-        ON scoped.browser_id = presented.browser_id AND scoped.organization_id = ? AND scoped.group_id = ?
-      WHERE presented.entity_id ${condition}`,
-    batch: true,
-  });
-
-const RECOGNISE = recogniseStatement<[entityId: string]>('= ?');
-
-/** The same for several identities. The number of placeholders is fixed, so that one prepared statement is enough. */
-const RECOGNISE_ANY = recogniseStatement<string[]>(`IN (${Array(MAX_CANDIDATES).fill('?').join(', ')})`);
-
-const NOTE_VISIT = writeStatement<[today: number, browserId: string, secretHash: string]>(
-  'UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ? AND secret_hash = ?',
-);
 
 /** The day of a time (milliseconds since 1970), in days since 1970. */
 export const dayOf = (timeMs: number): number => Math.floor(timeMs / DAY_MS);
@@ -72,46 +59,85 @@ export class KnownBrowsers {
 
   /**
    * Finds the browser to which one of the ids and one of the secrets belong, by one SELECT. Of several such browsers
-   * the last one that was created counts. Malformed or mismatched identity cookies lead to no browser. They never cause
-   * an error and never lead to another browser's customer (protocol §5.4). The browser is noted as seen today, so that
-   * the purge does not delete it as idle.
+   * the last one that was created counts. The browser is noted as seen today in the scope, so that it is not idle.
    */
-  async recognise(
-    { entityIds, secrets }: CandidateCredentials,
-    scope: IdentityScope,
-  ): Promise<KnownBrowser | undefined> {
-    const rows = await this.rowsOf(entityIds, scope);
-    const hashes = secrets.map((secret) => ({ secret, hash: sha256(secret) }));
-    const matches = rows.flatMap((row) =>
-      hashes.filter(({ hash }) => equalInConstantTime(row.secret_hash, hash)).map(({ secret }) => ({ row, secret })),
-    );
-    matches.sort((one, other) => compareIds(other.row.browser_id, one.row.browser_id));
-    for (const { row, secret } of matches) {
-      if (await this.noteVisit(row)) return { browserId: row.browser_id, secret, customer: customerOf(row) };
+  async recognise(candidates: CandidateCredentials, scope: IdentityScope): Promise<KnownBrowser | undefined> {
+    for (const { row, secret } of await this.matchesOf(candidates, scope)) {
+      if (await this.noteVisit(row, scope)) return knownBrowser(row, secret);
     }
     return undefined;
   }
 
-  private rowsOf(entityIds: string[], { organizationId, groupId }: IdentityScope): Promise<BrowserRow[]> {
-    const [first] = entityIds;
-    if (entityIds.length === 1) return this.database.select(RECOGNISE, [organizationId, groupId, first as string]);
-    const padding = Array<string>(MAX_CANDIDATES - entityIds.length).fill(first as string);
-    return this.database.select(RECOGNISE_ANY, [organizationId, groupId, ...entityIds, ...padding]);
+  /** Finds all browsers to which one of the ids and one of the secrets belong, the one created last first. */
+  async all(candidates: CandidateCredentials, scope: IdentityScope): Promise<KnownBrowser[]> {
+    return (await this.matchesOf(candidates, scope)).map(({ row, secret }) => knownBrowser(row, secret));
+  }
+
+  private async matchesOf(
+    { entityIds, secrets }: CandidateCredentials,
+    scope: IdentityScope,
+  ): Promise<{ row: RecognisedRow; secret: string }[]> {
+    const rows = await this.rowsOf(entityIds, secrets, scope);
+    const hashes = secrets.map((secret) => ({ secret, hash: sha256(secret) }));
+    const matches = rows.flatMap((row) =>
+      hashes
+        .filter(({ hash }) => equalInConstantTime(row.secret_hash ?? '', hash))
+        .map(({ secret }) => ({ row, secret })),
+    );
+    return matches.sort((one, other) => compareIds(other.row.browser_id, one.row.browser_id));
+  }
+
+  private rowsOf(ids: string[], secrets: string[], scope: IdentityScope): Promise<RecognisedRow[]> {
+    const { organizationId, groupId } = scope;
+    const ofScope = [organizationId, groupId, organizationId, groupId] as const;
+    const [id, secret] = [ids[0] as string, secrets[0] as string];
+    if (ids.length === 1 && secrets.length === 1)
+      return this.database.select(RECOGNISE, [...ofScope, credentialHash(id, secret), id]);
+    const credentials = ids.flatMap((each) => secrets.map((one) => credentialHash(each, one)));
+    const parameters = [...padded(ids, MAX_CANDIDATES), ...padded(credentials, MAX_CANDIDATES ** 2), ...ofScope];
+    return this.database.select(RECOGNISE_ANY, parameters);
   }
 
   /**
-   * The first call of a day notes the day, so that the browser is not idle. Returns false if the purge has just removed
-   * it.
+   * The first call of a day in a scope notes the day, so that neither the browser nor its customer is idle. Returns
+   * false if the browser has just lost its secret.
    */
-  private async noteVisit({ browser_id, secret_hash, last_seen_day }: BrowserRow): Promise<boolean> {
+  private async noteVisit(row: RecognisedRow, { organizationId, groupId }: IdentityScope): Promise<boolean> {
+    const { browser_id, last_seen_day, entity_id, linked_id, scope_seen_day, has_ended } = row;
+    const secretHash = row.secret_hash as string;
     const today = dayOf(this.clock.now());
-    if (last_seen_day >= today) return true;
-    return (await this.database.execute(NOTE_VISIT, [today, browser_id, secret_hash])) > 0;
+    const mustNoteScope = entity_id !== null && has_ended === 0 && (scope_seen_day ?? 0) < today;
+    const mustNoteBrowser = last_seen_day < today;
+    const { database } = this;
+    if (mustNoteScope && linked_id === null && entity_id === browser_id)
+      return (await database.execute(NOTE_BROWSER_AND_SCOPE, [today, today, browser_id, secretHash])) > 0;
+    if (mustNoteBrowser && (await database.execute(NOTE_BROWSER, [today, browser_id, secretHash])) === 0) return false;
+    if (mustNoteScope && linked_id === null) await database.execute(NOTE_SCOPE, [today, entity_id]);
+    else if (mustNoteScope) await database.execute(NOTE_LINK, [today, browser_id, organizationId, groupId, entity_id]);
+    return true;
   }
 }
 
-function customerOf({ entity_id: entityId, generation }: BrowserRow): KnownBrowser['customer'] {
-  return entityId === null ? undefined : { entityId, generation: generation ?? 0 };
+function knownBrowser(row: RecognisedRow, secret: string): KnownBrowser {
+  const { browser_id: browserId, entity_id, linked_id, has_ended } = row;
+  const isEnded = entity_id !== null && has_ended !== 0;
+  return {
+    browserId,
+    secret,
+    customer: isEnded ? undefined : customerOf(row),
+    ended: isEnded ? { linkedId: linked_id } : undefined,
+  };
+}
+
+function customerOf({ entity_id, linked_id, lineage, ...row }: RecognisedRow): CustomerOfBrowser | undefined {
+  if (entity_id === null) return undefined;
+  const generation = row.generation ?? 0;
+  const ofToken = lineageOfToken(lineage, generation);
+  return { entityId: entity_id, generation, isLinked: linked_id !== null, ...(ofToken && { lineage: ofToken }) };
+}
+
+function padded(values: string[], count: number): string[] {
+  return [...values, ...Array<string>(count - values.length).fill(values[0] as string)];
 }
 
 /** Browser ids are UUIDv7, so their order as strings is the order of their creation. */

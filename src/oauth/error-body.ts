@@ -12,6 +12,7 @@ const ERROR_CODES = [
   'not_found',
   'method_not_allowed',
   'conflict',
+  'identity_conflict',
   'payload_too_large',
   'temporarily_unavailable',
   'server_error',

@@ -131,6 +131,13 @@ export class OAuthError extends Error {
     });
   }
 
+  /** The browser has another customer, and the request does not replace it: 409. @internal */
+  static identityConflict(): OAuthError {
+    const description = 'The browser already has another customer in this organization and group';
+    const hint = 'replace: ask the user, then send true';
+    return new OAuthError('identity_conflict', 409, description, { hint });
+  }
+
   /** An unexpected error: 500. `cause` is only logged. */
   static serverError(cause: unknown): OAuthError {
     return new OAuthError('server_error', 500, 'The service met an unexpected condition', { cause });

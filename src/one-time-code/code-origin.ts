@@ -1,6 +1,7 @@
 import { type RevocableClaims, revocableIds, type TokenLineage } from '../access-token/token-lineage.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import type { OneTimeCode } from './one-time-code.entity.js';
+import type { RedeemableCode } from './redemption.js';
 
 /**
  * The origin of a code, stored as JSON in the column `made_with`. The four claims of the bearer keep their names,
@@ -45,6 +46,13 @@ export function revocableClaims(code: CodeOwner): RevocableClaims {
   const { jti } = readOrigin(code.made_with);
   const aud = kind === 'transfer' ? 'customer-api' : 'agent-api';
   return { jti, sub, client_id, iat: grantedAt(code) / 1000, aud, ...lineageOf(code) };
+}
+
+export function redeemableCode(
+  code: CodeOwner & EntityRow<OneTimeCode, 'organization_id' | 'code_challenge'>,
+): RedeemableCode {
+  const { subject, organization_id: organizationId, client_id: clientId, code_challenge } = code;
+  return { subject, organizationId, clientId, lineage: lineageOf(code), hasChallenge: code_challenge !== null };
 }
 
 function readOrigin(madeWith: string): StoredOrigin {

@@ -11,10 +11,11 @@ import { callerNetwork, isSameNetwork } from '../platform/request-context/caller
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { traced } from '../platform/tracing/tracing.js';
 import { CodeAudit } from './code-audit.js';
-import { grantedAt, lineageOf, revocableClaims, storedOrigin } from './code-origin.js';
+import { grantedAt, lineageOf, redeemableCode, revocableClaims, storedOrigin } from './code-origin.js';
 import { assertProofMatches, type CodeProof } from './code-proof.js';
 import { type CodeRow, FIND_CODE, INSERT_CODE, REDEEM_CODE } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
+import type { RedemptionSteps } from './redemption.js';
 
 /** The stored content of a code. */
 export interface CodeContent {
@@ -86,23 +87,32 @@ export class OneTimeCodes {
    * Redeems a code (protocol §3.6). A wrong client, redirect URI or verifier leaves the code usable and ends nothing. A
    * second use is rejected. If it is a replay (protocol §3.7), it also ends the tokens that the first use gave.
    *
+   * @param steps what the redemption gives in addition to the token; if a step throws, the code stays usable
    * @throws OAuthError `invalid_grant`
    */
-  redeem(kind: CodeKind, code: string, proof: CodeProof): Promise<RedeemedCode> {
-    return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemByHash(kind, sha256(code), proof));
+  redeem(kind: CodeKind, code: string, proof: CodeProof, steps?: RedemptionSteps): Promise<RedeemedCode> {
+    return traced('redemption', { 'cas.code_kind': kind }, () => this.redeemByHash(kind, sha256(code), proof, steps));
   }
 
-  private async redeemByHash(kind: CodeKind, hash: string, proof: CodeProof): Promise<RedeemedCode> {
+  private async redeemByHash(
+    kind: CodeKind,
+    hash: string,
+    proof: CodeProof,
+    steps: RedemptionSteps | undefined,
+  ): Promise<RedeemedCode> {
     const row = await this.find(hash);
     assertProofMatches(row, kind, proof);
     const network = callerNetwork(hash);
     if (row.consumed_for !== null) return this.rejectSecondUse(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
+    await steps?.prepare(redeemableCode(row));
     if (await this.denylist.hasEnded(revocableClaims(row)))
       throw OAuthError.invalidGrant('code: the token that created it has ended');
     const attempt = randomUUID();
+    await steps?.store(attempt);
     const now = new Date(this.clock.now());
     if ((await this.database.executeIdempotent(REDEEM_CODE, [attempt, network, hash, now, attempt])) !== 1) {
+      await steps?.discard();
       return this.rejectSecondUse((await this.find(hash)) ?? row, network);
     }
     this.audit.redeemed(row, attempt);

@@ -8,6 +8,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { CUSTOMERS_OWN } from '../oauth/scopes.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
+import type { RedemptionSteps } from '../one-time-code/redemption.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import type { LimitName } from '../platform/configuration/rate-limit-rule.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
@@ -73,11 +74,12 @@ export class Transfers {
    * Redeems a transfer token. The new token carries the customer's generation of the time of the transfer. So it has
    * ended already if the customer was erased since.
    *
-   * @throws OAuthError `invalid_grant` if the transfer token is unknown, expired or redeemed, if `proof` does not match,
-   * or if the bearer that created it has ended
+   * @param steps what the redemption gives in addition to the token
+   * @throws OAuthError `invalid_grant`
    */
-  async redeem(code: string, proof: CodeProof): Promise<TransferredIdentity> {
-    const { subject: entityId, organizationId, attempt, lineage } = await this.codes.redeem('transfer', code, proof);
+  async redeem(code: string, proof: CodeProof, steps?: RedemptionSteps): Promise<TransferredIdentity> {
+    const redeemed = await this.codes.redeem('transfer', code, proof, steps);
+    const { subject: entityId, organizationId, attempt, lineage } = redeemed;
     return { entityId, organizationId, attempt, lineage };
   }
 

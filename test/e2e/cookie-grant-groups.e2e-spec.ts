@@ -351,15 +351,22 @@ describe('protocol §5.5: the database statements of a request', () => {
     },
   );
 
-  it('update the day of a browser once for all of its organizations and groups', async () => {
+  it('update the day once for each organization and group, and that of the browser with the first', async () => {
     const clock = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2));
     const cookie = cookieHeader(await visit(A));
     await visit(G1, cookie);
     clock.mockReturnValue(Date.UTC(2097, 0, 4));
-    expect(await statementsOf(service, () => visit(G1, cookie))).toEqual(['SELECT', 'UPDATE']);
+    expect(await statementsOf(service, () => visit(G1, cookie))).toEqual(['SELECT', 'UPDATE', 'UPDATE']);
+    expect(await statementsOf(service, () => visit(G1, cookie))).toEqual(['SELECT']);
+    clock.mockReturnValue(Date.UTC(2097, 0, 5));
+    expect(await statementsOf(service, () => visit(A, cookie))).toEqual(['SELECT', 'UPDATE']);
     expect(await statementsOf(service, () => visit(A, cookie))).toEqual(['SELECT']);
+    expect(await statementsOf(service, () => visit(G1, cookie))).toEqual(['SELECT', 'UPDATE']);
     const rows = await identitiesOf(service).findBy({ browserId: cookieValue(cookie) });
-    expect(rows.map(({ lastSeenDay }) => lastSeenDay !== null).sort()).toEqual([false, true]);
+    const today = Date.UTC(2097, 0, 5) / 86_400_000;
+    expect(new Set(rows.map(({ lastSeenDay, scopeSeenDay }) => `${lastSeenDay} ${scopeSeenDay}`))).toEqual(
+      new Set([`${today} ${today}`, `null ${today}`]),
+    );
   });
 
   it('are one INSERT for the first request to a further organization or group', async () => {

@@ -93,7 +93,8 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     const before = await rowOf(body.entity_id);
     noon.mockReturnValue(Date.UTC(2097, 0, 5, 0));
     await browser.visit();
-    expect(await rowOf(body.entity_id)).toEqual({ ...before, lastSeenDay: (before?.lastSeenDay ?? 0) + 3 });
+    const day = (before?.lastSeenDay ?? 0) + 3;
+    expect(await rowOf(body.entity_id)).toEqual({ ...before, lastSeenDay: day, scopeSeenDay: day });
   });
 
   it('stores the secret only as its hash', async () => {

@@ -13,6 +13,7 @@ import {
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
+import { moveOf, remember, rememberingRegistry } from '../support/remember.js';
 import { StatementGate } from '../support/statement-gate.js';
 import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
@@ -25,7 +26,7 @@ const MAX_STATEMENTS = 20;
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ environment: { ADMIN_TOKEN } });
+  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
 });
 afterAll(() => service?.stop());
 
@@ -89,6 +90,10 @@ const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
     const code = await transferToken(service, await token(), { bearer_type: 'agent', customer_id: customerId });
     return (headers) => service.post(TOKEN, redeemBody(code), headers);
   },
+  'an exchange that a browser remembers': async ({ token, customerId }) => {
+    const move = await moveOf(service, await token(), { bearer_type: 'agent', customer_id: customerId });
+    return (headers) => remember(service, move, { headers });
+  },
   'an exchange of an authorization code': async (cast) => {
     const code = await cast.code();
     const body = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK };
@@ -109,7 +114,7 @@ const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
 };
 const BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
 
-const CUSTOMER_REQUESTS = Object.keys(REQUESTS).slice(0, 5);
+const CUSTOMER_REQUESTS = Object.keys(REQUESTS).slice(0, 6);
 const AGENT_REQUESTS = Object.keys(REQUESTS)
   .slice(1)
   .filter((name) => !name.includes('by the customer'));
@@ -161,6 +166,10 @@ async function expectNothingValid(cast: Cast, response: TestResponse, where: str
     ...response.body,
   };
   expect(response.status, where).toBeLessThan(500);
+  if (response.status === 200 && response.cookies.length > 0 && code === undefined) {
+    const next = await service.post(TOKEN, cookieBody(), { cookie: cookieHeader(response) });
+    expect(next.body.entity_id, where).not.toBe(cast.customerId);
+  }
   // A browser whose customer was erased may get a new customer.
   if (entity_id !== undefined && entity_id !== cast.customerId) return;
   if (access_token) expect(await isValid(access_token), where).toBe(false);

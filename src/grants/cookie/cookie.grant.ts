@@ -21,7 +21,7 @@ export class CookieGrant implements Grant<CookieBody> {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
-    const { entityId, generation } = customer;
-    return { entityId, organizationId, generation };
+    const { entityId, generation, lineage } = customer;
+    return { entityId, organizationId, generation, ...(lineage && { lineage }) };
   }
 }

@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
+import { AccessTokenModule } from '../../access-token/access-token.module.js';
+import { IdentityModule } from '../../identity/identity.module.js';
 import { TransferModule } from '../../transfer/transfer.module.js';
 import { IdentityTokenGrant } from './identity-token.grant.js';
 
-@Module({ imports: [TransferModule], providers: [IdentityTokenGrant] })
+@Module({ imports: [TransferModule, IdentityModule, AccessTokenModule], providers: [IdentityTokenGrant] })
 export class IdentityTokenGrantModule {}

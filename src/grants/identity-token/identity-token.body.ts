@@ -1,6 +1,7 @@
-import { IsString, MaxLength } from 'class-validator';
+import { IsBoolean, IsIn, IsString, MaxLength } from 'class-validator';
 import { Optional } from '../../oauth/parameters.js';
 import { GrantBody } from '../../token/grant.js';
+import type { RememberKind } from './identity-token.settings.js';
 
 /** The parameters of protocol §4.5. */
 export class IdentityTokenBody extends GrantBody {
@@ -13,4 +14,14 @@ export class IdentityTokenBody extends GrantBody {
   @Optional()
   @IsString()
   code_verifier?: string;
+
+  /** `browser`: the browser that sends the request leads to the customer from now on. */
+  @Optional()
+  @IsIn(['browser'], { message: 'must be browser' })
+  remember?: RememberKind;
+
+  /** Whether the customer replaces another customer that the browser has in the same organization and group. */
+  @Optional()
+  @IsBoolean({ message: 'must be a boolean' })
+  replace?: boolean;
 }

@@ -1,0 +1,33 @@
+import { Injectable } from '@nestjs/common';
+import { Audit } from '../audit/audit.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { RateLimits } from '../platform/rate-limit/rate-limits.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+
+/** The creator of a customer in the audit event. */
+export type CustomerCreator = 'browser' | 'agent' | 'organization';
+
+/** The limit and the audit event of each new customer. */
+@Injectable()
+export class CustomerCreation {
+  constructor(
+    private readonly limits: RateLimits,
+    private readonly audit: Audit,
+  ) {}
+
+  /**
+   * Takes from the limit of new customers per network, before each INSERT (protocol §2.14).
+   *
+   * @throws OAuthError `temporarily_unavailable`
+   */
+  takeLimit(): void {
+    const request = requestContext.current();
+    const waitSeconds = request ? this.limits.takeForIp('identities', request.ip) : 0;
+    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'identities');
+  }
+
+  auditCreated(kind: CustomerCreator, id: string, organizationId: string): void {
+    const subject = { kind: 'customer', id } as const;
+    this.audit.record({ event: 'identity.created', outcome: 'success', actor: { kind }, subject, organizationId });
+  }
+}

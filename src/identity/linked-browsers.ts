@@ -1,0 +1,29 @@
+import { Injectable } from '@nestjs/common';
+import { Audit } from '../audit/audit.js';
+import { Clock } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import type { CandidateCredentials } from './identity-cookies.js';
+import { KnownBrowsers } from './known-browsers.js';
+import { NewLink } from './new-link.js';
+
+/** Creates browsers that lead to a customer of another device (protocol §5.6). */
+@Injectable()
+export class LinkedBrowsers {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly browsers: KnownBrowsers,
+    private readonly audit: Audit,
+  ) {}
+
+  /**
+   * A new browser that leads to a transferred customer and to the other customers of the browser that sends the request.
+   *
+   * @param candidates the identity cookies of the request
+   * @param replace whether the customer replaces another one of the browser
+   */
+  newLink(candidates: CandidateCredentials | undefined, replace: boolean): NewLink {
+    const { database, clock, browsers, audit } = this;
+    return new NewLink({ database, clock, browsers, audit }, candidates, replace);
+  }
+}

@@ -1,0 +1,241 @@
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { identitiesOf, secretOf } from '../support/identities.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { times, winnerOf } from '../support/races.js';
+import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { ACME, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { ageRedemption, everythingIn, infoStatus, newCustomer } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-browser-links';
+const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
+const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
+});
+afterEach(() => vi.restoreAllMocks());
+afterAll(() => service?.stop());
+
+const visit = (cookie: string, more: object = {}, path = TOKEN) => service.post(path, cookieBody(more), { cookie });
+const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
+  (await visit(cookie, more, path)).body.entity_id;
+const asOperator = (method: string, path: string) => manage(service, method, path, bearer(ADMIN_TOKEN));
+const ancestors = () => service.application.get(DataSource).getRepository(LinkAncestor).count();
+
+/** A browser with a customer in two groups and in another organization, but not outside of the groups. */
+async function laptop(): Promise<{ cookie: string; ids: string[]; secret: string }> {
+  const browser = new TestBrowser(service);
+  const responses = [
+    await browser.visit({}, group('a')),
+    await browser.visit({}, group('b')),
+    await browser.visit(AT_RIVAL),
+  ];
+  const [last] = responses.slice(-1) as [TestResponse];
+  return { cookie: browser.cookie as string, ids: responses.map(({ body }) => body.entity_id), secret: secretOf(last) };
+}
+const idsOf = async (cookie: string) => [
+  await idOf(cookie, {}, group('a')),
+  await idOf(cookie, {}, group('b')),
+  await idOf(cookie, AT_RIVAL),
+];
+
+describe('protocol §5.6: a browser that remembers a customer', () => {
+  it('has a new secret and leads to its earlier customers too, with any of its cookies', async () => {
+    const { cookie, ids, secret } = await laptop();
+    const moved = await newCustomer(service);
+    const response = await remember(service, await moveOf(service, moved.access_token), { cookie });
+    expect(secretOf(response)).not.toBe(secret);
+    let pair = cookieHeader(response);
+    for (const _round of [1, 2]) {
+      expect(await idsOf(pair)).toEqual(ids);
+      pair = cookieHeader(await visit(pair, AT_RIVAL));
+      expect(await idOf(pair)).toBe(moved.entity_id);
+    }
+    expect((await visit(pair)).cookies.join()).toContain(secretOf(response));
+  });
+
+  it('adds nothing to the earlier pair, which leads where it led before', async () => {
+    const { cookie, ids } = await laptop();
+    const moved = await newCustomer(service);
+    await rememberedPair(service, moved.access_token, cookie);
+    expect(await idsOf(cookie)).toEqual(ids);
+    const own = await idOf(cookie);
+    expect(own).not.toBe(moved.entity_id);
+    expect(await idOf(cookie)).toBe(own);
+  });
+
+  it('needs replace=true for another customer, and an identity_conflict does not redeem the code', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const cookie = cookieHeader(known);
+    const moved = await newCustomer(service);
+    const move = await moveOf(service, moved.access_token);
+    for (const body of [{}, { replace: false }]) {
+      const conflict = await remember(service, move, { cookie, body });
+      expectError(conflict, { status: 409, error: 'identity_conflict', hint: /^replace: / });
+    }
+    expect(await linksOf(service, moved.entity_id)).toEqual([]);
+    const response = await remember(service, move, { cookie, body: { replace: true } });
+    expect(response.status).toBe(200);
+    expect(await idOf(cookieHeader(response))).toBe(moved.entity_id);
+    expect(await idOf(cookie)).toBe(known.body.entity_id);
+  });
+
+  it('needs no replace for the customer that it has already, or for one of another group or organization', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const cookie = cookieHeader(known);
+    const pair = await rememberedPair(service, known.body.access_token, cookie);
+    expect(await idOf(pair)).toBe(known.body.entity_id);
+    const inGroup = (await service.post(group('a'), cookieBody())).body;
+    const both = await rememberedPair(service, inGroup.access_token, pair);
+    expect([await idOf(both), await idOf(both, {}, group('a'))]).toEqual([known.body.entity_id, inGroup.entity_id]);
+  });
+
+  it.each([
+    ['half a pair', (cookie: string) => cookie.split('; ')[0] as string],
+    ['a wrong secret', (cookie: string) => `${cookie.slice(0, -64)}${'0'.repeat(64)}`],
+    ['garbage', () => '__svc_cid=x; __svc_cst=y'],
+  ])('counts as one without customers if it sends %s', async (_, damage) => {
+    const cookie = damage(cookieHeader(await service.post(TOKEN, cookieBody())));
+    const moved = await newCustomer(service);
+    expect(await idOf(await rememberedPair(service, moved.access_token, cookie))).toBe(moved.entity_id);
+  });
+
+  it('takes the 100 customers that were seen last, and leaves the others to the earlier pair', async () => {
+    const browser = new TestBrowser(service);
+    const clock = vi.spyOn(service.clock, 'now');
+    const start = Date.now();
+    const ids: string[] = [];
+    for (let at = 0; at < 103; at++) {
+      clock.mockReturnValue(start + (103 - at) * 86_400_000);
+      ids.push((await browser.visit({}, group(`g${at}`))).body.entity_id);
+    }
+    clock.mockRestore();
+    const pair = await rememberedPair(service, (await newCustomer(service)).access_token, browser.cookie);
+    const at = (cookie: string | undefined, index: number) => idOf(cookie as string, {}, group(`g${index}`));
+    expect([await at(pair, 0), await at(pair, 99)]).toEqual([ids[0], ids[99]]);
+    for (const index of [100, 101, 102]) expect(await at(pair, index)).not.toBe(ids[index]);
+    expect(await at(browser.cookie, 102)).toBe(ids[102]);
+  });
+
+  it('is one of 20 that race for one code, and the others leave no row', async () => {
+    const moved = await newCustomer(service);
+    const move = await moveOf(service, moved.access_token);
+    const before = await identitiesOf(service).count();
+    const winner = winnerOf(await times(20, () => remember(service, move)));
+    expect(await idOf(cookieHeader(winner))).toBe(moved.entity_id);
+    expect(await linksOf(service, moved.entity_id)).toHaveLength(1);
+    expect(await identitiesOf(service).count()).toBe(before + 1);
+  });
+
+  it('leads to its own customer after each of several codes that race into one browser', async () => {
+    const { cookie, ids } = await laptop();
+    const moved = await Promise.all([newCustomer(service), newCustomer(service), newCustomer(service)]);
+    const moves = await Promise.all(moved.map(({ access_token }) => moveOf(service, access_token)));
+    const responses = await Promise.all(moves.map((move) => remember(service, move, { cookie })));
+    for (const [index, response] of responses.entries()) {
+      expect(response.status).toBe(200);
+      expect(await idOf(cookieHeader(response))).toBe(moved[index]?.entity_id);
+      expect(await idsOf(cookieHeader(response))).toEqual(ids);
+    }
+  });
+});
+
+describe('protocol §3.10: a browser link', () => {
+  const linked = async (token: string, more: object = {}) => {
+    const move = await moveOf(service, token, more);
+    const response = await remember(service, move);
+    expect(response.status).toBe(200);
+    return { move, response, pair: cookieHeader(response), id: response.body.entity_id as string };
+  };
+  const expectEnded = async (pair: string, id: string, token: string) => {
+    const next = await visit(pair);
+    expect(next.status).toBe(200);
+    expect(next.body.entity_id).not.toBe(id);
+    expect(await infoStatus(service, token)).toBe(401);
+    expect(await idOf(pair), 'the new customer stays').toBe(next.body.entity_id);
+    expect(await idOf(cookieHeader(next))).toBe(next.body.entity_id);
+  };
+
+  it('ends with the token that created the transfer, and so do the tokens that it gave', async () => {
+    const { access_token } = await newCustomer(service);
+    const { pair, id } = await linked(access_token);
+    const later = (await visit(pair)).body.access_token;
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+    await expectEnded(pair, id, later);
+  });
+
+  it('ends with an ancestor at any depth', async () => {
+    const { access_token } = await newCustomer(service);
+    const first = await linked(access_token);
+    const second = await linked((await visit(first.pair)).body.access_token);
+    const later = (await visit(second.pair)).body.access_token;
+    await service.send('DELETE', TOKEN, bearer(access_token));
+    await expectEnded(second.pair, second.id, later);
+  });
+
+  it('goes on when only the access token that came with it ends', async () => {
+    const { pair, id, response } = await linked((await newCustomer(service)).access_token);
+    expect((await service.send('DELETE', TOKEN, bearer(response.body.access_token))).status).toBe(200);
+    expect(await infoStatus(service, response.body.access_token)).toBe(401);
+    expect(await idOf(pair)).toBe(id);
+  });
+
+  it('ends with a replay of its code, and the other customers of the browser stay', async () => {
+    const { cookie, ids } = await laptop();
+    const move = await moveOf(service, (await newCustomer(service)).access_token);
+    const response = await remember(service, move, { cookie });
+    const pair = cookieHeader(response);
+    const later = (await visit(pair)).body.access_token;
+    await ageRedemption(service, move.code, 10);
+    expect((await remember(service, move)).status).toBe(400);
+    expect(await infoStatus(service, response.body.access_token)).toBe(401);
+    await expectEnded(pair, response.body.entity_id, later);
+    expect(await idsOf(pair)).toEqual(ids);
+  });
+
+  it('ends when the agent that created the transfer gets a new password', async () => {
+    const email = 'agent-of-links@acme.example';
+    const entry = {
+      email,
+      name: 'Agent',
+      password: 'a long password',
+      organization_id: ACME,
+      scopes: ['customers:own'],
+    };
+    const agent = (await manage(service, 'POST', '/admin/agents', bearer(ADMIN_TOKEN), entry)).body;
+    const { entity_id } = await newCustomer(service);
+    const byAgent = { bearer_type: 'agent', customer_id: entity_id };
+    const { pair, id } = await linked(await issueAgentToken(service, { email }), byAgent);
+    const later = (await visit(pair)).body.access_token;
+    const password = 'another long password';
+    await manage(service, 'PATCH', `/admin/agents/${agent.id}`, bearer(ADMIN_TOKEN), { password });
+    await expectEnded(pair, id, later);
+  });
+
+  it('is deleted when its customer is erased, and the pair works for the other customers', async () => {
+    const { cookie, ids } = await laptop();
+    const before = await ancestors();
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token, cookie);
+    expect((await asOperator('DELETE', `/admin/identities/${moved.entity_id}`)).status).toBe(200);
+    expect(await linksOf(service, moved.entity_id)).toEqual([]);
+    expect(await ancestors()).toBe(before);
+    expect(await idsOf(pair)).toEqual(ids);
+    expect(await idOf(pair)).not.toBe(moved.entity_id);
+  });
+
+  it('stores neither the secret nor a code', async () => {
+    const { move, pair } = await linked((await newCustomer(service)).access_token);
+    const stored = await everythingIn(service);
+    expect(stored).not.toContain(pair.slice(-64));
+    expect(stored).not.toContain(move.code);
+  });
+});

@@ -1,0 +1,49 @@
+import { DataSource } from 'typeorm';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { pkce } from './agent-tokens.js';
+import { cookieHeader, TOKEN } from './cookie-grant.js';
+import { ACME_ORIGIN, ACME_SITE, testRegistry } from './test-registry.js';
+import type { TestResponse, TestService } from './test-service.js';
+import { redeemBody, transferToken } from './transfers.js';
+
+/** The registry of the tests, in which these clients may send `remember: "browser"`. */
+export function rememberingRegistry(clientIds: string[] = [ACME_SITE]): ReturnType<typeof testRegistry> {
+  const registry = testRegistry();
+  registry.clients = registry.clients.map((client) =>
+    'client_id' in client && clientIds.includes(client.client_id as string)
+      ? { ...client, grants: { identity_token: { remember: ['browser'] } } }
+      : client,
+  );
+  return registry;
+}
+
+/** A transfer token with a code challenge, and its verifier. */
+export interface Move {
+  code: string;
+  verifier: string;
+}
+
+/** Creates a transfer token with a code challenge, by default with a customer's access token. */
+export async function moveOf(service: TestService, token: string, more: object = {}): Promise<Move> {
+  const { verifier, asked } = pkce();
+  return { code: await transferToken(service, token, { ...asked, ...more }), verifier };
+}
+
+/** Exchanges a transfer token with `remember: "browser"`, from a page of the client. */
+export function remember(
+  service: TestService,
+  { code, verifier }: Move,
+  { cookie, body = {}, headers = {} }: { cookie?: string | undefined; body?: object; headers?: object } = {},
+): Promise<TestResponse> {
+  const parameters = redeemBody(code, { code_verifier: verifier, remember: 'browser', ...body });
+  return service.post(TOKEN, parameters, { origin: ACME_ORIGIN, ...(cookie && { cookie }), ...headers });
+}
+
+/** The cookies of a browser that remembers the customer of a token. */
+export async function rememberedPair(service: TestService, token: string, cookie?: string): Promise<string> {
+  return cookieHeader(await remember(service, await moveOf(service, token), { cookie }));
+}
+
+export function linksOf({ application }: TestService, entityId: string): Promise<BrowserLink[]> {
+  return application.get(DataSource).getRepository(BrowserLink).findBy({ entityId });
+}
