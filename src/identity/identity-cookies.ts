@@ -42,7 +42,7 @@ export class IdentityCookies {
     this.idName = `${COOKIE_PREFIX}cid`;
     this.secretName = `${COOKIE_PREFIX}cst`;
     const domain = COOKIE_DOMAIN === 'host-only' ? '' : `; Domain=${COOKIE_DOMAIN}`;
-    this.cookieScope = `; Max-Age=${COOKIE_MAX_AGE_SECONDS}; Path=/v2/customer${domain}`;
+    this.cookieScope = `; Path=/v2/customer${domain}`;
     this.flags = `; HttpOnly; Secure; SameSite=None${COOKIE_PARTITIONED ? '; Partitioned' : ''}`;
   }
 
@@ -67,9 +67,19 @@ export class IdentityCookies {
 
   /** The two `Set-Cookie` lines with which a browser stores its credentials for two more years. */
   setCookieLines({ entityId, secret }: BrowserCredentials): [string, string] {
-    const expires = new Date(this.clock.now() + COOKIE_MAX_AGE_SECONDS * 1000).toUTCString();
-    const attributes = `${this.cookieScope}; Expires=${expires}${this.flags}`;
+    const attributes = this.attributes(COOKIE_MAX_AGE_SECONDS);
     return [`${this.idName}=${entityId}${attributes}`, `${this.secretName}=${secret}${attributes}`];
+  }
+
+  /** The two `Set-Cookie` lines with which a browser deletes its credentials. A cookie is deleted by its attributes. */
+  clearCookieLines(): [string, string] {
+    const attributes = this.attributes(0);
+    return [`${this.idName}=${attributes}`, `${this.secretName}=${attributes}`];
+  }
+
+  private attributes(maxAgeSeconds: number): string {
+    const expires = new Date(maxAgeSeconds === 0 ? 0 : this.clock.now() + maxAgeSeconds * 1000).toUTCString();
+    return `; Max-Age=${maxAgeSeconds}${this.cookieScope}; Expires=${expires}${this.flags}`;
   }
 
   private cookiesOf(header: string, origin: string | undefined): Cookie[] {

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
 import { BrowserCustomers } from './browser-customers.js';
 import { BrowserLink } from './browser-link.entity.js';
 import { BrowserLinkParticipant } from './browser-link-participant.js';
@@ -9,7 +10,10 @@ import { BrowserOrigin } from './browser-origin.entity.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
+import { CustomerLinks } from './customer-links.js';
 import { CustomerRecords } from './customer-records.js';
+import { ForgetController } from './forget.controller.js';
+import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { Identities } from './identities.js';
 import { IdentityController } from './identity.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
@@ -21,30 +25,22 @@ import { LinkedBrowsers } from './linked-browsers.js';
 
 const ENTITIES = [CustomerIdentity, BrowserLink, LinkCredential, LinkAncestor, BrowserOrigin];
 
+const EXPORTED = [
+  CustomerCreation,
+  CustomerDataParticipants,
+  CustomerLinks,
+  CustomerRecords,
+  Identities,
+  IdentityCookies,
+  IdleBrowsers,
+  LinkedBrowsers,
+];
+
 /** Customer identities, and the cookies that recognise a browser. */
 @Module({
-  imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, OperatorModule],
-  controllers: [IdentityController],
-  providers: [
-    Identities,
-    KnownBrowsers,
-    BrowserCustomers,
-    LinkedBrowsers,
-    CustomerCreation,
-    IdentityCookies,
-    IdleBrowsers,
-    CustomerRecords,
-    CustomerDataParticipants,
-    BrowserLinkParticipant,
-  ],
-  exports: [
-    CustomerCreation,
-    CustomerRecords,
-    Identities,
-    IdentityCookies,
-    IdleBrowsers,
-    LinkedBrowsers,
-    CustomerDataParticipants,
-  ],
+  imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, OperatorModule, RegistryModule],
+  controllers: [IdentityController, ForgetController],
+  providers: [...EXPORTED, BrowserCustomers, BrowserLinkParticipant, ForgottenBrowsers, KnownBrowsers],
+  exports: EXPORTED,
 })
 export class IdentityModule {}

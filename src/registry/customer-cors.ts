@@ -3,9 +3,9 @@ import { publicPath } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import type { Registry } from './registry.js';
 
-/** All customer routes. The token routes among them receive the identity cookies (protocol §4.1, §4.2). */
+/** All customer routes. The token routes and `forget` receive the identity cookies (protocol §4.1, §4.2, §4.13). */
 const CUSTOMER_ROUTE = /^\/(v2\/)?customer(\/|$)/;
-const TOKEN_ROUTE = /^\/v2\/customer\/([^/]+\/[^/]+\/)?token\/?$/;
+const ROUTE_WITH_COOKIES = /^\/v2\/customer\/(([^/]+\/[^/]+\/)?token|forget)\/?$/;
 
 /**
  * CORS for the customer routes (protocol §2.9). A page of any client's origin can read every response, also error
@@ -20,7 +20,7 @@ export function customerCors(registry: Registry) {
     const isKnown = origin !== undefined && registry.knowsOrigin(origin);
     if (isKnown) {
       response.setHeader('Access-Control-Allow-Origin', origin);
-      if (TOKEN_ROUTE.test(path)) response.setHeader('Access-Control-Allow-Credentials', 'true');
+      if (ROUTE_WITH_COOKIES.test(path)) response.setHeader('Access-Control-Allow-Credentials', 'true');
     }
     if (request.method !== 'OPTIONS') return next();
     if (isKnown) {

@@ -31,6 +31,7 @@ export function demoRegistry(folder: string, authUrl: string): string {
         redirect_uris,
         redirect_uri_match: 'prefix',
         scopes: ['customers:own'],
+        grants: { identity_token: { remember: ['browser'] } },
       },
       {
         client_id: DEMO.serverClientId,

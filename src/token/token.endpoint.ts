@@ -7,7 +7,7 @@ import { Audit } from '../audit/audit.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { admittingOrganization } from './admitting-organization.js';
+import { admittingOrganization } from '../registry/admitting-organization.js';
 import { CustomerLineages } from './customer-lineages.js';
 import type { GrantResult } from './grant.js';
 import { TOKEN_CHECKS } from './token-checks.js';

@@ -1,9 +1,8 @@
+import { GROUP_ID, GROUP_ID_RULE } from '../../identity/group-id.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { admittingOrganization } from '../admitting-organization.js';
+import { admittingOrganization } from '../../registry/admitting-organization.js';
 import type { TokenRequest } from '../token-request.js';
 import type { TokenServices } from '../token-services.js';
-
-const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Only grants that declare `groups` are available on the path of a group. */
 export function assertGrantServesGroups({ route, grant }: TokenRequest): void {
@@ -18,8 +17,7 @@ export function assertGrantServesGroups({ route, grant }: TokenRequest): void {
 export function setOrganizationFromPath(request: TokenRequest): void {
   const { group } = request.route;
   if (!group) return;
-  if (!GROUP_ID.test(group.groupId))
-    throw OAuthError.invalidRequest('group_id: must be 1 to 64 letters, digits, _ or -');
+  if (!GROUP_ID.test(group.groupId)) throw OAuthError.invalidRequest(`group_id: ${GROUP_ID_RULE}`);
   const { organization_id = group.organizationId } = request.parameters;
   if (organization_id !== group.organizationId)
     throw OAuthError.invalidRequest('organization_id: must equal the organization of the path');

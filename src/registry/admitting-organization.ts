@@ -1,8 +1,8 @@
 import { OAuthError } from '../oauth/oauth-error.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import type { ClientApplication } from '../registry/client-application.entity.js';
-import type { Organization } from '../registry/organization.entity.js';
-import type { Registry } from '../registry/registry.js';
+import type { ClientApplication } from './client-application.entity.js';
+import type { Organization } from './organization.entity.js';
+import type { Registry } from './registry.js';
 
 /**
  * Finds an organization that admits the client.

@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CustomerLinks } from '../../src/identity/customer-links.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { secretOf } from '../support/identities.js';
+import { completeUpgradeOf, reopenUpgrade } from '../support/migration-state.js';
+import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import {
+  ACME,
+  ACME_ORIGIN,
+  ACME_SITE,
+  CLOSED,
+  PUBLIC_ORIGIN,
+  PUBLIC_SITE,
+  RIVAL,
+  RIVAL_ORIGIN,
+  RIVAL_SITE,
+} from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { infoStatus, newCustomer } from '../support/transfers.js';
+
+const FORGET = '/v2/customer/forget';
+const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
+const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: rememberingRegistry() });
+});
+afterAll(() => service?.stop());
+
+const visit = (cookie: string, more: object = {}, path = TOKEN) => service.post(path, cookieBody(more), { cookie });
+const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
+  (await visit(cookie, more, path)).body.entity_id;
+
+function forget(cookie: string | undefined, more: object = {}, headers: Record<string, string> = {}) {
+  const body = { client_id: ACME_SITE, organization_id: ACME, ...more };
+  return service.post(FORGET, body, { origin: ACME_ORIGIN, ...(cookie && { cookie }), ...headers });
+}
+
+/** The attributes of a `Set-Cookie` line other than its age. */
+const attributesOf = (line = '') =>
+  line
+    .split('; ')
+    .slice(1)
+    .filter((attribute) => !/^(Max-Age|Expires)=/.test(attribute))
+    .sort();
+
+function expectCleared(response: TestResponse, set: TestResponse): void {
+  expect(response).toMatchObject({ status: 200, body: {} });
+  expect(response.cookies.map((line) => line.slice(0, 24))).toEqual([
+    '__svc_cid=; Max-Age=0; P',
+    '__svc_cst=; Max-Age=0; P',
+  ]);
+  expect(response.cookies.map(attributesOf)).toEqual(set.cookies.map(attributesOf));
+}
+
+function expectNotCleared(response: TestResponse): void {
+  expect(response).toMatchObject({ status: 200, body: {}, cookies: [] });
+}
+
+describe('protocol §4.13: forgetting a browser', () => {
+  it('clears the cookies of a browser without other customers, and a copy of its cookies leads to no customer', async () => {
+    const first = await service.post(TOKEN, cookieBody());
+    const cookie = cookieHeader(first);
+    expectCleared(await forget(cookie), first);
+    const copy = await visit(cookie);
+    expect(copy.body.entity_id).not.toBe(first.body.entity_id);
+    expect(secretOf(copy)).not.toBe(secretOf(first));
+    expect(await infoStatus(service, first.body.access_token), 'tokens are not ended').toBe(200);
+  });
+
+  it('keeps the cookies of a browser with a customer of another organization, which is not affected', async () => {
+    const first = await service.post(TOKEN, cookieBody());
+    const cookie = cookieHeader(first);
+    const ofRival = await idOf(cookie, AT_RIVAL);
+    expectNotCleared(await forget(cookie));
+    expect(await idOf(cookie, AT_RIVAL)).toBe(ofRival);
+    const next = await visit(cookie);
+    expect(next.body.entity_id).not.toBe(first.body.entity_id);
+    for (const each of [cookie, cookieHeader(next)]) {
+      expect(await idOf(each)).toBe(next.body.entity_id);
+      expect(await idOf(each, AT_RIVAL)).toBe(ofRival);
+    }
+  });
+
+  it('forgets all groups of the organization, or only the given one', async () => {
+    const browser = new TestBrowser(service);
+    const paths = [group('a'), group('b'), TOKEN];
+    const visitAll = () => Promise.all(paths.map((path) => idOf(browser.cookie as string, {}, path)));
+    await browser.visit({}, group('a'));
+    const before = await visitAll();
+    expectNotCleared(await forget(browser.cookie, { group_id: 'a' }));
+    const [newA, ...others] = await visitAll();
+    expect([newA === before[0], others]).toEqual([false, before.slice(1)]);
+    expect((await forget(browser.cookie)).cookies).toHaveLength(2);
+    const after = await visitAll();
+    for (const id of after) expect([newA, ...before]).not.toContain(id);
+  });
+
+  it('can be repeated, also for the customer that the browser got afterwards', async () => {
+    const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
+    await idOf(cookie, AT_RIVAL);
+    const seen = new Set<string>();
+    for (let round = 0; round < 4; round++) {
+      seen.add(await idOf(cookie));
+      expectNotCleared(await forget(cookie));
+      expectNotCleared(await forget(cookie));
+    }
+    expect(seen.size).toBe(4);
+    const parallel = await Promise.all(Array.from({ length: 10 }, () => idOf(cookie)));
+    expect(new Set(parallel).size, 'parallel first calls create one customer').toBe(1);
+  });
+
+  it('acts also on the browsers that the browser was made from by remember', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const pairs = [cookieHeader(known)];
+    for (let depth = 0; depth < 3; depth++)
+      pairs.push(await rememberedPair(service, known.body.access_token, pairs.at(-1)));
+    expectCleared(await forget(pairs.at(-1)), known);
+    for (const pair of pairs) expect(await idOf(pair)).not.toBe(known.body.entity_id);
+  });
+
+  it('leaves the first device of a transferred customer its customer', async () => {
+    const phone = await newCustomer(service);
+    const response = await remember(service, await moveOf(service, phone.access_token));
+    expectCleared(await forget(cookieHeader(response)), response);
+    expect(await idOf(cookieHeader(response))).not.toBe(phone.entity_id);
+    const again = await remember(service, await moveOf(service, phone.access_token));
+    expect(again.body.entity_id).toBe(phone.entity_id);
+  });
+
+  it('acts on all valid pairs of a request', async () => {
+    const both = [await service.post(TOKEN, cookieBody()), await service.post(TOKEN, cookieBody())] as const;
+    expectCleared(await forget(both.map(cookieHeader).join('; ')), both[0]);
+    for (const each of both) expect(await idOf(cookieHeader(each))).not.toBe(each.body.entity_id);
+  });
+
+  it.each([
+    ['no cookies', undefined],
+    ['garbage', '__svc_cid=x; __svc_cst=y'],
+    ['an unknown pair', `__svc_cid=01890000-0000-7000-8000-000000000000; __svc_cst=${'0'.repeat(64)}`],
+  ])('gives a request with %s the same response', async (_, cookie) => {
+    const first = await service.post(TOKEN, cookieBody());
+    const [known, unknown] = [await forget(cookieHeader(first)), await forget(cookie)];
+    expectCleared(unknown, first);
+    expect([unknown.text, unknown.cookies]).toEqual([known.text, known.cookies]);
+  });
+
+  it('never leaves a new customer of another organization behind that a parallel request creates', async () => {
+    for (let round = 0; round < 10; round++) {
+      const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
+      const [visited] = await Promise.all([visit(cookie, AT_RIVAL), forget(cookie)]);
+      expect(await idOf(cookieHeader(visited), AT_RIVAL)).toBe(visited.body.entity_id);
+    }
+  });
+});
+
+describe('protocol §4.13: who may let a browser be forgotten', () => {
+  it.each([
+    [
+      'its client is not admitted in the organization',
+      { client_id: RIVAL_SITE },
+      { origin: RIVAL_ORIGIN },
+      /^client_id: /,
+    ],
+    ['its Origin is another client’s', {}, { origin: RIVAL_ORIGIN }, /^Origin: /],
+    ['it has an unknown client', { client_id: 'nobody' }, {}, /^client_id: /],
+    [
+      'it has an unknown organization',
+      { organization_id: '390e44e6-0000-4368-86dd-b74514508c2e' },
+      {},
+      /^organization_id: /,
+    ],
+    ['it has no organization', { organization_id: undefined }, {}, /^organization_id: required/],
+    ['it has an invalid group', { group_id: 'a.b' }, {}, /^group_id: /],
+    [
+      'its public client is not admitted',
+      { client_id: PUBLIC_SITE, organization_id: CLOSED },
+      { origin: PUBLIC_ORIGIN },
+      /^client_id: /,
+    ],
+  ])('a request is rejected and changes nothing if %s', async (_, more, headers, hint) => {
+    const first = await service.post(TOKEN, cookieBody());
+    expectInvalidRequest(await forget(cookieHeader(first), more, headers), hint);
+    expect(await idOf(cookieHeader(first))).toBe(first.body.entity_id);
+  });
+
+  it('the page of another tenant ends only the links of its own organization', async () => {
+    const first = await service.post(TOKEN, cookieBody());
+    const cookie = cookieHeader(first);
+    const ofRival = await idOf(cookie, AT_RIVAL);
+    const body = { client_id: RIVAL_SITE, organization_id: RIVAL };
+    expectNotCleared(await forget(cookie, body, { origin: RIVAL_ORIGIN }));
+    expect(await idOf(cookie)).toBe(first.body.entity_id);
+    expect(await idOf(cookie, AT_RIVAL)).not.toBe(ofRival);
+  });
+
+  it('CORS allows credentials, on errors too', async () => {
+    for (const response of [await forget(undefined), await forget(undefined, { client_id: 'nobody' })]) {
+      expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+      expect(response.headers.get('access-control-allow-credentials')).toBe('true');
+    }
+  });
+
+  it('the service responds with 503 before the upgrade from release 1 is complete', async () => {
+    const first = await startTestService();
+    await reopenUpgrade(first);
+    const other = await startTestService({ database: first.database });
+    const send = () => other.post(FORGET, { client_id: ACME_SITE, organization_id: ACME });
+    expectError(await send(), { status: 503, error: 'temporarily_unavailable', hint: undefined });
+    await completeUpgradeOf(other);
+    expect((await send()).status).toBe(200);
+    await other.stop();
+    await first.stop();
+  });
+
+  it('the audit log names the browser and the organization', async () => {
+    const first = await service.post(TOKEN, cookieBody());
+    await forget(cookieHeader(first));
+    const subject = { kind: 'browser', id: first.body.entity_id };
+    expect(service.audit.at(-1)).toMatchObject({ event: 'browser.forgotten', subject, organizationId: ACME });
+  });
+});
+
+describe('protocol §3.12: the generation of links', () => {
+  it('ends every link to a customer, also that of the browser that created it, and no other link', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const own = cookieHeader(known);
+    const ofRival = await idOf(own, AT_RIVAL);
+    const pair = await rememberedPair(service, known.body.access_token);
+    const links = service.application.get(CustomerLinks);
+    const candidates = { entityIds: [known.body.entity_id], secrets: [secretOf(known)] };
+    expect(await links.isLedTo(candidates, known.body.entity_id, ACME)).toBe(true);
+    await links.endLinksOf(known.body.entity_id);
+    expect(await links.isLedTo(candidates, known.body.entity_id, ACME)).toBe(false);
+    for (const cookie of [own, pair]) {
+      const next = await idOf(cookie);
+      expect(next).not.toBe(known.body.entity_id);
+      expect(await idOf(cookie)).toBe(next);
+    }
+    expect(await idOf(own, AT_RIVAL)).toBe(ofRival);
+    expect(await infoStatus(service, known.body.access_token)).toBe(200);
+  });
+});
