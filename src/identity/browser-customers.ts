@@ -8,7 +8,8 @@ import { CustomerCreation } from './customer-creation.js';
 import { FIND_OF_BROWSER, FIND_SECRET, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
 import type { Customer } from './identities.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
-import { dayOf, type IdentityScope, type KnownBrowser, KnownBrowsers } from './known-browsers.js';
+import { dayOf } from './idle-rule.js';
+import { type IdentityScope, type KnownBrowser, KnownBrowsers } from './known-browsers.js';
 import { credentialHash } from './link-credential.entity.js';
 import { INSERT_CREDENTIAL, INSERT_LINK_IF_ABSENT, REPLACE_LINK } from './link-statements.js';
 

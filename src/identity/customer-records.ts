@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { IsBoolean, IsISO8601, IsString } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsArray, IsBoolean, IsISO8601, IsString, ValidateNested } from 'class-validator';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { Optional } from '../oauth/parameters.js';
@@ -8,6 +9,7 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { BrowserRecord, CustomerBrowsers } from './customer-browsers.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 
@@ -47,6 +49,12 @@ export class CustomerRecord {
   @IsISO8601()
   created_at: string;
 
+  /** The browsers that lead to the customer, the one seen last first. */
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => BrowserRecord)
+  browsers: BrowserRecord[];
+
   /** Other ids of the customer, in the order of their linking. */
   @Optional()
   @IsString({ each: true })
@@ -61,6 +69,7 @@ export class CustomerRecords {
     private readonly denylist: Denylist,
     private readonly audit: Audit,
     private readonly participants: CustomerDataParticipants,
+    private readonly browsers: CustomerBrowsers,
   ) {}
 
   /** Reads a customer; `undefined` if it is unknown or erased. */
@@ -75,6 +84,7 @@ export class CustomerRecords {
       ...(group_id !== '' && { group_id }),
       browser: browser_id !== null,
       created_at: new Date(timeOf(created_at)).toISOString(),
+      browsers: await this.browsers.list(entityId),
       ...(linked_ids.length > 0 && { linked_ids }),
     };
   }

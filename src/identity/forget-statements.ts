@@ -1,5 +1,5 @@
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
-import { selectLedCustomers } from './led-customers.js';
+import { ledCustomers } from './led-customers.js';
 
 /** A browser, and the browsers that it was made from, at any depth. */
 export const FIND_BROWSER_AND_ORIGINS = selectStatement<[browserId: string], { browser_id: string }>(
@@ -9,8 +9,14 @@ export const FIND_BROWSER_AND_ORIGINS = selectStatement<[browserId: string], { b
     SELECT browser_id FROM line`,
 );
 
-/** Selects one of the customers that a browser leads to, if there is one. The parameter is the browser, twice. */
-export const LEADS_TO_CUSTOMER = selectLedCustomers('= ?', 'LIMIT 1');
+/** The organizations of the customers that a browser leads to. The parameter is the browser, twice. */
+export const FIND_LED_ORGANIZATIONS = selectStatement<
+  [browserId: string, browserId: string],
+  { organization_id: string; seen_day: number }
+>(
+  `SELECT organization_id, MAX(scope_seen_day) AS seen_day FROM (${ledCustomers('= ?')}) led
+    GROUP BY organization_id`,
+);
 
 type Organization = [browserId: string, organizationId: string];
 type Group = [...Organization, groupId: string];

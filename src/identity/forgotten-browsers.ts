@@ -5,7 +5,7 @@ import { Database } from '../platform/database/database.js';
 import { FIND_SECRET } from './customer-statements.js';
 import {
   FIND_BROWSER_AND_ORIGINS,
-  LEADS_TO_CUSTOMER,
+  FIND_LED_ORGANIZATIONS,
   REMOVE_SECRET,
   RESTORE_SECRET,
   UNLINK_GROUP,
@@ -14,6 +14,7 @@ import {
   UNLINK_ORGANIZATION_LINKS,
 } from './forget-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
+import { IdleRule } from './idle-rule.js';
 import { KnownBrowsers } from './known-browsers.js';
 
 /** Ends the links from browsers to the customers of an organization (protocol §4.13). */
@@ -24,6 +25,7 @@ export class ForgottenBrowsers {
     private readonly clock: Clock,
     private readonly browsers: KnownBrowsers,
     private readonly audit: Audit,
+    private readonly idleRule: IdleRule,
   ) {}
 
   /**
@@ -84,6 +86,7 @@ export class ForgottenBrowsers {
   }
 
   private async leadsToCustomer(browserId: string): Promise<boolean> {
-    return (await this.database.select(LEADS_TO_CUSTOMER, [browserId, browserId])).length > 0;
+    const led = await this.database.select(FIND_LED_ORGANIZATIONS, [browserId, browserId]);
+    return led.some(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day));
   }
 }

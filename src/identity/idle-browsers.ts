@@ -5,6 +5,7 @@ import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { uuidv7 } from '../platform/uuid.js';
+import { BrowserDeletion, NO_SECRET, placeholdersFor } from './browser-deletion.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
 import { COOKIE_MAX_AGE_SECONDS } from './identity-cookies.js';
@@ -18,10 +19,6 @@ const DAY_MS = 86_400_000;
 const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
 /** The number of ids in one call of `mustRetain`. */
 const MAX_IDS_PER_CALL = 500;
-/**
- * The secret hash of a browser that is being deleted. No secret has this hash, so no request recognises the browser.
- */
-const NO_SECRET = '';
 
 /**
  * Deletes browsers whose cookies have expired, with their customers. Customers of agents have no browser and remain.
@@ -34,6 +31,7 @@ export class IdleBrowsers {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly participants: CustomerDataParticipants,
+    private readonly deletion: BrowserDeletion,
   ) {}
 
   /**
@@ -55,7 +53,7 @@ export class IdleBrowsers {
       const unseen = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day);
       const browsers = unseen.map((row) => row.entity_id);
       const idle = yield* this.withoutRetained(browsers, size);
-      yield* this.deleteBrowsers(await this.removeSecrets(idle, day), size);
+      yield* this.deletion.deleteInSteps(await this.removeSecrets(idle, day), size);
       after = old.length < size ? undefined : old.at(-1)?.entity_id;
     }
   }
@@ -131,28 +129,4 @@ export class IdleBrowsers {
     const rows = await this.database.select(withoutSecret, [...idle, NO_SECRET]);
     return rows.map(({ entity_id }) => entity_id);
   }
-
-  private async *deleteBrowsers(browsers: string[], size: number): AsyncGenerator<number, void> {
-    if (browsers.length === 0) return;
-    const placeholders = placeholdersFor(browsers);
-    const others = `browser_id IN (${placeholders}) AND entity_id <> browser_id`;
-    const order = 'browser_id, organization_id, group_id';
-    const deleteOthers = writeStatement<string[]>(({ deleteInOrder }) =>
-      deleteInOrder('customer_identity', others, order, size),
-    );
-    let deleted = size;
-    while (deleted === size) {
-      deleted = await this.database.execute(deleteOthers, browsers);
-      yield deleted;
-    }
-    const deleteOwn = writeStatement<string[]>(
-      `DELETE FROM customer_identity WHERE entity_id IN (${placeholders}) AND secret_hash = ?`,
-    );
-    yield await this.database.execute(deleteOwn, [...browsers, NO_SECRET]);
-  }
-}
-
-/** A list with a placeholder for each value. */
-function placeholdersFor(values: string[]): string {
-  return values.map(() => '?').join();
 }

@@ -4,6 +4,7 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import { type CandidateCredentials, MAX_CANDIDATES } from './identity-cookies.js';
+import { dayOf, IdleRule } from './idle-rule.js';
 import { credentialHash } from './link-credential.entity.js';
 import { lineageOfToken } from './link-lineage.js';
 import {
@@ -44,22 +45,20 @@ export interface KnownBrowser {
   ended: { linkedId: string | null } | undefined;
 }
 
-const DAY_MS = 86_400_000;
-
-/** The day of a time (milliseconds since 1970), in days since 1970. */
-export const dayOf = (timeMs: number): number => Math.floor(timeMs / DAY_MS);
-
 /** Recognises browsers by their identity cookies (protocol §5.3). */
 @Injectable()
 export class KnownBrowsers {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
+    private readonly idleRule: IdleRule,
   ) {}
 
   /**
    * Finds the browser to which one of the ids and one of the secrets belong, by one SELECT. Of several such browsers
-   * the last one that was created counts. The browser is noted as seen today in the scope, so that it is not idle.
+   * the last one that was created counts. Malformed or mismatched identity cookies lead to no browser. They never cause
+   * an error and never lead to another browser's customer (protocol §5.4). The browser is noted as seen today in the
+   * scope, so that it is not idle.
    */
   async recognise(candidates: CandidateCredentials, scope: IdentityScope): Promise<KnownBrowser | undefined> {
     for (const { row, secret } of await this.matchesOf(candidates, scope)) {
@@ -78,6 +77,7 @@ export class KnownBrowsers {
     scope: IdentityScope,
   ): Promise<{ row: RecognisedRow; secret: string }[]> {
     const rows = await this.rowsOf(entityIds, secrets, scope);
+    for (const row of rows) if (this.isIdle(row, scope)) row.has_ended = 1;
     const hashes = secrets.map((secret) => ({ secret, hash: sha256(secret) }));
     const matches = rows.flatMap((row) =>
       hashes
@@ -85,6 +85,11 @@ export class KnownBrowsers {
         .map(({ secret }) => ({ row, secret })),
     );
     return matches.sort((one, other) => compareIds(other.row.browser_id, one.row.browser_id));
+  }
+
+  /** A row of release 1 has no day of its own, so the day of its browser counts. */
+  private isIdle(row: RecognisedRow, { organizationId }: IdentityScope): boolean {
+    return row.entity_id !== null && this.idleRule.isIdle(organizationId, row.scope_seen_day ?? row.last_seen_day);
   }
 
   private rowsOf(ids: string[], secrets: string[], scope: IdentityScope): Promise<RecognisedRow[]> {

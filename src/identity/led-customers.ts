@@ -18,7 +18,12 @@ export type LedCustomer = NotNull<
  * @param rest the order and limit of the rows
  */
 export function selectLedCustomers(browsers: string, rest: string): SelectStatement<SqlValue[], LedCustomer> {
-  return selectStatement(`SELECT own.entity_id, own.organization_id, own.group_id, 0 AS generation,
+  return selectStatement(`${ledCustomers(browsers)} ${rest}`);
+}
+
+/** The SELECT of `selectLedCustomers` without an order. */
+export function ledCustomers(browsers: string): string {
+  return `SELECT own.entity_id, own.organization_id, own.group_id, 0 AS generation,
       COALESCE(own.scope_seen_day, browser.last_seen_day) AS scope_seen_day,
       NULL AS redemption, NULL AS lineage, NULL AS agent_id, NULL AS agent_generation
     FROM customer_identity own JOIN customer_identity browser ON browser.entity_id = own.browser_id
@@ -29,6 +34,5 @@ export function selectLedCustomers(browsers: string, rest: string): SelectStatem
     UNION ALL SELECT link.entity_id, link.organization_id, link.group_id, link.generation, link.scope_seen_day,
       link.redemption, link.lineage, link.agent_id, link.agent_generation
     FROM browser_link link JOIN customer_identity linked ON linked.entity_id = link.entity_id
-    WHERE link.browser_id ${browsers} AND NOT (${LINK_HAS_ENDED})
-    ${rest}`);
+    WHERE link.browser_id ${browsers} AND NOT (${LINK_HAS_ENDED})`;
 }

@@ -3,6 +3,7 @@ import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { CandidateCredentials } from './identity-cookies.js';
+import { IdleRule } from './idle-rule.js';
 import { KnownBrowsers } from './known-browsers.js';
 import { NewLink } from './new-link.js';
 
@@ -14,6 +15,7 @@ export class LinkedBrowsers {
     private readonly clock: Clock,
     private readonly browsers: KnownBrowsers,
     private readonly audit: Audit,
+    private readonly idleRule: IdleRule,
   ) {}
 
   /**
@@ -23,7 +25,7 @@ export class LinkedBrowsers {
    * @param replace whether the customer replaces another one of the browser
    */
   newLink(candidates: CandidateCredentials | undefined, replace: boolean): NewLink {
-    const { database, clock, browsers, audit } = this;
-    return new NewLink({ database, clock, browsers, audit }, candidates, replace);
+    const { database, clock, browsers, audit, idleRule } = this;
+    return new NewLink({ database, clock, browsers, audit, idleRule }, candidates, replace);
   }
 }

@@ -7,7 +7,8 @@ import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { FIND_SCOPE, INSERT } from './customer-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
-import { dayOf, type IdentityScope, type KnownBrowser, type KnownBrowsers } from './known-browsers.js';
+import { dayOf, type IdleRule } from './idle-rule.js';
+import type { IdentityScope, KnownBrowser, KnownBrowsers } from './known-browsers.js';
 import { type LedCustomer, selectLedCustomers } from './led-customers.js';
 import { credentialHash } from './link-credential.entity.js';
 import { type LinkLineage, lineageOfLink } from './link-lineage.js';
@@ -28,6 +29,7 @@ interface Services {
   clock: Clock;
   browsers: KnownBrowsers;
   audit: Audit;
+  idleRule: IdleRule;
 }
 
 /** The number of further customers that a new browser leads to. The rest stay with the earlier browser. */
@@ -135,6 +137,7 @@ export class NewLink {
     const all = await this.services.database.select(FIND_LAST_SEEN, [browserId, browserId]);
     return all
       .filter((each) => each.organization_id !== organizationId || each.group_id !== groupId)
+      .filter((each) => !this.services.idleRule.isIdle(each.organization_id, each.scope_seen_day))
       .slice(0, MAX_FURTHER_CUSTOMERS);
   }
 }

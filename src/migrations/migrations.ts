@@ -7,6 +7,7 @@ import { TokenLineage1795310000000 } from './1795310000000-token-lineage.js';
 import { ConsentOrganizations1795311000000 } from './1795311000000-consent-organizations.js';
 import { TenantsAndSecrets1795312000000 } from './1795312000000-tenants-and-secrets.js';
 import { BrowserLinks1795321000000 } from './1795321000000-browser-links.js';
+import { IdleDays1795322000000 } from './1795322000000-idle-days.js';
 import { RegistryLists1795331000000 } from './1795331000000-registry-lists.js';
 import { RegistryChanges1795341000000 } from './1795341000000-registry-changes.js';
 
@@ -27,6 +28,7 @@ export const migrations: MigrationClass[] = [
   ConsentOrganizations1795311000000,
   TenantsAndSecrets1795312000000,
   BrowserLinks1795321000000,
+  IdleDays1795322000000,
   RegistryLists1795331000000,
   RegistryChanges1795341000000,
 ];

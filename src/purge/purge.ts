@@ -9,6 +9,7 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
+import { EndedLinks } from '../identity/ended-links.js';
 import { IdleBrowsers } from '../identity/idle-browsers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -39,6 +40,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly database: Database,
     private readonly idle: IdleBrowsers,
+    private readonly endedLinks: EndedLinks,
     private readonly clock: Clock,
   ) {}
 
@@ -64,6 +66,9 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     if (!(await this.holdLease())) return undefined;
     try {
       const purged: Purged = {};
+      // before the revocations; if this stops, the revocations are left to the next purge
+      purged.browser_link = await this.runSteps(this.endedLinks.deleteInSteps(ROWS_PER_DELETE));
+      if (this.stopping || !(await this.holdLease())) return purged;
       for (const table of this.tables) purged[table] = await this.runSteps(this.deleteExpired(table));
       purged.customer_identity = await this.runSteps(this.idle.deleteInSteps(ROWS_PER_DELETE));
       return purged;

@@ -29,6 +29,10 @@ export class Organization {
   @Column('simple-json', { name: 'public_clients', nullable: true })
   publicClients: AdmittedPublicClients | null;
 
+  /** The days after which an unused browser no longer leads to a customer; `null` is 731. @internal */
+  @Column('integer', { name: 'idle_days', nullable: true })
+  idleDays: number | null;
+
   /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;

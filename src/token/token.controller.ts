@@ -13,7 +13,7 @@ export class TokenController {
 
   @Post('token')
   @TokenRoute('token')
-  @ApiRoute({ summary: 'A customer token, by one of the grants', response: TokenResponse, errorStatuses: [409] })
+  @ApiRoute({ summary: 'Get a customer token by a grant', response: TokenResponse, errorStatuses: [409] })
   @HttpCode(200)
   token(@Req() request: Request): Promise<TokenResponse> {
     return this.endpoint.respond(request);

@@ -75,7 +75,8 @@ export class Transfers {
    * ended already if the customer was erased since.
    *
    * @param steps what the redemption gives in addition to the token
-   * @throws OAuthError `invalid_grant`
+   * @throws OAuthError `invalid_grant` if the transfer token is unknown, expired or redeemed, if `proof` does not match,
+   * or if the bearer that created it has ended
    */
   async redeem(code: string, proof: CodeProof, steps?: RedemptionSteps): Promise<TransferredIdentity> {
     const redeemed = await this.codes.redeem('transfer', code, proof, steps);

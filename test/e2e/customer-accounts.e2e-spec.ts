@@ -443,10 +443,13 @@ describe('/admin/identities/:entity_id', () => {
   it('shows the operator a customer', async () => {
     const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
     const byAgent = await service.post(TOKEN, agentTokenBody(), bearer(agentToken));
+    const browsersOf = (id: string) => [
+      { id, last_seen_day: new Date(service.clock.now()).toISOString().slice(0, 10) },
+    ];
     for (const [{ entity_id }, more] of [
-      [customer, { browser: true }],
-      [inGroup.body, { browser: true, group_id: 'sales' }],
-      [byAgent.body, { browser: false }],
+      [customer, { browser: true, browsers: browsersOf(customer.entity_id) }],
+      [inGroup.body, { browser: true, group_id: 'sales', browsers: browsersOf(inGroup.body.entity_id) }],
+      [byAgent.body, { browser: false, browsers: [] }],
     ]) {
       const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
       expect((await lookUp(entity_id)).body).toEqual({ entity_id, organization_id: ACME, created_at, ...more });

@@ -1,0 +1,92 @@
+import { Injectable } from '@nestjs/common';
+import { IsISO8601, IsString } from 'class-validator';
+import { Audit } from '../audit/audit.js';
+import { Clock } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { ForgottenBrowsers } from './forgotten-browsers.js';
+import { IdleRule } from './idle-rule.js';
+import { LINK_HAS_ENDED } from './recognise-statements.js';
+
+const DAY_MS = 86_400_000;
+
+/** A browser that leads to a customer, in responses to the operator. */
+export class BrowserRecord {
+  @IsString()
+  id: string;
+
+  /** The last day on which the browser used the customer (UTC). */
+  @IsISO8601()
+  last_seen_day: string;
+}
+
+/** A browser without a secret leads to no customer. */
+const HAS_SECRET = "browser.secret_hash <> ''";
+
+/** The browser that created the customer, unless its own row has ended, and the browsers with a link that has not. */
+const FIND_BROWSERS = selectStatement<
+  [entityId: string, entityId: string],
+  { browser_id: string; organization_id: string; seen_day: number }
+>(
+  `SELECT own.browser_id AS browser_id, own.organization_id AS organization_id, COALESCE(own.scope_seen_day, browser.last_seen_day) AS seen_day
+    FROM customer_identity own JOIN customer_identity browser ON browser.entity_id = own.browser_id
+    WHERE own.entity_id = ? AND own.organization_id IS NOT NULL AND ${HAS_SECRET}
+      AND own.unlinked_at IS NULL AND COALESCE(own.link_generation, 0) = 0
+      AND NOT EXISTS (SELECT 1 FROM browser_link WHERE browser_link.browser_id = own.browser_id
+        AND browser_link.organization_id = own.organization_id AND browser_link.group_id = own.group_id)
+    UNION ALL SELECT link.browser_id, link.organization_id, link.scope_seen_day
+    FROM browser_link link
+    JOIN customer_identity linked ON linked.entity_id = link.entity_id
+    JOIN customer_identity browser ON browser.entity_id = link.browser_id
+    WHERE link.entity_id = ? AND ${HAS_SECRET} AND NOT (${LINK_HAS_ENDED})
+    ORDER BY seen_day DESC, browser_id`,
+);
+
+const UNLINK = writeStatement<[now: Date, entityId: string, browserId: string]>(
+  'UPDATE customer_identity SET unlinked_at = ? WHERE unlinked_at IS NULL AND entity_id = ? AND browser_id = ?',
+);
+
+const DELETE_LINK = writeStatement<[entityId: string, browserId: string]>(
+  'DELETE FROM browser_link WHERE entity_id = ? AND browser_id = ?',
+);
+
+/** Lists and ends the links from browsers to a customer, for the operator (protocol §9.2). */
+@Injectable()
+export class CustomerBrowsers {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly audit: Audit,
+    private readonly idleRule: IdleRule,
+    private readonly forgotten: ForgottenBrowsers,
+  ) {}
+
+  /** The browsers that lead to a customer, the one seen last first. */
+  async list(entityId: string): Promise<BrowserRecord[]> {
+    const rows = await this.database.select(FIND_BROWSERS, [entityId, entityId]);
+    return rows
+      .filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day))
+      .map(({ browser_id: id, seen_day }) => ({ id, last_seen_day: isoDay(seen_day) }));
+  }
+
+  /**
+   * Ends the link from one browser to a customer. Other links, and tokens, are not ended.
+   *
+   * @returns whether the browser led to the customer
+   */
+  async end(entityId: string, browserId: string): Promise<boolean> {
+    if (!(await this.list(entityId)).some(({ id }) => id === browserId)) return false;
+    await this.database.executeIdempotent(UNLINK, [new Date(this.clock.now()), entityId, browserId]);
+    await this.database.executeIdempotent(DELETE_LINK, [entityId, browserId]);
+    await this.forgotten.disableIfLeadsNowhere(browserId);
+    const subject = { kind: 'customer', id: entityId } as const;
+    const actor = { kind: 'operator' } as const;
+    const details = { browser: browserId };
+    this.audit.record({ event: 'browser.ended', outcome: 'success', actor, subject, details });
+    return true;
+  }
+}
+
+function isoDay(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}

@@ -1,0 +1,68 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management-api.js';
+import { rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { infoStatus } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-customer-browsers';
+const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const asOperator = (method: string, path: string) =>
+  manage(service, method, `/admin/identities/${path}`, bearer(ADMIN_TOKEN));
+const browsersOf = async (id: string): Promise<{ id: string; last_seen_day: string }[]> =>
+  (await asOperator('GET', id)).body.browsers;
+const idOf = async (cookie: string, more: object = {}): Promise<string> =>
+  (await service.post(TOKEN, cookieBody(more), { cookie })).body.entity_id;
+const today = () => new Date(service.clock.now()).toISOString().slice(0, 10);
+
+describe('protocol §9.2: the browsers of a customer', () => {
+  it('are listed with the day on which they used the customer last', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = known.body;
+    const first = today();
+    const pair = await rememberedPair(service, access_token);
+    service.clock.advance({ seconds: 2 * 86_400 });
+    await idOf(pair);
+    const browsers = await browsersOf(entity_id);
+    expect(browsers.map(({ last_seen_day }) => last_seen_day)).toEqual([today(), first]);
+    expect(browsers[1]?.id).toBe(entity_id);
+  });
+
+  it('can be ended alone, and leads to no customer of this organization and group any more', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = known.body;
+    const own = cookieHeader(known);
+    const ofRival = await idOf(own, AT_RIVAL);
+    const pair = await rememberedPair(service, access_token);
+    const linked = (await browsersOf(entity_id)).find(({ id }) => id !== entity_id)?.id as string;
+    expect((await asOperator('DELETE', `${entity_id}/browsers/${linked}`)).status).toBe(200);
+    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([entity_id]);
+    expect(await idOf(pair)).not.toBe(entity_id);
+    expect(await idOf(own)).toBe(entity_id);
+    expect((await asOperator('DELETE', `${entity_id}/browsers/${entity_id}`)).status).toBe(200);
+    expect(await browsersOf(entity_id)).toEqual([]);
+    expect(await idOf(own)).not.toBe(entity_id);
+    expect(await idOf(own, AT_RIVAL)).toBe(ofRival);
+    expect(await infoStatus(service, access_token)).toBe(200);
+    const details = { browser: entity_id };
+    const events = service.audit.filter(({ event }) => event === 'browser.ended');
+    expect(events.at(-1)).toMatchObject({ actor: { kind: 'operator' }, subject: { id: entity_id }, details });
+  });
+
+  it('are unknown if they do not lead to the customer', async () => {
+    const [one, other] = [await service.post(TOKEN, cookieBody()), await service.post(TOKEN, cookieBody())];
+    for (const path of [`${one.body.entity_id}/browsers/${other.body.entity_id}`, `${one.body.entity_id}/browsers/x`])
+      expect((await asOperator('DELETE', path)).status).toBe(404);
+    expect(await idOf(cookieHeader(other))).toBe(other.body.entity_id);
+  });
+});

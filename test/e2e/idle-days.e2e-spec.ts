@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { purge } from '../support/operator-commands.js';
+import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-idle-days';
+const DAY_SECONDS = 86_400;
+const IDLE_DAYS = 30;
+const GROUP = `/v2/customer/${ACME}/sales/token`;
+const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
+const TABLES = ['customer_identity', 'browser_link', 'link_credential', 'link_ancestor', 'browser_origin'];
+
+let service: TestService;
+beforeAll(async () => {
+  const registry = rememberingRegistry();
+  registry.organizations = registry.organizations.map((entry) =>
+    'id' in entry && entry.id === ACME ? { ...entry, idle_days: IDLE_DAYS } : entry,
+  );
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const pass = (days: number) => service.clock.advance({ seconds: days * DAY_SECONDS });
+const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
+  (await service.post(path, cookieBody(more), { cookie })).body.entity_id;
+const rowsIn = async (table: string): Promise<number> =>
+  Number(
+    (await service.application.get(DataSource).query(`SELECT COUNT(*) AS rows_found FROM ${table}`))[0].rows_found,
+  );
+
+describe('protocol §5.9: idle_days of an organization', () => {
+  it('ends the link of a browser to a customer that it has not used for longer', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id } = (await browser.visit()).body;
+    for (const days of [IDLE_DAYS, IDLE_DAYS, 1]) {
+      pass(days);
+      expect((await browser.visit()).body.entity_id).toBe(entity_id);
+    }
+    pass(IDLE_DAYS + 1);
+    const next = (await browser.visit()).body.entity_id;
+    expect(next).not.toBe(entity_id);
+    pass(IDLE_DAYS);
+    expect((await browser.visit()).body.entity_id).toBe(next);
+  });
+
+  it('counts for each organization and group alone', async () => {
+    const browser = new TestBrowser(service);
+    const [plain, sales] = [(await browser.visit()).body.entity_id, (await browser.visit({}, GROUP)).body.entity_id];
+    const rival = (await browser.visit(AT_RIVAL)).body.entity_id;
+    for (let week = 0; week < 6; week++) {
+      pass(7);
+      expect((await browser.visit({}, GROUP)).body.entity_id).toBe(sales);
+    }
+    expect((await browser.visit(AT_RIVAL)).body.entity_id).toBe(rival);
+    expect((await browser.visit()).body.entity_id).not.toBe(plain);
+  });
+
+  it('ends a link from a transfer too, and a later call with the same cookies gets one new customer', async () => {
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token);
+    pass(IDLE_DAYS);
+    expect(await idOf(pair)).toBe(moved.entity_id);
+    pass(IDLE_DAYS + 1);
+    const ids = await Promise.all(Array.from({ length: 10 }, () => idOf(pair)));
+    expect(new Set(ids).size).toBe(1);
+    expect(ids[0]).not.toBe(moved.entity_id);
+  });
+
+  it('leaves an idle customer out of a conflict, of a new browser and of the check whether to clear cookies', async () => {
+    const browser = new TestBrowser(service);
+    await browser.visit();
+    await browser.visit({}, GROUP);
+    pass(IDLE_DAYS + 1);
+    const moved = await newCustomer(service);
+    const response = await remember(service, await moveOf(service, moved.access_token), { cookie: browser.cookie });
+    expect(response.status).toBe(200);
+    const body = { client_id: ACME_SITE, organization_id: ACME };
+    const forgotten = await service.post(
+      '/v2/customer/forget',
+      { ...body, group_id: 'sales' },
+      { cookie: browser.cookie ?? '' },
+    );
+    expect(forgotten.cookies).toHaveLength(2);
+  });
+
+  it.each([0, 732, -1, 1.5, '30', null])('must be a whole number from 1 to 731: %j', async (idle_days) => {
+    const entry = { id: randomUUID(), name: 'Idle', idle_days };
+    const response = await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), entry);
+    if (idle_days === null) expect(response.status).toBeLessThan(300);
+    else expectInvalidRequest(response, /idle_days/);
+  });
+
+  it('is returned by the admin API, and can be removed', async () => {
+    const entry = { id: randomUUID(), name: 'Idle', idle_days: 7 };
+    const created = (await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), entry)).body;
+    expect(created.idle_days).toBe(7);
+    const path = `/admin/organizations/${created.id}`;
+    const changed = await manage(service, 'PATCH', path, bearer(ADMIN_TOKEN), { idle_days: null });
+    expect(changed.body).not.toHaveProperty('idle_days');
+  });
+});
+
+describe('the purge of browser links', () => {
+  it('deletes the links that a revocation has ended before it deletes the revocation', async () => {
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token);
+    await service.send('DELETE', TOKEN, bearer(moved.access_token));
+    pass(20);
+    expect((await purge(service))?.browser_link).toBe(1);
+    expect(await service.application.get(DataSource).getRepository(Revocation).count()).toBe(0);
+    expect(await idOf(pair)).not.toBe(moved.entity_id);
+  });
+
+  it('deletes every row of an idle browser that remembered a customer, and then the customer', async () => {
+    const before = await Promise.all(TABLES.map(rowsIn));
+    const phone = new TestBrowser(service);
+    const { access_token } = (await phone.visit()).body;
+    await rememberedPair(service, access_token, cookieHeader(await service.post(GROUP, cookieBody())));
+    pass(800);
+    for (let round = 0; round < 3; round++) await purge(service);
+    const after = await Promise.all(TABLES.map(rowsIn));
+    for (const [index, count] of after.entries()) expect(count, TABLES[index]).toBeLessThanOrEqual(before[index] ?? 0);
+  });
+
+  it('keeps a customer whose first browser is idle while another browser uses it', async () => {
+    const phone = new TestBrowser(service);
+    const { access_token, entity_id: id } = (await phone.visit()).body;
+    let pair = await rememberedPair(service, access_token);
+    for (let month = 0; month < 28; month++) {
+      pass(28);
+      expect(await idOf(pair)).toBe(id);
+      pair = cookieHeader(await service.post(TOKEN, cookieBody(), { cookie: pair }));
+    }
+    await purge(service);
+    expect(await idOf(pair)).toBe(id);
+  });
+});
