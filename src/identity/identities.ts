@@ -1,23 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserCustomers } from './browser-customers.js';
+import type { Customer } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
 import { FIND, FIND_GENERATION, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { type IdentityScope, KnownBrowsers } from './known-browsers.js';
-
-/** A customer of an organization, with the values that a token needs. */
-export interface Customer {
-  entityId: string;
-  organizationId: string;
-  /** The generation at the time of the lookup. Tokens with a lower generation than the customer's have ended. */
-  generation: number;
-  /** The lineage of the customer's tokens if a browser link from a transfer led to the customer. @internal */
-  lineage?: TokenLineage;
-}
 
 /** Finds and creates customer identities, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()

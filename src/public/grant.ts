@@ -6,11 +6,12 @@
 export { Audit } from '../audit/audit.js';
 export type { AuditEvent } from '../audit/audit-event.js';
 export type { AgentPrincipal } from '../bearer/principal.js';
+export type { Customer } from '../identity/customer.js';
 export {
   type CustomerDataParticipant,
   CustomerDataParticipants,
 } from '../identity/customer-data-participants.js';
-export { type Customer, Identities } from '../identity/identities.js';
+export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export type { IdentityScope } from '../identity/known-browsers.js';
