@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
@@ -9,6 +10,7 @@ import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { times, winnerOf } from '../support/races.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { clientOf } from '../support/statements.js';
 import { ACME, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { ageRedemption, everythingIn, infoStatus, newCustomer } from '../support/transfers.js';
@@ -28,6 +30,17 @@ const visit = (cookie: string, more: object = {}, path = TOKEN) => service.post(
 const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
   (await visit(cookie, more, path)).body.entity_id;
 const asOperator = (method: string, path: string) => manage(service, method, path, bearer(ADMIN_TOKEN));
+/** SQLite responds at once. The delay lets all requests read the code before the first one redeems it. */
+function delaySelects(): void {
+  const client = clientOf(service);
+  const select = client.select.bind(client);
+  vi.spyOn(client, 'select').mockImplementation(async (statement, parameters) => {
+    const rows = await select(statement, parameters);
+    await sleep(20);
+    return rows;
+  });
+}
+
 const ancestors = () => service.application.get(DataSource).getRepository(LinkAncestor).count();
 
 /** A browser with a customer in two groups and in another organization, but not outside of the groups. */
@@ -129,6 +142,7 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     const moved = await newCustomer(service);
     const move = await moveOf(service, moved.access_token);
     const before = await identitiesOf(service).count();
+    delaySelects();
     const winner = winnerOf(await times(20, () => remember(service, move)));
     expect(await idOf(cookieHeader(winner))).toBe(moved.entity_id);
     expect(await linksOf(service, moved.entity_id)).toHaveLength(1);
