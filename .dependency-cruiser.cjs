@@ -7,7 +7,7 @@ const LEVELS = [
   ['oauth', 'audit'],
   ['operator', 'registry', 'access-token'],
   ['bearer', 'identity', 'one-time-code', 'refresh-token'],
-  ['agent-auth'],
+  ['agent-auth', 'organization-user'],
   ['token', 'transfer', 'introspection', 'well-known', 'purge', 'admin'],
   ['grants', 'openapi'],
   [

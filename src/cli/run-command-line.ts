@@ -22,16 +22,10 @@ const HELP_OPTIONS = new Set(['--help', '-h']);
 
 const USAGE = `usage: node dist/cli.js COMMAND
 
-<<<<<<< HEAD
   migrate              run the pending migrations of the database
   migrate --check      exit with 1 if migrations are pending
+  migrate --complete   record that no process of release 1 uses the database any more
   registry apply FILE  create and change the entries of a registry file, unless the file is superseded
-=======
-  migrate              bring the database's schema up to date
-  migrate --check      exit 1 when migrations are pending
-  migrate --complete   after the roll-out: no process of release 1 uses the database any more
-  registry apply FILE  create and change what a registry file lists, unless a newer file has replaced it
->>>>>>> 062a8d9 (feat(migrate): complete the upgrade from release 1 with migrate --complete)
   registry apply --force FILE
                        the same, also for a superseded file
   registry export      print the registry as YAML, without secrets

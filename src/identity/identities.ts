@@ -4,7 +4,7 @@ import { Database } from '../platform/database/database.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserCustomers } from './browser-customers.js';
 import type { Customer } from './customer.js';
-import { CustomerCreation } from './customer-creation.js';
+import { CustomerCreation, type CustomerCreator } from './customer-creation.js';
 import { FIND, FIND_GENERATION, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { type IdentityScope, KnownBrowsers } from './known-browsers.js';
@@ -48,17 +48,22 @@ export class Identities {
    * calls with one id get the same customer. No browser owns the customer.
    *
    * @param entityId from `uuidv7`
+   * @param options `isLimitTaken`: the caller has called `CustomerCreation.takeLimit` for this customer
    * @returns the customer; `undefined` if it was erased
    */
-  async createIfAbsent(entityId: string, organizationId: string): Promise<Customer | undefined> {
+  async createIfAbsent(
+    entityId: string,
+    organizationId: string,
+    { creator = 'organization' as CustomerCreator, isLimitTaken = false } = {},
+  ): Promise<Customer | undefined> {
     const known = await this.find(entityId, organizationId);
     if (known) return known;
-    this.creation.takeLimit();
+    if (!isLimitTaken) this.creation.takeLimit();
     const createdAt = new Date(this.clock.now());
     const row = [entityId, null, organizationId, '', null, null, null, createdAt] as const;
     if ((await this.database.executeIdempotent(INSERT_IF_ABSENT, [...row])) === 0)
       return this.find(entityId, organizationId);
-    this.creation.auditCreated('organization', entityId, organizationId);
+    this.creation.auditCreated(creator, entityId, organizationId);
     return { entityId, organizationId, generation: 0 };
   }
 

@@ -42,7 +42,7 @@ export function grantResponse(grant: RegisteredGrant): ObjectSchema {
   const filledIn = responds.filter((field) => !ownFields(grant).includes(field));
   const added = [
     ...filledIn.map((field): [string, Schema] => [field, { type: 'string' }]),
-    ...ownFields(grant).map((field): [string, Schema] => [field, {}]),
+    ...[...ownFields(grant), ...(grant.mayRespond ?? [])].map((field): [string, Schema] => [field, {}]),
   ];
   return {
     title: grant.name,

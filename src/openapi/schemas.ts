@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
 import { IS_EMAIL, ValidationTypes } from 'class-validator';
+import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../oauth/id-text.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
 import { ARE_TEXTS, IS_PUBLIC_CLIENTS, IS_SECRET } from '../registry/resources/entry-rules.js';
 import { MAX_SECRET_CHARACTERS, MIN_SECRET_CHARACTERS } from '../registry/resources/secret-kinds.js';
@@ -23,6 +24,7 @@ export function schemaOf(type: Type<object>): ObjectSchema {
       // a custom rule has no schema unless its property has `@JSONSchema`
       [ValidationTypes.CUSTOM_VALIDATION]: {},
       [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
+      [IS_ID_TEXT]: { type: 'string', minLength: 1, maxLength: MAX_ID_CHARACTERS },
       [IS_SECRET]: { type: 'string', minLength: MIN_SECRET_CHARACTERS, maxLength: MAX_SECRET_CHARACTERS },
       [IS_PUBLIC_CLIENTS]: {
         anyOf: [

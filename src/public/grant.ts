@@ -7,6 +7,7 @@ export { Audit } from '../audit/audit.js';
 export type { AuditEvent } from '../audit/audit-event.js';
 export type { AgentPrincipal } from '../bearer/principal.js';
 export type { Customer } from '../identity/customer.js';
+export type { CustomerCreator } from '../identity/customer-creation.js';
 export {
   type CustomerDataParticipant,
   CustomerDataParticipants,
@@ -16,10 +17,14 @@ export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export type { IdentityScope } from '../identity/known-browsers.js';
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
+export { isIdText } from '../oauth/id-text.js';
 export { OAuthError } from '../oauth/oauth-error.js';
 export { Optional } from '../oauth/parameters.js';
 export { isPublicJwk } from '../oauth/public-jwk.js';
 export { RemoteKeySet } from '../oauth/remote-key-set.js';
+export { OrganizationUserModule } from '../organization-user/organization-user.module.js';
+export { OrganizationUsers } from '../organization-user/organization-users.js';
+export type { UserCustomer, UserRequest } from '../organization-user/user-request.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export { Database } from '../platform/database/database.js';

@@ -62,8 +62,9 @@ export class ResponseChecks {
     { body }: TestResponse,
     tokenRequest: TokenRequestContext,
   ): Promise<string | undefined> {
-    const { responds = [] } = this.declared;
-    const fields = [...FIELDS, ...responds].sort().join(', ');
+    const { responds = [], mayRespond = [] } = this.declared;
+    const optional = mayRespond.filter((field) => field in body);
+    const fields = [...FIELDS, ...responds, ...optional].sort().join(', ');
     const actual = Object.keys(body).sort().join(', ');
     if (actual !== fields) return `a response with ${actual}; declared: ${fields}`;
     const { entity_id: entityId, expires_in, token_type, access_token } = body;

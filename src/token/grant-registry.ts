@@ -68,7 +68,7 @@ export class GrantRegistry implements OnModuleInit {
     return this.grants.get(grantType ?? '')?.form ?? false;
   }
 
-  private assertUsable({ name, responds = [] }: GrantMetadata, className: string): void {
+  private assertUsable({ name, responds = [], mayRespond = [] }: GrantMetadata, className: string): void {
     if (!SNAKE_CASE_NAME.test(name) && !URI.test(name)) {
       throw new Error(`${className}: the grant type "${name}" must be a name in snake_case, or a URI; rename it`);
     }
@@ -77,7 +77,9 @@ export class GrantRegistry implements OnModuleInit {
       const both = [other, className].sort().join(' and ');
       throw new Error(`${both}: two grants have the name "${name}"; rename one, or provide it only once`);
     }
-    const reserved = responds.find((field) => RESERVED.has(field) || /^(error|oauth_exception|exception)/.test(field));
+    const reserved = [...responds, ...mayRespond].find(
+      (field) => RESERVED.has(field) || /^(error|oauth_exception|exception)/.test(field),
+    );
     if (reserved) {
       throw new Error(`${className}: may not respond with "${reserved}", which has a meaning of its own; rename it`);
     }

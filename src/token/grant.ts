@@ -109,6 +109,8 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
    * start.
    */
   responds?: readonly string[];
+  /** Fields of the grant that only some of its responses have: those whose value in `response` is not `undefined`. */
+  mayRespond?: readonly string[];
   /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */
   settings?: Type<object>;
 }

@@ -46,6 +46,6 @@ export function tokenResponse(
   };
   if (grant.responds?.includes('client_id')) response.client_id = client.clientId;
   if (grant.responds?.includes('organization_id')) response.organization_id = organizationId;
-  for (const field of ownFields(grant)) response[field] = granted.response?.[field];
+  for (const field of [...ownFields(grant), ...(grant.mayRespond ?? [])]) response[field] = granted.response?.[field];
   return response;
 }

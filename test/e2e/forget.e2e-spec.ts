@@ -3,7 +3,7 @@ import { CustomerLinks } from '../../src/identity/customer-links.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { secretOf } from '../support/identities.js';
-import { completeUpgradeOf, reopenUpgrade } from '../support/migration-state.js';
+import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
 import {
   ACME,
@@ -204,15 +204,12 @@ describe('protocol §4.13: who may let a browser be forgotten', () => {
   });
 
   it('the service responds with 503 before the upgrade from release 1 is complete', async () => {
-    const first = await startTestService();
-    await reopenUpgrade(first);
-    const other = await startTestService({ database: first.database });
+    const other = await startServiceBeforeCompletion();
     const send = () => other.post(FORGET, { client_id: ACME_SITE, organization_id: ACME });
     expectError(await send(), { status: 503, error: 'temporarily_unavailable', hint: undefined });
     await completeUpgradeOf(other);
     expect((await send()).status).toBe(200);
     await other.stop();
-    await first.stop();
   });
 
   it('the audit log names the browser and the organization', async () => {

@@ -1,8 +1,8 @@
 import { createHmac, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js';
-import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
+import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { REQUESTS_PER_RACE, race } from '../../src/testing/race.js';
 import { AUTH_URL, bearerBody, PUBLIC_SIGN_IN, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
+import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { REQUESTS_PER_RACE } from '../../src/testing/race.js';
 import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';

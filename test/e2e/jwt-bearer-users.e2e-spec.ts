@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { OrganizationUser } from '../../src/grants/jwt-bearer/organization-user.entity.js';
+import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { REQUESTS_PER_RACE } from '../../src/testing/race.js';

@@ -1,7 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { MigrationState } from '../../src/access-token/migration-state.js';
 import { Database } from '../../src/platform/database/database.js';
-import { completeUpgradeOf, reopenUpgrade } from '../support/migration-state.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
 describe('protocol §9.6: the state of the upgrade from release 1', () => {
@@ -21,16 +27,25 @@ describe('protocol §9.6: the state of the upgrade from release 1', () => {
   });
 
   it('is incomplete in a database with data of release 1 until migrate --complete has run', async () => {
-    const other = await startTestService();
-    await reopenUpgrade(other);
-    service = await startTestService({ database: other.database });
+    service = await startServiceBeforeCompletion();
     const error = { status: 503, code: 'temporarily_unavailable' };
     await expect(assertComplete()).rejects.toMatchObject(error);
     await expect(assertComplete()).rejects.toMatchObject(error);
     expect(await completeUpgradeOf(service)).toBe(true);
     expect(await completeUpgradeOf(service)).toBe(false);
     await assertComplete();
-    await service.stop();
-    await other.stop();
+  });
+
+  it('responds with 503 to external_id until it is complete, and creates no customer', async () => {
+    service = await startServiceBeforeCompletion();
+    const agent = bearer(await issueAgentToken(service));
+    const send = () => service.post(TOKEN, agentTokenBody({ external_id: 'user' }), agent);
+    const refused = await send();
+    expectError(refused, { status: 503, error: 'temporarily_unavailable', hint: undefined });
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(await identitiesOf(service).count()).toBe(0);
+    expect((await service.post(TOKEN, agentTokenBody(), agent)).status).toBe(200);
+    await completeUpgradeOf(service);
+    expect((await send()).status).toBe(200);
   });
 });

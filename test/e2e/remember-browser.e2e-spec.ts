@@ -3,7 +3,7 @@ import { claimsOf } from '../support/agent-tokens.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { cookieValue, identitiesOf, secretOf } from '../support/identities.js';
-import { completeUpgradeOf, reopenUpgrade } from '../support/migration-state.js';
+import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { statementsOf } from '../support/statements.js';
 import { ACME, ACME_ORIGIN, RIVAL_ORIGIN } from '../support/test-registry.js';
@@ -141,14 +141,11 @@ describe('protocol §4.5: a request with remember=browser that is rejected', () 
   });
 
   it('comes before the upgrade from release 1 is complete', async () => {
-    const first = await startTestService({ registry: rememberingRegistry() });
-    await reopenUpgrade(first);
-    const other = await startTestService({ registry: rememberingRegistry(), database: first.database });
+    const other = await startServiceBeforeCompletion({ registry: rememberingRegistry() });
     const moved = await moveOf(other, (await newCustomer(other)).access_token);
     expectError(await remember(other, moved), { status: 503, error: 'temporarily_unavailable', hint: undefined });
     await completeUpgradeOf(other);
     expect((await remember(other, moved)).status).toBe(200);
     await other.stop();
-    await first.stop();
   });
 });

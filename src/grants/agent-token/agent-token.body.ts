@@ -1,4 +1,5 @@
 import { IsIn, IsString, Matches } from 'class-validator';
+import { IsIdText } from '../../oauth/id-text.js';
 import { Optional } from '../../oauth/parameters.js';
 import { UUID } from '../../platform/uuid.js';
 import { GrantBody } from '../../token/grant.js';
@@ -12,6 +13,12 @@ export class AgentTokenBody extends GrantBody {
   @Optional()
   @Matches(UUID, { message: 'must be a UUID in lower case' })
   entity_id?: string;
+
+  /** The organization's own id of the user. The grant finds the customer with this id, or creates it. */
+  @Optional()
+  @IsString()
+  @IsIdText()
+  external_id?: string;
 
   @Optional()
   @Matches(UUID, { message: 'must be a UUID in lower case' })

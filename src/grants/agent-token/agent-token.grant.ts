@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { MigrationState } from '../../access-token/migration-state.js';
 import type { AgentPrincipal } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
+import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { type Grant, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
 import { AgentTokenBody } from './agent-token.body.js';
 
@@ -12,17 +15,32 @@ import { AgentTokenBody } from './agent-token.body.js';
   body: AgentTokenBody,
   agentScope: CUSTOMERS_OWN,
   responds: ['client_id', 'organization_id'],
+  mayRespond: ['created'],
 })
 export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
-  constructor(private readonly identities: Identities) {}
+  constructor(
+    private readonly identities: Identities,
+    private readonly users: OrganizationUsers,
+    private readonly migration: MigrationState,
+  ) {}
 
   async grant({ body, agent }: GrantRequest<AgentTokenBody, AgentPrincipal>): Promise<GrantResult> {
     const { organizationId } = agent;
-    const { entity_id: entityId } = body;
+    const { entity_id: entityId, external_id: externalId } = body;
+    if (externalId !== undefined) return this.ofUser(externalId, entityId, organizationId);
     if (entityId === undefined) return this.identities.create(organizationId);
     // the same error for a customer of another organization as for an unknown id, so that agents cannot probe for ids
     const customer = await this.identities.find(entityId, organizationId);
     if (!customer) throw OAuthError.invalidRequest('entity_id: unknown');
     return customer;
+  }
+
+  /** Finds or creates the customer of the organization's user (protocol §5.7). */
+  private async ofUser(userId: string, entityId: string | undefined, organizationId: string): Promise<GrantResult> {
+    if (entityId !== undefined) throw OAuthError.invalidRequest('external_id: must not be sent with entity_id');
+    await this.migration.assertComplete();
+    const user = { organizationId, userId, attempt: randomUUID(), creator: 'agent' } as const;
+    const { created, ...customer } = await this.users.customerOf(user);
+    return { ...customer, response: { created } };
   }
 }

@@ -9,11 +9,11 @@ import {
   Identities,
   IdentityCookies,
   OAuthError,
+  OrganizationUsers,
 } from '../../public/grant.js';
 import { Assertions } from './assertions.js';
 import { JwtBearerBody } from './jwt-bearer.body.js';
 import { JwtBearerSettings } from './jwt-bearer.settings.js';
-import { OrganizationUsers } from './organization-users.js';
 import { UsedAssertions } from './used-assertions.js';
 
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -50,8 +50,10 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
       userId: user.userId,
       browserCustomerId,
       attempt,
+      creator: 'organization',
     });
-    return { ...customer, attempt };
+    const { entityId, generation } = customer;
+    return { entityId, organizationId, generation, attempt };
   }
 
   private customerOfBrowser({ cookies, origin }: Browser, organizationId: string): Promise<string | undefined> {

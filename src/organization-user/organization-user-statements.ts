@@ -1,4 +1,5 @@
-import { type EntityRow, insertIgnoreStatement, selectStatement, writeStatement } from '../../public/grant.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { OrganizationUser } from './organization-user.entity.js';
 
 /** A row of a user, with the generation of its customer. */
@@ -36,10 +37,14 @@ export const INSERT_LINK = insertIgnoreStatement({
   columns: ['entity_id', 'organization_id', 'customer_id', 'linked_by', 'linked_at', 'settled_at'],
 });
 
-/** Records that the customer of a user exists. */
-export const SETTLE_USER = writeStatement<[now: Date, entityId: string, userHash: string]>(
-  'UPDATE organization_user SET settled_at = COALESCE(settled_at, ?) WHERE entity_id = ? AND user_hash = ?',
-);
+/**
+ * Records that the customer of a user exists. Of several attempts one matches the row: the one that completed the user.
+ * A retry of that attempt's statement matches again.
+ */
+export const SETTLE_USER = writeStatement<
+  [now: Date, attempt: string, entityId: string, userHash: string, attempt: string]
+>(`UPDATE organization_user SET settled_at = COALESCE(settled_at, ?), linked_by = ?
+  WHERE entity_id = ? AND user_hash = ? AND (settled_at IS NULL OR linked_by = ?)`);
 
 /** Deletes a row if the same attempt inserted it. */
 export const DELETE_OWN = writeStatement<[entityId: string, attempt: string]>(

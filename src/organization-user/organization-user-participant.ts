@@ -1,12 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import {
-  type CustomerDataParticipant,
-  CustomerDataParticipants,
-  Database,
-  type EntityRow,
-  selectStatement,
-  writeStatement,
-} from '../../public/grant.js';
+import { type CustomerDataParticipant, CustomerDataParticipants } from '../identity/customer-data-participants.js';
+import { Database } from '../platform/database/database.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import type { OrganizationUser } from './organization-user.entity.js';
 
 type UserRow = EntityRow<OrganizationUser, 'entity_id'>;

@@ -16,7 +16,7 @@ export class OrganizationUser {
   @Column('varchar', { name: 'organization_id', length: 36 })
   organizationId: string;
 
-  /** SHA-256 of the organization and the user id; `null` in the row of a linked customer. */
+  /** SHA-256 of the organization and its id of the user; `null` in the row of a linked customer. */
   @Column('varchar', { name: 'user_hash', length: 64, nullable: true })
   userHash: string | null;
 
@@ -25,7 +25,7 @@ export class OrganizationUser {
   @Column('varchar', { name: 'customer_id', length: 36 })
   customerId: string;
 
-  /** The attempt that inserted the row. */
+  /** The attempt that inserted the row, then the attempt that settled it. */
   @Column('varchar', { name: 'linked_by', length: 36 })
   linkedBy: string;
 

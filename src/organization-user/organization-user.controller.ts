@@ -1,0 +1,47 @@
+import { Get, Req, UseGuards } from '@nestjs/common';
+import { IsString, Matches } from 'class-validator';
+import type { Request } from 'express';
+import { CustomerRecord, CustomerRecords } from '../identity/customer-records.js';
+import { parseQuery } from '../oauth/form.js';
+import { IsIdText } from '../oauth/id-text.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { readParameters } from '../oauth/parameters.js';
+import { OperatorGuard } from '../operator/operator.guard.js';
+import { ApiRoute } from '../platform/http/api-route.js';
+import { ManagementController } from '../platform/http/surfaces.js';
+import { UUID } from '../platform/uuid.js';
+import { OrganizationUsers } from './organization-users.js';
+
+class UserQuery {
+  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  organization_id: string;
+
+  @IsString()
+  @IsIdText()
+  external_id: string;
+}
+
+/** Lets the operator find a customer by the organization's own id of the user (protocol §9.2). */
+@ManagementController('admin/identities')
+@UseGuards(OperatorGuard)
+export class OrganizationUserController {
+  constructor(
+    private readonly users: OrganizationUsers,
+    private readonly records: CustomerRecords,
+  ) {}
+
+  @Get()
+  @ApiRoute({
+    summary: 'The customer with an external id',
+    query: UserQuery,
+    response: CustomerRecord,
+    errorStatuses: [400],
+  })
+  async find(@Req() request: Request): Promise<CustomerRecord> {
+    const { organization_id, external_id } = readParameters(UserQuery, parseQuery(request.originalUrl));
+    const entityId = await this.users.find(organization_id, external_id);
+    const customer = entityId === undefined ? undefined : await this.records.find(entityId);
+    if (!customer) throw OAuthError.notFound();
+    return customer;
+  }
+}

@@ -1,0 +1,324 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
+import { Database } from '../../src/platform/database/database.js';
+import { sha256 } from '../../src/platform/secret.js';
+import { race } from '../../src/testing/race.js';
+import { onMariadb } from '../../src/testing/test-database.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import {
+  database,
+  dieAt,
+  erase,
+  newUser,
+  other,
+  rowsOf,
+  service,
+  signInAs,
+  startSignInServices,
+} from '../support/sign-in-services.js';
+import { sqlOf, statementsOf } from '../support/statements.js';
+import { ACME, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { everythingIn, infoStatus } from '../support/transfers.js';
+
+const RACE_SIZE = 50;
+const OPERATOR = bearer('admin-token-of-the-tests');
+
+startSignInServices();
+
+let agent: string;
+let rivalAgent: string;
+beforeAll(async () => {
+  agent = await issueAgentToken(service);
+  rivalAgent = await issueAgentToken(service, { email: RIVAL_AGENT.email, clientId: RIVAL_SITE });
+});
+
+const requestFor = (externalId: unknown, more: object = {}, at: TestService = service, path = TOKEN) =>
+  at.post(path, agentTokenBody({ external_id: externalId, ...more }), bearer(agent));
+const customerOf = async (externalId: string) => (await requestFor(externalId)).body;
+const lookUp = (query: Record<string, string>) =>
+  manage(service, 'GET', `/admin/identities?${new URLSearchParams(query)}`, OPERATOR);
+
+describe('protocol §5.7: an external_id in the agent token grant', () => {
+  it.each([TOKEN, '/customer'])('creates a customer once, and later gives tokens for it, at %s', async (path) => {
+    const id = newUser();
+    const send = () => requestFor(id, path === TOKEN ? {} : { grant_type: undefined }, service, path);
+    const [first, second] = [await send(), await send()];
+    expect(first.status).toBe(200);
+    const fields = ['access_token', 'client_id', 'created', 'entity_id', 'expires_in', 'organization_id', 'token_type'];
+    expect(Object.keys(first.body).sort()).toEqual(fields);
+    expect(first.body.created).toBe(true);
+    expect(second.body).toMatchObject({ created: false, entity_id: first.body.entity_id });
+    expect(await infoStatus(service, second.body.access_token)).toBe(200);
+  });
+
+  it('leaves the response without external_id without the field created', async () => {
+    const { body } = await service.post(TOKEN, agentTokenBody(), bearer(agent));
+    expect(body).not.toHaveProperty('created');
+  });
+
+  it(`gives ${RACE_SIZE} parallel calls to two processes one customer, and created: true to one of them`, async () => {
+    for (let round = 0; round < 3; round++) {
+      const before = await identitiesOf(service).count();
+      const text = JSON.stringify(agentTokenBody({ external_id: newUser() }));
+      const responses = await race([service, other], TOKEN, text, RACE_SIZE, bearer(agent));
+      expect(responses.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
+      expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
+      expect(responses.filter(({ body }) => body.created)).toHaveLength(1);
+      expect(await identitiesOf(service).count()).toBe(before + 1);
+    }
+  });
+
+  it.each([/INTO organization_user/, /INTO customer_identity/, /SET settled_at/])(
+    'has created: true in the one of two calls that is faster, when the other waits before %s',
+    async (pattern) => {
+      const id = newUser();
+      const sqlDatabase = service.application.get(Database);
+      const execute = sqlDatabase.execute.bind(sqlDatabase);
+      let faster: TestResponse | undefined;
+      vi.spyOn(sqlDatabase, 'execute').mockImplementation(async (statement, parameters) => {
+        if (pattern.test(sqlOf(sqlDatabase, statement))) faster ??= await requestFor(id, {}, other);
+        return execute(statement, parameters);
+      });
+      const slower = await requestFor(id);
+      expect([slower.body.created, faster?.body.created]).toEqual([false, true]);
+      expect(slower.body.entity_id).toBe(faster?.body.entity_id);
+    },
+  );
+
+  it('compares the id exactly', async () => {
+    const ids = ['user', 'USER', 'user ', ' user', 'usér', 'use\u0301r', 'us\u200ber', 'usеr', 'ｕser', '😀', '😁'];
+    const suffix = randomUUID();
+    const customers = new Set<string>();
+    for (const id of ids) {
+      customers.add((await customerOf(`${id}${suffix}`)).entity_id);
+      customers.add((await customerOf(`${suffix}${id}`)).entity_id);
+    }
+    expect(customers.size).toBe(2 * ids.length);
+  });
+
+  it.each([
+    ['255 units', 'x'.repeat(219)],
+    ['255 units with surrogate pairs', `x${'😀'.repeat(109)}`],
+  ])('accepts an id of %s', async (_, text) => {
+    expect((await requestFor(`${randomUUID()}${text}`)).status).toBe(200);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['of 256 units', 'x'.repeat(256), 'must be 1 to 255 characters'],
+    ['of 256 units with surrogate pairs', '😀'.repeat(128), 'must be 1 to 255 characters'],
+    ['with a control character', 'user\u0000', 'must be 1 to 255 characters'],
+    ['with a line break', 'user\n', 'must be 1 to 255 characters'],
+    ['with a C1 control character', 'user\u0085', 'must be 1 to 255 characters'],
+    ['with a lone surrogate', 'user\ud800', 'must be 1 to 255 characters'],
+    ['that is empty', '', 'must not be empty'],
+    ['that is a number', 7, 'must be a string'],
+    ['that is null', null, 'must be a string'],
+    ['that is a list', ['user'], 'must be a string'],
+  ])('refuses an id %s', async (_, externalId, rule) => {
+    const before = await identitiesOf(service).count();
+    expectInvalidRequest(await requestFor(externalId), new RegExp(`^external_id: ${rule}`));
+    expect(await identitiesOf(service).count()).toBe(before);
+  });
+
+  it('refuses entity_id and external_id together', async () => {
+    const id = newUser();
+    const { entity_id } = await customerOf(id);
+    expectInvalidRequest(await requestFor(id, { entity_id }), /^external_id: /);
+  });
+
+  it('belongs to the agent’s organization', async () => {
+    const id = newUser();
+    const inAcme = await customerOf(id);
+    const body = agentTokenBody({ client_id: RIVAL_SITE, external_id: id });
+    const inRival = (await service.post(TOKEN, body, bearer(rivalAgent))).body;
+    expect(inRival).toMatchObject({ created: true, organization_id: RIVAL });
+    expect(inRival.entity_id).not.toBe(inAcme.entity_id);
+    expectInvalidRequest(await requestFor(id, { organization_id: RIVAL }), /^organization_id: /);
+  });
+
+  it('is the sub of the JWT bearer grant: both grants lead to one customer, also at the same time', async () => {
+    const [signedInFirst, requestedFirst, raced] = [newUser(), newUser(), newUser()];
+    const { entity_id } = (await signInAs(signedInFirst)).body;
+    expect(await customerOf(signedInFirst)).toMatchObject({ entity_id, created: false });
+    const requested = await customerOf(requestedFirst);
+    expect((await signInAs(requestedFirst)).body.entity_id).toBe(requested.entity_id);
+    const sends = Array.from({ length: 20 }, (_, index) => {
+      const at = index % 4 < 2 ? service : other;
+      return index % 2 ? requestFor(raced, {}, at) : signInAs(raced, {}, {}, at);
+    });
+    const responses = await Promise.all(sends);
+    expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
+  });
+
+  it('costs one SELECT for a known user, besides the check of the agent token', async () => {
+    const id = newUser();
+    await customerOf(id);
+    expect(await statementsOf(service, () => requestFor(id))).toEqual(['SELECT', 'SELECT']);
+  });
+
+  it('is stored only as a hash, and is in no audit event and no error response', async () => {
+    const id = newUser();
+    service.audit.length = 0;
+    const { entity_id } = await customerOf(id);
+    await customerOf(id);
+    expect(await everythingIn(service)).not.toContain(id);
+    expect(JSON.stringify(service.audit)).not.toContain(id);
+    const created = {
+      event: 'identity.created',
+      actor: { kind: 'agent' },
+      subject: { kind: 'customer', id: entity_id },
+    };
+    expect(service.audit.filter(({ event }) => event === 'identity.created')).toEqual([
+      expect.objectContaining(created),
+    ]);
+    expect((await requestFor(`${id}\u0000`)).text).not.toContain(id);
+  });
+
+  it('counts against the limit of new customers only when it creates one, and inserts nothing beyond it', async () => {
+    const limited = await startTestService({ database, environment: { RATE_LIMIT: 'identities=2/60' } });
+    const [one, two, three] = [newUser(), newUser(), newUser()];
+    const before = await rowsOf(OrganizationUser).count();
+    const statuses: number[] = [];
+    for (const id of [one, one, two, one, three, three, two]) {
+      statuses.push((await requestFor(id, {}, limited)).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 429, 429, 200]);
+    expect(await rowsOf(OrganizationUser).count()).toBe(before + 2);
+    await limited.stop();
+  });
+});
+
+describe('a process that dies while it creates the customer of an external_id', () => {
+  it.each<[string, RegExp, 'before' | 'after']>([
+    ['before the user is stored', /INTO organization_user/, 'before'],
+    ['after the user is stored', /INTO organization_user/, 'after'],
+    ['before the customer is created', /INTO customer_identity/, 'before'],
+    ['after the customer is created', /INTO customer_identity/, 'after'],
+    ['before the user is settled', /SET settled_at/, 'before'],
+  ])('leaves one customer for the next call, which has created: true, if it dies %s', async (_, pattern, moment) => {
+    const id = newUser();
+    const before = await identitiesOf(service).count();
+    dieAt(pattern, moment);
+    expect((await requestFor(id)).status).toBe(500);
+    vi.restoreAllMocks();
+    const [first, second] = [await requestFor(id), await requestFor(id, {}, other)];
+    expect(first.body.created).toBe(true);
+    expect(second.body).toMatchObject({ created: false, entity_id: first.body.entity_id });
+    expect(await identitiesOf(service).count()).toBe(before + 1);
+  });
+});
+
+describe('the erasure of the customer of an external_id', () => {
+  it('deletes the id: its tokens have ended, and the next call creates another customer', async () => {
+    const id = newUser();
+    const { entity_id, access_token } = await customerOf(id);
+    expect((await erase(entity_id)).status).toBe(200);
+    expect(await infoStatus(service, access_token)).toBe(401);
+    expect((await lookUp({ organization_id: ACME, external_id: id })).status).toBe(404);
+    const after = await customerOf(id);
+    expect(after.created).toBe(true);
+    expect(after.entity_id).not.toBe(entity_id);
+  });
+
+  it('between any two statements of a request leaves no valid token of the erased customer', async () => {
+    const sqlDatabase = service.application.get(Database);
+    for (const isKnown of [true, false]) {
+      for (let step = 1; step <= 6; step++) {
+        const id = newUser();
+        if (isKnown) await customerOf(id);
+        const find = () => rowsOf(OrganizationUser).find({ order: { linkedAt: 'DESC' }, take: 1 });
+        let count = 0;
+        for (const name of ['select', 'execute'] as const) {
+          const send = sqlDatabase[name].bind(sqlDatabase) as (...all: unknown[]) => Promise<unknown>;
+          vi.spyOn(sqlDatabase, name as 'select').mockImplementation(async (...all: unknown[]) => {
+            const result = await send(...all);
+            if (++count !== step) return result as never;
+            const [row] = await find();
+            const { status } = await manage(other, 'DELETE', `/admin/identities/${row?.entityId}`, OPERATOR);
+            expect([200, 404]).toContain(status);
+            return result as never;
+          });
+        }
+        const { status, body } = await requestFor(id);
+        vi.restoreAllMocks();
+        expect(status).toBe(200);
+        const isErased = (await identitiesOf(service).findOneBy({ entityId: body.entity_id }))?.organizationId === null;
+        expect(await infoStatus(service, body.access_token)).toBe(isErased ? 401 : 200);
+        const after = await customerOf(id);
+        expect(await infoStatus(service, after.access_token)).toBe(200);
+      }
+    }
+  });
+});
+
+describe('protocol §9.2: GET /admin/identities', () => {
+  it('finds the customer with an external_id of an organization', async () => {
+    const id = newUser();
+    const { entity_id } = await customerOf(id);
+    const { status, body } = await lookUp({ organization_id: ACME, external_id: id });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ entity_id, organization_id: ACME, browser: false });
+  });
+
+  it('responds with 404 for an unknown id and for another organization', async () => {
+    const id = newUser();
+    await customerOf(id);
+    expect((await lookUp({ organization_id: ACME, external_id: `${id} ` })).status).toBe(404);
+    expect((await lookUp({ organization_id: RIVAL, external_id: id })).status).toBe(404);
+  });
+
+  it.each<[Record<string, string>, string]>([
+    [{ external_id: 'user' }, 'organization_id: required'],
+    [{ organization_id: ACME }, 'external_id: required'],
+    [{ organization_id: 'acme', external_id: 'user' }, 'organization_id: must be a UUID in lower case'],
+    [{ organization_id: ACME, external_id: 'x'.repeat(256) }, 'external_id: must be 1 to 255 characters'],
+  ])('responds with invalid_request to %j', async (query, hint) => {
+    expectInvalidRequest(await lookUp(query), new RegExp(`^${hint}`));
+  });
+
+  it('requires the operator token', async () => {
+    const query = new URLSearchParams({ organization_id: ACME, external_id: 'user' });
+    expect((await manage(service, 'GET', `/admin/identities?${query}`)).status).toBe(401);
+  });
+});
+
+describe.runIf(onMariadb)('a database response that is lost while the customer of an external_id is created', () => {
+  let proxy: LossyProxy;
+  let remote: TestService;
+  beforeAll(async () => {
+    proxy = await startLossyProxy(database.url);
+    remote = await startTestService({ database: { ...database, url: proxy.through(database.url) } });
+  });
+  afterAll(async () => {
+    await remote?.stop();
+    await proxy?.close();
+  });
+
+  // The index counts the statements that contain the text, in the order in which the service sends them.
+  it.each<[string, (id: string) => string, number]>([
+    ['to the statement that stores the user', (id) => sha256(JSON.stringify([ACME, id])), 2],
+    ['to the statement that settles the user', (id) => sha256(JSON.stringify([ACME, id])), 3],
+  ])('%s causes no error, no second customer and no wrong created', async (_, textOf, index) => {
+    const id = newUser();
+    const [before, lostBefore] = [await identitiesOf(service).count(), proxy.lost];
+    proxy.dropResponses(textOf(id), [index]);
+    const { status, body } = await requestFor(id, {}, remote);
+    expect({ status, created: body.created, lost: proxy.lost - lostBefore }).toEqual({
+      status: 200,
+      created: true,
+      lost: 1,
+    });
+    expect(await customerOf(id)).toMatchObject({ created: false, entity_id: body.entity_id });
+    expect(await identitiesOf(service).count()).toBe(before + 1);
+  });
+});
