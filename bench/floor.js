@@ -54,7 +54,9 @@ const CUSTOMER_OF_AGENT = `
 const NEW_CODE = `INSERT INTO one_time_code
   (hash, kind, client_id, subject, organization_id, code_challenge, made_with, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 const CODE = `
-  SELECT client_id, subject, organization_id, code_challenge, made_with, consumed_at FROM one_time_code WHERE hash = ?`;
+  SELECT client_id, subject, organization_id, code_challenge, made_with, consumed_at,
+    (SELECT group_id FROM customer_identity WHERE entity_id = subject) AS group_id
+  FROM one_time_code WHERE hash = ?`;
 const REDEEM = `
   UPDATE one_time_code SET consumed_at = COALESCE(consumed_at, CURRENT_TIMESTAMP(3)), consumed_by = ?, consumed_network = ?
   WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`;
@@ -163,7 +165,10 @@ function exchange(response, body) {
       execute(response, REDEEM, [attempt, network, hash, new Date(), attempt], ({ affectedRows }) => {
         if (affectedRows !== 1) throw new Error('another attempt was faster');
         const { client_id, subject, organization_id } = code;
-        respond(response, tokenResponse(subject, { client_id, organization_id }, { client_id }, lineage));
+        respond(
+          response,
+          tokenResponse(subject, { client_id, organization_id, grant_type: 'identity_token' }, { client_id }, lineage),
+        );
       });
     });
   });
@@ -231,7 +236,9 @@ function cookies(entity_id, secret) {
 }
 
 /**
- * @param {string} entity_id @param {{ client_id: string, organization_id: string }} of @param {object} fields
+ * @param {string} entity_id
+ * @param {{ client_id: string, organization_id: string, grant_type: string }} of
+ * @param {object} fields
  * @param {object} [lineage]
  */
 function tokenResponse(entity_id, of, fields, lineage) {
@@ -244,8 +251,12 @@ function tokenResponse(entity_id, of, fields, lineage) {
   };
 }
 
-/** @param {string} sub @param {{ client_id: string, organization_id: string }} of @param {object} [lineage] */
-function accessToken(sub, { client_id, organization_id }, lineage = { gen: 0 }) {
+/**
+ * @param {string} sub
+ * @param {{ client_id: string, organization_id: string, grant_type: string }} of
+ * @param {object} [lineage]
+ */
+function accessToken(sub, { client_id, organization_id, grant_type: gty }, lineage = { gen: 0 }) {
   const iat = Math.floor(Date.now() / 1000);
   const claims = {
     iss: 'http://localhost',
@@ -253,6 +264,7 @@ function accessToken(sub, { client_id, organization_id }, lineage = { gen: 0 }) 
     aud: 'customer-api',
     client_id,
     organization_id,
+    gty,
     ...lineage,
     iat,
     exp: iat + 28_800,

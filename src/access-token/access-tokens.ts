@@ -21,6 +21,10 @@ export interface AccessTokenClaims extends Partial<TokenLineage> {
   jti: string;
   /** Only in agent tokens: the granted scopes, separated by spaces. */
   scope?: string;
+  /** Only in customer tokens: the name of the grant. */
+  gty?: string;
+  /** Only in tokens of a customer of a group. */
+  group_id?: string;
 }
 
 export type IssuableClaims = Omit<AccessTokenClaims, 'iss' | 'iat' | 'exp' | 'jti'>;

@@ -22,6 +22,7 @@ export interface AgentPrincipal extends Caller {
 /** A customer, calling with its own access token. */
 export interface CustomerPrincipal extends Caller {
   kind: 'customer';
+  claims: AccessTokenClaims;
   entityId: string;
 }
 

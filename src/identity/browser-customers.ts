@@ -35,8 +35,7 @@ export class BrowserCustomers {
       const customer = browser.customer ?? (await this.newCustomer(browser, scope));
       if (!customer) continue;
       const { entityId, generation, lineage } = customer;
-      const { organizationId } = scope;
-      return { entityId, organizationId, generation, secret: browser.secret, ...(lineage && { lineage }) };
+      return { entityId, ...scope, generation, secret: browser.secret, ...(lineage && { lineage }) };
     }
     throw OAuthError.unavailable(new Error('the browser changes all the time'));
   }
@@ -49,7 +48,7 @@ export class BrowserCustomers {
     const row = [entityId, entityId, organizationId, groupId, sha256(secret), day, day, new Date(now)] as const;
     await this.database.insert(INSERT, [...row]);
     this.creation.auditCreated('browser', entityId, organizationId);
-    return { entityId, organizationId, generation: 0, secret };
+    return { entityId, organizationId, groupId, generation: 0, secret };
   }
 
   /** Resolves to `undefined` if the browser has changed since it was recognised. */

@@ -22,9 +22,9 @@ export const FIND_SECRET = selectStatement<[browserId: string], EntityRow<Custom
 
 export const FIND = selectStatement<
   [entityId: string, organizationId: string],
-  EntityRow<CustomerIdentity, 'generation'>
+  NotNull<EntityRow<CustomerIdentity, 'group_id'>> & EntityRow<CustomerIdentity, 'generation'>
 >({
-  columns: ['generation'],
+  columns: ['group_id', 'generation'],
   from: 'customer_identity WHERE entity_id = ? AND organization_id = ?',
   batch: true,
 });
@@ -39,14 +39,13 @@ export const FIND_SCOPE = selectStatement<
   batch: true,
 });
 
-export const FIND_GENERATION = selectStatement<
-  [entityId: string],
-  EntityRow<CustomerIdentity, 'organization_id' | 'generation'>
->({
-  columns: ['organization_id', 'generation'],
-  from: 'customer_identity WHERE entity_id = ?',
-  batch: true,
-});
+export const FIND_CURRENT = selectStatement<[entityId: string], EntityRow<CustomerIdentity, 'group_id' | 'generation'>>(
+  {
+    columns: ['group_id', 'generation'],
+    from: 'customer_identity WHERE entity_id = ?',
+    batch: true,
+  },
+);
 
 const NEW_ROW = {
   into: CustomerIdentity,

@@ -5,7 +5,7 @@ import { uuidv7 } from '../platform/uuid.js';
 import { BrowserCustomers } from './browser-customers.js';
 import type { Customer } from './customer.js';
 import { CustomerCreation, type CustomerCreator } from './customer-creation.js';
-import { FIND, FIND_GENERATION, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
+import { FIND, FIND_CURRENT, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { type IdentityScope, KnownBrowsers } from './known-browsers.js';
 
@@ -40,7 +40,7 @@ export class Identities {
     const entityId = uuidv7(now);
     await this.database.insert(INSERT, [entityId, null, organizationId, '', null, null, null, new Date(now)]);
     this.creation.auditCreated('agent', entityId, organizationId);
-    return { entityId, organizationId, generation: 0 };
+    return { entityId, organizationId, groupId: '', generation: 0 };
   }
 
   /**
@@ -64,7 +64,7 @@ export class Identities {
     if ((await this.database.executeIdempotent(INSERT_IF_ABSENT, [...row])) === 0)
       return this.find(entityId, organizationId);
     this.creation.auditCreated(creator, entityId, organizationId);
-    return { entityId, organizationId, generation: 0 };
+    return { entityId, organizationId, groupId: '', generation: 0 };
   }
 
   /**
@@ -82,12 +82,16 @@ export class Identities {
   /** Finds a customer of an organization; `undefined` also if it was erased. */
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const [row] = await this.database.select(FIND, [entityId, organizationId]);
-    return row && { entityId, organizationId, generation: row.generation ?? 0 };
+    return row && { entityId, organizationId, groupId: row.group_id, generation: row.generation ?? 0 };
   }
 
-  /** The generation of a customer of any organization: `undefined` if it was erased, 0 if it has no row. */
-  async generationOf(entityId: string): Promise<number | undefined> {
-    const [row] = await this.database.select(FIND_GENERATION, [entityId]);
-    return row?.organization_id === null ? undefined : (row?.generation ?? 0);
+  /**
+   * The values of a customer of any organization that a token needs: `undefined` if it was erased. A customer without a
+   * row has generation 0 and no group.
+   */
+  async currentOf(entityId: string): Promise<Pick<Customer, 'groupId' | 'generation'> | undefined> {
+    const [row] = await this.database.select(FIND_CURRENT, [entityId]);
+    if (row?.group_id === null) return undefined;
+    return { groupId: row?.group_id ?? '', generation: row?.generation ?? 0 };
   }
 }

@@ -1,10 +1,13 @@
 import { Delete, Get, Req, UseGuards } from '@nestjs/common';
-import { IsIn, IsInt, IsString } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
+import { Actor } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import { assertCustomer, type CustomerPrincipal } from '../bearer/principal.js';
+import { Optional } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
@@ -29,6 +32,22 @@ class TokenInfo {
   @IsString()
   organization_id: string;
 
+  /** The name of the grant that gave the token; absent in tokens of release 1. */
+  @Optional()
+  @IsString()
+  gty?: string;
+
+  /** Only for a customer of a group. */
+  @Optional()
+  @IsString()
+  group_id?: string;
+
+  /** The agent that obtained the token (RFC 8693 §4.1). */
+  @Optional()
+  @ValidateNested()
+  @Type(() => Actor)
+  act?: Actor;
+
   @IsIn(['Bearer'])
   token_type: 'Bearer';
 }
@@ -48,12 +67,16 @@ export class CustomerTokenController {
   @ApiRoute({ summary: 'Get the data of a customer token', response: TokenInfo, errorStatuses: [400] })
   info(@Req() request: Request): TokenInfo {
     const { entityId, clientId, organizationId, claims: token } = this.customerOf(request);
+    const { gty, group_id, act } = token;
     return {
       access_token: (request.headers.authorization as string).replace(/^\S+ +/, ''),
       client_id: clientId,
       entity_id: entityId,
       expires_in: token.exp - this.clock.seconds(),
       organization_id: organizationId,
+      ...(gty !== undefined && { gty }),
+      ...(group_id !== undefined && { group_id }),
+      ...(act && { act }),
       token_type: 'Bearer',
     };
   }

@@ -54,6 +54,16 @@ export class IntrospectionResponse implements Partial<AccessTokenClaims> {
   @IsString()
   scope?: string;
 
+  /** Only in customer tokens: the name of the grant. */
+  @Optional()
+  @IsString()
+  gty?: string;
+
+  /** Only in tokens of a customer of a group. */
+  @Optional()
+  @IsString()
+  group_id?: string;
+
   /** The agent that obtained a customer's token (RFC 8693 §4.1). */
   @Optional()
   @ValidateNested()

@@ -21,6 +21,7 @@ export const IsIdText = (): PropertyDecorator =>
     name: IS_ID_TEXT,
     validator: {
       validate: isIdText,
-      defaultMessage: () => `must be 1 to ${MAX_ID_CHARACTERS} characters, without control characters and lone surrogates`,
+      defaultMessage: () =>
+        `must be 1 to ${MAX_ID_CHARACTERS} characters, without control characters and lone surrogates`,
     },
   });

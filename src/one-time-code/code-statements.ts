@@ -23,6 +23,8 @@ export type CodeRow = EntityRow<OneTimeCode, Column> &
   CodeOwner & {
     /** Milliseconds since the redemption, by the clock of the database; `null` if the code is not redeemed. */
     consumed_for: number | null;
+    /** The group of the customer of a transfer token; empty if the customer belongs to none. */
+    group_id: string | null;
   };
 
 export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
@@ -30,6 +32,7 @@ export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
     ...COLUMNS,
     ...REDEMPTION_COLUMNS,
     ({ millisecondsSince }) => `${millisecondsSince('consumed_at')} AS consumed_for`,
+    '(SELECT group_id FROM customer_identity WHERE entity_id = subject) AS group_id',
   ],
   from: 'one_time_code WHERE hash = ?',
   batch: true,

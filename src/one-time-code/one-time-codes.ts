@@ -36,6 +36,8 @@ export interface RedeemedCode {
   subject: string;
   organizationId: string;
   scope: string | null;
+  /** The group of the customer of a transfer token; the empty string if there is none. */
+  groupId: string;
   lineage: TokenLineage;
   /** When access was granted, in milliseconds since 1970. */
   grantedAt: number;
@@ -116,8 +118,9 @@ export class OneTimeCodes {
       return this.rejectSecondUse((await this.find(hash)) ?? row, network);
     }
     this.audit.redeemed(row, attempt);
-    const { subject, organization_id: organizationId, scope } = row;
-    return { subject, organizationId, scope, lineage: lineageOf(row), grantedAt: grantedAt(row), attempt };
+    const { subject, organization_id: organizationId, scope, group_id } = row;
+    const granted = { lineage: lineageOf(row), grantedAt: grantedAt(row), attempt };
+    return { subject, organizationId, scope, groupId: group_id ?? '', ...granted };
   }
 
   private async find(hash: string): Promise<CodeRow | undefined> {

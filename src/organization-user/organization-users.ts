@@ -133,6 +133,7 @@ function userHashOf(organizationId: string, userId: string): string {
   return sha256(JSON.stringify([organizationId, userId]));
 }
 
+/** The customers of users belong to no group. */
 function settledCustomer({ entity_id: entityId, generation }: UserRow, organizationId: string): UserCustomer {
-  return { entityId, organizationId, generation: generation ?? 0, created: false };
+  return { entityId, organizationId, groupId: '', generation: generation ?? 0, created: false };
 }

@@ -15,9 +15,9 @@ export interface TokenRequestContext {
 }
 
 const FIELDS = ['access_token', 'entity_id', 'expires_in', 'token_type'];
-const CLAIMS = ['aud', 'client_id', 'exp', 'gen', 'iat', 'iss', 'jti', 'organization_id', 'sub'];
-/** Claims that only tokens from an agent or an identity transfer have. */
-const LINEAGE = ['act', 'ancestors', 'transfers'];
+const CLAIMS = ['aud', 'client_id', 'exp', 'gen', 'gty', 'iat', 'iss', 'jti', 'organization_id', 'sub'];
+/** Claims that only some tokens have: from an agent, from an identity transfer, or of a customer of a group. */
+const OPTIONAL_CLAIMS = ['act', 'ancestors', 'transfers', 'group_id'];
 const AUTH_URL = 'https://auth.example';
 
 /** Checks that apply to the response to every request, whichever rule sends it. */
@@ -72,10 +72,11 @@ export class ResponseChecks {
     if (token_type !== 'Bearer') return 'a token_type that is not Bearer';
     const claims = await this.claimsOf(access_token);
     const { sub, organization_id, client_id, iat = 0, exp = 0 } = claims;
-    const names = Object.keys(claims).filter((name) => !LINEAGE.includes(name));
+    const names = Object.keys(claims).filter((name) => !OPTIONAL_CLAIMS.includes(name));
     if (names.sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
     if ((claims.act !== undefined) !== (this.declared.agentScope !== undefined))
       return 'act is not the agent that sent the request';
+    if (claims.gty !== this.declared.name) return `gty is ${claims.gty}, not the name of the grant`;
     if (sub !== entityId) return 'a token for another customer than entity_id';
     if (exp - iat !== expires_in) return 'expires_in is not the lifetime of the token';
     const requestedOrganization =
@@ -88,6 +89,7 @@ export class ResponseChecks {
     }
     const identities = this.environment.service.application.get(Identities);
     const customer = await identities.find(entityId, organization_id as string);
+    if (customer && (claims.group_id ?? '') !== customer.groupId) return `group_id is ${claims.group_id}`;
     return customer
       ? undefined
       : `entity_id is no customer of the organization: ${entityId}; create customers with Identities`;

@@ -1,29 +1,43 @@
 import { Injectable } from '@nestjs/common';
 import { lineageByAgent, type TokenLineage } from '../access-token/token-lineage.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
+import type { Customer } from '../identity/customer.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { GrantResult } from './grant.js';
 
-/** Determines the lineage of a customer token: the tokens it descends from, and the generations with which it ends. */
+/** The claims of a token that depend on its customer and on its origin. */
+export interface CustomerClaims extends TokenLineage {
+  /** Only for a customer of a group. */
+  group_id?: string;
+}
+
+/** Determines the tokens that a customer token descends from, the generations with which it ends, and its group. */
 @Injectable()
 export class CustomerLineages {
   constructor(private readonly identities: Identities) {}
 
   /**
-   * If the grant does not return the generation of the customer, it is read with one more statement.
+   * If the grant does not return the group and the generation of the customer, they are read with one more statement.
    *
    * @throws OAuthError `invalid_grant` if the customer was erased in the meantime
    */
-  async of(granted: GrantResult, agent: AgentPrincipal | undefined): Promise<TokenLineage> {
-    if (granted.lineage) return granted.lineage;
-    const gen = granted.generation ?? (await this.generationOf(granted.entityId));
-    return agent ? lineageByAgent(agent.claims, gen) : { gen };
+  async of(granted: GrantResult, agent: AgentPrincipal | undefined): Promise<CustomerClaims> {
+    const { groupId, generation } = await this.completed(granted);
+    const group = groupId === '' ? {} : { group_id: groupId };
+    if (granted.lineage) return { ...granted.lineage, ...group };
+    return { ...(agent ? lineageByAgent(agent.claims, generation) : { gen: generation }), ...group };
   }
 
-  private async generationOf(entityId: string): Promise<number> {
-    const generation = await this.identities.generationOf(entityId);
-    if (generation === undefined) throw OAuthError.invalidGrant('the customer was erased');
-    return generation;
+  private async completed({
+    entityId,
+    groupId,
+    lineage,
+    generation = lineage?.gen,
+  }: GrantResult): Promise<Pick<Customer, 'groupId' | 'generation'>> {
+    if (groupId !== undefined && generation !== undefined) return { groupId, generation };
+    const current = await this.identities.currentOf(entityId);
+    if (!current) throw OAuthError.invalidGrant('the customer was erased');
+    return { groupId: groupId ?? current.groupId, generation: generation ?? current.generation };
   }
 }

@@ -61,9 +61,10 @@ export interface GrantResult {
   /** The organization of the customer. */
   organizationId: string;
   /**
-   * The customer's generation as `Identities` returned it. If omitted, the endpoint reads it with one more database
-   * statement.
+   * The customer's group and generation as `Identities` returned them. If one of them is omitted, the endpoint reads it
+   * with one more database statement.
    */
+  groupId?: string;
   generation?: number;
   /** The lineage of the token if it comes from an identity transfer. @internal */
   lineage?: TokenLineage;

@@ -2,13 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { AccessTokens } from '../access-token/access-tokens.js';
-import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { admittingOrganization } from '../registry/admitting-organization.js';
-import { CustomerLineages } from './customer-lineages.js';
+import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
 import type { GrantResult } from './grant.js';
 import { TOKEN_CHECKS } from './token-checks.js';
 import { TokenRequest, type TokenRouteParameters } from './token-request.js';
@@ -51,9 +50,21 @@ export class TokenEndpoint {
     return granted;
   }
 
-  private issue({ grant, client, agent }: TokenRequest, granted: GrantResult, lineage: TokenLineage): TokenResponse {
+  private issue(
+    { grant, client, agent }: TokenRequest,
+    granted: GrantResult,
+    ofCustomer: CustomerClaims,
+  ): TokenResponse {
     const { entityId: sub, organizationId: organization_id, attempt: jti = randomUUID() } = granted;
-    const claims = { sub, aud: 'customer-api', client_id: client.clientId, organization_id, ...lineage } as const;
+    const { name: gty } = grant;
+    const claims = {
+      sub,
+      aud: 'customer-api',
+      client_id: client.clientId,
+      organization_id,
+      gty,
+      ...ofCustomer,
+    } as const;
     const ttlSeconds = this.configuration.CUSTOMER_TOKEN_TTL;
     const value = this.tokens.issue(claims, ttlSeconds, jti);
     this.auditIssue(agent, sub, jti);

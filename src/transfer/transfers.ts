@@ -29,6 +29,7 @@ export class TransferResponse {
 export interface TransferredIdentity {
   entityId: string;
   organizationId: string;
+  groupId: string;
   /** The id of the redemption. It becomes the `jti` of the new token, so that a replay can end that token. */
   attempt: string;
   /** The tokens that the new token descends from. */
@@ -79,9 +80,9 @@ export class Transfers {
    * or if the bearer that created it has ended
    */
   async redeem(code: string, proof: CodeProof, steps?: RedemptionSteps): Promise<TransferredIdentity> {
-    const redeemed = await this.codes.redeem('transfer', code, proof, steps);
-    const { subject: entityId, organizationId, attempt, lineage } = redeemed;
-    return { entityId, organizationId, attempt, lineage };
+    const { subject: entityId, ...redeemed } = await this.codes.redeem('transfer', code, proof, steps);
+    const { organizationId, groupId, attempt, lineage } = redeemed;
+    return { entityId, organizationId, groupId, attempt, lineage };
   }
 
   private takeLimit(limit: LimitName, key: string): void {

@@ -96,10 +96,11 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
     const agent = claimsOf(ofAcme);
     expect(more).toMatchObject({
       gen: 0,
+      gty: 'agent_token',
       act: { sub: agent.sub, client_id: agent.client_id, gen: 0 },
       ancestors: [agent.jti],
     });
-    expect(Object.keys(more).sort()).toEqual(['act', 'ancestors', 'exp', 'gen', 'iat', 'iss', 'jti']);
+    expect(Object.keys(more).sort()).toEqual(['act', 'ancestors', 'exp', 'gen', 'gty', 'iat', 'iss', 'jti']);
   });
 
   it('issues a new token for an existing customer and changes nothing about the customer', async () => {

@@ -102,10 +102,12 @@ describe('GET /v2/customer/info', () => {
   it('returns exactly the fields of protocol §4.11 for a customer token of any grant', async () => {
     const byAgent = await service.post(TOKEN, agentTokenBody({ client_id: PUBLIC_SITE }), bearer(agentToken));
     const transferred = await redeem(service, await transferToken(service, customer.access_token));
-    for (const [token, client_id, entity_id] of [
-      [customer.access_token, ACME_SITE, customer.entity_id],
-      [byAgent.body.access_token, PUBLIC_SITE, byAgent.body.entity_id],
-      [transferred.body.access_token, ACME_SITE, customer.entity_id],
+    const { sub, client_id: agentClient } = claimsOf(agentToken);
+    const act = { sub, client_id: agentClient, gen: 0 };
+    for (const [token, client_id, entity_id, more] of [
+      [customer.access_token, ACME_SITE, customer.entity_id, { gty: 'cookie' }],
+      [byAgent.body.access_token, PUBLIC_SITE, byAgent.body.entity_id, { gty: 'agent_token', act }],
+      [transferred.body.access_token, ACME_SITE, customer.entity_id, { gty: 'identity_token' }],
     ]) {
       const { status, body, cookies } = await info(token);
       expect({ status, cookies }).toEqual({ status: 200, cookies: [] });
@@ -116,6 +118,7 @@ describe('GET /v2/customer/info', () => {
         expires_in: expect.any(Number),
         organization_id: ACME,
         token_type: 'Bearer',
+        ...more,
       });
     }
   });

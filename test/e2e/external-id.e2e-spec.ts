@@ -95,7 +95,19 @@ describe('protocol §5.7: an external_id in the agent token grant', () => {
   );
 
   it('compares the id exactly', async () => {
-    const ids = ['user', 'USER', 'user ', ' user', 'usér', 'use\u0301r', 'us\u200ber', 'usеr', 'ｕser', '😀', '😁'];
+    const ids = [
+      'user',
+      'USER',
+      'user ',
+      ' user',
+      'us\u00e9r',
+      'use\u0301r',
+      'us\u200ber',
+      'usеr',
+      '\uff55ser',
+      '😀',
+      '😁',
+    ];
     const suffix = randomUUID();
     const customers = new Set<string>();
     for (const id of ids) {

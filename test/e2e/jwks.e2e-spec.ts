@@ -66,6 +66,7 @@ describe('GET /.well-known/jwks.json', () => {
       client_id: ACME_SITE,
       organization_id: ACME,
       gen: 0,
+      gty: 'cookie',
       iat: expect.any(Number),
       exp: claims.iat + body.expires_in,
       jti: expect.stringMatching(/.{16}/),

@@ -22,6 +22,6 @@ export class CookieGrant implements Grant<CookieBody> {
     const customer = await this.identities.findOrCreateForBrowser(candidates, { organizationId, groupId });
     for (const line of this.cookies.setCookieLines(customer)) browser.setCookie(line);
     const { entityId, generation, lineage } = customer;
-    return { entityId, organizationId, generation, ...(lineage && { lineage }) };
+    return { entityId, organizationId, groupId, generation, ...(lineage && { lineage }) };
   }
 }

@@ -52,8 +52,8 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
       attempt,
       creator: 'organization',
     });
-    const { entityId, generation } = customer;
-    return { entityId, organizationId, generation, attempt };
+    const { entityId, groupId, generation } = customer;
+    return { entityId, organizationId, groupId, generation, attempt };
   }
 
   private customerOfBrowser({ cookies, origin }: Browser, organizationId: string): Promise<string | undefined> {
