@@ -3,6 +3,7 @@ import { Type } from 'class-transformer';
 import { IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
+import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
@@ -64,7 +65,12 @@ export class CustomerTokenController {
   ) {}
 
   @Get('info')
-  @ApiRoute({ summary: 'Get the data of a customer token', response: TokenInfo, errorStatuses: [400] })
+  @ApiRoute({
+    summary: 'Get the data of a customer token',
+    response: TokenInfo,
+    withGrantClaims: true,
+    errorStatuses: [400],
+  })
   info(@Req() request: Request): TokenInfo {
     const { entityId, clientId, organizationId, claims: token } = this.customerOf(request);
     const { gty, group_id, act } = token;
@@ -77,6 +83,7 @@ export class CustomerTokenController {
       ...(gty !== undefined && { gty }),
       ...(group_id !== undefined && { group_id }),
       ...(act && { act }),
+      ...declaredClaimsOf(token),
       token_type: 'Bearer',
     };
   }

@@ -37,6 +37,7 @@ export class IntrospectionController {
     body: TokenBody,
     bodyFormats: ['form', 'json'],
     response: IntrospectionResponse,
+    withGrantClaims: true,
     security: ['resource_server', 'operator'],
   })
   @HttpCode(200)

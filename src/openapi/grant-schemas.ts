@@ -35,6 +35,11 @@ function grantBody({ name, body }: RegisteredGrant, kind: TokenRouteKind): Objec
   return { ...named, required: (named.required ?? []).filter((each) => each !== 'organization_id') };
 }
 
+/** The schemas of the claims that grants declare, by the names of the claims. */
+export function claimProperties(grants: RegisteredGrant[]): Record<string, Schema> {
+  return Object.assign({}, ...grants.map(({ claims }) => (claims ? schemaOf(claims).properties : {})));
+}
+
 /** The schema of a grant's response: the fields of every token response, and the fields in `responds`. */
 export function grantResponse(grant: RegisteredGrant): ObjectSchema {
   const { properties, ...schema } = responseSchemaOf(TokenResponse);

@@ -4,7 +4,7 @@ import { OperatorGuard } from '../operator/operator.guard.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { FixedGrantType, TokenRoute } from '../token/token-route.js';
 import { errorResponsesOf } from './error-responses.js';
-import { grantBodies, grantResponse } from './grant-schemas.js';
+import { claimProperties, grantBodies, grantResponse } from './grant-schemas.js';
 import type { Route } from './routes.js';
 import { oneOf, patchOf, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
 
@@ -43,7 +43,7 @@ export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
       ? { requestBody: grantRequestBody(route, routeGrants) }
       : description.body && { requestBody: requestBody(route) }),
     responses: {
-      ...successResponses(route, routeGrants),
+      ...successResponses(route, grants, routeGrants),
       ...errorResponsesOf(errorStatusesOf(route, routeGrants), description.response === 'text/html'),
     },
   };
@@ -90,10 +90,18 @@ function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
   return alternatives !== undefined || (Array.isArray(required) && required.length > 0);
 }
 
-function successResponses({ status, description: { response, redirects } }: Route, grants?: RegisteredGrant[]): Schema {
+function successResponses(
+  { status, description: { response, redirects, withGrantClaims } }: Route,
+  all: RegisteredGrant[],
+  grants?: RegisteredGrant[],
+): Schema {
   const isText = typeof response === 'string';
   const single =
-    response === undefined ? { type: 'object', additionalProperties: false } : isText ? {} : responseSchemaOf(response);
+    response === undefined
+      ? { type: 'object', additionalProperties: false }
+      : isText
+        ? {}
+        : responseSchemaOf(response, withGrantClaims ? claimProperties(all) : {});
   const schema = grants ? { anyOf: grants.map(grantResponse) } : single;
   const content = { [isText ? response : MEDIA_TYPES.json]: { schema } };
   const redirect = {

@@ -41,9 +41,14 @@ export function schemaOf(type: Type<object>): ObjectSchema {
   }) as unknown as ObjectSchema;
 }
 
-/** The schema of a response. It admits no undeclared fields. */
-export function responseSchemaOf(type: Type<object>): ObjectSchema {
-  return { ...schemaOf(type), additionalProperties: false };
+/**
+ * The schema of a response. It admits no undeclared fields.
+ *
+ * @param optional further fields that the response may have
+ */
+export function responseSchemaOf(type: Type<object>, optional: Record<string, Schema> = {}): ObjectSchema {
+  const schema = schemaOf(type);
+  return { ...schema, properties: { ...schema.properties, ...optional }, additionalProperties: false };
 }
 
 /** The schema of a merge patch (RFC 7396). Each field may be omitted, or be `null`, which removes it. */

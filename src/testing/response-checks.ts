@@ -1,5 +1,6 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
 import { Identities } from '../identity/identities.js';
+import { declaredProperties } from '../platform/declared-properties.js';
 import type { GrantMetadata } from '../token/grant.js';
 import { violationOfErrorResponse } from './error-response.js';
 import { request, type TestResponse } from './http-client.js';
@@ -72,7 +73,8 @@ export class ResponseChecks {
     if (token_type !== 'Bearer') return 'a token_type that is not Bearer';
     const claims = await this.claimsOf(access_token);
     const { sub, organization_id, client_id, iat = 0, exp = 0 } = claims;
-    const names = Object.keys(claims).filter((name) => !OPTIONAL_CLAIMS.includes(name));
+    const ownClaims = this.declared.claims ? declaredProperties(this.declared.claims) : [];
+    const names = Object.keys(claims).filter((name) => ![...OPTIONAL_CLAIMS, ...ownClaims].includes(name));
     if (names.sort().join() !== CLAIMS.join()) return `claims ${Object.keys(claims)}`;
     if ((claims.act !== undefined) !== (this.declared.agentScope !== undefined))
       return 'act is not the agent that sent the request';

@@ -4,6 +4,7 @@ import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { requiredString } from '../oauth/parameters.js';
 import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
+import { assertClaimsUsable } from './declared-claims.js';
 import { type Grant, type GrantBody, GrantDecorator, type GrantMetadata } from './grant.js';
 
 /** A grant with its declaration. */
@@ -37,6 +38,7 @@ export class GrantRegistry implements OnModuleInit {
     for (const wrapper of this.discovery.getProviders({ metadataKey: GrantDecorator.KEY })) {
       const declared = this.discovery.getMetadataByDecorator(GrantDecorator, wrapper) as GrantMetadata;
       this.assertUsable(declared, wrapper.name);
+      assertClaimsUsable(declared, wrapper.name, this.all());
       if (!wrapper.isDependencyTreeStatic()) {
         throw new Error(
           `${wrapper.name}: a grant must be a singleton; remove the injection scope REQUEST or TRANSIENT from it and from its dependencies`,

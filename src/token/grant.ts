@@ -73,6 +73,8 @@ export interface GrantResult {
    * again, the token with this `jti` is revoked.
    */
   attempt?: string;
+  /** Values of the claims that `claims` declares. They are in this token only, and in no token that descends from it. */
+  claims?: object;
   /** Values of the grant's own response fields, which `responds` declares. Other keys are ignored. */
   response?: Record<string, unknown>;
 }
@@ -112,6 +114,10 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   responds?: readonly string[];
   /** Fields of the grant that only some of its responses have: those whose value in `response` is not `undefined`. */
   mayRespond?: readonly string[];
+  /**
+   * The class that describes the claims that the grant adds to its tokens: at most 10, together at most 1 KB as JSON.
+   */
+  claims?: Type<object>;
   /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */
   settings?: Type<object>;
 }

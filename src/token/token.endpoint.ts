@@ -8,6 +8,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { admittingOrganization } from '../registry/admitting-organization.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
+import { claimsOfResult } from './declared-claims.js';
 import type { GrantResult } from './grant.js';
 import { TOKEN_CHECKS } from './token-checks.js';
 import { TokenRequest, type TokenRouteParameters } from './token-request.js';
@@ -57,14 +58,9 @@ export class TokenEndpoint {
   ): TokenResponse {
     const { entityId: sub, organizationId: organization_id, attempt: jti = randomUUID() } = granted;
     const { name: gty } = grant;
-    const claims = {
-      sub,
-      aud: 'customer-api',
-      client_id: client.clientId,
-      organization_id,
-      gty,
-      ...ofCustomer,
-    } as const;
+    const clientId = client.clientId;
+    const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...ofCustomer } as const;
+    const claims = { ...claimsOfResult(grant, granted), ...own };
     const ttlSeconds = this.configuration.CUSTOMER_TOKEN_TTL;
     const value = this.tokens.issue(claims, ttlSeconds, jti);
     this.auditIssue(agent, sub, jti);

@@ -15,6 +15,8 @@ export interface ApiRouteDescription {
   bodyFormats?: ('json' | 'form')[];
   /** The class of a JSON response, or the media type of another response; an empty object by default. */
   response?: Type<object> | string;
+  /** Whether the response also has the claims that grants declare. */
+  withGrantClaims?: boolean;
   /** Whether the response may redirect the browser. */
   redirects?: boolean;
   /**

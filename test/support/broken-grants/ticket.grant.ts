@@ -37,13 +37,14 @@ export const sound: Behaviour = async ({ body: { ticket, organization_id: organi
   return { ...(await identities.create(organizationId)), response: { prize: 'a bicycle' } };
 };
 
-/** A grant `ticket` with its own module and the given behaviour. */
+/** A grant with its own module and the given behaviour. */
 export function grantThat(
   behaves: Behaviour,
   options: Partial<GrantOptions<TicketBody, string | undefined>> = {},
+  name = 'ticket',
 ): { grant: Type; modules: Type[] } {
   @Injectable()
-  @GrantType('ticket', { body: TicketBody, responds: ['prize'], ...options } as { body: typeof TicketBody })
+  @GrantType(name, { body: TicketBody, responds: ['prize'], ...options } as { body: typeof TicketBody })
   class TicketGrant implements Grant<TicketBody> {
     constructor(private readonly identities: Identities) {}
 
