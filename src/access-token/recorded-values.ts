@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { Configuration } from '../platform/configuration/configuration.js';
+import { Configuration, MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
@@ -17,8 +17,8 @@ const RAISE = writeStatement<[value: number, name: RecordedName, higherThan: num
   'UPDATE recorded_value SET value = ? WHERE name = ? AND value < ?',
 );
 
-/** The default lifetimes of tokens in release 1, which recorded no lifetimes. */
-const RELEASE_1_LIFETIME_SECONDS = { access: 28_800, refresh: 2_592_000 };
+/** The default lifetime of refresh tokens in release 1, which recorded no lifetimes. */
+const RELEASE_1_REFRESH_TOKEN_TTL_SECONDS = 2_592_000;
 /** Covers requests under way and clocks that differ. */
 const RETENTION_MARGIN_SECONDS = 120;
 
@@ -33,12 +33,11 @@ export class RecordedValues implements OnModuleInit {
   ) {}
 
   async onModuleInit(): Promise<void> {
-    const { CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, TRANSFER_TOKEN_TTL, REFRESH_TOKEN_TTL } = this.configuration;
-    const { access, refresh } = RELEASE_1_LIFETIME_SECONDS;
-    // A revocation must outlive the transfer tokens that the revoked token created, so their lifetime counts too.
-    const accessLifetime = Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL, TRANSFER_TOKEN_TTL, access);
-    await this.raise('longest_access_token_life', accessLifetime);
-    await this.raise('longest_refresh_token_life', Math.max(REFRESH_TOKEN_TTL, refresh));
+    const { REFRESH_TOKEN_TTL } = this.configuration;
+    // The maximum, because a client may get any lifetime up to it at any moment (`customer_token_ttl`). Transfer tokens,
+    // which a revocation must outlive too, have the same maximum.
+    await this.raise('longest_access_token_life', MAX_ACCESS_TOKEN_TTL_SECONDS);
+    await this.raise('longest_refresh_token_life', Math.max(REFRESH_TOKEN_TTL, RELEASE_1_REFRESH_TOKEN_TTL_SECONDS));
   }
 
   /** Seconds for which the revocation of one access token, and that of a refresh family or client, must be retained. */

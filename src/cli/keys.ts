@@ -2,7 +2,7 @@ import { KeyFile } from '../access-token/key-file.js';
 import { rotated, stateOf, withoutKey } from '../access-token/key-rotation.js';
 import { generateKey, type PrivateKeySet } from '../access-token/key-set.js';
 import { Clock } from '../platform/clock.js';
-import { longestAccessTokenLife } from '../platform/configuration/load-configuration.js';
+import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import type { CommandContext } from './command-context.js';
 import { expectParameters, UsageError } from './usage-error.js';
 
@@ -20,7 +20,7 @@ export async function keysCommand([action, ...parameters]: string[], context: Co
       expectParameters(parameters, 1);
       print(
         describeKeys(
-          new KeyFile(path).change((set) => rotated(set, now, longestAccessTokenLife())),
+          new KeyFile(path).change((set) => rotated(set, now, MAX_ACCESS_TOKEN_TTL_SECONDS)),
           now,
         ),
       );
@@ -44,10 +44,10 @@ export async function keysCommand([action, ...parameters]: string[], context: Co
   }
 }
 
-/** Names the variables, because this command's environment can differ from the service's. */
+/** The longest possible lifetime, because this command does not know the lifetimes of the clients. */
 function printVerificationTime(): void {
-  const rule = 'the longer of CUSTOMER_TOKEN_TTL and AGENT_TOKEN_TTL';
-  const seconds = longestAccessTokenLife();
+  const rule = 'no access token lives longer';
+  const seconds = MAX_ACCESS_TOKEN_TTL_SECONDS;
   process.stderr.write(`the old key verifies tokens for another ${seconds} s after the new key signs: ${rule}\n`);
 }
 

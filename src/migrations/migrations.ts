@@ -8,6 +8,7 @@ import { ConsentOrganizations1795311000000 } from './1795311000000-consent-organ
 import { TenantsAndSecrets1795312000000 } from './1795312000000-tenants-and-secrets.js';
 import { BrowserLinks1795321000000 } from './1795321000000-browser-links.js';
 import { IdleDays1795322000000 } from './1795322000000-idle-days.js';
+import { ClientTokenLifetimes1795323000000 } from './1795323000000-client-token-lifetimes.js';
 import { RegistryLists1795331000000 } from './1795331000000-registry-lists.js';
 import { RegistryChanges1795341000000 } from './1795341000000-registry-changes.js';
 
@@ -29,6 +30,7 @@ export const migrations: MigrationClass[] = [
   TenantsAndSecrets1795312000000,
   BrowserLinks1795321000000,
   IdleDays1795322000000,
+  ClientTokenLifetimes1795323000000,
   RegistryLists1795331000000,
   RegistryChanges1795341000000,
 ];

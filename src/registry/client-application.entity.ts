@@ -64,6 +64,10 @@ export class ClientApplication {
   @Column('simple-json')
   grants: GrantSettings;
 
+  /** Seconds for which customer tokens of the client are valid; `null` is CUSTOMER_TOKEN_TTL. @internal */
+  @Column('integer', { name: 'customer_token_ttl', nullable: true })
+  customerTokenTtl: number | null;
+
   /** Whether the registry file lists the entry. Such an entry can only be changed through the file. @internal */
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;

@@ -61,7 +61,7 @@ export class TokenEndpoint {
     const clientId = client.clientId;
     const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...ofCustomer } as const;
     const claims = { ...claimsOfResult(grant, granted), ...own };
-    const ttlSeconds = this.configuration.CUSTOMER_TOKEN_TTL;
+    const ttlSeconds = client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     const value = this.tokens.issue(claims, ttlSeconds, jti);
     this.auditIssue(agent, sub, jti);
     return tokenResponse(grant, client, granted, { value, ttlSeconds });

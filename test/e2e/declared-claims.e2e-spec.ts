@@ -90,7 +90,7 @@ describe('protocol §3.4: the claims that a grant declares', () => {
 
   it.each<[string, object]>([
     ['a claim that it does not declare', { ticket_class: 'gold', seat: 1 }],
-    ['a standard claim', { ticket_class: 'gold', sub: 'somebody' }],
+    ['a standard claim', { ticket_class: 'gold', sub: 'another customer' }],
     ['an invalid value', { ticket_class: 'bronze' }],
     ['values of more than 1 KB', { ticket_class: 'gold', ticket_note: 'x'.repeat(1_024) }],
   ])('get no token if the grant returns %s', async (_, values) => {

@@ -7,6 +7,8 @@ import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
 import { Flag, IsHttpOrigin, IsHttpUrl, IsRedisUrl, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
 
 const DAY_SECONDS = 86_400;
+/** No access token lives longer, whatever the variables and the registry say (protocol §3.15). */
+export const MAX_ACCESS_TOKEN_TTL_SECONDS = DAY_SECONDS;
 const YEAR_SECONDS = 365 * DAY_SECONDS;
 
 /**
@@ -70,10 +72,10 @@ export class Configuration {
   SIGNING_KEYS_FILE?: string;
 
   /** Seconds for which a customer token is valid (protocol §3.15). */
-  @Whole(1, DAY_SECONDS)
+  @Whole(1, MAX_ACCESS_TOKEN_TTL_SECONDS)
   CUSTOMER_TOKEN_TTL = 28_800;
 
-  @Whole(1, DAY_SECONDS)
+  @Whole(1, MAX_ACCESS_TOKEN_TTL_SECONDS)
   AGENT_TOKEN_TTL = 28_800;
 
   /** Seconds for which a transfer token is valid (protocol §3.15). */

@@ -46,16 +46,6 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, 
   return configuration;
 }
 
-/**
- * The maximum lifetime of access tokens, in seconds. Reads only these variables, because a command runs without the
- * others.
- */
-export function longestAccessTokenLife(environment: NodeJS.ProcessEnv = process.env): number {
-  const names = ['CUSTOMER_TOKEN_TTL', 'AGENT_TOKEN_TTL'];
-  const { CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL } = loadConfiguration(environment, names);
-  return Math.max(CUSTOMER_TOKEN_TTL, AGENT_TOKEN_TTL);
-}
-
 function readVariable(name: string, environment: NodeJS.ProcessEnv, violations: string[]): string | undefined {
   const file = environment[`${name}_FILE`];
   // SIGNING_KEYS_FILE and REGISTRY_FILE are variables themselves: their files do not contain the path of another file

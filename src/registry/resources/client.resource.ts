@@ -1,5 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
-import { IsArray, IsBoolean, IsIn, IsISO8601, IsObject, IsOptional, IsString } from 'class-validator';
+import { IsArray, IsBoolean, IsIn, IsInt, IsISO8601, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
+import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import { lastSecretEnd, NO_PREVIOUS_SECRETS } from '../previous-secrets.js';
@@ -50,6 +51,13 @@ class ClientEntry {
   @IsOptional()
   @IsObject()
   grants: GrantSettings = {};
+
+  /** If omitted: CUSTOMER_TOKEN_TTL. */
+  @IsOptional()
+  @IsInt()
+  @Min(60)
+  @Max(MAX_ACCESS_TOKEN_TTL_SECONDS)
+  customer_token_ttl?: number;
 }
 
 export const clientResource = defineResource<ClientEntry, ClientApplication>({
@@ -90,6 +98,7 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
     grantTypes: entry.grant_types ?? null,
     scopes: entry.scopes,
     grants: entry.grants,
+    customerTokenTtl: entry.customer_token_ttl ?? null,
   }),
   toEntry: (client) => ({
     client_id: client.clientId,
@@ -102,5 +111,6 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
     ...(client.grantTypes !== null && { grant_types: client.grantTypes }),
     scopes: client.scopes,
     grants: client.grants,
+    ...(client.customerTokenTtl !== null && { customer_token_ttl: client.customerTokenTtl }),
   }),
 });

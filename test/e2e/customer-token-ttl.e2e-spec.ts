@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken, purge } from '../support/operator-commands.js';
+import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-the-lifetimes';
+const BRIEF = 'acme-brief';
+const LONG = 'acme-long';
+
+function registryWithLifetimes() {
+  const registry = testRegistry();
+  const client = { name: 'Acme', client_type: 'web', organization_id: ACME };
+  registry.clients.push(
+    { ...client, client_id: BRIEF, customer_token_ttl: 60 },
+    { ...client, client_id: LONG, customer_token_ttl: 86_400 },
+  );
+  return registry;
+}
+
+describe('customer_token_ttl of a client', () => {
+  let database: TestDatabase;
+  let service: TestService;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    service = await startTestService({ database, registry: registryWithLifetimes(), environment: { ADMIN_TOKEN } });
+  });
+  afterAll(async () => {
+    await service?.stop();
+    await database?.remove();
+  });
+
+  const lifetimeOf = ({ access_token, expires_in }: { access_token: string; expires_in: number }) => {
+    const { iat, exp } = claimsOf(access_token) as Record<string, number>;
+    expect(Number(exp) - Number(iat)).toBe(expires_in);
+    return expires_in;
+  };
+
+  it('replaces CUSTOMER_TOKEN_TTL for the customer tokens of the client, whichever grant gives them', async () => {
+    const agent = await issueAgentToken(service);
+    for (const [client_id, lifetime] of [
+      [BRIEF, 60],
+      [LONG, 86_400],
+      [ACME_SITE, 28_800],
+    ] as const) {
+      expect(lifetimeOf((await service.post(TOKEN, cookieBody({ client_id }))).body)).toBe(lifetime);
+      const byAgent = (await service.post(TOKEN, agentTokenBody({ client_id }), bearer(agent))).body;
+      expect(lifetimeOf(byAgent)).toBe(lifetime);
+      const code = await transferToken(service, byAgent.access_token, { client_id });
+      expect(lifetimeOf((await redeem(service, code, { client_id })).body)).toBe(lifetime);
+    }
+  });
+
+  it('ends the token at its time', async () => {
+    const { access_token } = (await service.post(TOKEN, cookieBody({ client_id: BRIEF }))).body;
+    expect(await infoStatus(service, access_token)).toBe(200);
+    service.clock.advance({ seconds: 61 });
+    expect(await infoStatus(service, access_token)).toBe(401);
+    service.clock.reset();
+  });
+
+  it('can be set, shown and removed by the admin API', async () => {
+    const send = (method: string, path: string, body?: object) =>
+      manage(service, method, `/admin/clients${path}`, bearer(ADMIN_TOKEN), body);
+    const entry = { client_id: 'acme-new', name: 'New', client_type: 'web', organization_id: ACME };
+    const created = await send('POST', '', { ...entry, customer_token_ttl: 300 });
+    expect(created.body).toMatchObject({ customer_token_ttl: 300 });
+    const request = async () => (await service.post(TOKEN, cookieBody({ client_id: 'acme-new' }))).body;
+    expect(lifetimeOf(await request())).toBe(300);
+    const removed = await send('PATCH', '/acme-new', { customer_token_ttl: null });
+    expect(removed.body).not.toHaveProperty('customer_token_ttl');
+    expect(lifetimeOf(await request())).toBe(28_800);
+    expect((await send('PATCH', '/acme-new', { customer_token_ttl: 59 })).status).toBe(400);
+  });
+
+  it('keeps revocations in force after it was lowered', async () => {
+    const customer = await newCustomer(service);
+    const code = await transferToken(service, customer.access_token, { client_id: LONG });
+    const descendant = (await redeem(service, code, { client_id: LONG })).body;
+    const { access_token } = (await service.post(TOKEN, cookieBody({ client_id: LONG }))).body;
+    const environment = { CUSTOMER_TOKEN_TTL: '60', AGENT_TOKEN_TTL: '60', TRANSFER_TOKEN_TTL: '60' };
+    const after = await startTestService({ database, environment });
+    for (const ended of [customer.access_token, access_token])
+      expect((await after.send('DELETE', TOKEN, bearer(ended))).status).toBe(200);
+    for (const seconds of [30_000, 56_000]) {
+      after.clock.advance({ seconds });
+      await purge(after);
+      for (const ended of [descendant.access_token, access_token]) expect(await infoStatus(after, ended)).toBe(401);
+    }
+    await after.stop();
+  });
+});
