@@ -29,7 +29,7 @@ import { ACME, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.j
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { everythingIn, infoStatus } from '../support/transfers.js';
 
-const RACE_SIZE = 50;
+const REQUESTS_PER_RACE = 50;
 const OPERATOR = bearer('admin-token-of-the-tests');
 
 startSignInServices();
@@ -65,12 +65,12 @@ describe('protocol §5.7: an external_id in the agent token grant', () => {
     expect(body).not.toHaveProperty('created');
   });
 
-  it(`gives ${RACE_SIZE} parallel calls to two processes one customer, and created: true to one of them`, async () => {
+  it(`gives ${REQUESTS_PER_RACE} parallel calls to two processes one customer, and created: true to one of them`, async () => {
     for (let round = 0; round < 3; round++) {
       const before = await identitiesOf(service).count();
       const text = JSON.stringify(agentTokenBody({ external_id: newUser() }));
-      const responses = await race([service, other], TOKEN, text, RACE_SIZE, bearer(agent));
-      expect(responses.map(({ status }) => status)).toEqual(Array(RACE_SIZE).fill(200));
+      const responses = await race([service, other], TOKEN, text, REQUESTS_PER_RACE, bearer(agent));
+      expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
       expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
       expect(responses.filter(({ body }) => body.created)).toHaveLength(1);
       expect(await identitiesOf(service).count()).toBe(before + 1);
