@@ -146,9 +146,9 @@ describe('protocol §5.2: the identity cookies', () => {
 
   it('are valid for two years from each request on, and keep the values of the first', async () => {
     const browser = new TestBrowser(service);
-    const first = await browser.visit();
-    const clock = vi.spyOn(service.clock, 'now');
     const start = Date.UTC(2097, 0, 2);
+    const clock = vi.spyOn(service.clock, 'now').mockReturnValue(start);
+    const first = await browser.visit();
     for (const seconds of [0, 1, 86_400, TWO_YEARS_SECONDS]) {
       clock.mockReturnValue(start + seconds * 1000);
       const { cookies } = await browser.visit();
