@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const PROJECT = join(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(join(PROJECT, path), 'utf8');
+
+const [, runbook = ''] = read('docs/operations.md').split('\n## Runbook\n');
+const sections = new Map(
+  runbook.split('\n### ').map((section) => {
+    const [heading = ''] = section.split('\n');
+    return [heading.toLowerCase().replaceAll(' ', '-').replaceAll("'", ''), section];
+  }),
+);
+const alerts = read('deploy/kubernetes/overlays/production/monitoring.yaml');
+const anchors = new Set(Array.from(alerts.matchAll(/runbook_url: .*#(.*)/g), ([, anchor = '']) => anchor));
+
+const commandsOf = (section: string) =>
+  Array.from(section.matchAll(/^```sh\n(.*?)^```$/gms), ([, commands = '']) => commands);
+
+describe('the runbook', () => {
+  it.each([...anchors])('has commands that find the cause: %s', (anchor) => {
+    expect(commandsOf(sections.get(anchor) ?? '')).not.toHaveLength(0);
+  });
+
+  it('has only commands that Bash can parse', () => {
+    for (const commands of commandsOf(runbook)) execFileSync('bash', ['-n'], { input: commands });
+  });
+
+  it('searches the log only for texts that the service writes', () => {
+    const texts = Array.from(runbook.matchAll(/service_logs \| grep -F '([^'"]+)'/g), ([, text = '']) => text);
+    const sources = readdirSync(join(PROJECT, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => read(join('src', name)))
+      .join('\n');
+    expect(texts.length).toBeGreaterThan(5);
+    for (const text of texts) expect(sources).toContain(text);
+  });
+});
