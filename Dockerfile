@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 
-# Builds the service; nothing of this stage is shipped but dist/.
+# Builds the service. The image gets only dist/ from this stage.
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
@@ -10,7 +10,7 @@ COPY scripts/build.js scripts/
 COPY src src/
 RUN npm run build
 
-# What the service needs while it runs: no development packages, and not the Node binary that development brings along.
+# The files that the service needs while it runs, without development packages and their copy of Node.
 # The folder has the name of the package, which npm writes into the SBOM.
 FROM node:24.21.0-bookworm-slim AS production
 WORKDIR /customer-authorization-service
@@ -23,7 +23,7 @@ COPY scripts/trim-image.js ./
 RUN node trim-image.js . && rm trim-image.js
 
 FROM node:24.21.0-bookworm-slim
-# no package manager where nothing is to be installed
+# without package managers, because nothing is installed at run time
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn-* \
     /usr/local/bin/yarn /usr/local/bin/yarnpkg
 ENV NODE_ENV=production DATA_DIR=/tmp/data
@@ -40,5 +40,5 @@ USER 10001:10001
 EXPOSE 3000 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
     CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.MANAGEMENT_PORT ?? 3001}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# what each option is for, and its figure: docs/performance.md, Memory
+# docs/performance.md, section Memory, says what each option does
 CMD ["node", "--max-semi-space-size=8", "--heap-growing-percent=35", "--initial-old-space-size=64", "--expose-gc", "dist/main.js"]

@@ -10,10 +10,12 @@ export class TokenInspection {
     private readonly denylist: Denylist,
   ) {}
 
-  async inspect(token: string): Promise<InspectedToken> {
+  /** @param audiences a token of another audience is inactive, and the database is not asked; all if omitted */
+  async inspect(token: string, audiences?: string[]): Promise<InspectedToken> {
     const inspected = this.tokens.inspect(token);
     if (inspected.inactiveReason) return inspected;
     const { claims } = inspected;
+    if (audiences?.includes(claims.aud) === false) return { claims, inactiveReason: 'other_audience' };
     const inactiveReason = await this.denylist.endedReason(claims);
     return inactiveReason ? { claims, inactiveReason } : inspected;
   }

@@ -11,7 +11,7 @@ const MAX_INPUT_BYTES = 65_536;
  * code is 1 if it is not valid. The token is never a parameter, because other users of the machine can read those.
  */
 export async function tokenCommand([action, ...parameters]: string[], context: CommandContext): Promise<number> {
-  if (action !== 'explain') throw new UsageError('token what?');
+  if (action !== 'explain') throw new UsageError('token: expected explain');
   const [option, ...more] = parameters;
   if ((option !== undefined && option !== '--json') || more.length > 0)
     throw new UsageError('token explain reads the token from standard input, and has no option but --json');

@@ -18,7 +18,7 @@ export interface ExplainedToken {
   explanation: string;
   /** The claims of an access token with a valid signature. */
   claims?: AccessTokenClaims;
-  /** What a token without a valid signature claims. Anybody could have written it. */
+  /** What a token without a valid signature claims. An attacker may have written them. */
   unverified_claims?: Record<string, unknown>;
   /** What the database has about a code or a refresh token. */
   stored?: StoredToken;

@@ -104,8 +104,7 @@ export class TokenIntrospection {
    * may introspect all tokens and learns the reason
    */
   async introspect(token: string, audiences: string[] | undefined): Promise<IntrospectionResponse> {
-    const { claims, inactiveReason } = await this.tokens.inspect(token);
-    if (claims && audiences?.includes(claims.aud) === false) return inactive('other_audience');
+    const { claims, inactiveReason } = await this.tokens.inspect(token, audiences);
     if (!inactiveReason) return { active: true, token_type: 'Bearer', ...claims };
     const response = inactive(inactiveReason);
     return audiences === undefined ? { ...response, inactive_reason: inactiveReason } : response;

@@ -1,9 +1,9 @@
 import { applyDecorators, Controller } from '@nestjs/common';
 
 /**
- * The two ports of the service (protocol §1.5). The listener of a port puts the name of its surface before the path of
+ * The ports of the service (protocol §1.5). The listener of a port puts the name of its surface before the path of
  * each request, and the decorator of a controller puts it before the controller's routes. So a request can only reach
- * the controllers of its own port. A controller without a surface is reachable on neither port.
+ * the controllers of its own port. A controller without a surface is reachable on no port.
  *
  * Only this file knows the form of the prefix.
  */
@@ -18,7 +18,7 @@ const on = (surface: Surface, path: string | string[]) =>
 /** A controller that browsers, apps and services reach on PORT. */
 export const PublicController = (path: string | string[]): ClassDecorator => on('public', path);
 
-/** A controller that only the cluster reaches, on MANAGEMENT_PORT. */
+/** A controller that only the cluster reaches: on MANAGEMENT_PORT, or on ADMIN_PORT or METRICS_PORT for their routes. */
 export const ManagementController = (path: string | string[]): ClassDecorator => on('management', path);
 
 /** Splits the path of a route, or of a request that a listener has received; `undefined` without a surface. */
