@@ -12,7 +12,10 @@ export interface CommandContext {
   ): Promise<Result>;
   /** Reads standard input to its end, or at least `maxBytes` of it. */
   readInput(maxBytes: number): Promise<string>;
-  /** Writes the command's result. Standard output (stdout) contains nothing else (protocol §9.3). */
+  /**
+   * Writes the command's result. Standard output (stdout) contains only the result (protocol §9.3): the log goes to
+   * stderr (`commandLog`), and so do errors.
+   */
   print(text: string): void;
 }
 

@@ -8,8 +8,9 @@ const EQUALS = '=';
 const QUOTE = '"';
 
 /**
- * Parses a `Cookie` header in its order (RFC 6265 §5.4). Only `;` separates cookies. A space, a tab or a comma is part
- * of the value, because browsers send them in values.
+ * Parses a `Cookie` header in its order (RFC 6265 §5.4). The service splits a Cookie header at `;` only; the one
+ * exception is in `IdentityCookies`. A space, a tab or a comma is part of the value, because browsers send them in
+ * values.
  */
 export function parseCookies(header: string): Cookie[] {
   return header.split(';').map(parseCookie);

@@ -56,9 +56,9 @@ export class KnownBrowsers {
 
   /**
    * Finds the browser to which one of the ids and one of the secrets belong, by one SELECT. Of several such browsers
-   * the last one that was created counts. Malformed or mismatched identity cookies lead to no browser. They never cause
-   * an error and never lead to another browser's customer (protocol §5.4). The browser is noted as seen today in the
-   * scope, so that it is not idle.
+   * the last one that was created counts. Malformed or mismatched identity cookies lead to no browser (malformed ones:
+   * `candidatesOf` in identity-cookies.ts). They never cause an error and never lead to another browser's customer
+   * (protocol §5.4). The browser is noted as seen today in the scope, so that it is not idle.
    */
   async recognise(candidates: CandidateCredentials, scope: IdentityScope): Promise<KnownBrowser | undefined> {
     for (const { row, secret } of await this.matchesOf(candidates, scope)) {

@@ -45,7 +45,7 @@ export class OrganizationUsers {
       const attempted = turn > 1 ? { ...request, browserCustomerId: undefined } : request;
       const rows = await this.rowsOf(attempted, userHash);
       const own = rows.find(({ user_hash }) => user_hash !== null);
-      // the customer of another user is never linked or reassigned: several users can sign in with one browser
+      // JWT bearer grant: the customer of another user is never linked or reassigned, as users may share a browser
       const unlinkedId = rows.some(({ entity_id }) => entity_id === attempted.browserCustomerId)
         ? undefined
         : attempted.browserCustomerId;

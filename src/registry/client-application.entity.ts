@@ -79,8 +79,8 @@ export class ClientApplication {
   }
 
   /**
-   * Whether agents of an organization may use the client. It says nothing about the organization's customers: for them
-   * `Organization.admits` decides.
+   * A private client is usable in its own organization only: this method decides for agents, and `Organization.admits`
+   * for customers.
    */
   usableIn(organizationId: string): boolean {
     return this.organizationId === null || this.organizationId === organizationId;

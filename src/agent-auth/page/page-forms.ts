@@ -45,7 +45,7 @@ export class ConsentForm extends RequestForm {
 }
 
 /**
- * The forms of the authorization page are read as forms only: a body that another site sends as `text/plain` is no form
+ * The forms of the authorization page are read as forms only (application/x-www-form-urlencoded), never as JSON
  * (protocol §2.4).
  *
  * @throws OAuthError `invalid_request`

@@ -27,8 +27,9 @@ interface Session {
 }
 
 /**
- * The session of an agent at the authorization page: a signed cookie that ends when the agent's password changes. A
- * sign-out puts the session on the denylist, which ends copies of the cookie too.
+ * The session of an agent at the authorization page is a signed cookie. An agent's session ends with the agent's
+ * password, with the agent, after 8 hours or by /sign-out (protocol §6.4). A sign-out puts the session on the denylist,
+ * which ends copies of the cookie too.
  */
 @Injectable()
 export class AgentSessions {

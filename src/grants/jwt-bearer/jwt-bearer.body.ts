@@ -13,7 +13,7 @@ export class JwtBearerBody extends GrantBody {
 
   /**
    * `browser`: a new user gets the customer of the identity cookies. A known user keeps their own customer, and the
-   * browser's customer is linked to it. A customer that belongs to another user stays as it is.
+   * browser's customer is linked to it. A customer of another user is never linked (`OrganizationUsers.customerOf`).
    */
   @Optional()
   @IsIn(['browser'])

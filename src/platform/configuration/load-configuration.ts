@@ -102,6 +102,7 @@ function missingIn({ NODE_ENV, AUTH_URL, DATABASE_URL = '', SIGNING_KEYS_FILE, u
     NODE_ENV === 'production' &&
       isNeeded('AUTH_URL', AUTH_URL) &&
       'AUTH_URL: required in production; set it to the https URL at which callers reach the service',
+    // with MySQL or MariaDB and no signing keys file, the process exits with 1 (runService)
     isShared(DATABASE_URL) &&
       isNeeded('SIGNING_KEYS_FILE', SIGNING_KEYS_FILE) &&
       'SIGNING_KEYS_FILE: required with MySQL and MariaDB, because all processes must use the same keys; create the file with: node dist/cli.js keys generate > keys.json',
