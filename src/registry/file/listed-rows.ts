@@ -20,6 +20,13 @@ export interface DocumentRows {
   groups: PasswordGroups | null;
 }
 
+/** Another process has changed secrets since the secrets of a file were compared with their stored hashes. */
+export class StaleSecretsError extends Error {
+  constructor() {
+    super('another process changed the same secrets at the same time; apply the registry file again');
+  }
+}
+
 type FindRow = (resource: RegistryResource, entry: Entry, index: number) => ObjectLiteral | undefined;
 
 /** Entries whose secrets are hashed at once. The event loop serves requests between two portions. */
@@ -63,6 +70,22 @@ export async function rowsOf(
       : await secretColumns(resource, entry, current);
     return resource.toRow(entry, columns);
   }
+}
+
+/**
+ * Whether the secrets of a file were compared with hashes that are no longer stored. Hashes of one password differ by
+ * their salt, so that an equal password would then count as changed.
+ *
+ * @param before the entries that `rowsOf` has read
+ */
+export function usesStaleSecrets(listed: ListedRows[], before: StoredEntries, present: StoredEntries): boolean {
+  return listed.some(({ resource, rows }) => {
+    const { secret, fileKey } = resource;
+    if (!secret) return false;
+    const hashIn = (stored: StoredEntries, row: ObjectLiteral): unknown =>
+      stored.rowWithKey(resource, String(row[fileKey.column]))?.[secret.column];
+    return rows.some((row) => row[secret.column] !== undefined && hashIn(before, row) !== hashIn(present, row));
+  });
 }
 
 /** The passwords of a document whose entries have a row. */

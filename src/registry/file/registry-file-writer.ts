@@ -18,7 +18,7 @@ import {
   type RowChanges,
   writeChanges,
 } from './apply-entries.js';
-import type { ListedRows } from './listed-rows.js';
+import { type ListedRows, StaleSecretsError, usesStaleSecrets } from './listed-rows.js';
 import type { RegistryDocument } from './registry-document.js';
 import { StoredEntries } from './stored-entries.js';
 
@@ -43,23 +43,30 @@ export class RegistryFileWriter {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws SupersededRegistryFileError */
+  /**
+   * @throws SupersededRegistryFileError
+   * @throws StaleSecretsError if another process has changed secrets that the file lists, in which case nothing is changed
+   */
   async write(file: FileToWrite): Promise<AppliedEntry[]> {
     const changes = await compareAll(file, file.stored);
     const applied = await this.database.transaction((manager) => this.writeLocked(manager, file, changes));
-    if (applied instanceof SupersededRegistryFileError) throw applied;
+    if (applied instanceof Error) throw applied;
     this.recordAudit(applied);
     await this.endTokens(applied, 'after');
     return applied;
   }
 
-  /** @param compared the changes in comparison with the entries before the transaction */
+  /**
+   * Errors are returned, because a rollback on SQLite's only connection would also undo the writes of other requests.
+   *
+   * @param compared the changes in comparison with the entries before the transaction
+   */
   private async writeLocked(
     manager: EntityManager,
     file: FileToWrite,
     compared: RowChanges[],
-  ): Promise<AppliedEntry[] | SupersededRegistryFileError> {
-    const { document, stored, state, force } = file;
+  ): Promise<AppliedEntry[] | SupersededRegistryFileError | StaleSecretsError> {
+    const { document, listed, stored, state, force } = file;
     await lockRevision(manager);
     const superseding = force
       ? undefined
@@ -68,7 +75,9 @@ export class RegistryFileWriter {
     const select: Select = (statement, parameters) => this.database.selectWith(manager, statement, parameters);
     const before = await currentRevision(manager);
     const isChanged = before !== stored.revision; // by another process
-    const changes = isChanged ? await compareAll(file, await StoredEntries.read(before, document, select)) : compared;
+    const present = isChanged ? await StoredEntries.read(before, document, select) : stored;
+    if (isChanged && usesStaleSecrets(listed, stored, present)) return new StaleSecretsError();
+    const changes = isChanged ? await compareAll(file, present) : compared;
     for (const each of changes) await writeChanges(manager, each);
     const applied = changes.flatMap(({ entries }) => entries);
     const keys = changes.flatMap((each) => changedKeys(each).map((key) => ({ resource: each.resource, key })));

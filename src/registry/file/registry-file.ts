@@ -14,7 +14,7 @@ import { entriesOfFile } from './entries-of-file.js';
 import { exportRegistry } from './export-registry.js';
 import type { FileContent } from './file-content.js';
 import { FileInForce } from './file-in-force.js';
-import { rowsOf } from './listed-rows.js';
+import { rowsOf, StaleSecretsError } from './listed-rows.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
 import { RegistryFileWriter } from './registry-file-writer.js';
 import { RegistrySource } from './registry-source.js';
@@ -24,7 +24,8 @@ import { StoredEntries } from './stored-entries.js';
 const CONCURRENT_FILE = new RetryPolicy({
   attempts: 5,
   pauseMs: () => 0,
-  isRetryable: (error) => isDuplicate(error) || isRolledBack((error as Error).cause ?? error),
+  isRetryable: (error) =>
+    error instanceof StaleSecretsError || isDuplicate(error) || isRolledBack((error as Error).cause ?? error),
 });
 
 interface ApplyOptions {
