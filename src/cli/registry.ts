@@ -20,7 +20,8 @@ async function applyFile(parameters: string[], context: CommandContext): Promise
   expectParameters(paths, 1);
   const [path = ''] = paths;
   if (path.startsWith('--')) throw new UsageError(`unknown option: ${path}`);
-  const work = (application: INestApplicationContext) => application.get(RegistryFile).apply(path, { force });
+  const options = { force, compare: force };
+  const work = (application: INestApplicationContext) => application.get(RegistryFile).apply(path, options);
   const applied = await context.withApplication(work, DATABASE_VARIABLES);
   context.print(applied.map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}\n`).join(''));
   return 0;

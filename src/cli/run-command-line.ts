@@ -27,7 +27,7 @@ const USAGE = `usage: node dist/cli.js COMMAND
   migrate --complete   record that no process of release 1 uses the database any more
   registry apply FILE  create and change the entries of a registry file, unless the file is superseded
   registry apply --force FILE
-                       the same, also for a superseded file
+                       the same, also for a superseded file, and checks the file in force again
   registry export      print the registry as YAML, without secrets
   purge                delete expired rows and idle browsers, in small batches
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE

@@ -22,7 +22,7 @@ export class AppliedRegistryFile {
   @Column('datetime', { name: 'applied_at', precision: 3 })
   appliedAt: Date;
 
-  /** The hash of the names of the grants whose settings were validated in the file. */
+  /** The hash of the version of the service, and of the names of the grants, with which the file was checked. */
   @Column('varchar', { name: 'grants_hash', length: 64, nullable: true })
   grantsHash: string | null;
 

@@ -261,4 +261,16 @@ describe.skipIf(onMariadb)('the command registry apply', SLOW, () => {
     expect((await cli(newer)).code).toBe(1);
     expect((await Promise.all([cli('--forced', older), cli('--force')])).map((ended) => ended.code)).toEqual([2, 2]);
   });
+
+  it('compares the file in force with the database only with --force', async () => {
+    const path = join(database.folder, 'compared.yaml');
+    writeFileSync(path, stringify(registry('Compared', OLD_SECRET, { revision: 1 })));
+    const cli = (...parameters: string[]) =>
+      runCli(['registry', 'apply', ...parameters, path], environmentOf(database));
+    const service = await startTestService({ database, environment: { REGISTRY_FILE: path } });
+    await service.application.get(DataSource).query("UPDATE client_application SET name = 'By SQL'");
+    await service.stop();
+    expect((await cli()).stdout).toContain('unchanged: client backend');
+    expect((await cli('--force')).stdout).toMatch(/^changed: client backend/m);
+  });
 });

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { Injectable } from '@nestjs/common';
 import { Database } from '../../platform/database/database.js';
 import { sha256 } from '../../platform/secret.js';
@@ -11,6 +12,9 @@ import type { RegistrySource } from './registry-source.js';
 
 /** Longer lists do not fit into the column, so that the file is parsed at each start. */
 const MAX_SECRET_FILES_CHARACTERS = 60_000;
+
+/** Another version of the service may check files by other rules. */
+const SERVICE_VERSION: string = createRequire(import.meta.url)('../../../package.json').version;
 
 /** Recognizes the registry file in force by its bytes, so that a process that starts with it has no work. */
 @Injectable()
@@ -50,7 +54,8 @@ export class FileInForce {
     return latestFile((options) => this.database.read(AppliedRegistryFile, options));
   }
 
+  /** The hash of what a file is checked with: the version of the service and the names of its grants. */
   private grantsHash(): string {
-    return sha256(JSON.stringify(this.grants.names()));
+    return sha256(JSON.stringify([SERVICE_VERSION, ...this.grants.names()]));
   }
 }

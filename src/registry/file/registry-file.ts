@@ -31,6 +31,8 @@ const CONCURRENT_FILE = new RetryPolicy({
 interface ApplyOptions {
   /** Applies the file even if it is superseded. */
   force?: boolean;
+  /** Checks the file and compares it with the database even if it is in force. */
+  compare?: boolean;
 }
 
 /** Applies a registry file to the database, and exports the registry of the database as a file. */
@@ -79,8 +81,11 @@ export class RegistryFile {
    *
    * @returns `undefined` if the file is in force, so that nothing had to be compared
    */
-  async applySource(source: RegistrySource, { force = false }: ApplyOptions = {}): Promise<AppliedEntry[] | undefined> {
-    if (await this.fileInForce.isApplied(source)) {
+  async applySource(
+    source: RegistrySource,
+    { force = false, compare = false }: ApplyOptions = {},
+  ): Promise<AppliedEntry[] | undefined> {
+    if (!compare && (await this.fileInForce.isApplied(source))) {
       await this.registry.renew();
       return undefined;
     }
