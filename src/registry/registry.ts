@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { changesSince } from './changes/changes-since.js';
@@ -39,6 +40,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 
   constructor(
     private readonly database: Database,
+    private readonly clock: Clock,
     metrics: MetricsRegistry,
   ) {
     this.select = (statement, parameters) => database.select(statement, parameters);
@@ -105,7 +107,9 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     const revision = await readRevision(this.database);
     const known = this.snapshot.revision;
     if (revision !== known) {
-      const changed = known < 0 || revision < known ? undefined : await changesSince(this.database, known, revision);
+      const range = { after: known, until: revision };
+      const isBehind = known >= 0 && known < revision;
+      const changed = isBehind ? await changesSince(this.database, range, this.clock.now()) : undefined;
       await this.snapshot.update(revision, changed, this.select);
       this.metrics.count(changed ? 'changes' : 'full');
     }

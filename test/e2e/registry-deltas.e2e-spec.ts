@@ -146,6 +146,17 @@ describe('a process reads the whole registry', () => {
     expect(await readsAfter(work)).toEqual(fullRead);
     expect(registry().client('origin-2')?.name).toBe('Purged change');
   });
+
+  it('if the purge has deleted only some of the changes of a revision', async () => {
+    const work = async () => {
+      const next = (await revision()) + 1;
+      await sql("UPDATE client_application SET name = 'Partly purged' WHERE client_id = 'origin-2'");
+      await sql(`INSERT INTO registry_change VALUES (${next}, 'clients', 'many-1', '2001-01-01 00:00:00.000')`);
+      await sql(`UPDATE registry_revision SET revision = ${next}`);
+    };
+    expect(await readsAfter(work)).toEqual(fullRead);
+    expect(registry().client('origin-2')?.name).toBe('Partly purged');
+  });
 });
 
 it('the purge deletes the log of the registry after a day', async () => {

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { Injectable } from '@nestjs/common';
+import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import { sha256 } from '../../platform/secret.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
@@ -21,6 +22,7 @@ const SERVICE_VERSION: string = createRequire(import.meta.url)('../../../package
 export class FileInForce {
   constructor(
     private readonly database: Database,
+    private readonly clock: Clock,
     private readonly grants: GrantSettingsClasses,
   ) {}
 
@@ -41,7 +43,8 @@ export class FileInForce {
     if (!latest || latest.registryRevision === null || latest.grantsHash !== this.grantsHash()) return false;
     const { contentHash } = await contentOf(source);
     if (latest.contentHash !== contentHash) return false;
-    return isLogComplete(this.database, latest.registryRevision, await readRevision(this.database));
+    const range = { after: latest.registryRevision, until: await readRevision(this.database) };
+    return isLogComplete(this.database, range, this.clock.now());
   }
 
   /** What is recorded about a file, so that it is recognized later; `undefined` if it must be parsed each time. */
