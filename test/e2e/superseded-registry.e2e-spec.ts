@@ -211,6 +211,26 @@ describe('a superseded registry file', SLOW, () => {
     }
   });
 
+  it('is remembered without the hashes of its password groups and without the names of its secret files', async () => {
+    const agents = Array.from({ length: 33 }, (_, n) => ({
+      ...{ email: `agent-${n}@acme.example`, name: 'Agent', organization_id: ACME, scopes: [] },
+      password_file: 'agent.password',
+    }));
+    fileOf('the password of the agents', 'agent.password');
+    const service = await start(fileOf(registry('Older', OLD_SECRET, { agents })));
+    const rows = service.application.get(DataSource).getRepository(AppliedRegistryFile);
+    const columns = async () => {
+      const all = await rows.find({ order: { sequence: 'ASC' } });
+      return all.map(({ passwordGroups, secretFiles }) => [passwordGroups !== null, secretFiles?.length]);
+    };
+    expect(await columns()).toEqual([[true, 33]]);
+    await restart(fileOf(registry('Newer')));
+    expect(await columns()).toEqual([
+      [false, undefined],
+      [false, 0],
+    ]);
+  });
+
   it('is remembered without a fast hash of its passwords, and at most 1,000 files are remembered', async () => {
     const text = stringify(registry('Older'));
     const service = await start(fileOf(text));

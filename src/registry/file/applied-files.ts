@@ -67,6 +67,11 @@ export async function rememberApplied(manager: EntityManager, state: AppliedStat
     await manager.update(AppliedRegistryFile, { contentHash }, columns);
     return;
   }
+  // a superseded file needs only its hashes and its revision
+  if (latest) {
+    const { contentHash: superseded } = latest;
+    await manager.update(AppliedRegistryFile, { contentHash: superseded }, { passwordGroups: null, secretFiles: null });
+  }
   const sequence = (latest?.sequence ?? 0) + 1;
   const revisions = [latest?.highestRevision, revision].filter((each) => typeof each === 'number');
   const highestRevision = revisions.length > 0 ? Math.max(...revisions) : null;

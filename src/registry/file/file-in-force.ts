@@ -12,7 +12,7 @@ import { contentOf, hashOfText } from './file-content.js';
 import type { RegistrySource } from './registry-source.js';
 
 /** Longer lists do not fit into the column, so that the file is parsed at each start. */
-const MAX_SECRET_FILES_CHARACTERS = 60_000;
+const MAX_SECRET_FILES_BYTES = 60_000;
 
 /** Another version of the service may check files by other rules. */
 const SERVICE_VERSION: string = createRequire(import.meta.url)('../../../package.json').version;
@@ -49,7 +49,7 @@ export class FileInForce {
 
   /** What is recorded about a file, so that it is recognized later; `undefined` if it must be parsed each time. */
   recognitionOf({ secretFiles }: RegistrySource): { secretFiles: string[]; grantsHash: string } | undefined {
-    if (JSON.stringify(secretFiles).length > MAX_SECRET_FILES_CHARACTERS) return undefined;
+    if (Buffer.byteLength(JSON.stringify(secretFiles)) > MAX_SECRET_FILES_BYTES) return undefined;
     return { secretFiles, grantsHash: this.grantsHash() };
   }
 
