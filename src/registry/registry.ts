@@ -3,6 +3,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { READ_AT_START } from '../platform/database/retry-policy.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { changesSince } from './changes/changes-since.js';
 import { readRevision } from './changes/read-revision.js';
@@ -48,7 +49,11 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    await this.renew();
+    await READ_AT_START.run(
+      () => this.renew(),
+      (error) =>
+        this.logger.warn(`the registry could not be read; the process tries again: ${(error as Error).message}`),
+    );
     this.timer = setInterval(() => void this.renewQuietly(), RENEWAL_INTERVAL_MS);
   }
 

@@ -1,6 +1,9 @@
 import { join } from 'node:path';
+import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Database } from '../../src/platform/database/database.js';
+import { SQLITE_DIALECT } from '../../src/platform/database/sql-dialect.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { Registry } from '../../src/registry/registry.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
@@ -157,6 +160,25 @@ describe('a process reads the whole registry', () => {
     expect(await readsAfter(work)).toEqual(fullRead);
     expect(registry().client('origin-2')?.name).toBe('Partly purged');
   });
+});
+
+it('a process that reads the registry repeats a page that was too slow twice', async () => {
+  await create('slow-page');
+  const sqlDatabase = reader.application.get(Database);
+  const select = sqlDatabase.select.bind(sqlDatabase) as (...all: unknown[]) => Promise<unknown[]>;
+  let failures = 0;
+  const spy = vi.spyOn(sqlDatabase, 'select').mockImplementation(async (...all) => {
+    const [statement] = all;
+    const isPage = /FROM client_application WHERE/.test(statement.text(SQLITE_DIALECT));
+    if (isPage && failures++ < 2) throw new ServiceUnavailableException('too slow');
+    return (await select(...all)) as never[];
+  });
+  await sql("UPDATE client_application SET name = 'Slow page' WHERE client_id = 'slow-page'");
+  await sql('UPDATE registry_revision SET revision = revision + 1');
+  await registry().renew();
+  spy.mockRestore();
+  expect(registry().client('slow-page')?.name).toBe('Slow page');
+  expect(failures).toBeGreaterThan(2);
 });
 
 it('the purge deletes the log of the registry after a day', async () => {

@@ -46,16 +46,30 @@ export const ROLLED_BACK_STATEMENT = new RetryPolicy({
 export const IDEMPOTENT_STATEMENT = new RetryPolicy({
   attempts: 2,
   pauseMs: () => 200,
-  isRetryable: (error) => error instanceof ServiceUnavailableException,
+  isRetryable: isOutage,
 });
 
 /** A statement about a lease. On a cluster, the commit of the slower process fails and is rolled back. */
 export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPauseMs, isRetryable: isRolledBack });
 
+/** A read of many pages, which would be lost if one page were slow. */
+export const PAGE_READ = new RetryPolicy({ attempts: 3, pauseMs: () => 200, isRetryable: isOutage });
+
 const START_PAUSE_MS = 1_000;
+
+/** The first read of the registry. Without the registry a process cannot serve. */
+export const READ_AT_START = new RetryPolicy({
+  attempts: 60,
+  pauseMs: () => START_PAUSE_MS,
+  isRetryable: isOutage,
+});
 
 /** The connection to a database that may not be reachable yet when the process starts. */
 export function databaseAtStart(maxWaitMs: number): RetryPolicy {
   const retries = Math.ceil(maxWaitMs / START_PAUSE_MS);
   return new RetryPolicy({ attempts: 1 + retries, pauseMs: () => START_PAUSE_MS, isRetryable: () => true });
+}
+
+function isOutage(error: unknown): boolean {
+  return error instanceof ServiceUnavailableException;
 }

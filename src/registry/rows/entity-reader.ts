@@ -1,6 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Type } from '@nestjs/common';
 import { getMetadataArgsStorage } from 'typeorm';
+import { PAGE_READ } from '../../platform/database/retry-policy.js';
 import { timeOf } from '../../platform/database/sql-time.js';
 import { type SelectStatement, selectStatement } from '../../platform/database/statement.js';
 import { SharedJson } from './shared-json.js';
@@ -74,7 +75,7 @@ export class EntityReader<Entity extends object> {
   }
 
   private async read(select: Select, statement: SelectStatement<string[], Row>, keys: string[], json: SharedJson) {
-    const rows = await select(statement, keys);
+    const rows = await PAGE_READ.run(() => select(statement, keys));
     return rows.map((row) => this.toEntity(row, json));
   }
 
