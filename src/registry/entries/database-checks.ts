@@ -38,7 +38,7 @@ export async function assertConsistent(
   }
   const ownKey = fileKeyOf(resource, entry) ?? '';
   if (isChange || (await isStored(manager, resource, ownKey))) stored.push({ resource, key: ownKey });
-  const [violation] = entryViolations({
+  const [violation] = await entryViolations({
     entriesOf: (other) => (other === resource ? [['', entry]] : []),
     settingsClasses,
     isStored: (other, key) => stored.some((each) => each.resource === other && each.key === key),

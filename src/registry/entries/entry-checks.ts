@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { GrantSettingsClasses } from '../grant-settings-classes.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
@@ -16,14 +17,36 @@ export interface CheckedEntries {
   unchangedSecrets: ReadonlySet<string>;
 }
 
-type EntryCheck = (resource: RegistryResource, checked: CheckedEntries) => string[];
+type EntryCheck = (resource: RegistryResource, checked: CheckedEntries) => string[] | Promise<string[]>;
+
+/** Entries that are checked at once. The event loop serves requests between two portions. */
+const ENTRIES_PER_PORTION = 100;
 
 /** The checks in the order of the violations in a message. They run after the class of each entry has validated it. */
 const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, grantTypes, references, secretLengths, requiredSecrets];
 
 /** The violations of entries against each other and against the registry of the database. */
-export function entryViolations(checked: CheckedEntries): string[] {
-  return CHECKS.flatMap((check) => REGISTRY_RESOURCES.flatMap((resource) => check(resource, checked)));
+export async function entryViolations(checked: CheckedEntries): Promise<string[]> {
+  const violations: string[] = [];
+  for (const check of CHECKS) {
+    for (const resource of REGISTRY_RESOURCES) {
+      for (const violation of await check(resource, checked)) violations.push(violation);
+    }
+  }
+  return violations;
+}
+
+/** The violations of each entry alone, in portions. */
+async function inPortions(
+  entries: PathAndEntry[],
+  violationsOf: (path: string, entry: Entry) => string[],
+): Promise<string[]> {
+  const violations: string[] = [];
+  for (const [index, [path, entry]] of entries.entries()) {
+    for (const violation of violationsOf(path, entry)) violations.push(violation);
+    if (index % ENTRIES_PER_PORTION === ENTRIES_PER_PORTION - 1) await nextTick();
+  }
+  return violations;
 }
 
 function uniqueKeys(resource: RegistryResource, { entriesOf }: CheckedEntries): string[] {
@@ -37,18 +60,18 @@ function uniqueKeys(resource: RegistryResource, { entriesOf }: CheckedEntries): 
   });
 }
 
-function grantSettings(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries): string[] {
+async function grantSettings(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries) {
   const { grantSettings: field } = resource;
   if (field === undefined) return [];
-  return entriesOf(resource).flatMap(([path, entry]) =>
+  return inPortions(entriesOf(resource), (path, entry) =>
     grantSettingsViolations(fieldPath(path, field), entry[field], settingsClasses),
   );
 }
 
-function grantTypes(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries): string[] {
+async function grantTypes(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries) {
   const { grantTypes: field } = resource;
   if (field === undefined) return [];
-  return entriesOf(resource).flatMap(([path, entry]) =>
+  return inPortions(entriesOf(resource), (path, entry) =>
     grantTypesViolations(fieldPath(path, field), entry[field], settingsClasses),
   );
 }

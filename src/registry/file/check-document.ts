@@ -27,7 +27,7 @@ export async function checkDocument(
   const unchanged = await unchangedShortSecrets(document, stored);
   const tolerated = unchanged.filter(({ violation }) => formViolations.includes(violation));
   const remaining = formViolations.filter((each) => !tolerated.some(({ path }) => each.startsWith(`${path}: `)));
-  const violations = entryViolations({
+  const violations = await entryViolations({
     entriesOf: (resource) => entriesIn(document, resource),
     settingsClasses,
     isStored: (resource, key) => stored.has(resource, key),
