@@ -1,12 +1,15 @@
 import { stringify } from 'yaml';
-import type { Database } from '../../platform/database/database.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { EntityReader, type Select } from '../rows/entity-reader.js';
 
 /** The registry of the database as YAML (protocol §8.1), without secrets: only their hashes are stored. */
-export async function exportRegistry(database: Database): Promise<string> {
+export async function exportRegistry(select: Select): Promise<string> {
   const lists: Record<string, object[]> = {};
-  for (const { list, entity, toEntry } of REGISTRY_RESOURCES) {
-    lists[list] = (await database.read(entity)).map((row) => toEntry(row));
+  for (const { list, entity, key, toEntry } of REGISTRY_RESOURCES) {
+    const entries: object[] = [];
+    lists[list] = entries;
+    for await (const rows of new EntityReader(entity, key.column).inPages(select))
+      for (const row of rows) entries.push(toEntry(row));
   }
   return stringify(lists, { aliasDuplicateObjects: false });
 }

@@ -122,7 +122,7 @@ export class RegistryFile {
 
   /** The registry as YAML, without secrets. */
   export(): Promise<string> {
-    return exportRegistry(this.database);
+    return exportRegistry(this.select);
   }
 
   private async knownGroups() {
