@@ -17,8 +17,10 @@ export interface NewClientSecret {
   isFirst: boolean;
 }
 
-/** Generates secrets for clients; the replaced one stays valid for a while. An operator who chooses the secret sets
- * `client_secret` instead, which ends all earlier ones (client.resource.ts). */
+/**
+ * Generates secrets for clients. A replaced secret stays valid for a while. An operator who chooses the secret sets
+ * `client_secret` instead, which ends all earlier secrets (client.resource.ts).
+ */
 @Injectable()
 export class ClientSecrets {
   constructor(

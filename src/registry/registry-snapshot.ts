@@ -26,7 +26,8 @@ export class RegistrySnapshot {
   async update(revision: number, changed: ChangedKeys | undefined, select: Select): Promise<void> {
     const keysOf = ({ list }: RegistryResource) => (changed ? (changed.get(list) ?? new Set<string>()) : 'all');
     const servers = await gathered(this.resourceServers.differences(select, keysOf(resourceServerResource)));
-    // clients before organizations, so that the organization of a client that is created meanwhile is read too
+    // In a read of all entries, clients come before organizations, so that the organization of a client that is created
+    // meanwhile is read too. A read of changes has all entries of its revisions in any order.
     const clients: (Difference<ClientApplication> & { origins: string[] | undefined })[] = [];
     for await (const differences of this.clients.differences(select, keysOf(clientResource)))
       for (const difference of differences) clients.push({ ...difference, origins: difference.entry?.allOrigins });

@@ -36,7 +36,7 @@ const ENTRIES_PER_PORTION = 100;
  * The rows of a document. Hashes of passwords take long: they are computed here, before the transaction, and only for
  * passwords that may have changed.
  *
- * @param known the password groups of the file that was applied last
+ * @param known the password groups of the file in force
  */
 export async function rowsOf(
   document: RegistryDocument,

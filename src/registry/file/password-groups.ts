@@ -25,7 +25,7 @@ const EMPTY_GROUP = '';
  * The keys of passwords that are known to match their stored hashes, because the hash of their group has not changed. A
  * group costs one slow hash instead of one for each password.
  *
- * @param known the groups of the file that was applied last
+ * @param known the groups of the file in force
  */
 export async function unchangedPasswords(
   passwords: ListedPassword[],
