@@ -351,10 +351,10 @@ describe('processes on an empty database', SLOW, () => {
         expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
         expect(stderr).toMatch(/ECONNREFUSED/);
         expect(stderr).not.toContain(new URL(database.url).password);
-        await starting.says(/trying again/);
+        await starting.says(/tries again/);
         starting.signal('SIGTERM');
         expect(await starting.ended).toMatchObject({ code: 0, stdout: expect.not.stringContaining('listening on') });
-        await migrating.says(/trying again/, 'stderr');
+        await migrating.says(/tries again/, 'stderr');
         await proxy.restore();
         expect(await migrating.ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(migrated: \w+\n)+$/) });
         expect(migrating.stderr).toContain('the database is usable now');
