@@ -30,9 +30,6 @@ const WITHOUT_STATEMENTS = [
 ];
 const ONLY_ON_SQLITE = WITHOUT_STATEMENTS.map((name) => `test/e2e/${name}.e2e-spec.ts`);
 
-/** Test files that run at the same time. Many tests wait for timeouts, so one more than the two cores is faster. */
-const MAX_WORKERS = 3;
-
 /** `npm run test:cluster` names the kind of cluster. Only Galera's nodes can be cut off and frozen. */
 const { TEST_CLUSTER } = process.env;
 const CLUSTER_TESTS: Record<string, string[]> = {
@@ -51,7 +48,6 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    maxWorkers: MAX_WORKERS,
     projects: [
       { extends: true, test: { name: 'unit', include: ['test/unit/**/*.spec.ts'], env: { TEST_DATABASE: 'sqlite' } } },
       ...databases.map((database) => ({
