@@ -26,10 +26,10 @@ it.runIf(onMariadb)(
       }
     };
     await proxy.cut();
-    await says('the database is unavailable');
+    await says('the database is unavailable, and requests');
     await proxy.restore();
     await says('the database is available again after');
-    expect(lines.filter((line) => line.includes('"Database"'))).toHaveLength(2);
+    expect(lines.filter((line) => /"Database","msg":"the database is/.test(line))).toHaveLength(2);
     await service.stop();
     await proxy.close();
     await database.remove();
