@@ -102,9 +102,11 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
   it('does not get a queued statement whose caller has given up waiting', async () => {
     const narrow = await startTestService({ database, environment: { DB_POOL_SIZE: '2' } });
     const statements = narrow.application.get(Database);
+    // opens both connections of the pool, so that the next two statements are sent at once
+    await Promise.all([statements.select(sleepFor(0.1), []), statements.execute(writeStatement('DO SLEEP(0.1)'), [])]);
     const first = statements.select(sleepFor(0.1), []);
     const other = statements.execute(writeStatement('DO SLEEP(0.1)'), []);
-    await sleep(10);
+    await sleep(30);
     const second = statements.execute(writeStatement('UPDATE refusals SET still = ?'), [77]);
     second.catch(() => undefined);
     await blockEventLoop();
