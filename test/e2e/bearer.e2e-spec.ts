@@ -130,7 +130,7 @@ describe('protocol §4.3: an agent token without the required scope', () => {
 describe('protocol §2.6: a Personal Access Token', () => {
   const basic = () => ({ authorization: `Basic ${Buffer.from(`agent:${agentToken}`).toString('base64')}` });
 
-  it('is never accepted as Basic credentials, whatever else the request contains', async () => {
+  it('is never accepted as Basic credentials, also if the request has a valid bearer token elsewhere', async () => {
     const cookie = `__svc_cid=x; __svc_cst=y; access_token=${agentToken}`;
     const body = agentTokenBody({ access_token: agentToken, bearer_type: 'agent' });
     expectInvalidToken(await service.post(TOKEN, body, basic()));

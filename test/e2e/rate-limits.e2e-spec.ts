@@ -216,7 +216,7 @@ describe('the limit of sign-ins by account and network', SLOW, () => {
     expect((await signIn(100)).status).toBe(303); // 0x100: another /56
   });
 
-  it('applies whatever the password is, and does not stop the agent in another network', async () => {
+  it('applies also to the right password, and does not stop the agent in another network', async () => {
     const service = await limited('sign_in=2/900', { TRUST_PROXY: '1' });
     const attacker = new AgentBrowser(service, from('203.0.113.7'));
     for (const password of ['wrong', 'wrong']) {

@@ -103,7 +103,7 @@ describe('a token that an identity transfer gave', () => {
     expect((await service.post(TRANSFER, transferBody(), bearer(child))).status).toBe(401);
   });
 
-  it('cannot be transferred again after eight transfers in a chain, whatever token began the chain', async () => {
+  it('cannot be transferred again after eight transfers in a chain that began with any kind of token', async () => {
     const agent = await issueAgentToken(service);
     const ofAgent = await byAgent(agent);
     const moved = await transfer(agent, { bearer_type: 'agent', customer_id: root.entity_id });

@@ -113,7 +113,7 @@ describe('an agent token of a trusted issuer', () => {
     },
   );
 
-  it('is never accepted as a customer token, whatever audience its issuer uses', async () => {
+  it('is never accepted as a customer token, with any audience of its issuer', async () => {
     const { entity_id } = (await service.post(TOKEN, cookieBody())).body;
     for (const jwt of [await token({ sub: entity_id, entity_id }), await tokenOfOther({ sub: entity_id })]) {
       expectInvalidToken(await service.send('GET', '/v2/customer/info', bearer(jwt)));

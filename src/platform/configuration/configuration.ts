@@ -7,7 +7,7 @@ import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
 import { Flag, IsHttpOrigin, IsHttpUrl, IsRedisUrl, IsTrustProxy, OptionalPort, Whole } from './variable-rules.js';
 
 const DAY_SECONDS = 86_400;
-/** No access token lives longer, whatever the variables and the registry say (protocol §3.15). */
+/** No access token lives longer; variables and the registry can only set less (protocol §3.15). */
 export const MAX_ACCESS_TOKEN_TTL_SECONDS = DAY_SECONDS;
 const YEAR_SECONDS = 365 * DAY_SECONDS;
 
