@@ -17,6 +17,7 @@ export function buildIfStale() {
   const nest = spawnSync(process.execPath, [NEST, 'build'], { cwd: PROJECT, encoding: 'utf8' });
   if (nest.status !== 0) throw new Error(`The build failed:\n${nest.stdout}${nest.stderr}`, { cause: nest.error });
   copySwaggerUi();
+  copyQrEncoder();
   writeFileSync(STAMP, '');
   utimesSync(STAMP, start, start); // a file that is saved during a build makes the build stale
 }
@@ -29,6 +30,14 @@ function copySwaggerUi() {
   for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt'])
     copyFileSync(join(source, name), join(target, name));
   for (const name of ['LICENSE', 'NOTICE']) copyFileSync(join(source, name), join(target, `${name}.txt`));
+}
+
+/** Copies the encoder of QR codes with its licence (src/try-it/page-files.ts). */
+function copyQrEncoder() {
+  const source = fileURLToPath(import.meta.resolve('qr'));
+  const target = join(PROJECT, 'dist/try-it/page');
+  copyFileSync(source, join(target, 'qr.js'));
+  copyFileSync(join(dirname(source), 'LICENSE-MIT'), join(target, 'qr.js.LICENSE.txt'));
 }
 
 function isStale() {

@@ -8,7 +8,7 @@ import { dirname, join, relative } from 'node:path';
 import ts from 'typescript';
 
 const PROJECT = dirname(import.meta.dirname);
-const FOLDERS = ['src', 'test', 'scripts', 'bench', 'examples'];
+const FOLDERS = ['src', 'test', 'scripts', 'bench', 'examples', 'packages'];
 const UPPER_CASE = /^[A-Z][A-Z0-9_]*$/;
 
 /** @type {{ suffixes: string[], countedNouns: string[] }} */
