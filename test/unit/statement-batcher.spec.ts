@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { MYSQL_DIALECT } from '../../src/platform/database/sql-dialect.js';
 import type { SqlValue } from '../../src/platform/database/sql-value.js';
 import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
-import { StatementBatcher, splitInserts, splitRows } from '../../src/platform/database/statement-batcher.js';
+import { copyRows, StatementBatcher, splitInserts, splitRows } from '../../src/platform/database/statement-batcher.js';
 
 @Entity('customer')
 class Customer {
@@ -29,6 +29,7 @@ function selects() {
     dialect: MYSQL_DIALECT,
     mayPad: true,
     split: splitRows,
+    copy: copyRows,
     send: async (sql, parameters) => {
       sent.push({ sql, parameters });
       if (parameters.includes('bad')) throw new Error('of this one');
@@ -83,6 +84,34 @@ it('sends forty statements in batches of at most sixteen', async () => {
   const results = await Promise.all(ids.map((id) => ask(id)));
   expect(results.map(idsOf)).toEqual(ids.map((id) => [id]));
   expect(sent.map(({ parameters }) => parameters.length)).toEqual([16, 16, 8]);
+});
+
+it('sends a SELECT once for uses with equal parameters, and gives each use rows of its own', async () => {
+  const { ask, sent } = selects();
+  const results = await Promise.all(['a', 'a', 'd', 'd', 'a'].map((id) => ask(id)));
+  expect(results.map(idsOf)).toEqual([['a'], ['a'], ['d'], ['d'], ['a']]);
+  expect(sent.map(({ parameters }) => parameters)).toEqual([['a', 'd', 'a', 'a']]);
+  expect(results[0]?.[0]).not.toBe(results[1]?.[0]);
+});
+
+it('rejects each use with equal parameters if their SELECT fails', async () => {
+  const { ask } = selects();
+  const results = await Promise.allSettled(['bad', 'bad', 'a'].map((id) => ask(id)));
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
+});
+
+it('compares times by their value', async () => {
+  const sent: SqlValue[][] = [];
+  const send = async (_sql: string, parameters: SqlValue[]) => sent.splice(0, 0, parameters);
+  const batcher = new StatementBatcher<unknown[]>({
+    dialect: MYSQL_DIALECT,
+    mayPad: true,
+    split: (_, size) => Array<unknown[]>(size).fill([]),
+    copy: copyRows,
+    send,
+  });
+  await Promise.all([1, 1, 2].map((time) => batcher.send(FIND, [new Date(time)])));
+  expect(sent).toEqual([[new Date(1), new Date(2)]]);
 });
 
 it('repeats each statement separately if one statement of a batch fails', async () => {

@@ -1,15 +1,19 @@
-import mysql, { type Pool, type PoolOptions } from 'mysql2';
+import mysql, { type Pool, type PoolConnection, type PoolOptions } from 'mysql2';
 import type { DataSourceOptions } from 'typeorm';
 import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
 import { tlsOptionsOf } from './database-tls.js';
+import { rememberIdleLimit } from './mysql-transaction.js';
+import { prepareFile } from './sqlite-file.js';
 
 /**
  * The least recently used statement beyond this number is closed. All pods of an installation share the server's
  * `max_prepared_stmt_count`, 16,382 by default: 11 pods with 10 connections each stay below it.
  */
 const PREPARED_STATEMENTS_PER_CONNECTION = 140;
+
+const UNKNOWN_VARIABLE_ERRNO = 1193;
 
 /**
  * The options of TypeORM for the database that DATABASE_URL names.
@@ -33,8 +37,7 @@ export function dataSourceOptions(
       type: 'better-sqlite3',
       driver: loadWhenUsed<typeof import('libsql')>('libsql'),
       database: url.slice('sqlite:'.length),
-      enableWAL: true,
-      prepareDatabase: (database: { pragma(text: string): unknown }) => void database.pragma('busy_timeout = 5000'),
+      prepareDatabase: prepareFile,
     };
   }
   const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);
@@ -59,6 +62,9 @@ export function dataSourceOptions(
       queueLimit: 100 * configuration.DB_POOL_SIZE,
       enableKeepAlive: true,
       jsonStrings: true,
+      // MySQL gives integer expressions the type BIGINT or DECIMAL; TypeORM's default returns these as strings
+      bigNumberStrings: false,
+      decimalNumbers: true,
       maxPreparedStatements: PREPARED_STATEMENTS_PER_CONNECTION,
       ...(stream && { stream }),
     },
@@ -74,12 +80,20 @@ function createPool(options: PoolOptions): Pool {
   pool.on('connection', (connection) => {
     // the pool removes the connection; without a listener the error would end the process
     connection.on('error', () => undefined);
-    connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED', () => undefined);
-    // on Galera and Group Replication, a read sees the commits of all nodes; on other servers the statement fails
-    // or has no effect
-    connection.query('SET SESSION wsrep_sync_wait = 3', () => undefined);
-    connection.query("SET SESSION group_replication_consistency = 'BEFORE'", () => undefined);
-    connection.query("SET SESSION innodb_lock_wait_timeout = 2, time_zone = '+00:00'", () => undefined);
+    const set = (text: string, then?: () => void) =>
+      connection.query(`SET SESSION ${text}`, (error) => (error ? destroyUnlessSet(connection, error) : then?.()));
+    set('TRANSACTION ISOLATION LEVEL READ COMMITTED');
+    // on Galera and Group Replication, a read sees the commits of all nodes; other servers do not know the variables
+    set('wsrep_sync_wait = 3');
+    set("group_replication_consistency = 'BEFORE'");
+    // MariaDB ends a transaction whose process is lost; MySQL has no such variable, see `sendTransaction`
+    set('idle_write_transaction_timeout = 10', () => rememberIdleLimit(connection));
+    set("innodb_lock_wait_timeout = 2, time_zone = '+00:00'");
   });
   return pool;
+}
+
+/** Without its settings a connection could read old rows. The pool replaces a destroyed connection. */
+function destroyUnlessSet(connection: PoolConnection, error: { errno?: number | undefined }): void {
+  if (error.errno !== UNKNOWN_VARIABLE_ERRNO) connection.destroy();
 }

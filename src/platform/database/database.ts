@@ -2,6 +2,7 @@ import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
+import type { BoundWrite } from './bound-write.js';
 import { isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { OutageLog } from './outage-log.js';
@@ -87,6 +88,20 @@ export class Database {
     parameters: NoInfer<Parameters>,
   ): Promise<number> {
     return IDEMPOTENT_STATEMENT.run(() => this.execute(statement, parameters));
+  }
+
+  /**
+   * Sends several writes as one transaction, within the time of one statement. They are sent again if the server has
+   * rolled them back, and once more after an outage. So they must have the same effect when they are sent twice.
+   *
+   * @returns the number of rows that each write matched
+   * @throws ServiceUnavailableException; the changes may have happened, all of them or none
+   * @internal
+   */
+  executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    const sql = writes.map(({ statement }) => statement.text(this.client.dialect)).join('; ');
+    const send = () => withinDeadline(() => this.client.executeTogether(writes));
+    return IDEMPOTENT_STATEMENT.run(() => this.sendWithRetries(sql, send));
   }
 
   /**

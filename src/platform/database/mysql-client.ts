@@ -1,10 +1,12 @@
-import type { Pool, PoolConnection, QueryError, ResultSetHeader } from 'mysql2';
+import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
+import type { BoundWrite } from './bound-write.js';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
+import { sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
 import type { SqlValue } from './sql-value.js';
 import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
-import { StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
+import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
 /** Private state of mysql2's pool. */
 interface PoolState {
@@ -13,6 +15,8 @@ interface PoolState {
   _freeConnections: { length: number };
   _connectionQueue: { length: number };
 }
+
+type Done = (error: Error | null, result?: unknown) => void;
 
 /**
  * Prepared statements over a mysql2 pool. The time limit of a statement includes its wait for a connection, which the
@@ -26,6 +30,7 @@ export class MysqlClient implements SqlClient {
     mayPad: true,
     send: (sql, parameters) => this.send(sql, parameters) as Promise<unknown[]>,
     split: splitRows,
+    copy: copyRows,
   });
   private readonly inserts = new StatementBatcher<number>({
     dialect: MYSQL_DIALECT,
@@ -51,6 +56,13 @@ export class MysqlClient implements SqlClient {
     return this.write(statement.text(MYSQL_DIALECT), parameters);
   }
 
+  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    const results = await this.withConnection((connection, done) => {
+      sendTransaction(connection, writes).then((sent) => done(null, sent), done);
+    });
+    return (results as ResultSetHeader[]).map(({ affectedRows }) => affectedRows);
+  }
+
   usage(): PoolUsage {
     const { config, _allConnections, _freeConnections, _connectionQueue } = this.pool as unknown as PoolState;
     const idle = _freeConnections.length;
@@ -63,6 +75,10 @@ export class MysqlClient implements SqlClient {
   }
 
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
+    return this.withConnection((connection, done) => connection.execute(sql, parameters, done));
+  }
+
+  private withConnection(work: (connection: PoolConnection, done: Done) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let connection: PoolConnection | undefined;
       let isAbandoned = false;
@@ -93,7 +109,7 @@ export class MysqlClient implements SqlClient {
           return reject(poolError);
         }
         connection = acquired;
-        connection.execute(sql, parameters, (queryError: QueryError | null, result: unknown) => {
+        work(acquired, (queryError, result) => {
           if (isAbandoned) return;
           finish();
           // for example a primary that was demoted: other statements must not use this connection

@@ -1,3 +1,4 @@
+import type { BoundWrite } from './bound-write.js';
 import type { SqlDialect } from './sql-dialect.js';
 import type { SqlValue } from './sql-value.js';
 import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
@@ -23,6 +24,9 @@ export interface SqlClient {
 
   /** Resolves to the number of rows that the statement matched. */
   execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number>;
+
+  /** Sends writes as one transaction. Resolves to the numbers of rows that they matched. */
+  executeTogether(writes: BoundWrite[]): Promise<number[]>;
 
   /** Only a client with a pool has this method. */
   usage?(): PoolUsage;

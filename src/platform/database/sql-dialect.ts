@@ -6,6 +6,8 @@ export interface SqlDialect {
   readonly insertIgnore: string;
   /** The whole milliseconds from a time in a column to the present time of the database. */
   readonly millisecondsSince: (column: string) => string;
+  /** Ends a SELECT that leaves out the rows that another transaction has locked. SQLite has no locks on rows. */
+  readonly skipLocked: string;
   /** A DELETE of at most `limit` rows, in an order. */
   readonly deleteInOrder: (table: string, where: string, order: string, limit: number) => string;
 }
@@ -14,6 +16,7 @@ export interface SqlDialect {
 export const MYSQL_DIALECT: SqlDialect = {
   now: 'CURRENT_TIMESTAMP(3)',
   insertIgnore: 'INSERT IGNORE',
+  skipLocked: ' FOR UPDATE SKIP LOCKED',
   millisecondsSince: (column) => `(TIMESTAMPDIFF(MICROSECOND, ${column}, CURRENT_TIMESTAMP(3)) DIV 1000)`,
   deleteInOrder: (table, where, order, limit) => `DELETE FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit}`,
 };
@@ -21,6 +24,7 @@ export const MYSQL_DIALECT: SqlDialect = {
 export const SQLITE_DIALECT: SqlDialect = {
   now: "strftime('%Y-%m-%d %H:%M:%f', 'now')",
   insertIgnore: 'INSERT OR IGNORE',
+  skipLocked: '',
   millisecondsSince: (column) => `CAST(ROUND((julianday('now') - julianday(${column})) * 86400000) AS INTEGER)`,
   // SQLite's DELETE has no LIMIT
   deleteInOrder: (table, where, order, limit) =>

@@ -1,3 +1,4 @@
+import type { BoundWrite } from './bound-write.js';
 import type { SqlClient } from './sql-client.js';
 import { SQLITE_DIALECT } from './sql-dialect.js';
 import type { SqlValue } from './sql-value.js';
@@ -30,6 +31,19 @@ export class SqliteClient implements SqlClient {
     return this.run(statement, parameters);
   }
 
+  /** A savepoint, because TypeORM may have begun a transaction on the one connection. No other work runs in between. */
+  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    this.connection.prepare('SAVEPOINT together').run();
+    try {
+      return writes.map(({ statement, parameters }) => this.run(statement, parameters));
+    } catch (error) {
+      this.connection.prepare('ROLLBACK TO together').run();
+      throw error;
+    } finally {
+      this.connection.prepare('RELEASE together').run();
+    }
+  }
+
   private run(statement: Statement, parameters: SqlValue[]): number {
     return this.prepared(statement).run(...parameters.map(asStored)).changes;
   }
@@ -45,7 +59,7 @@ export class SqliteClient implements SqlClient {
 }
 
 /** SQLite has neither dates nor booleans. TypeORM stores them in these forms. */
-function asStored(value: SqlValue): string | number | null {
+export function asStored(value: SqlValue): string | number | null {
   if (value instanceof Date) return value.toISOString().replace('T', ' ').slice(0, -1);
   return typeof value === 'boolean' ? Number(value) : value;
 }

@@ -7,10 +7,14 @@ import { STATEMENT_INDEX, type Statement } from './statement.js';
 const MAX_BATCH_STATEMENTS = 16;
 const BATCH_SIZES = [1, 2, 4, 8, MAX_BATCH_STATEMENTS];
 
-interface WaitingStatement<Result> {
-  parameters: SqlValue[];
+interface WaitingCaller<Result> {
   resolve(result: Result): void;
   reject(error: unknown): void;
+}
+
+interface WaitingStatement<Result> {
+  parameters: SqlValue[];
+  callers: WaitingCaller<Result>[];
 }
 
 /** How statements of one kind, SELECT or INSERT, are sent as one. */
@@ -21,6 +25,8 @@ export interface BatchRules<Result> {
   send(sql: string, parameters: SqlValue[]): Promise<Result>;
   /** Splits the result of a batch into the results of its `size` statements. */
   split(result: Result, size: number): Result[];
+  /** Copies a result for one more caller with equal parameters. Without it, each use is sent. */
+  copy?(result: Result): Result;
 }
 
 /**
@@ -28,6 +34,8 @@ export interface BatchRules<Result> {
  * reads several requests in a tick, and a round trip costs more than the statement (docs/performance.md). A statement
  * that is used once in its tick is sent unchanged. A statement that is not declared as batched is sent unchanged and at
  * once.
+ *
+ * Uses with the same parameters, one after another, are sent once: requests of one agent check the same token.
  */
 export class StatementBatcher<Result> {
   private readonly waiting = new Map<Statement, WaitingStatement<Result>[]>();
@@ -37,11 +45,19 @@ export class StatementBatcher<Result> {
   send(statement: Statement, parameters: SqlValue[]): Promise<Result> {
     if (!statement.batch) return this.rules.send(statement.text(this.rules.dialect), parameters);
     return new Promise((resolve, reject) => {
+      const caller = { resolve, reject };
       const waiting = this.waiting.get(statement);
-      if (waiting) return void waiting.push({ parameters, resolve, reject });
+      if (waiting) return this.addTo(waiting, parameters, caller);
       if (this.waiting.size === 0) setImmediate(() => this.endTick());
-      this.waiting.set(statement, [{ parameters, resolve, reject }]);
+      this.waiting.set(statement, [{ parameters, callers: [caller] }]);
     });
+  }
+
+  /** Compares only with the statement before, so that many different statements cost no search. */
+  private addTo(waiting: WaitingStatement<Result>[], parameters: SqlValue[], caller: WaitingCaller<Result>): void {
+    const last = waiting.at(-1);
+    if (last && this.rules.copy && areEqual(last.parameters, parameters)) last.callers.push(caller);
+    else waiting.push({ parameters, callers: [caller] });
   }
 
   private endTick(): void {
@@ -65,24 +81,53 @@ export class StatementBatcher<Result> {
   private sendTogether(statement: Statement, waiting: WaitingStatement<Result>[], size: number): void {
     const { dialect, send, split } = this.rules;
     const [first] = waiting as [WaitingStatement<Result>];
-    if (size === 1) return void send(statement.text(dialect), first.parameters).then(first.resolve, first.reject);
+    if (size === 1) {
+      send(statement.text(dialect), first.parameters).then(
+        (result) => this.resolve(first, result),
+        (error) => reject(first, error),
+      );
+      return;
+    }
     const padding = Array<WaitingStatement<Result>>(size - waiting.length).fill(first);
     const parameters = [...waiting, ...padding].flatMap((each) => each.parameters);
     send(statement.text(dialect, size), parameters)
       .then((result) => split(result, size))
       .then(
         (results) => {
-          for (const [index, each] of waiting.entries()) each.resolve(results[index] as Result);
+          for (const [index, each] of waiting.entries()) this.resolve(each, results[index] as Result);
         },
         (error) => {
           // An error of one statement, such as a duplicate key, must not fail the others: each is sent alone. If the
           // database is unavailable or has rolled the batch back, all fail, and `Database` repeats a rollback.
           for (const each of waiting)
-            if (isUnavailable(error)) each.reject(error);
+            if (isUnavailable(error)) reject(each, error);
             else this.sendTogether(statement, [each], 1);
         },
       );
   }
+
+  private resolve({ callers }: WaitingStatement<Result>, result: Result): void {
+    const { copy } = this.rules;
+    for (const [index, caller] of callers.entries()) caller.resolve(index > 0 && copy ? copy(result) : result);
+  }
+}
+
+function reject(statement: WaitingStatement<never>, error: unknown): void {
+  for (const caller of statement.callers) caller.reject(error);
+}
+
+/** Both are of one statement, so they have the same length. */
+function areEqual(one: SqlValue[], other: SqlValue[]): boolean {
+  return one.every((value, index) => isEqual(value, other[index]));
+}
+
+function isEqual(one: SqlValue, other: SqlValue | undefined): boolean {
+  return one === other || (one instanceof Date && other instanceof Date && one.getTime() === other.getTime());
+}
+
+/** Copies rows, so that no caller changes the rows of another. */
+export function copyRows(rows: unknown[]): unknown[] {
+  return rows.map((row) => ({ ...(row as object) }));
 }
 
 /** Gives each row of a batch of SELECTs to its statement, without the statement's index. */
