@@ -5,15 +5,18 @@ import { AgentTokenGrantModule } from './grants/agent-token/agent-token-grant.mo
 import { CookieGrantModule } from './grants/cookie/cookie-grant.module.js';
 import { IdentityTokenGrantModule } from './grants/identity-token/identity-token-grant.module.js';
 import { JwtBearerGrantModule } from './grants/jwt-bearer/jwt-bearer-grant.module.js';
+import { RefreshTokenGrantModule } from './grants/refresh-token/refresh-token-grant.module.js';
 import { IntrospectionModule } from './introspection/introspection.module.js';
 import { OpenApiModule } from './openapi/openapi.module.js';
 import { PurgeModule } from './purge/purge.module.js';
+import { RoutesModule } from './routes/routes.module.js';
 import { TokenModule } from './token/token.module.js';
 import { WellKnownModule } from './well-known/well-known.module.js';
 
 /** The root module: the modules of the endpoints, then one module for each grant. */
 @Module({
   imports: [
+    RoutesModule,
     TokenModule,
     AgentAuthModule,
     IntrospectionModule,
@@ -25,6 +28,7 @@ import { WellKnownModule } from './well-known/well-known.module.js';
     AgentTokenGrantModule,
     IdentityTokenGrantModule,
     JwtBearerGrantModule,
+    RefreshTokenGrantModule,
   ],
 })
 export class AppModule {}

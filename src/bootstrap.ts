@@ -23,11 +23,13 @@ import { Telemetry } from './platform/telemetry.js';
 import { customerCors } from './registry/customer-cors.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
+import { CookieRoutes } from './routes/cookie-routes.js';
+import { TryItModule } from './try-it/try-it.module.js';
 
 /** How long a stop waits for the connections to the database to close. */
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
 
-export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metrics' | 'migrations'> {
+export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metrics' | 'migrations' | 'limits'> {
   /** The service's log. By default it goes to stdout. */
   log?: Log;
   /** Receives the audit events. By default they go to the log. */
@@ -95,7 +97,8 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
     logger: new ServiceLogger(options.log.logger),
   });
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
-  application.use(customerCors(application.get(Registry)));
+  const cookieRoutes = application.get(CookieRoutes);
+  application.use(customerCors(application.get(Registry), (path) => cookieRoutes.includes(path)));
   try {
     return await application.init();
   } catch (error) {
@@ -105,9 +108,12 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
 }
 
 /** The root module with a platform. The platform differs between a process, a command and a test. */
-export function rootModule({ modules = [], log, audit, ...platform }: ApplicationOptions): DynamicModule {
-  const sink = audit ?? new AuditLog(log.logger);
-  return { module: AppModule, imports: [PlatformModule.forRoot(platform), AuditModule.forRoot(sink), ...modules] };
+export function rootModule(options: ApplicationOptions): DynamicModule {
+  const { modules = [], name, log, audit, auditSink, tryIt, ...platform } = options;
+  const sinks = [audit ?? new AuditLog(log.logger), ...(auditSink ? [auditSink] : [])];
+  const pages = platform.configuration.TRY_IT ? [TryItModule.forRoot(tryIt)] : [];
+  const imports = [PlatformModule.forRoot(platform), AuditModule.forRoot(sinks, name), ...pages, ...modules];
+  return { module: AppModule, imports };
 }
 
 async function stopService(

@@ -5,7 +5,7 @@ import type { Configuration } from './platform/configuration/configuration.js';
 import { loadConfiguration } from './platform/configuration/load-configuration.js';
 import { serviceLog } from './platform/logging/log.js';
 import { demoRegistry } from './registry/demo-registry.js';
-import { listeningMessage, welcome } from './welcome.js';
+import { listeningMessage, tryItMessage, welcome } from './welcome.js';
 
 /** Shorter than the time after which Kubernetes kills the pod. */
 const STOP_TIMEOUT_MS = 9_500;
@@ -35,11 +35,16 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   const demo = isFirstRun(configuration);
   if (demo) {
     mkdirSync(configuration.DATA_DIR, { recursive: true, mode: 0o700 });
-    configuration.REGISTRY_FILE = demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL);
+    configuration.REGISTRY_FILE = demoRegistry(
+      configuration.DATA_DIR,
+      configuration.AUTH_URL,
+      extension.tryIt?.grantTypes,
+    );
   }
   process.stderr.on('error', () => undefined); // a closed stderr must not end the process
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush());
+  if (demo) process.stdout.write(tryItMessage(configuration));
   service = await startService({ ...extension, configuration, log });
   if (demo) process.stdout.write(welcome(configuration, service));
   else log.logger.info(listeningMessage(configuration, service));

@@ -2,6 +2,13 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokens } from './access-tokens.js';
 import { Denylist } from './denylist.js';
+import { FeedHistory } from './feed/feed-history.js';
+import { PositionWriter } from './feed/position-writer.js';
+import { RaisedGenerations } from './feed/raised-generations.js';
+import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
+import { RevocationPages } from './feed/revocation-pages.js';
+import { RevocationPublisher } from './feed/revocation-publisher.js';
+import { LastTokenDays } from './last-token-days.js';
 import { MigrationState } from './migration-state.js';
 import { RecordedValue } from './recorded-value.entity.js';
 import { RecordedValues } from './recorded-values.js';
@@ -9,10 +16,25 @@ import { Revocation } from './revocation.entity.js';
 import { SigningKeys } from './signing-keys.js';
 import { TokenInspection } from './token-inspection.js';
 
+const SERVICES = [
+  AccessTokens,
+  Denylist,
+  FeedHistory,
+  LastTokenDays,
+  MigrationState,
+  PositionWriter,
+  RaisedGenerations,
+  RecordedValues,
+  RevocationPages,
+  RevocationPublisher,
+  SigningKeys,
+  TokenInspection,
+];
+
 /** Access tokens: their format, the signing keys and revocation. */
 @Module({
-  imports: [TypeOrmModule.forFeature([Revocation, RecordedValue])],
-  providers: [AccessTokens, Denylist, MigrationState, RecordedValues, SigningKeys, TokenInspection],
-  exports: [AccessTokens, Denylist, MigrationState, SigningKeys, TokenInspection],
+  imports: [TypeOrmModule.forFeature([Revocation, RecordedValue, RevocationFeedState])],
+  providers: SERVICES,
+  exports: SERVICES,
 })
 export class AccessTokenModule {}

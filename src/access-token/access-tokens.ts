@@ -1,13 +1,16 @@
-import { randomUUID, sign, verify } from 'node:crypto';
+import { randomUUID, sign } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { rawSignature } from './ecdsa-signature.js';
+import { sha256 } from '../platform/secret.js';
+import { isSignatureValid, rawSignature } from './ecdsa-signature.js';
 import type { InactiveReason } from './inactive-reason.js';
+import type { SigningKey } from './key-set.js';
 import { SigningKeys } from './signing-keys.js';
 import { reasonOfForeignText, reasonOfForm } from './token-form.js';
 import type { Audience, TokenLineage } from './token-lineage.js';
+import { VerifiedTokens } from './verified-tokens.js';
 
 /** The claims of an access token (RFC 9068 §2.2, protocol §3.3). Times are in seconds since 1970. */
 export interface AccessTokenClaims extends Partial<TokenLineage> {
@@ -43,6 +46,7 @@ const CLOCK_SKEW_SECONDS = 30;
 export class AccessTokens {
   private readonly issuer: string;
   private readonly prefix: string;
+  private readonly verified = new VerifiedTokens<AccessTokenClaims>();
 
   constructor(
     configuration: Configuration,
@@ -65,7 +69,8 @@ export class AccessTokens {
 
   /**
    * Checks the form, signature, issuer and times of a token. The method does not check whether the token has ended. The
-   * log line of the request gets the ids of a token whose signature is valid, and nothing of any other token.
+   * log line of the request gets the ids of a token whose signature is valid, and nothing of any other token. The claims
+   * are shared by all requests with this token, and cannot be changed.
    */
   inspect(token: string): InspectedToken {
     // The colon of the prefix is compared as it is, so a token with `%3A` is invalid (protocol §2.6).
@@ -75,17 +80,15 @@ export class AccessTokens {
     const [header, payload, signature] = segments as [string, string, string];
     const key = this.keys.keyByHeader(header);
     if (!key) return { inactiveReason: 'unknown_key' };
-    const bytes = Buffer.from(signature, 'base64url');
-    const publicKey = { key: key.publicKey, dsaEncoding: 'ieee-p1363' } as const;
-    // Other base64url texts decode to the same bytes. Only the canonical text is valid, so that a token has one form.
-    const isValid =
-      bytes.toString('base64url') === signature &&
-      verify('sha256', Buffer.from(`${header}.${payload}`), publicKey, bytes);
-    if (!isValid) return { inactiveReason: 'invalid_signature' };
-    const claims: AccessTokenClaims = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    const hash = sha256(token);
+    const known = this.verified.find(hash, key);
+    if (!known && !isSigned(`${header}.${payload}`, signature, key)) return { inactiveReason: 'invalid_signature' };
+    const claims: AccessTokenClaims = known ?? JSON.parse(Buffer.from(payload, 'base64url').toString());
     requestContext.set({ token: claims });
     const inactiveReason = this.reasonOfClaims(claims);
-    return inactiveReason ? { claims, inactiveReason } : { claims };
+    if (inactiveReason) return { claims, inactiveReason };
+    if (!known) this.verified.add(hash, key, claims);
+    return { claims };
   }
 
   private reasonOfClaims({ iss, exp, iat }: AccessTokenClaims): InactiveReason | undefined {
@@ -95,4 +98,10 @@ export class AccessTokens {
     if (!(iat <= now + CLOCK_SKEW_SECONDS)) return 'not_yet_valid';
     return undefined;
   }
+}
+
+/** Other base64url texts decode to the same bytes. Only the canonical text is valid, so that a token has one form. */
+function isSigned(text: string, signature: string, { publicKey }: SigningKey): boolean {
+  const bytes = Buffer.from(signature, 'base64url');
+  return bytes.toString('base64url') === signature && isSignatureValid(bytes, text, publicKey);
 }

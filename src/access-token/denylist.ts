@@ -6,7 +6,7 @@ import { endingRowsStatement, reasonOf } from './ended-reason.js';
 import { endedStatement } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { RecordedValues } from './recorded-values.js';
-import { Revocation, type RevocationKind } from './revocation.entity.js';
+import { Revocation, type RevocationAudience, type RevocationKind } from './revocation.entity.js';
 import type { RevocableClaims } from './token-lineage.js';
 
 /** Later than the `iat` of any token, so that a revocation by id applies to tokens of any age. */
@@ -14,13 +14,25 @@ const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
 /** Covers tokens that other processes still issue for a deleted client, and clocks that are ahead. */
 const CLIENT_MARGIN_SECONDS = 40;
 
+/**
+ * Only a change that ends more tokens is published again. Otherwise a caller that repeats a replay could delay the
+ * publication for ever. `published_until` comes first, because MySQL assigns from left to right.
+ */
 const UPDATE = writeStatement<
-  [issuedBefore: Date, expiresAt: Date, generationRaisedAt: Date | null, kind: RevocationKind, value: string]
->('UPDATE revocation SET issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?');
+  [
+    endsMoreFrom: Date,
+    issuedBefore: Date,
+    expiresAt: Date,
+    generationRaisedAt: Date | null,
+    kind: RevocationKind,
+    value: string,
+  ]
+>(`UPDATE revocation SET published_until = CASE WHEN issued_before < ? THEN NULL ELSE published_until END,
+    issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?`);
 
 const INSERT = insertIgnoreStatement({
   into: Revocation,
-  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at'],
+  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at', 'audience'],
 });
 
 /** The revoked tokens. Each check reads the database, so that a revocation applies at once in every process. */
@@ -39,7 +51,7 @@ export class Denylist {
   async hasEnded(claims: RevocableClaims): Promise<boolean> {
     const { statement, parameters } = endedStatement(claims);
     const [row] = await this.database.select(statement, parameters);
-    return row === undefined || Number(row.ended) !== 0;
+    return row === undefined || row.ended !== 0;
   }
 
   /** Why a token has ended; `undefined` if it has not. Only a token that has ended costs a second statement. */
@@ -53,24 +65,34 @@ export class Denylist {
    * Ends one token and its descendants. The `jti` of a trusted issuer's token is a hash that includes the issuer.
    *
    * @param exp seconds since 1970; a trusted issuer's token may live longer than the tokens of this service
+   * @param aud absent for a trusted issuer's token, whose descendants are customer tokens
    */
-  async revokeToken({ jti, exp }: { jti: string; exp: number }): Promise<void> {
+  async revokeToken({ jti, exp, aud = 'customer-api' }: EndedToken): Promise<void> {
     const { token } = await this.recorded.retentionSeconds();
-    await this.revoke('jti', jti, FAR_FUTURE, Math.max(exp - this.clock.seconds(), token));
+    await this.revoke({
+      kind: 'jti',
+      value: jti,
+      issuedBefore: FAR_FUTURE,
+      retentionSeconds: Math.max(exp - this.clock.seconds(), token),
+      audience: aud,
+    });
   }
 
   /**
    * Ends all tokens of a family, later ones included, and their descendants. Their `jti` begins with the family's id.
+   *
+   * @param audience of the family's tokens; `null` if the caller does not know it
    */
-  async revokeFamily(family: string): Promise<void> {
-    const { family: retention } = await this.recorded.retentionSeconds();
-    await this.revoke('family', family, FAR_FUTURE, retention);
+  async revokeFamily(family: string, audience: RevocationAudience = null): Promise<void> {
+    const { family: retentionSeconds } = await this.recorded.retentionSeconds();
+    await this.revoke({ kind: 'family', value: family, issuedBefore: FAR_FUTURE, retentionSeconds, audience });
   }
 
   /** Ends the tokens that were issued to a client so far. */
   async revokeClient(clientId: string): Promise<void> {
-    const { family } = await this.recorded.retentionSeconds();
-    await this.revoke('client', clientId, new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000), family);
+    const { family: retentionSeconds } = await this.recorded.retentionSeconds();
+    const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);
+    await this.revoke({ kind: 'client', value: clientId, issuedBefore, retentionSeconds, audience: null });
   }
 
   /**
@@ -82,22 +104,41 @@ export class Denylist {
    *   applies to tokens of any age, because an erased customer gets no more tokens.
    */
   async revokeForRelease1(subject: string, moment: 'before' | 'after' | 'erased'): Promise<void> {
-    if (!(await this.recorded.isUpgradeUnderWay())) return;
-    const { family } = await this.recorded.retentionSeconds();
-    const until = moment === 'erased' ? FAR_FUTURE : new Date(this.clock.now());
-    await this.revoke('subject', subject, until, family, moment === 'after' ? until : null);
+    if ((await this.recorded.upgrade()).isComplete) return;
+    const { family: retentionSeconds } = await this.recorded.retentionSeconds();
+    const issuedBefore = moment === 'erased' ? FAR_FUTURE : new Date(this.clock.now());
+    const generationRaisedAt = moment === 'after' ? issuedBefore : null;
+    const audience = moment === 'erased' ? 'customer-api' : 'agent-api';
+    await this.revoke({
+      kind: 'subject',
+      value: subject,
+      issuedBefore,
+      retentionSeconds,
+      audience,
+      generationRaisedAt,
+    });
   }
 
-  private async revoke(
-    kind: RevocationKind,
-    value: string,
-    issuedBefore: Date,
-    retentionSeconds: number,
-    generationRaisedAt: Date | null = null,
-  ): Promise<void> {
+  private async revoke({ kind, value, issuedBefore, retentionSeconds, audience, ...more }: RevocationToWrite) {
     const expires = new Date(this.clock.now() + retentionSeconds * 1000);
-    const row: [Date, Date, Date | null] = [issuedBefore, expires, generationRaisedAt];
-    if ((await this.database.executeIdempotent(UPDATE, [...row, kind, value])) > 0) return;
-    await this.database.executeIdempotent(INSERT, [kind, value, ...row]);
+    const row: [Date, Date, Date | null] = [issuedBefore, expires, more.generationRaisedAt ?? null];
+    if ((await this.database.executeIdempotent(UPDATE, [issuedBefore, ...row, kind, value])) > 0) return;
+    await this.database.executeIdempotent(INSERT, [kind, value, ...row, audience]);
   }
+}
+
+/** The token to end, or a sign-in session, which has no tokens. */
+interface EndedToken {
+  jti: string;
+  exp: number;
+  aud?: Exclude<RevocationAudience, null>;
+}
+
+interface RevocationToWrite {
+  kind: RevocationKind;
+  value: string;
+  issuedBefore: Date;
+  retentionSeconds: number;
+  audience: RevocationAudience;
+  generationRaisedAt?: Date | null;
 }

@@ -8,7 +8,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { IsIn, IsString } from 'class-validator';
+import type { PublicJwk } from './public-jwk.js';
 
 /** One private key of the JWK Set in SIGNING_KEYS_FILE (RFC 7517). */
 export interface PrivateJwk extends PublicJwk {
@@ -21,30 +21,6 @@ export interface PrivateJwk extends PublicJwk {
 
 export interface PrivateKeySet {
   keys: PrivateJwk[];
-}
-
-/** The public part of a key, as the JWKS publishes it. */
-export class PublicJwk {
-  @IsIn(['EC'])
-  kty: 'EC';
-
-  @IsIn(['P-256'])
-  crv: 'P-256';
-
-  @IsString()
-  x: string;
-
-  @IsString()
-  y: string;
-
-  @IsString()
-  kid: string;
-
-  @IsIn(['ES256'])
-  alg: 'ES256';
-
-  @IsIn(['sig'])
-  use: 'sig';
 }
 
 interface KeyPair {

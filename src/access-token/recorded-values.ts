@@ -3,7 +3,7 @@ import { Configuration, MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configu
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
-import { type RecordedName, RecordedValue } from './recorded-value.entity.js';
+import { type RecordedDay, type RecordedName, RecordedValue } from './recorded-value.entity.js';
 
 const FIND_ALL = selectStatement<[], EntityRow<RecordedValue, 'name' | 'value'>>({
   columns: ['name', 'value'],
@@ -48,9 +48,25 @@ export class RecordedValues implements OnModuleInit {
     return { token: access + RETENTION_MARGIN_SECONDS, family: Math.max(refresh, access) + RETENTION_MARGIN_SECONDS };
   }
 
-  /** Whether processes of release 1 may still use this database. */
-  async isUpgradeUnderWay(): Promise<boolean> {
-    return ((await this.read()).get('complete_release') ?? 1) < 2;
+  /**
+   * Whether no process of release 1 uses this database any more, and the day on which the operator completed the
+   * upgrade; 0 if there is none.
+   */
+  async upgrade(): Promise<{ isComplete: boolean; completeDay: number }> {
+    const recorded = await this.read();
+    return {
+      isComplete: (recorded.get('complete_release') ?? 1) >= 2,
+      completeDay: recorded.get('complete_day') ?? 0,
+    };
+  }
+
+  /** The last day on which the purge of idle customers was finished; 0 if there is none. */
+  async purgeDay(): Promise<number> {
+    return (await this.read()).get('idle_customers_purged_day') ?? 0;
+  }
+
+  recordDay(name: RecordedDay, day: number): Promise<void> {
+    return this.raise(name, day);
   }
 
   private async read(): Promise<Map<RecordedName, number>> {

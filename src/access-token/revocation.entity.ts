@@ -1,10 +1,19 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Expires } from '../platform/database/expires.js';
+import type { Audience } from './token-lineage.js';
 
 /**
  * What a revocation applies to: one token, a refresh family, all tokens of a customer or agent, or those of a client.
+ * `subject` rows are for release 1. A row of the kind `generation` ends nothing in this service: it repeats a raised
+ * generation of a customer or agent for the feed (protocol §7.6).
  */
-export type RevocationKind = 'jti' | 'family' | 'subject' | 'client';
+export type RevocationKind = 'jti' | 'family' | 'subject' | 'client' | 'generation';
+
+/**
+ * Whose tokens a revocation can end. Customer tokens also descend from agents' tokens, so that a row for `agent-api`
+ * concerns them too. `none`: no token, because the row ends a sign-in session. `null`: not known, or both kinds.
+ */
+export type RevocationAudience = Audience | 'none' | null;
 
 /** An entry of the denylist. The row is retained until the last token that it could end has expired. */
 @Expires()
@@ -30,4 +39,25 @@ export class Revocation {
    */
   @Column('datetime', { name: 'generation_raised_at', precision: 3, nullable: true })
   generationRaisedAt: Date | null;
+
+  /** The position in the feed; `null` before the first publication. Later positions are higher (protocol §7.6). */
+  @Index('revocation_position')
+  @Column('bigint', { nullable: true })
+  position: number | null;
+
+  /** The `expires_at` in the feed; `null` while the row, or its last change, waits for a position. */
+  @Index('revocation_published_until')
+  @Column('datetime', { name: 'published_until', precision: 3, nullable: true })
+  publishedUntil: Date | null;
+
+  /** A copy of `issuedBefore` as it was published. A process of release 1 changes `issuedBefore` alone. */
+  @Column('datetime', { name: 'published_before', precision: 3, nullable: true })
+  publishedBefore: Date | null;
+
+  /** The generation of the subject; only in rows of the kind `generation`. */
+  @Column('integer', { nullable: true })
+  generation: number | null;
+
+  @Column('varchar', { length: 16, nullable: true })
+  audience: RevocationAudience;
 }

@@ -10,7 +10,8 @@ import { WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { generatedKeyFile } from './generated-keys.js';
 import { registerKeyMetrics } from './key-metrics.js';
-import { type PublicJwk, readKeySet, type SigningKey } from './key-set.js';
+import { readKeySet, type SigningKey } from './key-set.js';
+import type { PublicJwk } from './public-jwk.js';
 
 /**
  * The keys that sign and verify access tokens. All processes share one file (protocol §3.16). A change of the file

@@ -1,28 +1,33 @@
 import { IsInt, IsString } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 
 /** The API that a token is for. Only the audience distinguishes the two kinds of token. */
 export type Audience = 'customer-api' | 'agent-api';
 
 /** The agent that obtained a customer token (RFC 8693 §4.1). */
 export class Actor {
-  /** The agent's id. */
   @IsString()
+  @ApiProperty('The id of the agent.', EXAMPLE.agentId)
   sub: string;
 
-  /** The application through which the agent called. */
   @IsString()
+  @ApiProperty("The client of the agent's token.", EXAMPLE.serverClientId)
   client_id: string;
 
-  /** The agent's generation; absent for an agent of a trusted issuer. */
   @Optional()
   @IsInt()
+  @ApiProperty(
+    'The generation of the agent. The token has ended if the agent has a higher one. Absent for another issuer.',
+    0,
+  )
   gen?: number;
 
-  /** The trusted issuer of the agent's token; absent for an agent of this service. */
   @Optional()
   @IsString()
+  @ApiProperty("The issuer of the agent's token, if this service did not issue it.", 'https://login.example')
   iss?: string;
 }
 

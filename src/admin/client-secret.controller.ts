@@ -4,12 +4,15 @@ import type { Request } from 'express';
 import { Audit } from '../audit/audit.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty, apiPropertyOf } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
-import { ClientSecrets } from '../registry/client-secrets.js';
+import { ClientSecrets, NO_SERVER } from '../registry/client-secrets.js';
 import { auditRegistryChange } from '../registry/registry-audit.js';
 import { clientResource } from '../registry/resources/client.resource.js';
 import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
@@ -17,24 +20,25 @@ import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
 const DAY_SECONDS = 86_400;
 
 class NewSecretBody {
-  /** The present secret stays valid for this many seconds. */
   @Optional()
   @IsInt()
   @Min(0)
   @Max(30 * DAY_SECONDS)
+  @ApiProperty('How long the present secret stays valid, in seconds: 0 to 2,592,000. 86,400 if omitted.', 3_600)
   old_valid_for?: number;
 }
 
 class NewSecret {
   @IsString()
+  @ApiProperty('The id of the client.', EXAMPLE.serverClientId)
   client_id: string;
 
-  /** The new secret. No other response contains it. */
   @IsString()
+  @ApiProperty('The new secret. No other response contains it.', EXAMPLE.clientSecret)
   client_secret: string;
 
-  /** The replaced secret stays valid for this many seconds; 0 if there was none. */
   @IsInt()
+  @ApiProperty('How long the replaced secret stays valid, in seconds. 0 if there was none.', 3_600)
   old_valid_for: number;
 }
 
@@ -51,9 +55,19 @@ export class ClientSecretController {
   @Post()
   @ApiRoute({
     summary: 'Replace the secret of a client',
+    description:
+      'Generates a new secret. The old secret stays valid for a while, so that no request fails during the change.',
+    pathParameters: { client_id: apiPropertyOf(NewSecret, 'client_id') },
     body: NewSecretBody,
+    bodyExamples: {
+      'the old secret stays valid for a day': [],
+      'the old secret stays valid for an hour': ['old_valid_for'],
+    },
     response: NewSecret,
-    errorStatuses: [409],
+    errors: () => [
+      OAuthError.invalidRequest(NO_SERVER),
+      OAuthError.conflict('the entry is in the registry file and can only be changed there'),
+    ],
   })
   @HttpCode(200)
   async renew(@Req() request: Request, @Param('client_id') clientId: string): Promise<NewSecret> {

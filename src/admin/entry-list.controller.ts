@@ -3,6 +3,7 @@ import type { Request } from 'express';
 import { Audit } from '../audit/audit.js';
 import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { ApiRoute } from '../platform/http/api-route.js';
@@ -19,7 +20,7 @@ import { listQueryOf, MAX_PAGE_ENTRIES, readListQuery } from './list-query.js';
 
 /** The routes of a resource's list: `GET` and `POST /admin/PATH` (protocol §9.1). */
 export function entryListController(resource: RegistryResource, responses: EntryResponses): Type<object> {
-  const { list, path, entry } = resource;
+  const { list, path, entry, key } = resource;
   const query = listQueryOf(resource);
 
   @ManagementController(`admin/${path}`)
@@ -36,9 +37,14 @@ export function entryListController(resource: RegistryResource, responses: Entry
     @Get()
     @ApiRoute({
       summary: `List ${list}, at most ${MAX_PAGE_ENTRIES} at a time`,
+      description: `Returns a page of the ${list}. Follow \`next_cursor\` until it is absent.`,
       query,
       response: responses.page,
-      errorStatuses: [400],
+      errors: () => [
+        OAuthError.invalidRequest(`limit: must be 1 to ${MAX_PAGE_ENTRIES}`),
+        OAuthError.invalidRequest('cursor: not a next_cursor of this list'),
+        OAuthError.invalidRequest('cursor: not together with after'),
+      ],
     })
     async list(@Req() request: Request): Promise<object> {
       const range = readListQuery(query, list, request.originalUrl);
@@ -48,7 +54,14 @@ export function entryListController(resource: RegistryResource, responses: Entry
     }
 
     @Post()
-    @ApiRoute({ summary: `Create one of the ${list}`, body: entry, response: responses.entry, errorStatuses: [409] })
+    @ApiRoute({
+      summary: `Create one of the ${list}`,
+      description: `Adds an entry. The process that responds uses it at once, the others within seconds.`,
+      body: entry,
+      bodyExamples: { '': resource.exampleFields ?? [] },
+      response: responses.entry,
+      errors: () => [OAuthError.conflict(`${key.field}: already exists`)],
+    })
     async create(@Req() request: Request): Promise<Entry> {
       const created = await this.editor.create(resource, parseJsonObject(await readBody(request)));
       auditRegistryChange(this.audit, { actor: operatorActor(), resource, key: created, change: 'created' });

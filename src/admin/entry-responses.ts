@@ -1,20 +1,25 @@
-import type { Type } from '@nestjs/common';
+import { applyDecorators, type Type } from '@nestjs/common';
 import { Exclude } from 'class-transformer';
 import { IsBoolean, IsString } from 'class-validator';
 import { Optional } from '../oauth/parameters.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { Each, IsUuid } from '../registry/resources/entry-rules.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 
 /** One page of a list. */
 class Page {
-  /** The value of `cursor` for the next page. Absent on the last page. */
   @Optional()
   @IsString()
+  @ApiProperty('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
   next_cursor?: string;
 
-  /** The value of `after` for the next page, for callers of release 1. */
   @Optional()
   @IsString()
+  @ApiProperty(
+    'The value of `after` for the next page, for callers of release 1. Absent on the last page.',
+    EXAMPLE.organizationId,
+  )
   next?: string;
 }
 
@@ -25,17 +30,27 @@ export interface EntryResponses {
 }
 
 export function entryResponsesOf(resource: RegistryResource): EntryResponses {
-  const { list, key, secret, responseFields } = resource;
+  const { noun, list, key, secret, responseFields } = resource;
   const EntryClass: Type<object> = resource.entry;
 
   class EntryResponse extends EntryClass {}
-  if (key.isGenerated) IsUuid()(EntryResponse.prototype, key.field);
+  const describe = (field: string, ...rules: PropertyDecorator[]) =>
+    applyDecorators(...rules)(EntryResponse.prototype, field);
+  if (key.isGenerated)
+    describe(key.field, IsUuid(), ApiProperty(`The id of the ${noun}. The service chose it.`, EXAMPLE.agentId));
   if (secret) Exclude()(EntryResponse.prototype, secret.field);
   for (const [field, rules] of Object.entries(responseFields?.rules ?? {})) rules(EntryResponse.prototype, field);
-  IsBoolean()(EntryResponse.prototype, 'owned_by_file');
+  describe(
+    'owned_by_file',
+    IsBoolean(),
+    ApiProperty('Whether the registry file lists the entry. Then only the file can change it.', false),
+  );
 
   class EntryPage extends Page {}
-  Each(() => EntryResponse)(EntryPage.prototype, list);
+  applyDecorators(
+    Each(() => EntryResponse),
+    ApiProperty('The entries of the page, in the order of their keys.'),
+  )(EntryPage.prototype, list);
 
   return { entry: EntryResponse, page: EntryPage };
 }

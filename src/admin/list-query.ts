@@ -3,6 +3,8 @@ import { IsString, Matches, MaxLength } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { readStrictQuery } from '../oauth/strict-query.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { filterColumnsOf, type ListRange } from '../registry/registry-lists.js';
 import { IsUuid } from '../registry/resources/entry-rules.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
@@ -14,22 +16,27 @@ const MAX_KEY_CHARACTERS = 128;
 
 /** The query of a list. The lists have different filters. */
 export class ListQuery {
-  /** The maximum number of entries of the page. */
   @Optional()
   @Matches(/^([1-9]\d?|1\d\d|200)$/, { message: `must be 1 to ${MAX_PAGE_ENTRIES}` })
+  @ApiProperty('The maximum number of entries of the page: 1 to 200. 200 if omitted.', '50')
   limit?: string;
 
-  /** `next_cursor` of the page before. */
   @Optional()
   @IsString()
+  @ApiProperty('`next_cursor` of the page before.', EXAMPLE.cursor)
   cursor?: string;
 
-  /** The page begins after this key. Callers of release 1 use it instead of a cursor. */
   @Optional()
   @MaxLength(MAX_KEY_CHARACTERS)
+  @ApiProperty(
+    'The page begins after this key, for callers of release 1. Use `cursor` instead.',
+    EXAMPLE.organizationId,
+  )
   after?: string;
 
+  @ApiProperty('Only entries of this organization.', EXAMPLE.organizationId)
   organization_id?: string;
+  @ApiProperty('Only entries with exactly this name.', 'Acme')
   name?: string;
 }
 

@@ -3,8 +3,11 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { IsIn, IsInt, IsString } from 'class-validator';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
+import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit } from '../audit/audit.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { Agents } from '../registry/agents.js';
 
 export interface AgentGrant {
@@ -20,16 +23,19 @@ export interface AgentGrant {
 /** The part of a token response that describes the access token (RFC 6749 §4.2.2, §5.1). */
 export class AgentTokenResponse {
   @IsString()
+  @ApiProperty('The agent access token. Send it as `Authorization: Bearer`, with its prefix.', EXAMPLE.accessToken)
   access_token: string;
 
   @IsIn(['Bearer'])
+  @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
   token_type: 'Bearer';
 
-  /** In seconds. */
   @IsInt()
+  @ApiProperty('The seconds until the access token expires.', 28_800)
   expires_in: number;
 
   @IsString()
+  @ApiProperty('The granted scopes, separated by spaces.', EXAMPLE.scope)
   scope: string;
 }
 
@@ -39,13 +45,15 @@ export class AgentTokenIssuer implements OnModuleInit {
   constructor(
     private readonly tokens: AccessTokens,
     private readonly denylist: Denylist,
+    private readonly generations: RaisedGenerations,
     private readonly agents: Agents,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
   ) {}
 
   onModuleInit(): void {
-    this.agents.onRevocation(async (agentIds, moment) => {
+    this.agents.onRevocation(async (agentIds, moment, manager) => {
+      if (manager) await this.generations.recordAgents(agentIds, manager);
       for (const id of agentIds) await this.denylist.revokeForRelease1(id, moment);
     });
   }

@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
 import { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
 import { grantedScope } from '../agent-auth/granted-scope.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import { withoutCredentials } from '../platform/configuration/database-url.js';
 import { Agents } from '../registry/agents.js';
 import { Registry } from '../registry/registry.js';
 import type { CommandContext } from './command-context.js';
@@ -11,7 +13,13 @@ export async function agentTokenCommand(parameters: string[], context: CommandCo
   const { email, clientId, scope } = options(parameters);
   const token = await context.withApplication(async (application) => {
     const agent = await application.get(Agents).byEmail(email);
-    if (!agent) throw new Error('--email: unknown agent');
+    if (!agent) {
+      // without the DATA_DIR or DATABASE_URL of the service, the command uses another, usually empty SQLite database
+      const database = withoutCredentials(application.get(Configuration).DATABASE_URL);
+      throw new Error(
+        `--email: unknown agent in the database ${database}; set DATABASE_URL or DATA_DIR as the service does`,
+      );
+    }
     const client = application.get(Registry).client(clientId);
     if (!client) throw new Error('--client-id: unknown client');
     if (!client.usableIn(agent.organizationId)) throw new Error('--client-id: belongs to another organization');
@@ -19,6 +27,8 @@ export async function agentTokenCommand(parameters: string[], context: CommandCo
     if (granted === '') throw new Error('--scope: the client and the agent have no requested scope in common');
     const { id: agentId, organizationId, generation } = agent;
     const grant = { agentId, organizationId, clientId, scope: granted, generation: generation ?? 0 };
+    // a service with another AUTH_URL or PORT rejects the token
+    context.notify(`issuer: ${application.get(Configuration).AUTH_URL}\n`);
     return application.get(AgentTokenIssuer).issue(grant).access_token;
   });
   context.print(`${token}\n`);

@@ -6,18 +6,19 @@ import { loadConfiguration } from '../platform/configuration/load-configuration.
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import type { CommandOptions } from './command-options.js';
+import { assertDatabaseExists } from './existing-database.js';
 
 /**
  * Runs a command inside the application, without its ports. If the database is unreachable, the command fails at once.
- *
- * @param variables those that the command uses; all if omitted
  */
 export async function withApplication<Result>(
   extension: Extension,
   work: (application: INestApplicationContext) => Promise<Result>,
-  variables?: string[],
+  { variables, createsDatabase = false }: CommandOptions = {},
 ): Promise<Result> {
   const configuration = loadConfiguration(process.env, variables);
+  if (!createsDatabase) assertDatabaseExists(configuration);
   const log = commandLog(configuration);
   const module = rootModule({ ...extension, configuration, log, metrics: new MetricsRegistry(), databaseWaitMs: 0 });
   const logger = new ServiceLogger(log.logger);

@@ -1,14 +1,13 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import type { Extension } from '../extension.js';
-import { withApplication } from './application.js';
+import type { CommandOptions } from './command-options.js';
 
 /** The environment of a command. A test replaces it to run commands inside a service that is running already. */
 export interface CommandContext {
   extension: Extension;
-  /** @param variables those that the command uses; all if omitted */
   withApplication<Result>(
     work: (application: INestApplicationContext) => Promise<Result>,
-    variables?: string[],
+    options?: CommandOptions,
   ): Promise<Result>;
   /** Reads standard input to its end, or at least `maxBytes` of it. */
   readInput(maxBytes: number): Promise<string>;
@@ -17,15 +16,21 @@ export interface CommandContext {
    * stderr (`commandLog`), and so do errors.
    */
   print(text: string): void;
+  /** Writes a message for the operator to stderr. */
+  notify(text: string): void;
 }
 
 /** The context of a command that runs as a process: it starts the application, and writes the result to stdout. */
 export function processContext(extension: Extension): CommandContext {
   return {
     extension,
-    withApplication: (work, variables) => withApplication(extension, work, variables),
+    withApplication: async (work, options) => {
+      const { withApplication } = await import('./application.js');
+      return withApplication(extension, work, options);
+    },
     readInput: readStandardInput,
     print: (text) => void process.stdout.write(text),
+    notify: (text) => void process.stderr.write(text),
   };
 }
 

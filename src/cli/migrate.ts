@@ -9,6 +9,7 @@ import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
 import type { CommandContext } from './command-context.js';
+import { assertDatabaseExists } from './existing-database.js';
 import { UsageError } from './usage-error.js';
 
 const DATABASE_WAIT_MS = 30_000;
@@ -27,6 +28,7 @@ export async function migrateCommand(parameters: string[], context: CommandConte
   const run = option === undefined ? migrateNow : Object.hasOwn(OPTIONS, option) && OPTIONS[option];
   if (!run || more.length > 0) throw new UsageError('migrate: expected no parameters, --check or --complete');
   const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
+  if (option) assertDatabaseExists(configuration);
   Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
   const dataSource = await connectWithRetry(
     dataSourceOptions(configuration, context.extension.migrations),
@@ -53,6 +55,6 @@ async function check(dataSource: DataSource, { print }: CommandContext): Promise
 
 async function complete(dataSource: DataSource, { print }: CommandContext): Promise<number> {
   if (await hasPendingMigrations(dataSource)) throw new Error('migrations are pending; run migrate first');
-  print((await completeUpgrade(dataSource)) ? 'complete\n' : 'was complete already\n');
+  print((await completeUpgrade(dataSource, new Clock().now())) ? 'complete\n' : 'was complete already\n');
   return 0;
 }

@@ -10,7 +10,7 @@ export async function registryCommand([action, ...parameters]: string[], context
   if (action !== 'export') throw new UsageError('registry: expected apply or export');
   expectParameters(parameters, 0);
   const work = (application: INestApplicationContext) => application.get(RegistryFile).export();
-  context.print(await context.withApplication(work, DATABASE_VARIABLES));
+  context.print(await context.withApplication(work, { variables: DATABASE_VARIABLES }));
   return 0;
 }
 
@@ -22,7 +22,7 @@ async function applyFile(parameters: string[], context: CommandContext): Promise
   if (path.startsWith('--')) throw new UsageError(`unknown option: ${path}`);
   const options = { force, compare: force };
   const work = (application: INestApplicationContext) => application.get(RegistryFile).apply(path, options);
-  const applied = await context.withApplication(work, DATABASE_VARIABLES);
+  const applied = await context.withApplication(work, { variables: DATABASE_VARIABLES, createsDatabase: true });
   context.print(applied.map(({ outcome, kind, id }) => `${outcome}: ${kind} ${id}\n`).join(''));
   return 0;
 }

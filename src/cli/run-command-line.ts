@@ -1,21 +1,19 @@
 import type { Extension } from '../extension.js';
-import { agentTokenCommand } from './agent-token.js';
 import { type CommandContext, processContext } from './command-context.js';
-import { keysCommand } from './keys.js';
-import { migrateCommand } from './migrate.js';
-import { purgeCommand } from './purge.js';
-import { registryCommand } from './registry.js';
-import { tokenCommand } from './token.js';
 import { UsageError } from './usage-error.js';
 
-/** Each command gets its arguments and resolves to its exit code. Stdout is for its result alone. */
-const COMMANDS: Record<string, (parameters: string[], context: CommandContext) => Promise<number>> = {
-  'agent-token': agentTokenCommand,
-  keys: keysCommand,
-  migrate: migrateCommand,
-  purge: purgeCommand,
-  registry: registryCommand,
-  token: tokenCommand,
+/** A command gets its arguments and resolves to its exit code. Stdout is for its result alone. */
+type Command = (parameters: string[], context: CommandContext) => Promise<number>;
+
+/** Loads a command when it is used: the modules of the application take longer to load than most commands to run. */
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  'agent-token': async () => (await import('./agent-token.js')).agentTokenCommand,
+  keys: async () => (await import('./keys.js')).keysCommand,
+  migrate: async () => (await import('./migrate.js')).migrateCommand,
+  purge: async () => (await import('./purge.js')).purgeCommand,
+  registry: async () => (await import('./registry.js')).registryCommand,
+  'revocation-feed': async () => (await import('./revocation-feed.js')).revocationFeedCommand,
+  token: async () => (await import('./token.js')).tokenCommand,
 };
 
 const HELP_OPTIONS = new Set(['--help', '-h']);
@@ -30,6 +28,8 @@ const USAGE = `usage: node dist/cli.js COMMAND
                        the same, also for a superseded file, and checks the file in force again
   registry export      print the registry as YAML, without secrets
   purge                delete expired rows and idle browsers, in small batches
+  revocation-feed restart
+                       let each consumer of the revocation feed read the full list again, after a restore
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE
   keys rotate FILE     add a key that signs in 15 minutes, and set the expiry of the other keys
   keys list FILE       print the state and the expiry of each key
@@ -57,9 +57,10 @@ export async function runCommandLine(extension: Extension = {}): Promise<void> {
  * @throws UsageError if the command line is wrong
  * @throws Error if the command failed
  */
-export function runCommand(name: string, parameters: string[], context: CommandContext): Promise<number> {
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (!command) throw new UsageError(name ? `unknown command: ${name}` : 'a command is required');
+export async function runCommand(name: string, parameters: string[], context: CommandContext): Promise<number> {
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!load) throw new UsageError(name ? `unknown command: ${name}` : 'a command is required');
+  const command = await load();
   return command(parameters, context);
 }
 

@@ -1,4 +1,4 @@
-import { Delete, Get, Req, UseGuards } from '@nestjs/common';
+import { Delete, Get, Req } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
@@ -6,59 +6,63 @@ import { Denylist } from '../access-token/denylist.js';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
-import { BearerGuard } from '../bearer/bearer.guard.js';
-import { assertCustomer, type CustomerPrincipal } from '../bearer/principal.js';
+import { CustomerGuard } from '../bearer/bearer.guard.js';
+import type { CustomerPrincipal } from '../bearer/principal.js';
 import { Optional } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { requestContext } from '../platform/request-context/request-context.js';
-import { Registry } from '../registry/registry.js';
+import { Caller } from '../routes/caller.decorator.js';
 
 /** Describes the customer token of the request. */
 class TokenInfo {
   @IsString()
+  @ApiProperty('The bearer token of the request.', EXAMPLE.accessToken)
   access_token: string;
 
   @IsString()
+  @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
   client_id: string;
 
   @IsString()
+  @ApiProperty('The id of the customer.', EXAMPLE.entityId)
   entity_id: string;
 
-  /** Seconds until the token expires. */
   @IsInt()
+  @ApiProperty('The seconds until the token expires.', 28_800)
   expires_in: number;
 
   @IsString()
+  @ApiProperty('The organization of the customer.', EXAMPLE.organizationId)
   organization_id: string;
 
-  /** The name of the grant that gave the token; absent in tokens of release 1. */
   @Optional()
   @IsString()
+  @ApiProperty('The grant that issued the token; absent in tokens of release 1.', 'cookie')
   gty?: string;
 
-  /** Only for a customer of a group. */
   @Optional()
   @IsString()
+  @ApiProperty('The group of the customer; absent for a customer of the whole organization.', EXAMPLE.groupId)
   group_id?: string;
 
-  /** The agent that obtained the token (RFC 8693 §4.1). */
   @Optional()
   @ValidateNested()
   @Type(() => Actor)
+  @ApiProperty('The agent that obtained the token (RFC 8693 §4.1); absent if no agent did.')
   act?: Actor;
 
   @IsIn(['Bearer'])
+  @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
   token_type: 'Bearer';
 }
 
 /** Lets a customer read and end its own access token (protocol §4.11 and §4.12). */
 @PublicController('v2/customer')
-@UseGuards(BearerGuard)
 export class CustomerTokenController {
   constructor(
-    private readonly registry: Registry,
     private readonly denylist: Denylist,
     private readonly clock: Clock,
     private readonly audit: Audit,
@@ -67,12 +71,16 @@ export class CustomerTokenController {
   @Get('info')
   @ApiRoute({
     summary: 'Get the data of a customer token',
+    description: 'Says which customer the bearer token is for, and how long it is valid.',
     response: TokenInfo,
+    responseExamples: {
+      'a token by the grant cookie': ['gty'],
+      'a token that an agent obtained, in a group': ['gty', 'group_id', 'act'],
+    },
     withGrantClaims: true,
-    errorStatuses: [400],
   })
-  info(@Req() request: Request): TokenInfo {
-    const { entityId, clientId, organizationId, claims: token } = this.customerOf(request);
+  info(@Caller(CustomerGuard) customer: CustomerPrincipal, @Req() request: Request): TokenInfo {
+    const { entityId, clientId, organizationId, claims: token } = customer;
     const { gty, group_id, act } = token;
     return {
       access_token: (request.headers.authorization as string).replace(/^\S+ +/, ''),
@@ -89,18 +97,15 @@ export class CustomerTokenController {
   }
 
   @Delete('token')
-  @ApiRoute({ summary: 'End the customer token of the request, and its descendants', errorStatuses: [400] })
-  async end(@Req() request: Request): Promise<object> {
-    const { claims: token, entityId } = this.customerOf(request);
+  @ApiRoute({
+    summary: 'End the customer token of the request, and its descendants',
+    description:
+      'Ends the bearer token at once, and the tokens that were obtained from it by an identity transfer. The browser still leads to the customer.',
+  })
+  async end(@Caller(CustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
     await this.denylist.revokeToken(token);
     const actor = { kind: 'customer', id: entityId } as const;
     this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: token.jti } });
     return {};
-  }
-
-  private customerOf({ headers }: Request): CustomerPrincipal {
-    const customer = assertCustomer(requestContext.required().principal);
-    if (headers.origin !== undefined) this.registry.clientCalling(customer.clientId, headers.origin);
-    return customer;
   }
 }

@@ -1,22 +1,36 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { BearerModule } from '../bearer/bearer.module.js';
+import { IdentityModule } from '../identity/identity.module.js';
 import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { CustomerTokenController } from './customer-token.controller.js';
+import { EndSessionsController } from './end-sessions.controller.js';
+import { FeedWaiters } from './feed/feed-waiters.js';
+import { RevocationFeedController } from './feed/revocation-feed.controller.js';
+import { RevocationFeed } from './feed/revocation-feed.js';
 import { IntrospectionController } from './introspection.controller.js';
 import { TokenExplanation } from './token-explanation.js';
 import { TokenIntrospection } from './token-introspection.js';
+import { TokenRequests } from './token-requests.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /**
- * Introspection (RFC 7662), revocation (RFC 7009), and the routes with which a customer reads and ends its own token.
+ * Introspection (RFC 7662), revocation (RFC 7009), and the routes with which a customer reads and ends its own tokens.
  */
 @Module({
-  imports: [RegistryModule, AccessTokenModule, OneTimeCodeModule, RefreshTokenModule, BearerModule, OperatorModule],
-  controllers: [CustomerTokenController, IntrospectionController],
-  providers: [TokenIntrospection, TokenRevocation, TokenExplanation],
+  imports: [
+    RegistryModule,
+    AccessTokenModule,
+    IdentityModule,
+    OneTimeCodeModule,
+    RefreshTokenModule,
+    BearerModule,
+    OperatorModule,
+  ],
+  controllers: [CustomerTokenController, EndSessionsController, IntrospectionController, RevocationFeedController],
+  providers: [TokenIntrospection, TokenRevocation, TokenRequests, TokenExplanation, RevocationFeed, FeedWaiters],
 })
 export class IntrospectionModule {}

@@ -1,95 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import { Type } from 'class-transformer';
-import { IsBoolean, IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
-import type { AccessTokenClaims } from '../access-token/access-tokens.js';
-import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-reason.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { TokenInspection } from '../access-token/token-inspection.js';
-import { Actor, type Audience } from '../access-token/token-lineage.js';
-import { Optional } from '../oauth/parameters.js';
 import { requestContext } from '../platform/request-context/request-context.js';
+import type { IntrospectionResponse } from './introspection-response.js';
 
-/** The response about a token (RFC 7662 §2.2). Of an inactive token, only the operator learns anything more. */
-export class IntrospectionResponse implements Partial<AccessTokenClaims> {
-  @IsBoolean()
-  active: boolean;
-
-  @Optional()
-  @IsIn(['Bearer'])
-  token_type?: 'Bearer';
-
-  @Optional()
-  @IsString()
-  iss?: string;
-
-  @Optional()
-  @IsString()
-  sub?: string;
-
-  @Optional()
-  @IsIn(['customer-api', 'agent-api'])
-  aud?: Audience;
-
-  @Optional()
-  @IsString()
-  client_id?: string;
-
-  @Optional()
-  @IsString()
-  organization_id?: string;
-
-  @Optional()
-  @IsInt()
-  iat?: number;
-
-  @Optional()
-  @IsInt()
-  exp?: number;
-
-  @Optional()
-  @IsString()
-  jti?: string;
-
-  /** Only in agent tokens: the granted scopes, separated by spaces. */
-  @Optional()
-  @IsString()
-  scope?: string;
-
-  /** Only in customer tokens: the name of the grant. */
-  @Optional()
-  @IsString()
-  gty?: string;
-
-  /** Only in tokens of a customer of a group. */
-  @Optional()
-  @IsString()
-  group_id?: string;
-
-  /** The agent that obtained a customer's token (RFC 8693 §4.1). */
-  @Optional()
-  @ValidateNested()
-  @Type(() => Actor)
-  act?: Actor;
-
-  /** The ids of the tokens that this token descends from. The token ends when one of them is revoked. */
-  @Optional()
-  @IsString({ each: true })
-  ancestors?: string[];
-
-  /** The generation of the customer or agent when access was granted. */
-  @Optional()
-  @IsInt()
-  gen?: number;
-
-  /** The number of identity transfers that led to the token. */
-  @Optional()
-  @IsInt()
-  transfers?: number;
-
-  /** Only for the operator, if the token is inactive: the reason. */
-  @Optional()
-  @IsIn(Object.keys(INACTIVE_REASONS))
-  inactive_reason?: InactiveReason;
-}
+/** Hints about the form of the text that the caller sent. They disclose nothing about a token. */
+const FORM_HINTS: Partial<Record<InactiveReason, string>> = {
+  no_region: 'token: the region prefix is missing; send the whole token, REGION:JWS',
+  percent_encoded: 'token: replace %3A by a colon',
+};
 
 /** Reports to a resource server or the operator whether a token is active (RFC 7662). */
 @Injectable()
@@ -113,5 +32,6 @@ export class TokenIntrospection {
 
 function inactive(reason: InactiveReason): IntrospectionResponse {
   requestContext.set({ reason });
-  return { active: false };
+  const hint = FORM_HINTS[reason];
+  return { active: false, ...(hint !== undefined && { error_hint: hint }) };
 }

@@ -45,7 +45,7 @@ export class TokenRevocation {
     if (family === undefined)
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
     await this.refreshTokens.end(family);
-    this.auditRevocation(family, clientId);
+    this.auditRevocation(family.id, clientId);
   }
 
   private auditRevocation(jti: string, clientId: string | undefined): void {

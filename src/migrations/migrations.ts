@@ -9,8 +9,12 @@ import { TenantsAndSecrets1795312000000 } from './1795312000000-tenants-and-secr
 import { BrowserLinks1795321000000 } from './1795321000000-browser-links.js';
 import { IdleDays1795322000000 } from './1795322000000-idle-days.js';
 import { ClientTokenLifetimes1795323000000 } from './1795323000000-client-token-lifetimes.js';
+import { CustomerRefreshFamilies1795324000000 } from './1795324000000-customer-refresh-families.js';
 import { RegistryLists1795331000000 } from './1795331000000-registry-lists.js';
 import { RegistryChanges1795341000000 } from './1795341000000-registry-changes.js';
+import { BrowsersMadeFrom1795351000000 } from './1795351000000-browsers-made-from.js';
+import { LastTokenDays1795361000000 } from './1795361000000-last-token-days.js';
+import { RevocationFeed1795400000000 } from './1795400000000-revocation-feed.js';
 
 export type MigrationClass = new () => MigrationInterface;
 
@@ -31,8 +35,12 @@ export const migrations: MigrationClass[] = [
   BrowserLinks1795321000000,
   IdleDays1795322000000,
   ClientTokenLifetimes1795323000000,
+  CustomerRefreshFamilies1795324000000,
   RegistryLists1795331000000,
   RegistryChanges1795341000000,
+  BrowsersMadeFrom1795351000000,
+  LastTokenDays1795361000000,
+  RevocationFeed1795400000000,
 ];
 
 /**
@@ -45,9 +53,11 @@ export function migrationsWith(extensionMigrations: MigrationClass[]): Migration
   const names = new Set<string>();
   for (const name of all.map(migrationName)) {
     if (names.has(name))
-      throw new Error(`two migrations have the name ${name}; rename yours: what has run is known by it`);
+      throw new Error(
+        `two migrations have the name ${name}; rename yours, because the database records migrations by name`,
+      );
     if (!/\D\d{13}$/.test(name)) {
-      const rule = `must end in the time of its making: milliseconds, 13 digits, as in ${name}1795300000000`;
+      const rule = `must end in the time at which it was written: milliseconds, 13 digits, as in ${name}1795300000000`;
       throw new Error(`the name of the migration ${name} ${rule}`);
     }
     names.add(name);

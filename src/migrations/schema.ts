@@ -32,6 +32,11 @@ export class Columns {
     return { name, type: 'integer', ...more };
   }
 
+  /** For values beyond 2^31. MySQL returns them as numbers to raw queries. */
+  bigInteger(name: string, more: More = {}): TableColumnOptions {
+    return { name, type: 'bigint', ...more };
+  }
+
   time(name: string, more: More = {}): TableColumnOptions {
     return { name, type: 'datetime', precision: 3, ...more };
   }

@@ -1,8 +1,6 @@
-import type { ErrorBody, ErrorCode } from './error-body.js';
+import { type ErrorBody, type ErrorCode, MALFORMED, POLLING_CODES } from './error-body.js';
 
-/** Descriptions, word for word from protocol §2.12. */
-export const MALFORMED =
-  'The request is missing a required parameter, includes an invalid parameter value, includes a parameter more than once, or is otherwise malformed.';
+/** Another description of protocol §2.12. */
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 
 interface Details {
@@ -67,6 +65,26 @@ export class OAuthError extends Error {
     return new OAuthError('unauthorized_client', 400, NOT_AUTHORIZED, { hint });
   }
 
+  /** The user has not decided yet; the client polls again: 400. Only for a grant that declares `polling`. */
+  static authorizationPending(): OAuthError {
+    return new OAuthError('authorization_pending', 400, 'The authorization request is still pending');
+  }
+
+  /** As `authorizationPending`, and the client must add 5 s to its interval: 400. */
+  static slowDown(): OAuthError {
+    return new OAuthError('slow_down', 400, 'The authorization request is still pending; poll less often');
+  }
+
+  /** The request of the client has expired: 400. Only for a grant that declares `polling`. */
+  static expiredToken(): OAuthError {
+    return new OAuthError('expired_token', 400, 'The authorization request has expired');
+  }
+
+  /** The user has denied the request of the client: 400. Only for a grant that declares `polling`. */
+  static accessDenied(): OAuthError {
+    return new OAuthError('access_denied', 400, 'The authorization request was denied');
+  }
+
   /** @internal */
   static unsupportedGrantType(): OAuthError {
     const description = 'The authorization grant type is not supported by this service';
@@ -110,9 +128,9 @@ export class OAuthError extends Error {
     return new OAuthError('invalid_request', 415, MALFORMED, { hint: 'Content-Encoding: must be absent or identity' });
   }
 
-  /** The database or another dependency of the request is unavailable: 503 with `Retry-After`. */
-  static unavailable(cause?: unknown): OAuthError {
-    const headers = { 'Retry-After': '1' };
+  /** The database or another dependency of the request is unavailable: 503 with `Retry-After` in seconds. */
+  static unavailable(cause?: unknown, retryAfterSeconds = 1): OAuthError {
+    const headers = { 'Retry-After': String(retryAfterSeconds) };
     const description = 'The service is unavailable at the moment; try again later';
     return new OAuthError('temporarily_unavailable', 503, description, { headers, cause });
   }
@@ -143,7 +161,17 @@ export class OAuthError extends Error {
     return new OAuthError('server_error', 500, 'The service met an unexpected condition', { cause });
   }
 
-  /** The response body, with the fields of RFC 6749 and the fields that existing browser SDKs read. @internal */
+  /** Whether only a grant that declares `polling` may throw the error (RFC 8628 §3.5). @internal */
+  get isPollingError(): boolean {
+    return (POLLING_CODES as readonly string[]).includes(this.code);
+  }
+
+  /** Whether the client waits for a decision, so that it has not failed. @internal */
+  get isPending(): boolean {
+    return this.code === 'authorization_pending' || this.code === 'slow_down';
+  }
+
+  /** The response body, with the fields of RFC 6749 and the fields that existing browser SDKs read. */
   toBody(requestId: string): ErrorBody {
     return {
       error: this.code,

@@ -4,6 +4,7 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { MigrationClass } from '../migrations/migrations.js';
 import { Clock } from './clock.js';
 import { Configuration } from './configuration/configuration.js';
+import type { LimitDeclarations } from './configuration/rate-limit-rule.js';
 import { awaitCurrentSchema, connectWithRetry } from './database/connect-with-retry.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
@@ -19,6 +20,10 @@ export interface PlatformOptions {
   metrics: MetricsRegistry;
   /** Migrations of an extension, in addition to the service's own. */
   migrations?: MigrationClass[];
+  /** Limits of an extension, in addition to the service's own. */
+  limits?: LimitDeclarations;
+  /** Whether the limits of refused requests, which grants declare, apply. By default they do. */
+  limitAttempts?: boolean;
   /** The source of time. Tests pass a clock that they control. */
   clock?: Clock;
   /** How long the start waits for the database. The service waits without a limit, a command does not wait. */
@@ -30,6 +35,7 @@ export interface PlatformOptions {
 export class PlatformModule {
   static forRoot(options: PlatformOptions): DynamicModule {
     const { configuration, metrics, migrations, clock = new Clock(), databaseWaitMs = Infinity } = options;
+    const { limits, limitAttempts } = options;
     return {
       module: PlatformModule,
       global: true,
@@ -58,7 +64,12 @@ export class PlatformModule {
         },
         Readiness,
         FileErrors,
-        RateLimits,
+        {
+          provide: RateLimits,
+          inject: [Configuration, Clock, MetricsRegistry],
+          useFactory: (...common: [Configuration, Clock, MetricsRegistry]) =>
+            new RateLimits(...common, limits, limitAttempts),
+        },
       ],
       exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileErrors, RateLimits],
     };

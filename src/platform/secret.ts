@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** 32 random bytes as text. Every secret that the service generates comes from here. */
 export function randomSecret(encoding: 'hex' | 'base64url'): string {
@@ -9,7 +9,7 @@ export function randomSecret(encoding: 'hex' | 'base64url'): string {
  * SHA-256 in lower-case hex. Random secrets are stored only in this form. Passwords need a slow hash (protocol §8.8).
  */
 export function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return hash('sha256', text, 'hex');
 }
 
 /** Compares two texts in a time that does not reveal where they differ. Their lengths are not secret. */

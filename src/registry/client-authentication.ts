@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { readBasicCredentials } from '../oauth/basic-credentials.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { optionalString } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
+import { type ClientCredentials, readClientCredentials } from './client-credentials.js';
 import { isValidAt, previousSecretsOf } from './previous-secrets.js';
 import { Registry } from './registry.js';
 import type { ResourceServer } from './resource-server.entity.js';
@@ -28,15 +28,20 @@ export class ClientAuthentication {
    * @throws OAuthError `invalid_client`, or `invalid_request` if the request authenticates in two ways
    */
   authenticate(authorization: string | undefined, parameters: Record<string, unknown>): ClientApplication {
-    const id = optionalString('client_id', parameters.client_id);
-    const secret = optionalString('client_secret', parameters.client_secret);
-    if (authorization === undefined) return this.client(id, secret);
-    const basic = readBasicCredentials(authorization);
-    if (!basic) throw OAuthError.invalidClient('Authorization: not Basic credentials');
-    if (secret !== undefined) throw OAuthError.invalidRequest('client_secret: given twice, also by Authorization');
-    if (id !== undefined && id !== basic.id)
-      throw OAuthError.invalidRequest('client_id: must equal the id in Authorization');
-    return this.client(basic.id, basic.secret);
+    const { id, secret } = readClientCredentials(authorization, parameters);
+    return this.client(id, secret);
+  }
+
+  /**
+   * Authenticates a client that must have a secret.
+   *
+   * @throws OAuthError `invalid_client`
+   */
+  clientWithSecret({ id, secret }: ClientCredentials): ClientApplication {
+    if (secret === undefined) throw OAuthError.invalidClient('no secret');
+    const client = this.client(id, secret);
+    requestContext.set({ clientId: client.clientId });
+    return client;
   }
 
   /**
@@ -45,7 +50,15 @@ export class ClientAuthentication {
    * @throws OAuthError `invalid_client`
    */
   resourceServer(authorization: string | undefined): ResourceServer {
-    const { id = '', secret = '' } = readBasicCredentials(authorization) ?? {};
+    return this.resourceServerWithSecret(readBasicCredentials(authorization) ?? {});
+  }
+
+  /**
+   * Authenticates a resource server by the credentials of its request.
+   *
+   * @throws OAuthError `invalid_client`
+   */
+  resourceServerWithSecret({ id = '', secret = '' }: ClientCredentials): ResourceServer {
     const server = this.registry.resourceServer(id);
     if (server) requestContext.set({ resourceServerId: server.id });
     const isRight = equalInConstantTime(server?.secretHash ?? NO_SECRET, sha256(secret));

@@ -8,7 +8,8 @@ import { withNewSecret } from './previous-secrets.js';
 import { RegistryTransactions } from './registry-transactions.js';
 import { clientResource } from './resources/client.resource.js';
 
-const NO_SERVER = 'client_id: a client without a secret, and its client_type is not server';
+/** The hint for a client that gets no first secret. */
+export const NO_SERVER = 'client_id: a client without a secret, and its client_type is not server';
 
 export interface NewClientSecret {
   /** The secret, which is stored only as a hash. */

@@ -7,13 +7,20 @@ import { Injectable, type Type } from '@nestjs/common';
 @Injectable()
 export class GrantSettingsClasses {
   private readonly settingsOf = new Map<string, Type<object> | undefined>();
+  private readonly optIns = new Set<string>();
 
-  add(grantType: string, settings: Type<object> | undefined): void {
+  add(grantType: string, settings: Type<object> | undefined, optIn = false): void {
     this.settingsOf.set(grantType, settings);
+    if (optIn) this.optIns.add(grantType);
   }
 
   has(grantType: string): boolean {
     return this.settingsOf.has(grantType);
+  }
+
+  /** Whether only clients that list the grant may use it. */
+  isOptIn(grantType: string): boolean {
+    return this.optIns.has(grantType);
   }
 
   /** The names of all grants in alphabetical order. */

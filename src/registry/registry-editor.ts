@@ -77,7 +77,7 @@ export class RegistryEditor {
       const columns = Object.entries(resource.toRow(entry, secret)).filter(([, value]) => value !== undefined);
       const changed = { ...Object.fromEntries(columns), ...removedColumns(resource, patch) };
       await manager.update(entity, { [column]: key }, { ...changed, ...(endsTokens && columnsOnTokenEnd) });
-      if (endsTokens) await this.tokenRevokers.revoke(resource, [key], 'before');
+      if (endsTokens) await this.tokenRevokers.revoke(resource, [key], 'before', manager);
     });
     if (endsTokens) await this.tokenRevokers.revoke(resource, [key], 'after');
   }
@@ -93,7 +93,9 @@ export class RegistryEditor {
     await this.transactions.run({ resource, key }, async (manager) => {
       editableRow(await manager.findOneBy(entity, { [column]: key }), column, key);
       await assertNotReferenced(manager, resource, key);
-      await this.tokenRevokers.revoke(resource, [key], 'before');
+      // the raised generation outlives the row in the revocation feed
+      if (resource.columnsOnTokenEnd) await manager.update(entity, { [column]: key }, resource.columnsOnTokenEnd);
+      await this.tokenRevokers.revoke(resource, [key], 'before', manager);
       await manager.delete(entity, { [column]: key });
     });
     await this.tokenRevokers.revoke(resource, [key], 'after');

@@ -2,7 +2,8 @@ import { validateSync } from 'class-validator';
 import { RESERVED_CLAIMS } from '../access-token/reserved-claims.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { declaredProperties } from '../platform/declared-properties.js';
-import type { GrantMetadata, GrantResult } from './grant.js';
+import type { GrantResult } from './grant.js';
+import type { GrantMetadata } from './grant-type.decorator.js';
 
 const MAX_CLAIMS_COUNT = 10;
 /** The size of the values of all claims of a token as JSON. */

@@ -3,16 +3,18 @@ import { DiscoveryService } from '@nestjs/core';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { requiredString } from '../oauth/parameters.js';
+import { SNAKE_CASE_NAME } from '../platform/snake-case-name.js';
 import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
+import { assertAttemptsUsable } from './declared-attempts.js';
 import { assertClaimsUsable } from './declared-claims.js';
-import { type Grant, type GrantBody, GrantDecorator, type GrantMetadata } from './grant.js';
+import { type Grant, type GrantBody } from './grant.js';
+import { GrantDecorator, type GrantMetadata } from './grant-type.decorator.js';
 
 /** A grant with its declaration. */
 export interface RegisteredGrant extends GrantMetadata {
   handler: Grant<GrantBody, AgentPrincipal | undefined>;
 }
 
-const SNAKE_CASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
 const URI = /^[a-z][a-z0-9+.-]*:\S+$/;
 /**
  * Fields that a grant may not declare in `responds`, because RFC 6749, RFC 7519 or every token response has them. Names
@@ -38,6 +40,7 @@ export class GrantRegistry implements OnModuleInit {
     for (const wrapper of this.discovery.getProviders({ metadataKey: GrantDecorator.KEY })) {
       const declared = this.discovery.getMetadataByDecorator(GrantDecorator, wrapper) as GrantMetadata;
       this.assertUsable(declared, wrapper.name);
+      assertAttemptsUsable(declared, wrapper.name);
       assertClaimsUsable(declared, wrapper.name, this.all());
       if (!wrapper.isDependencyTreeStatic()) {
         throw new Error(
@@ -45,7 +48,7 @@ export class GrantRegistry implements OnModuleInit {
         );
       }
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
-      this.settingsClasses.add(declared.name, declared.settings);
+      this.settingsClasses.add(declared.name, declared.settings, declared.optIn);
     }
   }
 

@@ -1,8 +1,9 @@
-import type { Type } from '@nestjs/common';
-import { DiscoveryService } from '@nestjs/core';
 import { IsString } from 'class-validator';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
+import type { Browser } from '../platform/http/browser.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
 
@@ -12,27 +13,26 @@ import type { Organization } from '../registry/organization.entity.js';
  */
 export class GrantBody {
   @IsString()
+  @ApiProperty('The grant: how the caller proves which customer the token is for.')
   grant_type: string;
 
-  /** The client that requests the token. */
   @IsString()
+  @ApiProperty(
+    'The client that requests the token. A present `Origin` header must be an origin of this client.',
+    EXAMPLE.clientId,
+  )
   client_id: string;
 
-  /** The organization of the customer, if the body class declares it. The endpoint checks it. */
+  /** A parameter if the body class declares it. The endpoint checks it. */
+  @ApiProperty('The organization that the token is for: a UUID in lower case.', EXAMPLE.organizationId)
   organization_id?: string;
 
-  /** One of the client's redirect URIs, if the body class declares it. The endpoint checks it. */
+  /** A parameter if the body class declares it. The endpoint checks it. */
+  @ApiProperty(
+    'One of the redirect URIs of the client. If omitted, the endpoint checks the `Origin` header alone.',
+    EXAMPLE.redirectUri,
+  )
   redirect_uri?: string;
-}
-
-/** The browser that sent a request, independent of Express. */
-export interface Browser {
-  /** The `Origin` header. The endpoint has checked that it is an origin of the client. */
-  readonly origin: string | undefined;
-  /** The `Cookie` header, unchanged. */
-  readonly cookies: string | undefined;
-  /** Adds a `Set-Cookie` header to the response. */
-  setCookie(line: string): void;
 }
 
 /** The organization is known before the grant runs if the body requires an `organization_id`, or if an agent calls. */
@@ -52,6 +52,11 @@ export interface GrantRequest<Body extends GrantBody = GrantBody, Agent = undefi
   groupId: string;
   agent: Agent;
   browser: Browser;
+  /**
+   * The caller's network: an IPv4 address, or the /64 of an IPv6 address. Only compare it, or hash it; its form may
+   * change.
+   */
+  network: string;
 }
 
 /** The customer whom the token is for, and values for the response. The endpoint issues the token. */
@@ -61,13 +66,15 @@ export interface GrantResult {
   /** The organization of the customer. */
   organizationId: string;
   /**
-   * The customer's group and generation as `Identities` returned them. If one of them is omitted, the endpoint reads it
+   * The customer's group and generation as `Identities` returned them. The endpoint responds with 500 to another group. If one of them is omitted, the endpoint reads it
    * with one more database statement.
    */
   groupId?: string;
   generation?: number;
   /** The lineage of the token if it comes from an identity transfer. @internal */
   lineage?: TokenLineage;
+  /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */
+  refreshToken?: string;
   /**
    * The id of the attempt that redeemed a proof. It becomes the `jti` of the token. If a one-time code is used
    * again, the token with this `jti` is revoked.
@@ -90,53 +97,4 @@ export interface Grant<Body extends GrantBody = GrantBody, Agent = undefined> {
    * @throws OAuthError if the caller does not prove which customer it is
    */
   grant: (request: GrantRequest<Body, Agent>) => Promise<GrantResult>;
-}
-
-/** The declaration of a grant. An option that is omitted is off. */
-export interface GrantOptions<Body extends GrantBody, Scope extends string | undefined> {
-  /** The class that declares and validates the parameters. */
-  body: Type<Body>;
-  /** The scope that the bearer token of the calling agent needs. If omitted, the grant needs no bearer token. */
-  agentScope?: Scope;
-  /** Whether the grant is also available on the path of a group (protocol §4.2). */
-  groups?: boolean;
-  /**
-   * Whether the grant accepts `application/x-www-form-urlencoded` bodies, as RFC 6749 clients send them, besides JSON.
-   */
-  form?: boolean;
-  /** Whether only clients that list the grant may use it. A client without `grant_types` may not. */
-  optIn?: boolean;
-  /**
-   * Response fields in addition to those of every token response. The endpoint fills in `client_id` and
-   * `organization_id` if they are listed. `GrantResult.response` has the values of the others. Reserved names stop the
-   * start.
-   */
-  responds?: readonly string[];
-  /** Fields of the grant that only some of its responses have: those whose value in `response` is not `undefined`. */
-  mayRespond?: readonly string[];
-  /**
-   * The class that describes the claims that the grant adds to its tokens: at most 10, together at most 1 KB as JSON.
-   */
-  claims?: Type<object>;
-  /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */
-  settings?: Type<object>;
-}
-
-export type GrantMetadata = GrantOptions<GrantBody, string | undefined> & { name: string };
-
-/** The decorator behind `@GrantType`. `GrantRegistry` finds the grants by its metadata. */
-export const GrantDecorator = DiscoveryService.createDecorator<GrantMetadata>();
-
-type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
-
-/**
- * Makes a class the handler of a `grant_type`. The class must be a provider of a module that the application imports.
- *
- * @param name a snake_case name, or a URI (RFC 6749 §4.5)
- */
-export function GrantType<Body extends GrantBody, Scope extends string | undefined = undefined>(
-  name: string,
-  options: GrantOptions<Body, Scope>,
-): (grant: Type<Grant<Body, AgentOf<Scope>>>) => void {
-  return GrantDecorator({ name, ...options }) as (grant: Type<Grant<Body, AgentOf<Scope>>>) => void;
 }

@@ -1,8 +1,10 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import type { AgentPrincipal } from '../bearer/principal.js';
+import { type Browser, browserOf } from '../platform/http/browser.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
-import type { Browser, GrantBody } from './grant.js';
+import type { GrantBody, GrantRequest } from './grant.js';
 import type { RegisteredGrant } from './grant-registry.js';
 
 /** The parameters that the route of a request has, in addition to its body. */
@@ -40,13 +42,31 @@ export class TokenRequest {
     return this.route.group?.organizationId ?? this.body.organization_id ?? this.agent?.organizationId;
   }
 
-  /** The browser that calls. Express keeps the response in the request. */
+  /** The browser that calls. */
   get browser(): Browser {
-    const { headers, res } = this.http;
-    return {
-      origin: headers.origin,
-      cookies: headers.cookie,
-      setCookie: (line) => (res as Response).appendHeader('Set-Cookie', line),
-    };
+    return browserOf(this.http);
+  }
+}
+
+/** What a grant gets of a request. A class, because few grants need the network, and finding it out takes time. */
+export class CheckedGrantRequest implements GrantRequest<GrantBody, AgentPrincipal | undefined> {
+  readonly body: GrantBody;
+  readonly client: ClientApplication;
+  readonly organization: Organization;
+  readonly groupId: string;
+  readonly agent: AgentPrincipal | undefined;
+  readonly browser: Browser;
+
+  constructor({ body, client, organization, route, agent, browser }: TokenRequest) {
+    this.body = body;
+    this.client = client;
+    this.organization = organization as Organization;
+    this.groupId = route.group?.groupId ?? '';
+    this.agent = agent;
+    this.browser = browser;
+  }
+
+  get network(): string {
+    return requestContext.required().network;
   }
 }

@@ -1,19 +1,32 @@
 import { HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
+import { GROUP_ID_RULE } from '../identity/group-id.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { apiPropertyOf } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
+import { ChecksOrigin, UsesCookies } from '../platform/http/route-parameters.js';
 import { PublicController } from '../platform/http/surfaces.js';
+import { GrantBody } from './grant.js';
 import { TokenEndpoint } from './token.endpoint.js';
 import { TokenResponse } from './token-response.js';
 import { TokenRoute } from './token-route.js';
 
-/** The token endpoint of customers (protocol §4.1 to §4.3, §4.5 and §4.7). */
+/** The token endpoint of customers (protocol §4.1 to §4.3, §4.5, §4.7 and §4.8). */
 @PublicController('v2/customer')
 export class TokenController {
   constructor(private readonly endpoint: TokenEndpoint) {}
 
   @Post('token')
   @TokenRoute('token')
-  @ApiRoute({ summary: 'Get a customer token by a grant', response: TokenResponse, errorStatuses: [409] })
+  @UsesCookies()
+  @ChecksOrigin()
+  @ApiRoute({
+    summary: 'Get a customer token by a grant',
+    description:
+      'Issues an access token for a customer. `grant_type` says how the caller proves which customer. Each schema of the body describes the parameters of one grant.',
+    response: TokenResponse,
+  })
   @HttpCode(200)
   token(@Req() request: Request): Promise<TokenResponse> {
     return this.endpoint.respond(request);
@@ -21,7 +34,27 @@ export class TokenController {
 
   @Post(':organization_id/:group_id/token')
   @TokenRoute('group')
-  @ApiRoute({ summary: 'Get a customer token for a group of an organization', response: TokenResponse })
+  @UsesCookies()
+  @ChecksOrigin()
+  @ApiRoute({
+    summary: 'Get a customer token for a group of an organization',
+    description:
+      'The grant `cookie` for one group of an organization. The same browser has a customer of its own in each group.',
+    pathParameters: {
+      organization_id: apiPropertyOf(GrantBody, 'organization_id'),
+      group_id: {
+        description: 'The group: 1 to 64 letters, digits, _ or -, case-sensitive.',
+        example: EXAMPLE.groupId,
+      },
+    },
+    response: TokenResponse,
+    errors: () => [
+      OAuthError.invalidRequest(`group_id: ${GROUP_ID_RULE}`),
+      OAuthError.invalidRequest('organization_id: must equal the organization of the path'),
+      OAuthError.invalidRequest('grant_type: not supported by the route of a group'),
+      OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity'),
+    ],
+  })
   @HttpCode(200)
   groupToken(
     @Req() request: Request,

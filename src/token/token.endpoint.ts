@@ -7,11 +7,13 @@ import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { admittingOrganization } from '../registry/admitting-organization.js';
+import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
 import { claimsOfResult } from './declared-claims.js';
 import type { GrantResult } from './grant.js';
+import type { GrantMetadata } from './grant-type.decorator.js';
 import { TOKEN_CHECKS } from './token-checks.js';
-import { TokenRequest, type TokenRouteParameters } from './token-request.js';
+import { CheckedGrantRequest, TokenRequest, type TokenRouteParameters } from './token-request.js';
 import { type TokenResponse, tokenResponse } from './token-response.js';
 import { TokenServices } from './token-services.js';
 
@@ -27,6 +29,7 @@ export class TokenEndpoint {
     private readonly configuration: Configuration,
     private readonly audit: Audit,
     private readonly lineages: CustomerLineages,
+    private readonly attempts: AttemptLimits,
   ) {}
 
   /** @throws OAuthError */
@@ -41,9 +44,10 @@ export class TokenEndpoint {
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
-    const { grant, body, client, organization, route, agent, browser } = request;
-    const groupId = route.group?.groupId ?? '';
-    const granted = await grant.handler.grant({ body, client, organization, groupId, agent, browser });
+    const { grant, client, organization, agent } = request;
+    const granted = await this.attempts
+      .run(request, () => grant.handler.grant(new CheckedGrantRequest(request)))
+      .catch((error) => Promise.reject(permittedError(grant, error)));
     if (granted.organizationId === organization?.id) return granted; // `findOrganization` has checked it
     // an error of the grant must not give an agent a customer of another organization
     if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
@@ -72,4 +76,10 @@ export class TokenEndpoint {
     const subject = { kind: 'customer', id: entityId } as const;
     this.audit.record({ event: 'token.issued', outcome: 'success', actor, subject, details: { jti } });
   }
+}
+
+/** The error of a grant. An error of RFC 8628 §3.5 is an error of the service if the grant does not declare `polling`. */
+function permittedError({ name, polling }: GrantMetadata, error: unknown): unknown {
+  if (polling || !(error instanceof OAuthError && error.isPollingError)) return error;
+  return OAuthError.serverError(new Error(`${name}: ${error.code} needs polling: true in @GrantType`));
 }

@@ -4,6 +4,7 @@ import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { BearerModule } from '../bearer/bearer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
+import { AttemptLimits } from './attempt-limits.js';
 import { CustomerLineages } from './customer-lineages.js';
 import { GrantRegistry } from './grant-registry.js';
 import { TokenController } from './token.controller.js';
@@ -14,7 +15,7 @@ import { TokenServices } from './token-services.js';
 @Module({
   imports: [DiscoveryModule, RegistryModule, AccessTokenModule, BearerModule, IdentityModule],
   controllers: [TokenController],
-  providers: [TokenEndpoint, TokenServices, GrantRegistry, CustomerLineages],
+  providers: [TokenEndpoint, TokenServices, GrantRegistry, CustomerLineages, AttemptLimits],
   exports: [TokenEndpoint, GrantRegistry],
 })
 export class TokenModule {}

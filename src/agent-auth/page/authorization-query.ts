@@ -1,6 +1,8 @@
 import { IsString } from 'class-validator';
 import { Optional } from '../../oauth/parameters.js';
 import { declaredProperties } from '../../platform/declared-properties.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 
 /**
@@ -8,36 +10,57 @@ import type { ClientApplication } from '../../registry/client-application.entity
  */
 export class AuthorizationQuery {
   @IsString()
+  @ApiProperty('`token` for web applications, `code` for servers and native applications.', 'code')
   response_type: string;
 
   @IsString()
+  @ApiProperty('The application that asks for access.', EXAMPLE.serverClientId)
   client_id: string;
 
   @IsString()
+  @ApiProperty(
+    'The URL that gets the response. It equals a registered one, character for character.',
+    EXAMPLE.redirectUri,
+  )
   redirect_uri: string;
 
   @Optional()
   @IsString()
+  @ApiProperty(
+    'A text that the redirect repeats. Use it to bind the response to the session of the user (RFC 6749 §10.12).',
+    'EXAMPLE-STATE',
+  )
   state?: string;
 
   @Optional()
   @IsString()
+  @ApiProperty('The requested scopes, separated by spaces. If omitted, all scopes of the client.', EXAMPLE.scope)
   scope?: string;
 
   @Optional()
   @IsString()
+  @ApiProperty(
+    'The SHA-256 of a `code_verifier`, in base64url (RFC 7636). Required for native applications.',
+    EXAMPLE.codeChallenge,
+  )
   code_challenge?: string;
 
   @Optional()
   @IsString()
+  @ApiProperty('The only method. Required with a `code_challenge`.', 'S256')
   code_challenge_method?: string;
 
   @Optional()
   @IsString()
+  @ApiProperty('`none` shows no page. `login` asks for the password again, `consent` for consent.', 'login')
   prompt?: string;
 
   @Optional()
   @IsString()
+  @ApiProperty(
+    '`button` sends the response by `postMessage` to the page that opened the window. `redirect` is the default.',
+    'redirect',
+  )
   flow?: string;
 }
 

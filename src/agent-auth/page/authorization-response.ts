@@ -1,4 +1,4 @@
-import { MALFORMED } from '../../oauth/oauth-error.js';
+import { MALFORMED } from '../../oauth/error-body.js';
 import type { AuthorizationError, AuthorizationRequest } from './authorization-request.js';
 
 /** The parameters of a response to the client, in the order in which they are written. */

@@ -2,6 +2,7 @@ import { Get, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request } from 'express';
 import { queryOf } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
@@ -11,7 +12,7 @@ import { AuthorizationQuery } from './authorization-query.js';
 import { readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer } from './authorizer.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
-import { ConsentForm, readPageForm } from './page-forms.js';
+import { ConsentForm, FORM_ERRORS, readPageForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
 
 /** The authorization endpoint (protocol §6.1), and the route that receives the form of the consent page. */
@@ -29,10 +30,18 @@ export class AuthorizeController {
   @Get()
   @ApiRoute({
     summary: 'Show the authorization page (RFC 6749 §3.1)',
+    description:
+      'Open this URL in the browser of an agent. The agent signs in and allows the access. The page then redirects to the application with a code or a token.',
     query: AuthorizationQuery,
     response: 'text/html',
+    responseExamples: EXAMPLE_PAGE,
     redirects: true,
-    errorStatuses: [400],
+    errors: () => [
+      OAuthError.invalidRequest('client_id: required'),
+      OAuthError.invalidRequest('client_id: unknown'),
+      OAuthError.invalidRequest('redirect_uri: required'),
+      OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash"),
+    ],
   })
   async authorize(@Req() request: Request): Promise<string> {
     const authorization = readAuthorizationRequest(queryOf(request.originalUrl), this.registry);
@@ -45,10 +54,14 @@ export class AuthorizeController {
   @Post('consent')
   @ApiRoute({
     summary: 'Submit the form of the consent page',
+    description: 'Only the page itself sends this form, from the browser that loaded it.',
     body: ConsentForm,
+    bodyExamples: { 'the agent allows the access': ['csrf', 'request', 'scope', 'decision'] },
     bodyFormats: ['form'],
     response: 'text/html',
+    responseExamples: EXAMPLE_PAGE,
     redirects: true,
+    errors: () => FORM_ERRORS,
   })
   @HttpCode(200)
   async consent(@Req() request: Request): Promise<string> {

@@ -2,47 +2,68 @@ import { IsString } from 'class-validator';
 import type { Request } from 'express';
 import { readBody } from '../../oauth/body-reader.js';
 import { parseForm } from '../../oauth/form.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, readParameters } from '../../oauth/parameters.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
+
+const EXAMPLE_REQUEST = new URLSearchParams({
+  response_type: 'code',
+  client_id: EXAMPLE.serverClientId,
+  redirect_uri: EXAMPLE.redirectUri,
+}).toString();
 
 /**
  * The field that all forms of the pages have. Every field is optional, because each route decides what a missing field
  * means.
  */
 export class PageForm {
-  /** The CSRF token, which binds the form to the browser that loaded it. */
   @Optional()
   @IsString()
+  @ApiProperty(
+    'The hidden field of the form, which binds it to the browser that loaded the page.',
+    'EXAMPLE-CSRF-TOKEN',
+  )
   csrf?: string;
 }
 
 /** A form about an authorization request. */
 class RequestForm extends PageForm {
-  /** The query of the authorization request. */
   @Optional()
   @IsString()
+  @ApiProperty('The hidden field of the form with the query of the authorization request.', EXAMPLE_REQUEST)
   request?: string;
 }
 
 export class SignInForm extends RequestForm {
   @Optional()
   @IsString()
+  @ApiProperty('The email of the agent.', EXAMPLE.agentEmail)
   email?: string;
 
   @Optional()
   @IsString()
+  @ApiProperty('The password of the agent.', EXAMPLE.agentPassword)
   password?: string;
 }
 
 export class ConsentForm extends RequestForm {
-  /** The scopes that the page showed. */
   @Optional()
   @IsString()
+  @ApiProperty('The scopes that the page showed, separated by spaces.', EXAMPLE.scope)
   scope?: string;
 
   @Optional()
   @IsString()
+  @ApiProperty('`allow` or `deny`.', 'allow')
   decision?: string;
 }
+
+/** The errors of all forms. */
+export const FORM_ERRORS = [
+  OAuthError.invalidRequest('Origin: must be the origin of this service'),
+  OAuthError.invalidRequest('csrf: invalid; open the page again and submit its form'),
+];
 
 /**
  * The forms of the authorization page are read as forms only (application/x-www-form-urlencoded), never as JSON

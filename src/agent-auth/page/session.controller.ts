@@ -1,5 +1,7 @@
 import { Get, Header, HttpCode, Post, Req, UseFilters } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { EXAMPLE_PAGE } from '../../platform/http/api-examples.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { Registry } from '../../registry/registry.js';
@@ -7,7 +9,7 @@ import { AgentSessions } from '../session/agent-sessions.js';
 import { CsrfTokens } from '../session/csrf-tokens.js';
 import { readAuthorizationRequest } from './authorization-request.js';
 import { PageExceptionFilter } from './page-exception.filter.js';
-import { PageForm, readPageForm, SignInForm } from './page-forms.js';
+import { FORM_ERRORS, PageForm, readPageForm, SignInForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
 import { renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
@@ -28,11 +30,14 @@ export class SessionController {
   @HttpCode(200)
   @ApiRoute({
     summary: 'Submit the form of the sign-in page',
+    description: 'Only the page itself sends this form, from the browser that loaded it.',
     body: SignInForm,
+    bodyExamples: { 'an agent': ['csrf', 'request', 'email', 'password'] },
     bodyFormats: ['form'],
     response: 'text/html',
+    responseExamples: EXAMPLE_PAGE,
     redirects: true,
-    errorStatuses: [429],
+    errors: () => [...FORM_ERRORS, OAuthError.rateLimited(1, 'example')],
   })
   async beginSession(@Req() request: Request): Promise<string> {
     const form = await readPageForm(SignInForm, request);
@@ -52,7 +57,16 @@ export class SessionController {
 
   @Post('sign-out')
   @HttpCode(200)
-  @ApiRoute({ summary: 'Sign the agent out', body: PageForm, bodyFormats: ['form'], response: 'text/html' })
+  @ApiRoute({
+    summary: 'Sign the agent out',
+    description: 'Ends the session of the agent in this browser. Only the page itself sends this form.',
+    body: PageForm,
+    bodyExamples: { 'an agent': ['csrf'] },
+    bodyFormats: ['form'],
+    response: 'text/html',
+    responseExamples: EXAMPLE_PAGE,
+    errors: () => FORM_ERRORS,
+  })
   async endSession(@Req() request: Request): Promise<string> {
     const { csrf } = await readPageForm(PageForm, request);
     this.csrfTokens.check(request, csrf);
@@ -61,7 +75,12 @@ export class SessionController {
   }
 
   @Get('page.css')
-  @ApiRoute({ summary: 'Get the stylesheet of the pages', response: 'text/css' })
+  @ApiRoute({
+    summary: 'Get the stylesheet of the pages',
+    description: 'The authorization page loads it.',
+    response: 'text/css',
+    responseExamples: 'body { margin: 0 }',
+  })
   @Header('Content-Type', 'text/css; charset=utf-8')
   @Header('Cache-Control', 'public, max-age=3600')
   stylesheet(): string {

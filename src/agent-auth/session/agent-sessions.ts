@@ -73,7 +73,7 @@ export class AgentSessions {
 
   private async revoke(session: Session | undefined): Promise<void> {
     if (!session || session.expires <= this.clock.now()) return;
-    await this.denylist.revokeToken({ jti: session.id, exp: session.expires / 1000 });
+    await this.denylist.revokeToken({ jti: session.id, exp: session.expires / 1000, aud: 'none' });
   }
 
   private read(request: Request): Session | undefined {

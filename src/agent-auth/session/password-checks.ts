@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import { Counter, Gauge } from 'prom-client';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform/bounded-queue.js';
+import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES } from '../../registry/agent-password.js';
 
@@ -58,12 +59,4 @@ export class PasswordChecks {
       throw OAuthError.unavailable(error);
     }
   }
-}
-
-/** Aborts when the client disconnects before it has got the whole response. */
-function disconnectSignal(response: Response): AbortSignal {
-  const controller = new AbortController();
-  if (response.destroyed) controller.abort();
-  else response.once('close', () => controller.abort());
-  return controller.signal;
 }

@@ -13,7 +13,7 @@ import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
-import { assertClientUsesCodes, TokenPairEndpoint, TokenPairResponse } from './token-pair.endpoint.js';
+import { assertClientUsesCodes, ONLY_AT_PAGE, TokenPairEndpoint, TokenPairResponse } from './token-pair.endpoint.js';
 
 /** `/v2/token`: the token endpoint of agents (RFC 6749 §3.2, protocol §6.8). */
 @PublicController('v2/token')
@@ -28,11 +28,26 @@ export class TokenPairController {
   @Post()
   @ApiRoute({
     summary: 'Get an agent token pair for an authorization code or a refresh token (RFC 6749)',
+    description:
+      'The token endpoint for applications of agents, of type `server` or `native`. A web application gets its token at the authorization page instead.',
     body: [CodeExchangeBody, RefreshBody],
     bodyFormats: ['form', 'json'],
+    bodyExamples: {
+      'a client that authenticates by the header Authorization': [],
+      'a client that sends its secret in the body': ['client_id', 'client_secret'],
+      'a client without a secret': ['client_id', 'code_verifier'],
+    },
     response: TokenPairResponse,
     security: ['client', 'none'],
-    errorStatuses: [429],
+    errors: () => [
+      OAuthError.unsupportedGrantType(),
+      OAuthError.invalidGrant('example'),
+      OAuthError.unauthorizedClient(ONLY_AT_PAGE),
+      OAuthError.invalidRequest('scope: exceeds the granted scope'),
+      OAuthError.invalidRequest('client_secret: given twice, also by Authorization'),
+      OAuthError.invalidRequest('client_id: must equal the id in Authorization'),
+      OAuthError.rateLimited(1, 'example'),
+    ],
   })
   @HttpCode(200)
   async token(@Req() request: Request): Promise<TokenPairResponse> {
@@ -58,7 +73,10 @@ export class TokenPairController {
 
   /** Ends the bearer token. */
   @Delete()
-  @ApiRoute({ summary: 'End the agent token of the request, and its descendants; refresh tokens stay valid' })
+  @ApiRoute({
+    summary: 'End the agent token of the request, and its descendants; refresh tokens stay valid',
+    description: 'Ends the bearer token at once, and every customer token that the agent obtained with it.',
+  })
   @UseGuards(BearerGuard)
   async end(): Promise<object> {
     const agent = assertAgent(requestContext.required().principal);

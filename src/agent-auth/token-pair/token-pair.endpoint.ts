@@ -6,6 +6,9 @@ import type { AgentPrincipal } from '../../bearer/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { readParameters } from '../../oauth/parameters.js';
 import { OneTimeCodes } from '../../one-time-code/one-time-codes.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
+import type { RefreshContent } from '../../refresh-token/refresh-content.js';
 import { RefreshTokens } from '../../refresh-token/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
@@ -13,15 +16,20 @@ import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse } from '../agent-
 import { grantedScope } from '../granted-scope.js';
 import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
 
+export const ONLY_AT_PAGE = 'client_id: a web application gets its token at the authorization page';
+
 /** The response of `POST /v2/token` (protocol §6.8). */
 export class TokenPairResponse extends AgentTokenResponse {
   @IsString()
+  @ApiProperty('Gets the next access token by the grant `refresh_token`. Each use replaces it.', EXAMPLE.refreshToken)
   refresh_token: string;
 
   @IsString()
+  @ApiProperty('The id of the agent.', EXAMPLE.agentId)
   account_id: string;
 
   @IsString()
+  @ApiProperty('The organization of the agent.', EXAMPLE.organizationId)
   organization_id: string;
 }
 
@@ -50,7 +58,12 @@ export class TokenPairEndpoint {
     const granted = { agentId, organizationId, clientId, scope: scope ?? '', generation: lineage.gen };
     const grant = await this.currentGrant(client, granted);
     // the id of the refresh family is the attempt that redeemed the code, so that a replay of the code ends the family
-    const refreshToken = await this.refreshTokens.begin(attempt, granted, grantedAt);
+    const content = { owner: { kind: 'agent', id: agentId } as const, clientId, organizationId, scope: granted.scope };
+    const refreshToken = await this.refreshTokens.begin(
+      attempt,
+      { ...content, lineage: { gen: granted.generation } },
+      grantedAt,
+    );
     // the `jti` is never the id of the family itself, so ending this token alone leaves the family valid
     return this.tokenPairResponse(grant, `${attempt}.${randomUUID()}`, refreshToken);
   }
@@ -63,10 +76,12 @@ export class TokenPairEndpoint {
   async refresh(client: ClientApplication, parameters: Record<string, unknown>): Promise<TokenPairResponse> {
     const { refresh_token, scope } = readParameters(RefreshBody, parameters);
     // the controller has authenticated every client that has a secret
-    const refreshing = { clientId: client.clientId, isAuthenticated: client.secretHash !== null };
-    const decide = async (granted: AgentGrant) => narrowScope(await this.currentGrant(client, granted), scope);
-    const refreshed = await this.refreshTokens.rotate(refresh_token, refreshing, decide);
-    return this.tokenPairResponse(refreshed, `${refreshed.family}.${randomUUID()}`, refreshed.refreshToken);
+    const { clientId, secretHash } = client;
+    const refreshing = { clientId, isAuthenticated: secretHash !== null, ownerKind: 'agent' } as const;
+    const decide = async (granted: RefreshContent) =>
+      narrowScope(await this.currentGrant(client, agentGrantOf(granted)), scope);
+    const { access, family, refreshToken } = await this.refreshTokens.rotate(refresh_token, refreshing, decide);
+    return this.tokenPairResponse(access, `${family}.${randomUUID()}`, refreshToken);
   }
 
   /** Ends a bearer token and its descendants. The refresh family that was issued with it stays valid. */
@@ -97,6 +112,10 @@ export class TokenPairEndpoint {
   }
 }
 
+function agentGrantOf({ owner, organizationId, clientId, scope, lineage }: RefreshContent): AgentGrant {
+  return { agentId: owner.id, organizationId, clientId, scope, generation: lineage.gen };
+}
+
 /** A refresh request may ask for fewer scopes than were granted, never for more (RFC 6749 §6). */
 function narrowScope(grant: AgentGrant, requestedScope: string | undefined): AgentGrant {
   if (requestedScope === undefined) return grant;
@@ -109,6 +128,5 @@ function narrowScope(grant: AgentGrant, requestedScope: string | undefined): Age
 
 /** Web applications get tokens at the page and never codes, so they cannot redeem one. */
 export function assertClientUsesCodes(client: ClientApplication): void {
-  if (client.clientType === 'web')
-    throw OAuthError.unauthorizedClient('client_id: a web application gets its token at the authorization page');
+  if (client.clientType === 'web') throw OAuthError.unauthorizedClient(ONLY_AT_PAGE);
 }

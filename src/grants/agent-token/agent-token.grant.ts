@@ -6,8 +6,9 @@ import { Identities } from '../../identity/identities.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
-import { type Grant, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
-import { AgentTokenBody } from './agent-token.body.js';
+import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import { GrantType } from '../../token/grant-type.decorator.js';
+import { AGENT_TOKEN_DESCRIPTION, AgentTokenBody } from './agent-token.body.js';
 
 /** An agent gets tokens for all customers of its organization, and creates new customers (protocol §4.3, §4.6). */
 @Injectable()
@@ -16,6 +17,7 @@ import { AgentTokenBody } from './agent-token.body.js';
   agentScope: CUSTOMERS_OWN,
   responds: ['client_id', 'organization_id'],
   mayRespond: ['created'],
+  api: AGENT_TOKEN_DESCRIPTION,
 })
 export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
   constructor(

@@ -1,6 +1,7 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
 import { ApiRoute } from '../../platform/http/api-route.js';
+import { ChecksOrigin } from '../../platform/http/route-parameters.js';
 import { PublicController } from '../../platform/http/surfaces.js';
 import { TokenEndpoint } from '../../token/token.endpoint.js';
 import { TokenResponse } from '../../token/token-response.js';
@@ -15,8 +16,15 @@ export class CustomerController {
 
   @Post()
   @TokenRoute('fixed-grant')
+  @ChecksOrigin()
   @FixedGrantType(GRANT_TYPE)
-  @ApiRoute({ summary: 'Get a customer token by the agent token grant; older route', response: TokenResponse })
+  @ApiRoute({
+    summary: 'Get a customer token by the agent token grant; older route',
+    description:
+      'The grant `agent_token` without `grant_type`, for callers that exist. New callers use `POST /v2/customer/token`.',
+    path: '/customer/',
+    response: TokenResponse,
+  })
   @HttpCode(200)
   token(@Req() request: Request): Promise<TokenResponse> {
     return this.endpoint.respond(request, { grantType: GRANT_TYPE });

@@ -1,15 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { Identities } from '../../identity/identities.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { type Grant, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
-import { CookieBody } from './cookie.body.js';
+import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import { GrantType } from '../../token/grant-type.decorator.js';
+import { COOKIE_DESCRIPTION, CookieBody } from './cookie.body.js';
 
 /**
  * A request with valid identity cookies gets the customer of the browser. Any other request creates a customer
  * (protocol §4.1, §4.2).
  */
 @Injectable()
-@GrantType('cookie', { body: CookieBody, groups: true, responds: ['organization_id'] })
+@GrantType('cookie', { body: CookieBody, groups: true, responds: ['organization_id'], api: COOKIE_DESCRIPTION })
 export class CookieGrant implements Grant<CookieBody> {
   constructor(
     private readonly identities: Identities,

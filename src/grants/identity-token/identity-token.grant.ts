@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { MigrationState } from '../../access-token/migration-state.js';
+import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../customer-refresh/customer-refresh-tokens.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { LinkedBrowsers } from '../../identity/linked-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import type { RedeemableCode } from '../../one-time-code/redemption.js';
+import type { RedemptionSteps } from '../../one-time-code/redemption.js';
+import type { Browser } from '../../platform/http/browser.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import { type Browser, type Grant, type GrantRequest, type GrantResult, GrantType } from '../../token/grant.js';
+import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import { GrantType } from '../../token/grant-type.decorator.js';
 import { Transfers } from '../../transfer/transfers.js';
-import { IdentityTokenBody } from './identity-token.body.js';
+import { IDENTITY_TOKEN_DESCRIPTION, IdentityTokenBody } from './identity-token.body.js';
 import { IdentityTokenSettings, type RememberKind } from './identity-token.settings.js';
 
 /**
@@ -16,57 +19,80 @@ import { IdentityTokenSettings, type RememberKind } from './identity-token.setti
  * once. A failed attempt, such as one with a wrong `code_verifier`, leaves it usable.
  */
 @Injectable()
-@GrantType('identity_token', { body: IdentityTokenBody, settings: IdentityTokenSettings, responds: ['client_id'] })
+@GrantType('identity_token', {
+  body: IdentityTokenBody,
+  settings: IdentityTokenSettings,
+  responds: ['client_id'],
+  refreshTokens: true,
+  api: IDENTITY_TOKEN_DESCRIPTION,
+})
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(
     private readonly transfers: Transfers,
     private readonly browsers: LinkedBrowsers,
     private readonly cookies: IdentityCookies,
     private readonly migration: MigrationState,
+    private readonly refreshTokens: CustomerRefreshTokens,
   ) {}
 
   async grant({ body, client, browser }: GrantRequest<IdentityTokenBody>): Promise<GrantResult> {
-    const proof = { clientId: client.clientId, codeVerifier: body.code_verifier };
     const { remember, replace } = body;
     if (replace !== undefined && remember !== 'browser')
       throw OAuthError.invalidRequest('replace: only with remember=browser');
-    if (remember === undefined) return this.transfers.redeem(body.code, proof);
+    if (remember === undefined) return this.transfers.redeem(client, transferOf(body));
     assertMayRemember(client, remember);
     await this.migration.assertComplete();
-    return this.rememberBrowser(body, proof.clientId, browser);
+    if (remember === 'refresh_token') return this.rememberByRefreshToken(body, client);
+    return this.rememberBrowser(body, client, browser);
   }
 
   /** The token's `jti` begins with the id of the redemption, so that ending the token alone does not end the link. */
-  private async rememberBrowser(body: IdentityTokenBody, clientId: string, browser: Browser): Promise<GrantResult> {
+  private async rememberBrowser(
+    body: IdentityTokenBody,
+    client: ClientApplication,
+    browser: Browser,
+  ): Promise<GrantResult> {
     if (browser.origin === undefined) throw OAuthError.invalidRequest('remember: needs an Origin');
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const link = this.browsers.newLink(candidates, body.replace ?? false);
-    const granted = await this.transfers.redeem(
-      body.code,
-      { clientId, codeVerifier: body.code_verifier },
-      {
-        prepare: (code) => {
-          assertHasChallenge(code);
-          return link.prepare(code);
-        },
-        store: (attempt) => link.store(attempt),
-        discard: () => link.discard(),
-      },
-    );
+    const granted = await this.transfers.redeem(client, transferOf(body), withChallenge(link));
     const { entityId, attempt } = granted;
     for (const line of this.cookies.setCookieLines({ entityId, secret: link.secret })) browser.setCookie(line);
     link.audit();
     return { ...granted, attempt: `${attempt}.${randomUUID()}` };
   }
+
+  /** The id of the redemption is also that of the refresh family. */
+  private async rememberByRefreshToken(body: IdentityTokenBody, client: ClientApplication): Promise<GrantResult> {
+    const family = this.refreshTokens.newFamily();
+    const granted = await this.transfers.redeem(client, transferOf(body), withChallenge(family));
+    family.auditIssued();
+    await family.deleteSurplus();
+    return { ...granted, attempt: `${granted.attempt}.${randomUUID()}`, refreshToken: family.refreshToken };
+  }
 }
 
-function assertMayRemember({ grants }: ClientApplication, kind: RememberKind): void {
-  const settings = grants.identity_token as IdentityTokenSettings | undefined;
+function transferOf({ code, code_verifier: codeVerifier }: IdentityTokenBody) {
+  return { code, codeVerifier };
+}
+
+function assertMayRemember(client: ClientApplication, kind: RememberKind): void {
+  const settings = client.grants.identity_token as IdentityTokenSettings | undefined;
   if (!settings?.remember?.includes(kind))
     throw OAuthError.unauthorizedClient(`remember: ${kind} is not for this client`);
+  if (kind === 'refresh_token' && !client.mayUse(REFRESH_TOKEN_GRANT, true))
+    throw OAuthError.unauthorizedClient('remember: the client does not list the grant refresh_token');
 }
 
 /** Without a challenge, a thief of the transfer token could stay on its own device. */
-function assertHasChallenge({ hasChallenge }: RedeemableCode): void {
-  if (!hasChallenge) throw OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge');
+function withChallenge(steps: Required<Omit<RedemptionSteps, 'storesRows'>>): RedemptionSteps {
+  return {
+    prepare: async (code) => {
+      if (!code.hasChallenge)
+        throw OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge');
+      await steps.prepare(code);
+    },
+    store: (attempt) => steps.store(attempt),
+    discard: () => steps.discard(),
+  };
 }

@@ -142,6 +142,10 @@ export class Configuration {
   @Flag()
   COOKIE_PARTITIONED = true;
 
+  /** Whether the public port serves the try-it page and the OpenAPI page (protocol §11). `npm start` sets `true`. */
+  @Flag()
+  TRY_IT = false;
+
   /** Minimum log level. Audit events are written at every level. */
   @IsIn(['fatal', 'error', 'warn', 'info', 'debug', 'trace'])
   LOG_LEVEL: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' = 'info';

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { ValidateBy } from 'class-validator';
 
 /** Whether the parts of a database URL can be read and decoded. */
@@ -16,6 +17,13 @@ function isDatabaseUrl(text: unknown): boolean {
   } catch {
     return false;
   }
+}
+
+/** A valid database URL without its credentials and options, for messages. The path of SQLite is absolute. */
+export function withoutCredentials(databaseUrl: string): string {
+  if (databaseUrl.startsWith('sqlite:')) return `sqlite:${resolve(databaseUrl.slice('sqlite:'.length))}`;
+  const { protocol, host, pathname } = new URL(databaseUrl);
+  return `${protocol}//${host}${pathname}`;
 }
 
 export const IsDatabaseUrl = (): PropertyDecorator =>

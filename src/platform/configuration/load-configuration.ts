@@ -73,11 +73,14 @@ function urlOf(text: string): URL {
   return new URL(URL.canParse(text) ? text : 'http://localhost');
 }
 
-/** Whether requests cannot be read on their way: the URL has TLS, or names this machine. */
-function isConfidential(url: string): boolean {
-  const { protocol, hostname } = urlOf(url);
-  return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+/** Whether the host of the URL is this machine. */
+function isLoopback(url: string): boolean {
+  const { hostname } = urlOf(url);
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
+
+/** Whether requests cannot be read on their way. */
+const isConfidential = (url: string) => urlOf(url).protocol === 'https:' || isLoopback(url);
 
 /** Whether a token has a name and no name, so that the audit could not say who used it. */
 function isUnnamedToo({ ADMIN_TOKEN, ADMIN_TOKENS = '' }: Configuration): boolean {
@@ -113,7 +116,7 @@ const isShared = (databaseUrl: string) => /^(mysql|mariadb):/.test(databaseUrl);
 
 /** Violations of rules about several variables. */
 function conflictsIn(configuration: Configuration): string[] {
-  const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, TRUSTED_AGENT_ISSUERS } = configuration;
+  const { AUTH_URL, DATABASE_URL, PORT, MANAGEMENT_PORT, NODE_ENV, TRUSTED_AGENT_ISSUERS, TRY_IT } = configuration;
   const production = NODE_ENV === 'production';
   const issuers = Array.isArray(TRUSTED_AGENT_ISSUERS) ? TRUSTED_AGENT_ISSUERS : [];
   const authority = isShared(DATABASE_URL) ? urlOf(DATABASE_URL).searchParams.get('ssl_ca') : null;
@@ -122,6 +125,10 @@ function conflictsIn(configuration: Configuration): string[] {
     production &&
       !issuers.every(({ jwks_uri }) => isConfidential(jwks_uri)) &&
       'TRUSTED_AGENT_ISSUERS: each jwks_uri must be https in production',
+    production &&
+      TRY_IT === true &&
+      !isLoopback(AUTH_URL) &&
+      'TRY_IT: must not be true in production, unless the host of AUTH_URL is a loopback',
     isUnnamedToo(configuration) && 'ADMIN_TOKENS: must not have a token of ADMIN_TOKEN',
     PORT === MANAGEMENT_PORT && PORT !== 0 && 'MANAGEMENT_PORT: must differ from PORT',
     ...sharedPorts(configuration),

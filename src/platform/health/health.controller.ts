@@ -1,11 +1,13 @@
 import { Get, ServiceUnavailableException } from '@nestjs/common';
 import { IsIn } from 'class-validator';
+import { ApiProperty } from '../http/api-property.js';
 import { ApiRoute } from '../http/api-route.js';
 import { ManagementController } from '../http/surfaces.js';
 import { Readiness } from './readiness.js';
 
 class Health {
   @IsIn(['live', 'ready'])
+  @ApiProperty('The result of the probe.', 'ready')
   status: 'live' | 'ready';
 }
 
@@ -16,14 +18,24 @@ export class HealthController {
 
   /** Succeeds while the event loop runs. It checks nothing that a restart could not repair. */
   @Get('live')
-  @ApiRoute({ summary: 'Liveness probe', response: Health })
+  @ApiRoute({
+    summary: 'Liveness probe',
+    description: 'Succeeds while the process responds at all. Restart the process if it fails.',
+    responseExamples: { '': { status: 'live' } },
+    response: Health,
+  })
   live(): Health {
     return { status: 'live' };
   }
 
   /** Fails while the process stops. Until the application has started, the listener responds instead. */
   @Get('ready')
-  @ApiRoute({ summary: 'Readiness probe', response: Health })
+  @ApiRoute({
+    summary: 'Readiness probe',
+    description:
+      'Fails with 503 until the process can serve requests, and while it stops. Send requests only to ready processes.',
+    response: Health,
+  })
   ready(): Health {
     const reason = this.readiness.unreadyReason;
     if (reason) throw new ServiceUnavailableException(reason);

@@ -54,11 +54,13 @@ export class Listener {
     this.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.onClientError(error, socket));
   }
 
-  /** Binds the address; rejects with the system's error, such as EADDRINUSE. */
+  /** Binds the address; rejects with the system's error, such as EADDRINUSE, and names the variable of the port. */
   async listen(port: number, host?: string): Promise<void> {
+    const variable = this.name === 'public' ? 'PORT' : `${this.name.toUpperCase()}_PORT`;
     await new Promise<void>((resolve, reject) => {
-      this.server.once('error', reject);
-      this.server.listen({ port, ...(host && { host }) }, () => resolve(void this.server.off('error', reject)));
+      const fail = ({ message }: Error) => reject(new Error(`${variable}: ${message}`));
+      this.server.once('error', fail);
+      this.server.listen({ port, ...(host && { host }) }, () => resolve(void this.server.off('error', fail)));
     });
     this.connections.startChecks();
   }

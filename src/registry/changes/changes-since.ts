@@ -87,7 +87,7 @@ export async function isLogComplete(
   now: number,
 ): Promise<boolean> {
   const [row] = await database.select(COUNT_REVISIONS, [validAt(now), after, until]);
-  return Number(row?.revisions) === until - after;
+  return row?.revisions === until - after;
 }
 
 function validAt(now: number): Date {

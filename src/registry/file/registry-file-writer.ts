@@ -83,7 +83,7 @@ export class RegistryFileWriter {
     const keys = changes.flatMap((each) => changedKeys(each).map((key) => ({ resource: each.resource, key })));
     const revision = keys.length > 0 ? await raiseRevision(manager, keys, this.clock.now()) : before;
     await rememberApplied(manager, { ...state, registryRevision: revision }, this.clock.now());
-    await this.endTokens(applied, 'before');
+    await this.endTokens(applied, 'before', manager);
     return applied;
   }
 
@@ -96,12 +96,12 @@ export class RegistryFileWriter {
     }
   }
 
-  private async endTokens(applied: AppliedEntry[], moment: 'before' | 'after'): Promise<void> {
+  private async endTokens(applied: AppliedEntry[], moment: 'before' | 'after', manager?: EntityManager): Promise<void> {
     const ended = applied.filter(endsTokens);
     for (const resource of REGISTRY_RESOURCES) {
       const rows = ended.filter((entry) => entry.resource === resource).map(({ row }) => row);
       const keys = rows.map((row) => String(row[resource.key.column]));
-      if (keys.length > 0) await this.tokenRevokers.revoke(resource, keys, moment);
+      if (keys.length > 0) await this.tokenRevokers.revoke(resource, keys, moment, manager);
     }
   }
 }

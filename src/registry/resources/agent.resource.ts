@@ -1,4 +1,6 @@
 import { IsEmail, IsOptional } from 'class-validator';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
 import { Agent } from '../agent.entity.js';
 import { AreScopes, FitsLowered, IsName, IsPassword, IsUuid } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
@@ -8,20 +10,25 @@ import { PASSWORD } from './secret-kinds.js';
 class AgentEntry {
   @IsEmail({ require_tld: false })
   @FitsLowered(254)
+  @ApiProperty('The email with which the agent signs in.', EXAMPLE.agentEmail)
   email: string;
 
   @IsName()
+  @ApiProperty('The name of the agent, for people.', 'Agent One')
   name: string;
 
   @IsOptional()
   @IsPassword()
+  @ApiProperty('The password: 8 to 256 characters. No response contains it.', EXAMPLE.agentPassword)
   password?: string;
 
   @IsUuid()
+  @ApiProperty('The organization of the agent. A change ends its tokens.', EXAMPLE.organizationId)
   organization_id: string;
 
   @IsOptional()
   @AreScopes()
+  @ApiProperty('The scopes that the agent can grant to clients. A change ends its tokens.', [EXAMPLE.scope])
   scopes: string[] = [];
 }
 
@@ -35,6 +42,8 @@ export const agentResource = defineResource<AgentEntry, Agent>({
   key: { field: 'id', column: 'id', isGenerated: true },
   fileKey: { field: 'email', column: 'email', normalize: (email) => email.toLowerCase() },
   references: [{ field: 'organization_id', column: 'organizationId', resource: organizationResource }],
+  exampleFields: ['password', 'scopes'],
+  exampleChange: 'name',
   secret: {
     field: 'password',
     column: 'passwordHash',

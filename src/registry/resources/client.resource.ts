@@ -1,6 +1,8 @@
 import { applyDecorators } from '@nestjs/common';
 import { IsArray, IsBoolean, IsIn, IsInt, IsISO8601, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import { MAX_ACCESS_TOKEN_TTL_SECONDS } from '../../platform/configuration/configuration.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import { lastSecretEnd, NO_PREVIOUS_SECRETS } from '../previous-secrets.js';
@@ -11,52 +13,75 @@ import { RANDOM_SECRET } from './secret-kinds.js';
 
 class ClientEntry {
   @IsIdentifier()
+  @ApiProperty(
+    'The id of the client. It has 1 to 128 characters: letters, digits, `.`, `_`, `~` and `-`.',
+    EXAMPLE.serverClientId,
+  )
   client_id: string;
 
   @IsName()
+  @ApiProperty('The name of the client. The authorization page shows it.', 'Acme backend')
   name: string;
 
   @IsIn(['web', 'server', 'native'])
+  @ApiProperty('`web` runs in browsers, `server` on servers, `native` on devices.', 'server')
   client_type: ClientType;
 
   @IsOptional()
   @IsUuid()
+  @ApiProperty(
+    'The organization that the client belongs to. A client without one is public: organizations choose whether to admit it.',
+    EXAMPLE.organizationId,
+  )
   organization_id?: string;
 
   @IsOptional()
   @IsSecret()
+  @ApiProperty('The secret: 32 to 256 characters. No response contains it.', EXAMPLE.clientSecret)
   client_secret?: string;
 
   @IsOptional()
   @AreRedirectUris()
+  @ApiProperty('The URLs to which the authorization page may redirect. Their origins are origins of the client.', [
+    EXAMPLE.redirectUri,
+  ])
   redirect_uris: string[] = [];
 
   @IsOptional()
   @IsIn(['exact', 'prefix'])
+  @ApiProperty('`exact` if omitted. `prefix` also admits URLs below a redirect URI for customer grants.', 'exact')
   redirect_uri_match: 'exact' | 'prefix' = 'exact';
 
   @IsOptional()
   @AreOrigins()
+  @ApiProperty('Further origins of pages that may call the service.', [EXAMPLE.origin])
   origins: string[] = [];
 
   @IsOptional()
   @IsArray()
   @IsString({ each: true })
+  @ApiProperty('The customer grants that the client may use. If omitted, all except those that a client must list.', [
+    'agent_token',
+  ])
   grant_types?: string[];
 
   @IsOptional()
   @AreScopes()
+  @ApiProperty('The scopes that the client may request from agents.', [EXAMPLE.scope])
   scopes: string[] = [];
 
   @IsOptional()
   @IsObject()
+  @ApiProperty('Settings of grants for this client, by the names of the grants.', {
+    identity_token: { remember: ['browser'] },
+  })
   grants: GrantSettings = {};
 
-  /** If omitted: CUSTOMER_TOKEN_TTL. */
   @IsOptional()
   @IsInt()
   @Min(60)
   @Max(MAX_ACCESS_TOKEN_TTL_SECONDS)
+  @ApiProperty('The lifetime of customer tokens of this client in seconds. If omitted: `CUSTOMER_TOKEN_TTL`.', 3_600)
   customer_token_ttl?: number;
 }
 
@@ -71,6 +96,8 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
   grantSettings: 'grants',
   grantTypes: 'grant_types',
   references: [{ field: 'organization_id', column: 'organizationId', resource: organizationResource }],
+  exampleFields: ['organization_id', 'client_secret', 'redirect_uris', 'scopes'],
+  exampleChange: 'name',
   secret: {
     field: 'client_secret',
     column: 'secretHash',
@@ -79,7 +106,14 @@ export const clientResource = defineResource<ClientEntry, ClientApplication>({
     isRequired: false,
   },
   responseFields: {
-    rules: { has_secret: IsBoolean(), previous_secret_expires_at: applyDecorators(IsOptional(), IsISO8601()) },
+    rules: {
+      has_secret: applyDecorators(IsBoolean(), ApiProperty('Whether the client has a secret.', true)),
+      previous_secret_expires_at: applyDecorators(
+        IsOptional(),
+        IsISO8601(),
+        ApiProperty('When the last replaced secret stops working; absent if none is valid.', EXAMPLE.laterTime),
+      ),
+    },
     of(client, now) {
       const end = lastSecretEnd(client, now);
       return { has_secret: client.secretHash !== null, ...(end !== undefined && { previous_secret_expires_at: end }) };

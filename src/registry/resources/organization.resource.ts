@@ -1,5 +1,7 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsInt, IsObject, IsOptional, Max, Min, ValidateNested } from 'class-validator';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
 import { type AdmittedPublicClients, type GrantSettings, Organization } from '../organization.entity.js';
 import { IsName, IsPublicClients, IsUuid } from './entry-rules.js';
 import { defineResource } from './registry-resource.js';
@@ -7,36 +9,49 @@ import { defineResource } from './registry-resource.js';
 class License {
   @IsOptional()
   @IsBoolean()
+  @ApiProperty('Whether all groups of the organization share one customer per browser. `true` if omitted.', false)
   chat_between_groups = true;
 }
 
 class OrganizationEntry {
   @IsUuid()
+  @ApiProperty('The id of the organization: a UUID in lower case that you choose.', EXAMPLE.organizationId)
   id: string;
 
   @IsName()
+  @ApiProperty('The name of the organization. The authorization page shows it.', 'Acme')
   name: string;
 
   @IsOptional()
   @IsObject()
   @ValidateNested()
   @Type(() => License)
+  @ApiProperty('What the organization may use.')
   license = new License();
 
-  /** If omitted, an existing organization keeps its value, and a new one admits no public client. */
   @IsOptional()
   @IsPublicClients()
+  @ApiProperty(
+    'The public clients that may get tokens for customers of the organization: `all`, or a list of client ids. A new organization without the field admits none.',
+    'all',
+  )
   public_clients?: AdmittedPublicClients;
 
-  /** If omitted: 731, which is longer than the cookies live. */
   @IsOptional()
   @IsInt()
   @Min(1)
   @Max(731)
+  @ApiProperty('For how many days a browser leads to a customer that it does not use: 1 to 731. 731 if omitted.', 365)
   idle_days?: number;
 
   @IsOptional()
   @IsObject()
+  @ApiProperty('Settings of grants for this organization, by the names of the grants.', {
+    'urn:ietf:params:oauth:grant-type:jwt-bearer': {
+      issuer: 'https://login.acme.example',
+      jwks_uri: 'https://login.acme.example/jwks.json',
+    },
+  })
   grants: GrantSettings = {};
 }
 
@@ -49,6 +64,8 @@ export const organizationResource = defineResource<OrganizationEntry, Organizati
   entity: Organization,
   key: { field: 'id', column: 'id' },
   grantSettings: 'grants',
+  exampleFields: ['license', 'public_clients'],
+  exampleChange: 'name',
   retainedFields: { public_clients: { publicClients: [] } },
   warning: {
     appliesTo: ({ public_clients }, stored) => public_clients === undefined && stored?.publicClients === 'all',

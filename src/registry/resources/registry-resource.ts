@@ -84,6 +84,9 @@ interface Description<Entry, Row, Field, Column> {
   /** Columns that are set when the tokens of an entry end. A function returns SQL. */
   columnsOnTokenEnd?: { [Name in Column & string]?: () => string };
   warning?: ResourceWarning<Entry, Row>;
+  /** The optional fields in the example of a new entry, and the field in the example of a change. */
+  exampleFields?: (Field & string)[];
+  exampleChange?: Field & string;
   /** Fields that only the responses of the admin API have. No request may send them. */
   responseFields?: ResponseFields<Row>;
   /** @param secret the columns of a new secret */

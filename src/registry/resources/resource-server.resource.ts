@@ -1,4 +1,7 @@
+import { applyDecorators } from '@nestjs/common';
 import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
 import { ResourceServer } from '../resource-server.entity.js';
 import { IsIdentifier, IsSecret } from './entry-rules.js';
 import { defineResource } from './registry-resource.js';
@@ -6,14 +9,20 @@ import { RANDOM_SECRET } from './secret-kinds.js';
 
 class ResourceServerEntry {
   @IsIdentifier()
+  @ApiProperty(
+    'The id with which the resource server authenticates. It has the form of a client id.',
+    EXAMPLE.resourceServerId,
+  )
   id: string;
 
   @IsOptional()
   @IsSecret()
+  @ApiProperty('The secret: 32 to 256 characters. No response contains it.', EXAMPLE.clientSecret)
   secret?: string;
 
   @IsArray()
   @IsString({ each: true })
+  @ApiProperty('The audiences whose tokens it may introspect: `customer-api`, `agent-api`.', ['customer-api'])
   audiences: string[];
 }
 
@@ -25,6 +34,8 @@ export const resourceServerResource = defineResource<ResourceServerEntry, Resour
   entry: ResourceServerEntry,
   entity: ResourceServer,
   key: { field: 'id', column: 'id' },
+  exampleFields: ['secret'],
+  exampleChange: 'audiences',
   secret: {
     field: 'secret',
     column: 'secretHash',
@@ -33,7 +44,10 @@ export const resourceServerResource = defineResource<ResourceServerEntry, Resour
     isRequired: true,
   },
   // always true, because the secret is required; the field is that of a client
-  responseFields: { rules: { has_secret: IsBoolean() }, of: () => ({ has_secret: true }) },
+  responseFields: {
+    rules: { has_secret: applyDecorators(IsBoolean(), ApiProperty('Always `true`.', true)) },
+    of: () => ({ has_secret: true }),
+  },
   toRow: ({ id, audiences }, secret) => ({ id, ...secret, audiences }),
   toEntry: ({ id, audiences }) => ({ id, audiences }),
 });
