@@ -8,17 +8,34 @@ const ID_COUNTS = [1, 2, 4, 8, MAX_ANCESTORS + 2];
 /** `ended` is 0 or 1. */
 type EndedStatement = SelectStatement<SqlValue[], { ended: number }>;
 
-/** Statements by number of ids and by the subjects they check. */
-const statements = new Map<string, EndedStatement>();
+/** A condition of SQL. Equal texts are the same object, so that there are few. */
+export interface SqlCondition {
+  text: string;
+}
+
+/** Conditions by number of ids and by the subjects they check. */
+const conditions = new Map<string, SqlCondition>();
+const statements = new Map<SqlCondition, EndedStatement>();
 
 /** The statement that decides whether a token has ended. It selects one row. */
 export function endedStatement(claims: RevocableClaims): { statement: EndedStatement; parameters: SqlValue[] } {
+  const { condition, parameters } = endedCondition(claims);
+  let statement = statements.get(condition);
+  if (statement === undefined) {
+    statement = selectStatement({ columns: [`${condition.text} AS ended`], batch: true });
+    statements.set(condition, statement);
+  }
+  return { statement, parameters };
+}
+
+/** The condition under which a token has ended, for a statement that must not take effect then. */
+export function endedCondition(claims: RevocableClaims): { condition: SqlCondition; parameters: SqlValue[] } {
   const { sub, aud, gen = 0 } = claims;
   const agent = agentOf(claims);
   const { ids, values: parameters } = revocationValues(claims);
   if (aud === 'customer-api') parameters.push(sub, gen);
   if (agent) parameters.push(agent.sub, agent.gen);
-  return { statement: statementFor(ids, aud === 'customer-api', agent !== undefined), parameters };
+  return { condition: conditionFor(ids, aud === 'customer-api', agent !== undefined), parameters };
 }
 
 /** The agent with whose generation a token ends; `undefined` if no agent of this service obtained the token. */
@@ -37,19 +54,19 @@ export function revocationValues(claims: RevocableClaims): { ids: number; values
   return { ids: count, values: [...ids, ...padding, client_id, issued, sub, agentOf(claims)?.sub ?? sub, issued] };
 }
 
-function statementFor(count: number, isCustomer: boolean, hasAgent: boolean): EndedStatement {
+function conditionFor(count: number, isCustomer: boolean, hasAgent: boolean): SqlCondition {
   const key = `${count} ${isCustomer} ${hasAgent}`;
-  let statement = statements.get(key);
-  if (statement === undefined) {
-    const conditions = [
+  let condition = conditions.get(key);
+  if (condition === undefined) {
+    const parts = [
       `EXISTS (SELECT 1 ${revocationRows(count)})`,
       ...(isCustomer ? [CUSTOMER_ENDED] : []),
       ...(hasAgent ? [AGENT_ENDED] : []),
     ];
-    statement = selectStatement({ columns: [`(${conditions.join(' OR ')}) AS ended`], batch: true });
-    statements.set(key, statement);
+    condition = { text: `(${parts.join(' OR ')})` };
+    conditions.set(key, condition);
   }
-  return statement;
+  return condition;
 }
 
 /**

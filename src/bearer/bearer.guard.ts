@@ -1,14 +1,86 @@
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Injectable, type Type } from '@nestjs/common';
+import type { Request } from 'express';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { routeParametersOf } from '../platform/http/route-parameters.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import { isCustomerRoute } from '../registry/customer-cors.js';
+import { Registry } from '../registry/registry.js';
 import { BearerAuthentication } from './bearer-authentication.js';
+import {
+  type AgentPrincipal,
+  assertAgent,
+  assertCustomer,
+  type CustomerPrincipal,
+  type Principal,
+} from './principal.js';
+
+/** A guard that admits callers of one kind. */
+export interface CallerGuard<Authenticated extends Principal = Principal> extends CanActivate {
+  /** @throws OAuthError if the guard does not admit the caller */
+  admit(principal: Principal): Authenticated;
+}
 
 /** Admits requests with a valid bearer token, of an agent or of a customer. */
 @Injectable()
-export class BearerGuard implements CanActivate {
-  constructor(private readonly authentication: BearerAuthentication) {}
+export class BearerGuard implements CallerGuard {
+  /** @internal */
+  constructor(
+    private readonly authentication: BearerAuthentication,
+    private readonly registry: Registry,
+  ) {}
 
-  /** @throws OAuthError `invalid_token` */
+  /** @throws OAuthError `invalid_token`; `insufficient_scope`; `invalid_request` for an `Origin` of another client */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    await this.authentication.authenticate(context.switchToHttp().getRequest());
+    const request = context.switchToHttp().getRequest<Request>();
+    const principal = requestContext.required().principal ?? (await this.authentication.authenticate(request));
+    this.admit(principal);
+    const { checksClient, checksOrigin } = routeParametersOf(context.getHandler());
+    if (!checksClient && !checksOrigin) this.assertOriginOf(principal, request);
     return true;
   }
+
+  admit(principal: Principal): Principal {
+    return principal;
+  }
+
+  /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
+  private assertOriginOf({ clientId }: Principal, { headers, path }: Request): void {
+    if (headers.origin !== undefined && isCustomerRoute(path)) this.registry.clientCalling(clientId, headers.origin);
+  }
 }
+
+/** Admits requests with the access token of a customer. */
+@Injectable()
+export class CustomerGuard extends BearerGuard implements CallerGuard<CustomerPrincipal> {
+  /** @throws OAuthError `invalid_token` */
+  override admit(principal: Principal): CustomerPrincipal {
+    return assertCustomer(principal);
+  }
+}
+
+const agentGuards = new Map<string, Type<CallerGuard<AgentPrincipal>>>();
+
+/** The guard that admits requests of agents whose token has a scope, such as `customers:own`. */
+export function AgentGuard(scope: string): Type<CallerGuard<AgentPrincipal>> {
+  const guard = agentGuards.get(scope) ?? agentGuardOf(scope);
+  agentGuards.set(scope, guard);
+  return guard;
+}
+
+function agentGuardOf(scope: string): Type<CallerGuard<AgentPrincipal>> {
+  @Injectable()
+  class ScopeGuard extends BearerGuard implements CallerGuard<AgentPrincipal> {
+    override admit(principal: Principal): AgentPrincipal {
+      const agent = assertAgent(principal);
+      if (!agent.scopes.includes(scope)) throw OAuthError.insufficientScope(scope);
+      return agent;
+    }
+  }
+  return ScopeGuard;
+}
+
+/** Whether a guard of a route requires a bearer token. */
+export const isBearerGuard = (guard: Type): boolean => guard === BearerGuard || guard.prototype instanceof BearerGuard;
+
+/** Whether a guard of a route requires a scope. */
+export const isAgentGuard = (guard: Type): boolean => [...agentGuards.values()].includes(guard as never);

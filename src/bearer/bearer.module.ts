@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
+import { RegistryModule } from '../registry/registry.module.js';
 import { BearerGuard } from './bearer.guard.js';
 import { BearerStrategy } from './bearer.strategy.js';
 import { BearerAuthentication } from './bearer-authentication.js';
@@ -7,7 +8,7 @@ import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** Authenticates the callers that present a bearer token: agents and customers (RFC 6750). */
 @Module({
-  imports: [AccessTokenModule],
+  imports: [AccessTokenModule, RegistryModule],
   providers: [BearerStrategy, BearerAuthentication, BearerGuard, TrustedIssuerTokens],
   exports: [BearerAuthentication, BearerGuard, TrustedIssuerTokens],
 })

@@ -2,16 +2,16 @@ import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
 
-interface Caller {
+interface AuthenticatedCaller {
   organizationId: string;
   /** The application through which the caller calls. */
   clientId: string;
   /** The claims that decide whether the bearer token has ended. */
-  claims: RevocableClaims & { exp: number };
+  claims: Readonly<RevocableClaims & { exp: number }>;
 }
 
 /** An agent of an organization. It calls through an application to which it has granted scopes. */
-export interface AgentPrincipal extends Caller {
+export interface AgentPrincipal extends AuthenticatedCaller {
   kind: 'agent';
   agentId: string;
   scopes: string[];
@@ -20,9 +20,9 @@ export interface AgentPrincipal extends Caller {
 }
 
 /** A customer, calling with its own access token. */
-export interface CustomerPrincipal extends Caller {
+export interface CustomerPrincipal extends AuthenticatedCaller {
   kind: 'customer';
-  claims: AccessTokenClaims;
+  claims: Readonly<AccessTokenClaims>;
   entityId: string;
 }
 

@@ -12,7 +12,7 @@ import {
   OrganizationUsers,
 } from '../../public/grant.js';
 import { Assertions } from './assertions.js';
-import { JwtBearerBody } from './jwt-bearer.body.js';
+import { JWT_BEARER_DESCRIPTION, JwtBearerBody } from './jwt-bearer.body.js';
 import { JwtBearerSettings } from './jwt-bearer.settings.js';
 import { UsedAssertions } from './used-assertions.js';
 
@@ -26,6 +26,7 @@ const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   form: true,
   optIn: true,
   responds: ['client_id', 'organization_id'],
+  api: JWT_BEARER_DESCRIPTION,
 })
 export class JwtBearerGrant implements Grant<JwtBearerBody> {
   constructor(
