@@ -15,6 +15,7 @@ export class RefreshFamily {
   @Column('varchar', { name: 'client_id', length: 128 })
   clientId: string;
 
+  /** The agent that granted access; empty in a family of a customer. */
   @Column('varchar', { name: 'agent_id', length: 36 })
   agentId: string;
 
@@ -32,7 +33,7 @@ export class RefreshFamily {
   @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
   previousHash: string | null;
 
-  /** When the agent granted access. A later revocation of the agent or client ends the chain. */
+  /** When access was granted. A later revocation of the client ends the chain. */
   @Column('datetime', { name: 'begun_at', precision: 3 })
   begunAt: Date;
 
@@ -47,11 +48,20 @@ export class RefreshFamily {
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** The generation of the agent when it granted access. `null` is 0. */
+  /** The generation of the agent or customer when access was granted. `null` is 0. */
   @Column('integer', { nullable: true })
   generation: number | null;
 
   /** A hash of the network of the first use of the previous token (`callerNetwork`). */
   @Column('varchar', { name: 'rotated_network', length: 64, nullable: true })
   rotatedNetwork: string | null;
+
+  /** The customer that stays on a device; `null` in a family of an agent. */
+  @Index('refresh_family_customer_id')
+  @Column('varchar', { name: 'customer_id', length: 36, nullable: true })
+  customerId: string | null;
+
+  /** A `TokenLineage` without `gen` as JSON: the lineage of a customer's tokens. `null` in a family of an agent. */
+  @Column('text', { nullable: true })
+  lineage: string | null;
 }

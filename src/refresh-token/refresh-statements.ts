@@ -1,20 +1,16 @@
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { CONTENT_COLUMNS } from './family-content.js';
 import { RefreshFamily } from './refresh-family.entity.js';
+import { RefreshFamilyAncestor } from './refresh-family-ancestor.entity.js';
 import { RefreshToken } from './refresh-token.entity.js';
 
 const FAMILY_COLUMNS = [
-  'id',
-  'client_id',
-  'agent_id',
-  'organization_id',
-  'scope',
+  ...CONTENT_COLUMNS,
   'current_hash',
   'previous_hash',
-  'begun_at',
   'ended_at',
   'expires_at',
-  'generation',
   'rotated_network',
 ] as const;
 
@@ -35,7 +31,11 @@ export const FIND_FAMILY = selectStatement<[tokenHash: string], FamilyRow>({
   batch: true,
 });
 
-export const INSERT_TOKEN = insertStatement({ into: RefreshToken, columns: ['hash', 'family_id', 'expires_at'] });
+export const INSERT_TOKEN = insertStatement({
+  into: RefreshToken,
+  columns: ['hash', 'family_id', 'expires_at'],
+  batch: true,
+});
 
 export const INSERT_FAMILY = insertStatement({
   into: RefreshFamily,
@@ -43,14 +43,23 @@ export const INSERT_FAMILY = insertStatement({
     'id',
     'client_id',
     'agent_id',
+    'customer_id',
     'organization_id',
     'scope',
+    'lineage',
     'current_hash',
     'begun_at',
     'rotated_at',
     'expires_at',
     'generation',
   ],
+  batch: true,
+});
+
+export const INSERT_ANCESTOR = insertStatement({
+  into: RefreshFamilyAncestor,
+  columns: ['family_id', 'ancestor_id'],
+  batch: true,
 });
 
 /** Matches the state that was read, or the state that this attempt wrote. One of several parallel attempts matches. */

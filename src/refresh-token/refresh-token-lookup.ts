@@ -6,6 +6,7 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { sha256 } from '../platform/secret.js';
+import { claimsOfFamily, contentOf } from './family-content.js';
 import { type FamilyRow, FIND_FAMILY } from './refresh-statements.js';
 
 /** Finds out for the operator what a refresh token is. It changes nothing. */
@@ -22,26 +23,18 @@ export class RefreshTokenLookup {
     const hash = sha256(refreshToken);
     const [row] = await this.database.select(FIND_FAMILY, [hash]);
     if (!row) return undefined;
-    const { id: family, client_id: clientId, agent_id: subject, organization_id: organizationId, expires_at } = row;
+    const { id: family, expires_at } = row;
+    const { owner, clientId, organizationId } = contentOf(row);
     const inactiveReason = await this.inactiveReasonOf(row, hash);
     return {
       kind: 'refresh token',
-      ...{ family, clientId, subject, organizationId, expiresAt: timeOf(expires_at) },
+      ...{ family, clientId, subject: owner.id, organizationId, expiresAt: timeOf(expires_at) },
       ...(inactiveReason && { inactiveReason }),
     };
   }
 
   private async inactiveReasonOf(row: FamilyRow, hash: string): Promise<InactiveReason | undefined> {
-    const { id: jti, agent_id: sub, client_id, begun_at, generation } = row;
-    const claims = {
-      jti,
-      sub,
-      client_id,
-      iat: timeOf(begun_at) / 1000,
-      aud: 'agent-api',
-      gen: generation ?? 0,
-    } as const;
-    const endedReason = await this.denylist.endedReason(claims);
+    const endedReason = await this.denylist.endedReason(claimsOfFamily(row));
     if (endedReason) return endedReason;
     if (row.ended_at !== null) return 'family_revoked';
     if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';

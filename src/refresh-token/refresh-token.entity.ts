@@ -9,6 +9,7 @@ export class RefreshToken {
   @PrimaryColumn('varchar', { length: 64 })
   hash: string;
 
+  @Index('refresh_token_family_id')
   @Column('varchar', { name: 'family_id', length: 36 })
   familyId: string;
 

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
-import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -8,11 +7,14 @@ import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
-import type { RefreshContent, Refreshed, RefreshingClient } from './refresh-content.js';
+import { claimsOfFamily, contentOf } from './family-content.js';
+import { RefreshAudit } from './refresh-audit.js';
+import type { FamilyToEnd, RefreshContent, RefreshingClient, Rotated } from './refresh-content.js';
 import {
   END_FAMILY,
   type FamilyRow,
   FIND_FAMILY,
+  INSERT_ANCESTOR,
   INSERT_FAMILY,
   INSERT_TOKEN,
   RETRY_ROTATION,
@@ -31,30 +33,29 @@ export class RefreshTokens {
     private readonly clock: Clock,
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
-    private readonly audit: Audit,
+    private readonly audit: RefreshAudit,
   ) {}
 
   /**
    * Creates a family and returns its first refresh token.
    *
-   * @param grantedAt when the agent granted access, in milliseconds since 1970
+   * @param grantedAt when access was granted, in milliseconds since 1970
    */
   async begin(family: string, content: RefreshContent, grantedAt: number): Promise<string> {
-    const { clientId, agentId, organizationId, scope, generation } = content;
+    const { owner, clientId, organizationId, scope } = content;
+    const { gen, ...lineage } = content.lineage;
+    const isCustomer = owner.kind === 'customer';
     const { token, hash } = await this.newToken(family);
     const now = new Date(this.clock.now());
     await this.database.insert(INSERT_FAMILY, [
-      family,
-      clientId,
-      agentId,
-      organizationId,
-      scope,
-      hash,
-      new Date(grantedAt),
-      now,
-      this.expiry(),
-      generation,
+      ...([family, clientId] as const),
+      ...(isCustomer ? (['', owner.id] as const) : ([owner.id, null] as const)),
+      ...([organizationId, scope, isCustomer ? JSON.stringify(lineage) : null] as const),
+      ...([hash, new Date(grantedAt), now, this.expiry(), gen] as const),
     ]);
+    // After the family, so that the purge of the family also deletes the ancestors of a request that failed half-way.
+    const ancestors = isCustomer ? [...new Set(lineage.ancestors)] : [];
+    await Promise.all(ancestors.map((id) => this.database.insert(INSERT_ANCESTOR, [family, id])));
     return token;
   }
 
@@ -66,19 +67,18 @@ export class RefreshTokens {
    * @param decide returns the access that this response gives; if it throws, the token stays usable
    * @throws OAuthError `invalid_grant`
    */
-  async rotate(
+  async rotate<Access>(
     refreshToken: string,
     client: RefreshingClient,
-    decide: (granted: RefreshContent) => Promise<RefreshContent>,
-  ): Promise<Refreshed> {
+    decide: (granted: RefreshContent) => Promise<Access>,
+  ): Promise<Rotated<Access>> {
     const used = sha256(refreshToken);
-    const row = await this.findUsable(used, client.clientId);
+    const row = await this.findUsable(used, client);
     const network = callerNetwork(row.id);
     const isRetry = row.previous_hash === used && isRetryAllowed(row, client, network);
     if (row.current_hash !== used && !isRetry) return this.rejectReuse(row);
-    const { agent_id: agentId, organization_id: organizationId, scope } = row;
-    const generation = row.generation ?? 0;
-    const content = await decide({ clientId: client.clientId, agentId, organizationId, scope, generation });
+    const content = contentOf(row);
+    const access = await decide(content);
     const next = await this.newToken(row.id);
     // This comes before the UPDATE. An UPDATE without it would let a use of the successor end the family.
     // Without the UPDATE it has no effect.
@@ -89,54 +89,42 @@ export class RefreshTokens {
       : await this.database.executeIdempotent(ROTATE, [next.hash, used, network, this.expiry(), ...state]);
     // A parallel use was faster. The service cannot know which of the two responses the client uses.
     if (isRotated !== 1) throw OAuthError.invalidGrant('refresh token: redeemed by a parallel request');
-    this.record('redeemed', 'success', row);
-    return { ...content, family: row.id, refreshToken: next.token };
+    this.audit.redeemed(row.id, content);
+    return { access, family: row.id, refreshToken: next.token };
   }
 
   /** Finds the family of a refresh token. With `clientId` only a family of this client is found. */
-  async familyOf(refreshToken: string, clientId?: string): Promise<string | undefined> {
+  async familyOf(refreshToken: string, clientId?: string): Promise<FamilyToEnd | undefined> {
     const [row] = await this.database.select(FIND_FAMILY, [sha256(refreshToken)]);
-    return row && (clientId === undefined || row.client_id === clientId) ? row.id : undefined;
+    if (!row || (clientId !== undefined && row.client_id !== clientId)) return undefined;
+    return { id: row.id, ownerKind: contentOf(row).owner.kind };
   }
 
   /** Ends a family with all its tokens and their descendants. */
-  async end(family: string): Promise<void> {
-    await this.denylist.revokeFamily(family);
-    await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), family]);
+  async end({ id, ownerKind }: FamilyToEnd): Promise<void> {
+    await this.denylist.revokeFamily(id, ownerKind === 'agent' ? 'agent-api' : 'customer-api');
+    await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), id]);
   }
 
-  private async findUsable(used: string, clientId: string): Promise<FamilyRow> {
+  private async findUsable(used: string, { clientId, ownerKind }: RefreshingClient): Promise<FamilyRow> {
     const [row] = await this.database.select(FIND_FAMILY, [used]);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
+    if (contentOf(row).owner.kind !== ownerKind) throw OAuthError.invalidGrant('refresh token: of another endpoint');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
     if (row.ended_at !== null) throw OAuthError.invalidGrant('refresh token: its family has ended');
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
     if (row.replaced_at !== null && used !== row.current_hash && used !== row.previous_hash)
       throw OAuthError.invalidGrant('refresh token: replaced by a retry');
-    const { id: jti, agent_id: sub, client_id, begun_at, generation } = row;
-    const iat = timeOf(begun_at) / 1000;
-    if (await this.denylist.hasEnded({ jti, sub, client_id, iat, aud: 'agent-api', gen: generation ?? 0 }))
+    if (await this.denylist.hasEnded(claimsOfFamily(row)))
       throw OAuthError.invalidGrant('refresh token: its family has ended');
     return row;
   }
 
   /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
   private async rejectReuse(row: FamilyRow): Promise<never> {
-    await this.end(row.id);
-    this.record('replayed', 'failure', row);
+    await this.end({ id: row.id, ownerKind: contentOf(row).owner.kind });
+    this.audit.replayed(row.id, contentOf(row));
     throw OAuthError.invalidGrant('refresh token: used again');
-  }
-
-  private record(action: 'redeemed' | 'replayed', outcome: 'success' | 'failure', row: FamilyRow): void {
-    this.audit.record({
-      event: `refresh_token.${action}`,
-      outcome,
-      actor: { kind: 'client', id: row.client_id },
-      subject: { kind: 'agent', id: row.agent_id },
-      organizationId: row.organization_id,
-      clientId: row.client_id,
-      details: { family: row.id },
-    });
   }
 
   private async newToken(family: string): Promise<{ token: string; hash: string }> {

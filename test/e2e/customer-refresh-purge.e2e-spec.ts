@@ -1,0 +1,58 @@
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { claimsOf } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, rowsOf, stayOf } from '../support/customer-refresh.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { purge } from '../support/operator-commands.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const DAY_SECONDS = 86_400;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: refreshingRegistry() });
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const pass = (days: number) => service.clock.advance({ seconds: days * DAY_SECONDS });
+const familyOf = (accessToken: string) => String(claimsOf(accessToken).jti).split('.')[0] as string;
+
+describe('the purge of customers’ refresh families', () => {
+  it('deletes the families that a revocation has ended before it deletes the revocation', async () => {
+    const { access_token } = await newCustomer(service);
+    const moved = await stayOf(service, access_token);
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+    pass(20);
+    await purge(service);
+    expect(await service.application.get(DataSource).getRepository(Revocation).count()).toBe(0);
+    expectInvalidGrant(await refreshCustomer(service, moved.refresh_token));
+    expect(await rowsOf(service, familyOf(moved.access_token))).toBe(0);
+  });
+
+  it('deletes an expired family with its refresh tokens and ancestors, and no other family', async () => {
+    const expired = await stayOf(service);
+    pass(20);
+    const valid = await stayOf(service);
+    pass(20);
+    await purge(service);
+    expect(await rowsOf(service, familyOf(expired.access_token))).toBe(0);
+    expect((await refreshCustomer(service, valid.refresh_token)).status).toBe(200);
+  });
+
+  it('retains a customer whose browser is idle while a refresh family leads to it', async () => {
+    let { entity_id, refresh_token } = await stayOf(service);
+    for (let month = 0; month < 30; month++) {
+      pass(28);
+      refresh_token = (await refreshCustomer(service, refresh_token)).body.refresh_token;
+    }
+    await purge(service);
+    expect((await refreshCustomer(service, refresh_token)).body.entity_id).toBe(entity_id);
+    expect(await identitiesOf(service).countBy({ entityId: entity_id })).toBe(1);
+  });
+});

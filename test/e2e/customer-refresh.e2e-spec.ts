@@ -1,0 +1,285 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { claimsOf, refresh } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import {
+  currentOf,
+  familiesOf,
+  refreshCustomer,
+  refreshingRegistry,
+  rowsOf,
+  stay,
+  stayOf,
+} from '../support/customer-refresh.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
+import { manage } from '../support/management-api.js';
+import { successfulOf, times } from '../support/races.js';
+import { moveOf } from '../support/remember.js';
+import { StatementGate } from '../support/statement-gate.js';
+import { statementsOf } from '../support/statements.js';
+import { ACME_NATIVE, PUBLIC_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { agentTokenPair, ageRotation, infoStatus, newCustomer } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-customer-refresh';
+const REFRESH_TOKEN_TTL_SECONDS = 86_400;
+const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
+const OTHER_NETWORK = { 'x-forwarded-for': '203.0.113.8' };
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({
+    registry: refreshingRegistry(),
+    environment: { ADMIN_TOKEN, TRUST_PROXY: '1', REFRESH_TOKEN_TTL: String(REFRESH_TOKEN_TTL_SECONDS) },
+  });
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const asOperator = (method: string, path: string) =>
+  manage(service, method, `/admin/identities/${path}`, bearer(ADMIN_TOKEN));
+const use = (token: string, more: object = {}, headers: object = NETWORK) =>
+  refreshCustomer(service, token, more, headers);
+const familyOf = (accessToken: string) => String(claimsOf(accessToken).jti).split('.')[0] as string;
+
+describe('protocol §4.8: a refresh token of a customer', () => {
+  it('gives the fields of the identity token grant and a new refresh token', async () => {
+    const { entity_id, access_token, refresh_token } = await stayOf(service);
+    const response = await use(refresh_token);
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({
+      access_token: expect.any(String),
+      client_id: 'acme-site',
+      entity_id,
+      expires_in: 28_800,
+      refresh_token: expect.stringMatching(/^dev:[\w-]{43}$/),
+      token_type: 'Bearer',
+    });
+    expect(response.body.refresh_token).not.toBe(refresh_token);
+    expect(response.cookies).toEqual([]);
+    expect(claimsOf(response.body.access_token)).toMatchObject({ sub: entity_id, gty: 'refresh_token' });
+    expect(familyOf(response.body.access_token)).toBe(familyOf(access_token));
+    expect(await infoStatus(service, response.body.access_token)).toBe(200);
+    expect((await use(response.body.refresh_token)).status).toBe(200);
+  });
+
+  it('costs three SELECT, one INSERT and one UPDATE', async () => {
+    const { refresh_token } = await stayOf(service);
+    const sent = await statementsOf(service, () => use(refresh_token));
+    expect(sent).toEqual(['SELECT', 'SELECT', 'SELECT', 'INSERT', 'UPDATE']);
+  });
+
+  it('is for clients that list the grant, and an attempt of another client ends nothing', async () => {
+    const { refresh_token } = await stayOf(service);
+    const unauthorized = { status: 400, error: 'unauthorized_client', hint: /^grant_type: / };
+    expectError(await use(refresh_token, { client_id: PUBLIC_SITE }), unauthorized);
+    expectInvalidGrant(await use(refresh_token, { client_id: ACME_NATIVE }));
+    expect((await use(refresh_token)).status).toBe(200);
+  });
+
+  it('is rejected at /v2/token, as is an agent’s at the customers’ endpoint, and nothing ends', async () => {
+    const customer = await stayOf(service);
+    const agent = await agentTokenPair(service);
+    for (let attempt = 0; attempt < 2; attempt++) {
+      expectInvalidGrant(await refresh(service, customer.refresh_token));
+      expectInvalidGrant(await use(agent.refresh_token));
+    }
+    expect((await use(customer.refresh_token)).status).toBe(200);
+    expect((await refresh(service, agent.refresh_token)).status).toBe(200);
+    expect(await infoStatus(service, customer.access_token), 'nothing is revoked').toBe(200);
+  });
+
+  it('is not accepted at /v2/token from its own client either', async () => {
+    const first = await newCustomer(service);
+    const moved = await moveOf(service, first.access_token, { client_id: ACME_NATIVE });
+    const own = (await stay(service, moved, { client_id: ACME_NATIVE })).body;
+    const asNative = { grant_type: 'refresh_token', client_id: ACME_NATIVE, refresh_token: own.refresh_token };
+    expectInvalidGrant(await service.post('/v2/token', asNative));
+    expect((await use(own.refresh_token, { client_id: ACME_NATIVE })).status).toBe(200);
+  });
+
+  it.each([
+    ['missing', undefined, /^refresh_token: /],
+    ['empty', '', /^refresh_token: /],
+    ['a list', ['x'], /^refresh_token: /],
+  ])('gets invalid_request if it is %s', async (_, refresh_token, hint) => {
+    expectInvalidRequest(await service.post('/v2/customer/token', body({ refresh_token })), hint);
+  });
+
+  it('gets invalid_grant if it is unknown', async () => {
+    expectInvalidGrant(await use(`dev:${'x'.repeat(43)}`));
+  });
+
+  it('expires after its lifetime since the last use', async () => {
+    const { refresh_token } = await stayOf(service);
+    service.clock.advance({ seconds: REFRESH_TOKEN_TTL_SECONDS - 60 });
+    const next = (await use(refresh_token)).body.refresh_token;
+    service.clock.advance({ seconds: REFRESH_TOKEN_TTL_SECONDS - 60 });
+    const last = (await use(next)).body.refresh_token;
+    service.clock.advance({ seconds: REFRESH_TOKEN_TTL_SECONDS });
+    expectInvalidGrant(await use(last));
+  });
+
+  it('ends with a higher generation of the customer', async () => {
+    const { entity_id, access_token, refresh_token } = await stayOf(service);
+    await identitiesOf(service).update({ entityId: entity_id }, { generation: 1 });
+    expectInvalidGrant(await use(refresh_token));
+    expect(await infoStatus(service, access_token)).toBe(401);
+  });
+
+  it('gives a token that has ended if the generation rises while the request is under way', async () => {
+    for (const statement of [1, 2, 3, 4, 5]) {
+      const { entity_id, refresh_token } = await stayOf(service);
+      const requestId = randomUUID();
+      const gate = new StatementGate(service, requestId, statement);
+      const pending = use(refresh_token, {}, { ...NETWORK, 'x-request-id': requestId });
+      await Promise.race([gate.reached, pending]);
+      await identitiesOf(service).update({ entityId: entity_id }, { generation: 1 });
+      gate.close();
+      const { status, body: response } = await pending;
+      if (status !== 200) continue;
+      expect(await infoStatus(service, response.access_token)).toBe(401);
+      expectInvalidGrant(await use(response.refresh_token));
+    }
+  });
+
+  it('ends when the operator revokes it (RFC 7009)', async () => {
+    const { access_token, refresh_token } = await stayOf(service);
+    const revoked = await manage(service, 'POST', '/oauth2/revoke', bearer(ADMIN_TOKEN), { token: refresh_token });
+    expect(revoked.status).toBe(200);
+    expectInvalidGrant(await use(refresh_token));
+    expect(await infoStatus(service, access_token)).toBe(401);
+  });
+});
+
+describe('protocol §3.9: a repeated use of a customer’s refresh token', () => {
+  it.each([0, 119])('after %i s from the same network replaces the successor', async (seconds) => {
+    const { refresh_token } = await stayOf(service, undefined, {}, NETWORK);
+    const lost = (await use(refresh_token)).body;
+    if (seconds > 0) await ageRotation(service, refresh_token, seconds);
+    const again = (await use(refresh_token)).body;
+    expectInvalidGrant(await use(lost.refresh_token));
+    expect((await use(again.refresh_token)).status).toBe(200);
+    expect(await infoStatus(service, lost.access_token)).toBe(200);
+  });
+
+  it.each([
+    ['after 121 s', 121, NETWORK],
+    ['from another network', 0, OTHER_NETWORK],
+  ])('%s ends the family', async (_, seconds, headers) => {
+    const { entity_id, access_token, refresh_token } = await stayOf(service, undefined, {}, NETWORK);
+    const next = (await use(refresh_token)).body;
+    if (seconds > 0) await ageRotation(service, refresh_token, seconds);
+    expectInvalidGrant(await use(refresh_token, {}, headers));
+    expectInvalidGrant(await use(next.refresh_token));
+    for (const token of [access_token, next.access_token]) expect(await infoStatus(service, token)).toBe(401);
+    const [event] = service.audit.filter(({ event: name }) => name === 'refresh_token.replayed').slice(-1);
+    expect(event).toMatchObject({ outcome: 'failure', subject: { kind: 'customer', id: entity_id } });
+  });
+
+  it('after its successor was used ends the family and the descendants of its tokens', async () => {
+    const { refresh_token } = await stayOf(service);
+    const second = (await use(refresh_token)).body;
+    const third = (await use(second.refresh_token)).body;
+    const descendant = await stayOf(service, third.access_token);
+    expectInvalidGrant(await use(refresh_token));
+    expectInvalidGrant(await use(third.refresh_token));
+    expectInvalidGrant(await use(descendant.refresh_token));
+    for (const { access_token } of [second, third, descendant])
+      expect(await infoStatus(service, access_token)).toBe(401);
+  });
+
+  it('leaves one current refresh token, that of one of the responses, when 12 uses race', async () => {
+    let token = (await stayOf(service, undefined, {}, NETWORK)).refresh_token;
+    for (let round = 0; round < 5; round++) {
+      const racing = token;
+      const successful = successfulOf(await times(12, () => use(racing)));
+      expect(successful.length).toBeGreaterThan(0);
+      const current = await currentOf(
+        service,
+        successful.map((response) => response.body.refresh_token),
+      );
+      expect(current).toHaveLength(1);
+      token = current[0] as string;
+    }
+    expect((await use(token)).status).toBe(200);
+  });
+});
+
+describe('protocol §9.2: the refresh families of a customer', () => {
+  it('are listed for the operator, the one used last first, and each can be ended alone', async () => {
+    const first = await stayOf(service);
+    const second = await stayOf(service, first.access_token);
+    service.clock.advance({ seconds: 60 });
+    await use(second.refresh_token);
+    const listed = async () => (await asOperator('GET', first.entity_id)).body.refresh_families;
+    const [one, other] = [familyOf(first.access_token), familyOf(second.access_token)];
+    const families: { id: string }[] = await listed();
+    expect(families.map(({ id }) => id).sort()).toEqual([one, other].sort());
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    expect(families[0]).toEqual({
+      id: expect.any(String),
+      client_id: 'acme-site',
+      last_used_at: time,
+      expires_at: time,
+    });
+    const path = `${first.entity_id}/refresh-families/${other}`;
+    expect((await asOperator('DELETE', path)).status).toBe(200);
+    expect(await listed()).toMatchObject([{ id: one }]);
+    expect(await infoStatus(service, second.access_token)).toBe(401);
+    expect((await use(first.refresh_token)).status).toBe(200);
+    expect((await asOperator('DELETE', path)).status).toBe(404);
+    const [event] = service.audit.filter(({ event: name }) => name === 'token.revoked').slice(-1);
+    expect(event).toMatchObject({ actor: { kind: 'operator' }, subject: { kind: 'token', id: other } });
+  });
+
+  it('are unknown if they do not lead to the customer', async () => {
+    const [one, other] = [await stayOf(service), await stayOf(service)];
+    for (const id of [familyOf(other.access_token), randomUUID(), 'x'])
+      expect((await asOperator('DELETE', `${one.entity_id}/refresh-families/${id}`)).status).toBe(404);
+    expect((await use(other.refresh_token)).status).toBe(200);
+  });
+
+  it('are not listed after an ancestor has ended', async () => {
+    const { entity_id, access_token } = await stayOf(service);
+    const descendant = await stayOf(service, access_token);
+    await service.send('DELETE', '/v2/customer/token', bearer(access_token));
+    const { refresh_families } = (await asOperator('GET', entity_id)).body;
+    const ids = refresh_families.map(({ id }: { id: string }) => id);
+    expect(ids).toEqual([familyOf(access_token)]);
+    expect(ids).not.toContain(familyOf(descendant.access_token));
+  });
+});
+
+describe('protocol §5.8: the refresh families of an erased customer', () => {
+  it('are deleted with their refresh tokens and ancestors', async () => {
+    const { entity_id, access_token, refresh_token } = await stayOf(service);
+    const last = (await use(refresh_token)).body.refresh_token;
+    const family = familyOf(access_token);
+    expect(await rowsOf(service, family)).toBeGreaterThan(2);
+    expect((await asOperator('DELETE', entity_id)).status).toBe(200);
+    expect(await rowsOf(service, family)).toBe(0);
+    for (const token of [refresh_token, last]) expectInvalidGrant(await use(token));
+  });
+
+  it.each([1, 2, 3, 4, 5])('do not return if the erasure comes after statement %i of a refresh', async (statement) => {
+    const { entity_id, refresh_token } = await stayOf(service);
+    const requestId = randomUUID();
+    const gate = new StatementGate(service, requestId, statement);
+    const pending = use(refresh_token, {}, { ...NETWORK, 'x-request-id': requestId });
+    await Promise.race([gate.reached, pending]);
+    expect((await asOperator('DELETE', entity_id)).status).toBe(200);
+    gate.close();
+    const { status, body: response } = await pending;
+    if (status === 200) {
+      expect(await infoStatus(service, response.access_token)).toBe(401);
+      expectInvalidGrant(await use(response.refresh_token));
+    }
+    expect(await familiesOf(service, entity_id)).toEqual([]);
+  });
+});
+
+function body(more: object): object {
+  return { grant_type: 'refresh_token', client_id: 'acme-site', ...more };
+}

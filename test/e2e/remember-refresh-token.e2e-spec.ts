@@ -1,0 +1,240 @@
+import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { FamilyDeletion } from '../../src/refresh-token/family-deletion.js';
+import { RefreshTokens } from '../../src/refresh-token/refresh-tokens.js';
+import { claimsOf } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import {
+  familiesOf,
+  refreshCustomer,
+  refreshingRegistry,
+  rowsOf,
+  type Stay,
+  stay,
+  stayOf,
+} from '../support/customer-refresh.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { times, winnerOf } from '../support/races.js';
+import { type Move, moveOf } from '../support/remember.js';
+import { StatementGate } from '../support/statement-gate.js';
+import { statementsOf } from '../support/statements.js';
+import { ACME, RIVAL_ORIGIN } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { ageRedemption, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-second-devices';
+const SALES = `/v2/customer/${ACME}/sales/token`;
+const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
+/** Statements of an exchange after which the test stops it. */
+const STATEMENTS_OF_EXCHANGE = [1, 2, 3, 4, 5, 6];
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: refreshingRegistry(), environment: { ADMIN_TOKEN, TRUST_PROXY: '1' } });
+});
+afterAll(() => service?.stop());
+
+const from = (ip: string) => ({ 'x-forwarded-for': ip });
+const move = async (token?: string) => moveOf(service, token ?? (await newCustomer(service)).access_token);
+const erase = (id: string) => manage(service, 'DELETE', `/admin/identities/${id}`, bearer(ADMIN_TOKEN));
+const hasEnded = async ({ access_token, refresh_token }: Stay) => {
+  expectInvalidGrant(await refreshCustomer(service, refresh_token));
+  expect(await infoStatus(service, access_token)).toBe(401);
+};
+
+describe('protocol §4.5: remember=refresh_token', () => {
+  it('responds as without it and with a refresh token, and sets no cookie', async () => {
+    const { access_token } = await newCustomer(service);
+    const plain = await redeem(service, await transferToken(service, access_token));
+    const response = await stay(service, await move(access_token));
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({
+      ...plain.body,
+      access_token: expect.any(String),
+      refresh_token: expect.stringMatching(/^dev:[\w-]{43}$/),
+    });
+    expect(response.cookies).toEqual([]);
+  });
+
+  it('gives a family that has the id of the redemption, and stores hashes only', async () => {
+    const { entity_id, access_token, refresh_token } = await stayOf(service);
+    const [family, ...more] = await familiesOf(service, entity_id);
+    expect(more).toEqual([]);
+    expect(String(claimsOf(access_token).jti).startsWith(`${family?.id}.`)).toBe(true);
+    expect(JSON.stringify(family)).not.toContain(refresh_token.slice(4));
+  });
+
+  it('has the group of the customer and the depth of the chain of transfers', async () => {
+    const { access_token } = (await service.post(SALES, cookieBody())).body;
+    const moved = await stayOf(service, access_token);
+    const later = (await refreshCustomer(service, moved.refresh_token)).body;
+    const { jti } = claimsOf(access_token);
+    for (const token of [moved.access_token, later.access_token])
+      expect(claimsOf(token)).toMatchObject({ transfers: 1, ancestors: [jti], gen: 0, group_id: 'sales' });
+    let token: string = later.access_token;
+    for (let depth = 2; depth <= 8; depth++) {
+      const { refresh_token } = await stayOf(service, token);
+      token = (await refreshCustomer(service, refresh_token)).body.access_token;
+    }
+    expect(claimsOf(token).transfers).toBe(8);
+    const body = { bearer_type: 'customer', client_id: 'acme-site' };
+    expectInvalidGrant(await service.post('/v2/customer/identity_transfer', body, bearer(token)));
+  });
+
+  it('ends with the token that created the transfer, and with the ancestors of that token', async () => {
+    const first = await newCustomer(service);
+    const second = await stayOf(service, first.access_token);
+    const third = await stayOf(service, second.access_token);
+    expect((await service.send('DELETE', TOKEN, bearer(first.access_token))).status).toBe(200);
+    for (const each of [second, third]) await hasEnded(each);
+  });
+
+  it('does not end with the access token that was given with it', async () => {
+    const { access_token, refresh_token } = await stayOf(service);
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+    expect((await refreshCustomer(service, refresh_token)).status).toBe(200);
+  });
+
+  it('carries the agent that created the transfer, and ends with the token of the agent', async () => {
+    const agent = await issueAgentToken(service);
+    const { entity_id } = await newCustomer(service);
+    const moved = await stayOf(service, agent, { bearer_type: 'agent', customer_id: entity_id });
+    const later = (await refreshCustomer(service, moved.refresh_token)).body;
+    expect(claimsOf(later.access_token).act).toMatchObject({ sub: claimsOf(agent).sub });
+    expect((await service.send('DELETE', '/v2/token', bearer(agent))).status).toBe(200);
+    await hasEnded(later);
+  });
+
+  it('costs three INSERT and two SELECT more than a plain exchange', async () => {
+    const { access_token } = await newCustomer(service);
+    const moved = await move(access_token);
+    const sent = await statementsOf(service, () => stay(service, moved));
+    expect(sent).toEqual(['SELECT', 'SELECT', 'INSERT', 'INSERT', 'INSERT', 'SELECT', 'UPDATE', 'SELECT']);
+  });
+
+  it('is audited with the customer and the family', async () => {
+    const { entity_id, access_token } = await stayOf(service);
+    const family = String(claimsOf(access_token).jti).split('.')[0];
+    const [event] = service.audit.filter(({ event: name }) => name === 'refresh_token.issued').slice(-1);
+    expect(event).toMatchObject({ subject: { kind: 'customer', id: entity_id }, details: { family } });
+  });
+});
+
+describe('protocol §4.5: a request with remember=refresh_token that is rejected', () => {
+  const reject = async (send: (moved: Move) => Promise<TestResponse>) => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const moved = await move(access_token);
+    const response = await send(moved);
+    expect(await familiesOf(service, entity_id)).toEqual([]);
+    expect((await stay(service, moved)).status, 'the code is not redeemed').toBe(200);
+    return response;
+  };
+
+  it.each([
+    ['comes from a client whose entry does not list it', { grants: { identity_token: { remember: ['browser'] } } }],
+    ['comes from a client without settings of the grant', { grants: {} }],
+    ['comes from a client that does not list the grant refresh_token', { grant_types: ['cookie', 'identity_token'] }],
+    ['comes from a client without grant_types', { grant_types: undefined }],
+  ])('%s', async (_, entry) => {
+    const other = await startTestService({ registry: refreshingRegistry(entry) });
+    const moved = await moveOf(other, (await newCustomer(other)).access_token);
+    expectError(await stay(other, moved), UNAUTHORIZED);
+    expect((await redeem(other, moved.code, { code_verifier: moved.verifier })).status).toBe(200);
+    await other.stop();
+  });
+
+  it('has a code that was created without a code_challenge', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const code = await transferToken(service, access_token);
+    expectInvalidRequest(await redeem(service, code, { remember: 'refresh_token' }), /^remember: /);
+    expect(await familiesOf(service, entity_id)).toEqual([]);
+    expect((await redeem(service, code)).status).toBe(200);
+  });
+
+  it.each([
+    ['has replace', { replace: true }, {}, /^replace: /],
+    ['has another value of remember', { remember: 'token' }, {}, /^remember: /],
+    ['has the Origin of another client', {}, { origin: RIVAL_ORIGIN }, /^Origin: /],
+  ])('%s', async (_, body, headers, hint) => {
+    expectInvalidRequest(await reject((moved) => stay(service, moved, body, headers)), hint);
+  });
+
+  it('has a wrong verifier', async () => {
+    expectInvalidGrant(await reject(({ code }) => stay(service, { code, verifier: 'v'.repeat(43) })));
+  });
+
+  it('comes before the upgrade from release 1 is complete', async () => {
+    const other = await startServiceBeforeCompletion({ registry: refreshingRegistry() });
+    const moved = await moveOf(other, (await newCustomer(other)).access_token);
+    expectError(await stay(other, moved), { status: 503, error: 'temporarily_unavailable', hint: undefined });
+    await completeUpgradeOf(other);
+    expect((await stay(other, moved)).status).toBe(200);
+    await other.stop();
+  });
+
+  it('logs how long its rows remain if they cannot be deleted', async () => {
+    const moved = await move();
+    const { application } = service;
+    vi.spyOn(application.get(RefreshTokens), 'begin').mockRejectedValueOnce(new Error('no disk'));
+    vi.spyOn(application.get(FamilyDeletion), 'delete').mockRejectedValueOnce(new Error('no disk'));
+    const warn = vi.spyOn(Logger.prototype, 'warn');
+    const { status } = await stay(service, moved);
+    const warnings = warn.mock.calls.map(([message]) => message);
+    vi.restoreAllMocks();
+    expect(status).toBe(500);
+    expect(warnings).toContain('rows of a failed redemption remain until they expire or are idle: no disk');
+    expect((await stay(service, moved)).status, 'the code is not redeemed').toBe(200);
+  });
+});
+
+describe('protocol §3.7: a code that gave a customer a refresh token', () => {
+  const NETWORK = from('203.0.113.7');
+
+  it.each([
+    ['ends nothing if it is sent again at once from the same network', 0, '203.0.113.7', 200],
+    ['ends the refresh family if it is sent again after 3 s', 3, '203.0.113.7', 400],
+    ['ends the refresh family if it is sent again from another network', 0, '203.0.113.8', 400],
+  ])('%s', async (_, seconds, ip, status) => {
+    const moved = await move();
+    const first = (await stay(service, moved, {}, NETWORK)).body;
+    const later = (await refreshCustomer(service, first.refresh_token, {}, NETWORK)).body;
+    if (seconds > 0) await ageRedemption(service, moved.code, seconds);
+    expectInvalidGrant(await stay(service, moved, {}, from(ip)));
+    expect((await refreshCustomer(service, later.refresh_token, {}, NETWORK)).status).toBe(status);
+    for (const { access_token } of [first, later])
+      expect(await infoStatus(service, access_token)).toBe(status === 200 ? 200 : 401);
+  });
+
+  it('gives one family when 20 exchanges race', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const moved = await move(access_token);
+    const winner = winnerOf(await times(20, () => stay(service, moved, {}, NETWORK)));
+    expect(await familiesOf(service, entity_id)).toHaveLength(1);
+    expect((await refreshCustomer(service, winner.body.refresh_token, {}, NETWORK)).status).toBe(200);
+  });
+
+  it.each(STATEMENTS_OF_EXCHANGE)(
+    'leaves nothing of a customer that is erased after statement %i of the exchange',
+    async (statement) => {
+      const { entity_id, access_token } = await newCustomer(service);
+      const moved = await move(access_token);
+      const requestId = randomUUID();
+      const gate = new StatementGate(service, requestId, statement);
+      const pending = stay(service, moved, {}, { 'x-request-id': requestId });
+      await Promise.race([gate.reached, pending]);
+      const families = await familiesOf(service, entity_id);
+      expect((await erase(entity_id)).status).toBe(200);
+      gate.close();
+      const response = await pending;
+      if (response.status === 200) await hasEnded(response.body);
+      else expectInvalidGrant(response);
+      expect(await familiesOf(service, entity_id)).toEqual([]);
+      for (const { id } of families) expect(await rowsOf(service, id)).toBe(0);
+    },
+  );
+});

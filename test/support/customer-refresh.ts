@@ -1,0 +1,83 @@
+import { DataSource } from 'typeorm';
+import { expect } from 'vitest';
+import { sha256 } from '../../src/platform/secret.js';
+import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
+import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family-ancestor.entity.js';
+import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
+import { TOKEN } from './cookie-grant.js';
+import { type Move, moveOf } from './remember.js';
+import { ACME_NATIVE, ACME_SITE, testRegistry } from './test-registry.js';
+import type { TestResponse, TestService } from './test-service.js';
+import { newCustomer, redeemBody } from './transfers.js';
+
+/** The grants of a client that may use refresh tokens of customers. */
+export const WITH_REFRESH = ['cookie', 'agent_token', 'identity_token', 'refresh_token'];
+
+/** The registry of the tests, in which two clients of ACME may send `remember: "refresh_token"`. */
+export function refreshingRegistry(more: object = {}): ReturnType<typeof testRegistry> {
+  const registry = testRegistry();
+  const grants = { identity_token: { remember: ['refresh_token'] } };
+  registry.clients = registry.clients.map((client) =>
+    'client_id' in client && [ACME_SITE, ACME_NATIVE].includes(client.client_id as string)
+      ? { ...client, grant_types: WITH_REFRESH, grants, ...more }
+      : client,
+  );
+  return registry;
+}
+
+/** Exchanges a transfer token with `remember: "refresh_token"`. */
+export function stay(service: TestService, { code, verifier }: Move, more: object = {}, headers: object = {}) {
+  const body = redeemBody(code, { code_verifier: verifier, remember: 'refresh_token', ...more });
+  return service.post(TOKEN, body, { ...headers });
+}
+
+/** The tokens of a customer that stays on a second device. */
+export interface Stay {
+  entity_id: string;
+  access_token: string;
+  refresh_token: string;
+}
+
+/** Moves a customer to a second device, by default a new customer. */
+export async function stayOf(service: TestService, token?: string, more: object = {}, headers: object = {}) {
+  const bearerToken = token ?? (await newCustomer(service)).access_token;
+  const response = await stay(service, await moveOf(service, bearerToken, more), {}, headers);
+  expect(response.status).toBe(200);
+  return response.body as Stay;
+}
+
+/** Uses a refresh token of a customer. */
+export function refreshCustomer(
+  service: Pick<TestService, 'post'>,
+  refresh_token: string,
+  more: object = {},
+  headers: object = {},
+): Promise<TestResponse> {
+  return service.post(
+    TOKEN,
+    { grant_type: 'refresh_token', client_id: ACME_SITE, refresh_token, ...more },
+    { ...headers },
+  );
+}
+
+export function familiesOf({ application }: TestService, customerId: string): Promise<RefreshFamily[]> {
+  return application.get(DataSource).getRepository(RefreshFamily).findBy({ customerId });
+}
+
+/** The rows that are stored about a family. */
+export async function rowsOf({ application }: TestService, familyId: string): Promise<number> {
+  const dataSource = application.get(DataSource);
+  const counts = await Promise.all([
+    dataSource.getRepository(RefreshFamily).countBy({ id: familyId }),
+    dataSource.getRepository(RefreshToken).countBy({ familyId }),
+    dataSource.getRepository(RefreshFamilyAncestor).countBy({ familyId }),
+  ]);
+  return counts.reduce((total, count) => total + count);
+}
+
+/** The tokens that are the current one of a family. */
+export async function currentOf({ application }: TestService, tokens: string[]): Promise<string[]> {
+  const families = await application.get(DataSource).getRepository(RefreshFamily).find();
+  const current = families.map(({ currentHash }) => currentHash);
+  return tokens.filter((token) => current.includes(sha256(token)));
+}
