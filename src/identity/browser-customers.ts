@@ -2,16 +2,24 @@ import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { dayOf } from '../platform/day.js';
 import { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import type { Customer } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
-import { FIND_OF_BROWSER, FIND_SECRET, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
+import { DELETE_CUSTOMER, FIND_OF_BROWSER, FIND_SECRET, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
-import { dayOf } from './idle-rule.js';
-import { type IdentityScope, type KnownBrowser, KnownBrowsers } from './known-browsers.js';
+import type { IdentityScope } from './identity-scope.js';
+import { type KnownBrowser, KnownBrowsers } from './known-browsers.js';
 import { credentialHash } from './link-credential.entity.js';
-import { INSERT_CREDENTIAL, INSERT_LINK_IF_ABSENT, REPLACE_LINK } from './link-statements.js';
+import {
+  DELETE_CREDENTIAL,
+  deleteUnusedAncestors,
+  FIND_REDEMPTION,
+  INSERT_CREDENTIAL,
+  INSERT_LINK_IF_ABSENT,
+  REPLACE_LINK,
+} from './link-statements.js';
 
 type BrowserCustomer = Customer & BrowserCredentials;
 
@@ -73,7 +81,9 @@ export class BrowserCustomers {
 
   /**
    * Creates a customer for a scope whose own row or link has ended. The row stays, because it recognises the browser.
-   * The primary key of the link, or the customer that it replaces, lets one of several parallel calls win.
+   * The primary key of the link, or the customer that it replaces, lets one of several parallel calls win. The others
+   * delete their customers. The customer is inserted before the link: a link without a customer has ended, so another
+   * call would replace it.
    */
   private async newLinked(
     { browserId, secret }: KnownBrowser,
@@ -82,16 +92,24 @@ export class BrowserCustomers {
   ) {
     const now = this.clock.now();
     const [entityId, day] = [uuidv7(now), dayOf(now)];
-    await this.database.insert(INSERT_CREDENTIAL, [credentialHash(entityId, secret), browserId]);
+    const credential = credentialHash(entityId, secret);
+    await this.database.insert(INSERT_CREDENTIAL, [credential, browserId]);
     await this.database.insert(INSERT, [entityId, entityId, organizationId, groupId, null, null, day, new Date(now)]);
-    this.creation.auditCreated('browser', entityId, organizationId);
     const scope = [browserId, organizationId, groupId] as const;
+    const replaced = replacedId === null ? [] : await this.database.select(FIND_REDEMPTION, [...scope, replacedId]);
     const linked =
       replacedId === null
         ? await this.database.execute(INSERT_LINK_IF_ABSENT, [...scope, entityId, 0, day, null, null, null, null])
         : await this.database.execute(REPLACE_LINK, [entityId, day, ...scope, replacedId]);
+    if (linked === 0) {
+      await this.database.executeIdempotent(DELETE_CUSTOMER, [entityId]);
+      await this.database.executeIdempotent(DELETE_CREDENTIAL, [credential]);
+      return undefined;
+    }
+    await deleteUnusedAncestors(this.database, replaced);
+    this.creation.auditCreated('browser', entityId, organizationId);
     const [browser] = await this.database.select(FIND_SECRET, [browserId]);
-    return linked > 0 && isSecret(secret, browser?.secret_hash) ? { entityId, generation: 0 } : undefined;
+    return isSecret(secret, browser?.secret_hash) ? { entityId, generation: 0 } : undefined;
   }
 }
 

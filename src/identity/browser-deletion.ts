@@ -1,37 +1,78 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../platform/database/database.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { BrowserCustomerErasure } from './browser-customer-erasure.js';
+import { IS_ERASED, isDeletable, NO_SECRET, placeholdersFor } from './deletable-customers.js';
 import { DELETE_UNUSED_ANCESTORS } from './link-statements.js';
-
-/**
- * The secret hash of a browser that is being deleted. No secret has this hash, so no request recognises the browser.
- */
-export const NO_SECRET = '';
 
 /** The tables with rows of browsers, and the order in which their rows are deleted. */
 const TABLES_OF_LINKS = { browser_link: 'browser_id, organization_id, group_id', link_credential: 'hash' };
 
-/** Deletes browsers that have no secret any more, with their customers and links. */
+/** Only the id and the generation of an erased customer remain when its browser is deleted. */
+const DETACH = 'UPDATE customer_identity SET browser_id = NULL, secret_hash = NULL, last_seen_day = NULL';
+
+const IS_OTHER = 'entity_id <> browser_id';
+
+/** Deletes browsers that have no secret any more, with their customers and links, and retains generations. */
 @Injectable()
 export class BrowserDeletion {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly erasure: BrowserCustomerErasure,
+  ) {}
 
   /**
    * Deletes in steps of at most `size` rows. The browser's own row is the last one, so that the next purge deletes the
    * rest if the caller stops.
    *
+   * @param day the first day that is not idle
    * @returns the number of customers that each step deleted
    */
-  async *deleteInSteps(browsers: string[], size: number): AsyncGenerator<number, void> {
+  async *deleteInSteps(browsers: string[], day: number, size: number): AsyncGenerator<number, void> {
     if (browsers.length === 0) return;
     const placeholders = placeholdersFor(browsers);
     for await (const _deleted of this.deleteLinks(browsers, size)) yield 0;
-    const others = `browser_id IN (${placeholders}) AND entity_id <> browser_id`;
-    yield* this.deleteRows('customer_identity', others, 'browser_id, organization_id, group_id', browsers, size);
-    const deleteOwn = writeStatement<string[]>(
-      `DELETE FROM customer_identity WHERE entity_id IN (${placeholders}) AND secret_hash = ?`,
+    const others = `browser_id IN (${placeholders}) AND ${IS_OTHER}`;
+    yield* this.erasure.eraseInSteps(others, browsers, day, size);
+    const deletable = `${others} AND ${isDeletable(day)}`;
+    yield* this.deleteRows('customer_identity', deletable, 'browser_id, organization_id, group_id', browsers, size);
+    for await (const _detached of this.detachErased(`${others} AND ${IS_ERASED}`, browsers, size)) yield 0;
+    yield* this.deleteOwnRows(browsers, day, size);
+  }
+
+  /** The row of a browser with another customer stays, because the purge finds the customer by the browser. */
+  private async *deleteOwnRows(browsers: string[], day: number, size: number): AsyncGenerator<number, void> {
+    const findRemaining = selectStatement<string[], { browser_id: string }>(
+      `SELECT DISTINCT browser_id FROM customer_identity
+        WHERE browser_id IN (${placeholdersFor(browsers)}) AND ${IS_OTHER} AND NOT (${IS_ERASED})`,
     );
-    yield await this.database.execute(deleteOwn, [...browsers, NO_SECRET]);
+    const remaining = new Set((await this.database.select(findRemaining, browsers)).map((row) => row.browser_id));
+    const deletable = browsers.filter((browser) => !remaining.has(browser));
+    if (deletable.length === 0) return;
+    const own = `entity_id IN (${placeholdersFor(deletable)}) AND secret_hash = ?`;
+    yield* this.erasure.eraseInSteps(own, [...deletable, NO_SECRET], day, size);
+    const deleteOwn = writeStatement<string[]>(`DELETE FROM customer_identity WHERE ${own} AND ${isDeletable(day)}`);
+    const detachOwn = writeStatement<string[]>(`${DETACH} WHERE ${own} AND ${IS_ERASED}`);
+    const deleted = await this.database.execute(deleteOwn, [...deletable, NO_SECRET]);
+    await this.database.execute(detachOwn, [...deletable, NO_SECRET]);
+    yield deleted;
+  }
+
+  private async *detachErased(condition: string, browsers: string[], size: number): AsyncGenerator<number, void> {
+    const findErased = selectStatement<string[], { entity_id: string }>(
+      `SELECT entity_id FROM customer_identity WHERE ${condition} LIMIT ${size}`,
+    );
+    let found = size;
+    while (found === size) {
+      const ids = (await this.database.select(findErased, browsers)).map(({ entity_id }) => entity_id);
+      found = ids.length;
+      if (found === 0) return;
+      await this.database.execute(
+        writeStatement<string[]>(`${DETACH} WHERE entity_id IN (${placeholdersFor(ids)})`),
+        ids,
+      );
+      yield found;
+    }
   }
 
   private async *deleteLinks(browsers: string[], size: number): AsyncGenerator<number, void> {
@@ -60,9 +101,4 @@ export class BrowserDeletion {
       yield deleted;
     }
   }
-}
-
-/** A list with a placeholder for each value. */
-export function placeholdersFor(values: string[]): string {
-  return values.map(() => '?').join();
 }

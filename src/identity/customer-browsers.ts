@@ -1,22 +1,27 @@
 import { Injectable } from '@nestjs/common';
 import { IsISO8601, IsString } from 'class-validator';
+import { MigrationState } from '../access-token/migration-state.js';
 import { Audit } from '../audit/audit.js';
+import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { DAY_MS } from '../platform/day.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { IdleRule } from './idle-rule.js';
+import { deleteUnusedAncestors, FIND_REDEMPTION_OF_LINK } from './link-statements.js';
 import { LINK_HAS_ENDED } from './recognise-statements.js';
-
-const DAY_MS = 86_400_000;
 
 /** A browser that leads to a customer, in responses to the operator. */
 export class BrowserRecord {
   @IsString()
+  @ApiProperty('The id of the browser.', EXAMPLE.browserId)
   id: string;
 
-  /** The last day on which the browser used the customer (UTC). */
   @IsISO8601()
+  @ApiProperty('The last day on which the browser used the customer (UTC).', '2026-11-22')
   last_seen_day: string;
 }
 
@@ -28,7 +33,8 @@ const FIND_BROWSERS = selectStatement<
   [entityId: string, entityId: string],
   { browser_id: string; organization_id: string; seen_day: number }
 >(
-  `SELECT own.browser_id AS browser_id, own.organization_id AS organization_id, COALESCE(own.scope_seen_day, browser.last_seen_day) AS seen_day
+  `SELECT own.browser_id AS browser_id, own.organization_id AS organization_id,
+      COALESCE(own.scope_seen_day, browser.last_seen_day) AS seen_day
     FROM customer_identity own JOIN customer_identity browser ON browser.entity_id = own.browser_id
     WHERE own.entity_id = ? AND own.organization_id IS NOT NULL AND ${HAS_SECRET}
       AND own.unlinked_at IS NULL AND COALESCE(own.link_generation, 0) = 0
@@ -59,6 +65,7 @@ export class CustomerBrowsers {
     private readonly audit: Audit,
     private readonly idleRule: IdleRule,
     private readonly forgotten: ForgottenBrowsers,
+    private readonly migration: MigrationState,
   ) {}
 
   /** The browsers that lead to a customer, the one seen last first. */
@@ -73,16 +80,20 @@ export class CustomerBrowsers {
    * Ends the link from one browser to a customer. Other links, and tokens, are not ended.
    *
    * @returns whether the browser led to the customer
+   * @throws OAuthError `temporarily_unavailable` until the upgrade is complete, because processes of release 1 ignore
+   * the end
    */
   async end(entityId: string, browserId: string): Promise<boolean> {
+    await this.migration.assertComplete();
     if (!(await this.list(entityId)).some(({ id }) => id === browserId)) return false;
     await this.database.executeIdempotent(UNLINK, [new Date(this.clock.now()), entityId, browserId]);
+    const links = await this.database.select(FIND_REDEMPTION_OF_LINK, [browserId, entityId]);
     await this.database.executeIdempotent(DELETE_LINK, [entityId, browserId]);
-    await this.forgotten.disableIfLeadsNowhere(browserId);
+    await deleteUnusedAncestors(this.database, links);
+    await this.forgotten.disableIfLeadNowhere([browserId]);
     const subject = { kind: 'customer', id: entityId } as const;
-    const actor = { kind: 'operator' } as const;
     const details = { browser: browserId };
-    this.audit.record({ event: 'browser.ended', outcome: 'success', actor, subject, details });
+    this.audit.record({ event: 'browser.ended', outcome: 'success', actor: operatorActor(), subject, details });
     return true;
   }
 }

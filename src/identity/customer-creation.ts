@@ -16,7 +16,7 @@ export class CustomerCreation {
   ) {}
 
   /**
-   * Takes from the limit of new customers per network, before each INSERT (protocol §2.14).
+   * Takes from the limit of new customers and browsers per network, before each INSERT (protocol §2.14).
    *
    * @throws OAuthError `temporarily_unavailable`
    */

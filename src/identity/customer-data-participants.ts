@@ -1,21 +1,34 @@
 import { Injectable } from '@nestjs/common';
+import type { RefreshFamilyRecord } from './refresh-family-record.js';
+
+/** Stored rows about a customer, by the name of their table. */
+export type ExportedRows = Record<string, object[]>;
 
 /** Code, such as a grant, that stores data of customers in its own table. */
 export interface CustomerDataParticipant {
   /**
-   * Deletes the data of a customer that is being erased. The service calls it before and after erasing the customer's
-   * row, so that no data remains that was written in between. The participant may have no data of the customer.
+   * Deletes the data of a customer that is erased or purged. An erasure calls it after the customer's row is erased,
+   * and again if the operator repeats the erasure. The participant may have no data of the customer.
    */
   onErase(entityId: string): Promise<void>;
 
   /**
-   * Returns those of these customers that must be retained when their browser is deleted as idle. `entityIds` has at
-   * least one id.
+   * Returns those of these customers that must be retained although they are idle, or although their browser is.
+   * `entityIds` has at least one id.
    */
   mustRetain(entityIds: string[]): Promise<string[]>;
 
   /** Returns other ids of a customer, for the operator. */
   linkedIds(entityId: string): Promise<string[]>;
+
+  /**
+   * Returns the stored rows about a customer for the operator's export, without secrets and hashes of secrets. A
+   * participant that stores nothing for an export omits the method.
+   */
+  exportRows?(entityId: string): Promise<ExportedRows>;
+
+  /** Returns the refresh families that lead to a customer, for the operator. @internal */
+  refreshFamilies?(entityId: string): Promise<RefreshFamilyRecord[]>;
 }
 
 /** The participants in erasing and purging customers. Each adds itself when the application starts. */
@@ -40,9 +53,24 @@ export class CustomerDataParticipants {
     return this.collect((participant) => participant.linkedIds(entityId));
   }
 
-  private async collect(idsOf: (participant: CustomerDataParticipant) => Promise<string[]>): Promise<string[]> {
-    const ids: string[] = [];
-    for (const participant of this.participants) ids.push(...(await idsOf(participant)));
-    return ids;
+  /** Returns the rows of all participants. Rows of one table that several participants return follow each other. */
+  async exportRows(entityId: string): Promise<ExportedRows> {
+    const tables = new Map<string, object[]>();
+    for (const participant of this.participants) {
+      const exported = (await participant.exportRows?.(entityId)) ?? {};
+      for (const [table, rows] of Object.entries(exported)) tables.set(table, [...(tables.get(table) ?? []), ...rows]);
+    }
+    return Object.fromEntries(tables);
+  }
+
+  /** @internal */
+  refreshFamilies(entityId: string): Promise<RefreshFamilyRecord[]> {
+    return this.collect(async (participant) => (await participant.refreshFamilies?.(entityId)) ?? []);
+  }
+
+  private async collect<Item>(itemsOf: (participant: CustomerDataParticipant) => Promise<Item[]>): Promise<Item[]> {
+    const items: Item[] = [];
+    for (const participant of this.participants) items.push(...(await itemsOf(participant)));
+    return items;
   }
 }

@@ -62,4 +62,12 @@ export class CustomerIdentity {
    */
   @Column('integer', { name: 'scope_seen_day', nullable: true })
   scopeSeenDay: number | null;
+
+  /**
+   * The last day on which the customer got a token in another way than by the browser of this row, in days since 1970
+   * (UTC): by a link, a transfer token, a refresh token or an agent. `null` if there was none, or if the browser of
+   * this row had got a token on that day already.
+   */
+  @Column('integer', { name: 'last_token_day', nullable: true })
+  lastTokenDay: number | null;
 }

@@ -1,13 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../platform/database/database.js';
-import { writeStatement } from '../platform/database/statement.js';
+import { selectStatement } from '../platform/database/statement.js';
 import { BrowserLinkParticipant } from './browser-link-participant.js';
 import { FIND_SCOPE } from './customer-statements.js';
+import { ForgottenBrowsers } from './forgotten-browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { KnownBrowsers } from './known-browsers.js';
 
-const RAISE_LINK_GENERATION = writeStatement<[entityId: string]>(
-  'UPDATE customer_identity SET link_generation = COALESCE(link_generation, 0) + 1 WHERE entity_id = ?',
+/** The browsers whose link or own row has the customer, ended or not. */
+const FIND_BROWSERS = selectStatement<[entityId: string, entityId: string], { browser_id: string }>(
+  `SELECT browser_id FROM browser_link WHERE entity_id = ?
+    UNION SELECT browser_id FROM customer_identity WHERE entity_id = ? AND browser_id IS NOT NULL`,
 );
 
 /** The browsers that lead to a customer. */
@@ -17,15 +20,17 @@ export class CustomerLinks {
     private readonly database: Database,
     private readonly browsers: KnownBrowsers,
     private readonly participant: BrowserLinkParticipant,
+    private readonly forgotten: ForgottenBrowsers,
   ) {}
 
   /**
-   * Ends all links to a customer, also those of requests under way (protocol §3.12). The caller raises the customer's
-   * generation first: an exchange reads the generation of links before it checks whether its code has ended.
+   * Deletes the links to a customer, which the caller has ended by a higher generation of links. A browser that leads
+   * to no other customer loses its secret. A copied cookie pair then does not recognise the browser.
    */
-  async endLinksOf(entityId: string): Promise<void> {
-    await this.database.executeIdempotent(RAISE_LINK_GENERATION, [entityId]);
+  async deleteEndedLinksOf(entityId: string): Promise<void> {
+    const browsers = await this.database.select(FIND_BROWSERS, [entityId, entityId]);
     await this.participant.onErase(entityId);
+    await this.forgotten.disableIfLeadNowhere(browsers.map(({ browser_id }) => browser_id));
   }
 
   /** Whether one of the browsers of a request leads to a customer. */

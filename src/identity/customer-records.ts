@@ -1,17 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import { Type } from 'class-transformer';
-import { IsArray, IsBoolean, IsISO8601, IsString, ValidateNested } from 'class-validator';
 import { Denylist } from '../access-token/denylist.js';
+import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit } from '../audit/audit.js';
-import { Optional } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
+import { bindWrite } from '../platform/database/bound-write.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
-import { BrowserRecord, CustomerBrowsers } from './customer-browsers.js';
+import { CustomerBrowsers } from './customer-browsers.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
+import type { CustomerRecord } from './customer-record.js';
 
 const FIND = selectStatement<
   [entityId: string],
@@ -25,41 +25,9 @@ const FIND = selectStatement<
 
 /** Raises both generations in the same statement, so that a token or link of a request under way has ended too. */
 const ERASE = writeStatement<[entityId: string]>(`UPDATE customer_identity
-  SET organization_id = NULL, group_id = NULL, scope_seen_day = NULL, unlinked_at = NULL,
-    generation = COALESCE(generation, 0) + 1, link_generation = COALESCE(link_generation, 0) + 1
+  SET organization_id = NULL, group_id = NULL, scope_seen_day = NULL, last_token_day = NULL,
+    unlinked_at = NULL, generation = COALESCE(generation, 0) + 1, link_generation = COALESCE(link_generation, 0) + 1
   WHERE entity_id = ?`);
-
-/** The customer in responses to the operator. */
-export class CustomerRecord {
-  @IsString()
-  entity_id: string;
-
-  @IsString()
-  organization_id: string;
-
-  /** Only for customers of a group (protocol §4.2). */
-  @Optional()
-  @IsString()
-  group_id?: string;
-
-  /** Whether a browser owns the customer; otherwise an agent created it. */
-  @IsBoolean()
-  browser: boolean;
-
-  @IsISO8601()
-  created_at: string;
-
-  /** The browsers that lead to the customer, the one seen last first. */
-  @IsArray()
-  @ValidateNested({ each: true })
-  @Type(() => BrowserRecord)
-  browsers: BrowserRecord[];
-
-  /** Other ids of the customer, in the order of their linking. */
-  @Optional()
-  @IsString({ each: true })
-  linked_ids?: string[];
-}
 
 /** Reads and erases what the service stores about a customer. */
 @Injectable()
@@ -67,6 +35,7 @@ export class CustomerRecords {
   constructor(
     private readonly database: Database,
     private readonly denylist: Denylist,
+    private readonly generations: RaisedGenerations,
     private readonly audit: Audit,
     private readonly participants: CustomerDataParticipants,
     private readonly browsers: CustomerBrowsers,
@@ -85,37 +54,31 @@ export class CustomerRecords {
       browser: browser_id !== null,
       created_at: new Date(timeOf(created_at)).toISOString(),
       browsers: await this.browsers.list(entityId),
+      refresh_families: await this.participants.refreshFamilies(entityId),
       ...(linked_ids.length > 0 && { linked_ids }),
     };
   }
 
   /**
    * Ends a customer's tokens and deletes all its data except its id and its browser. The browser's other customers
-   * remain.
+   * remain. The tokens end first, so that they have ended if the deletion of the data fails; a retry then deletes it.
    *
    * @returns whether the customer existed
    */
   async erase(entityId: string): Promise<boolean> {
-    const found = await this.find(entityId);
-    if (!found) {
-      await this.participants.onErase(entityId); // An earlier erasure may have failed after it erased the row.
-      return false;
-    }
+    const [found] = await this.database.select(FIND, [entityId]);
+    const isErased = found !== undefined && (await this.eraseRow(entityId, found.organization_id));
+    // Also for an erased customer, because an earlier erasure may have failed after it erased the row.
+    await this.participants.onErase(entityId);
+    return isErased;
+  }
+
+  private async eraseRow(entityId: string, organizationId: string): Promise<boolean> {
     await this.denylist.revokeForRelease1(entityId, 'erased');
-    await this.participants.onErase(entityId);
-    const isErased = (await this.database.executeIdempotent(ERASE, [entityId])) > 0;
+    const isErased = (await this.generations.raiseOfCustomer(entityId, bindWrite(ERASE, [entityId]))) > 0;
     const subject = { kind: 'customer', id: entityId } as const;
-    const { organization_id: organizationId } = found;
-    if (isErased)
-      this.audit.record({
-        event: 'identity.erased',
-        outcome: 'success',
-        actor: operatorActor(),
-        subject,
-        organizationId,
-      });
-    // A participant that read the row before its erasure may have written data since the first call.
-    await this.participants.onErase(entityId);
+    const actor = operatorActor();
+    if (isErased) this.audit.record({ event: 'identity.erased', outcome: 'success', actor, subject, organizationId });
     return isErased;
   }
 }

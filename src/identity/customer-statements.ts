@@ -1,6 +1,17 @@
+import { TOKEN_DAY } from '../access-token/last-token-days.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
-import { insertIgnoreStatement, insertStatement, selectStatement } from '../platform/database/statement.js';
+import {
+  insertIgnoreStatement,
+  insertStatement,
+  selectStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
 import { CustomerIdentity } from './customer-identity.entity.js';
+
+/** The last day that is noted for a token of the customer; `null` for a customer that an agent created. */
+interface TokenDay {
+  token_day: number | null;
+}
 
 /** The customer of a browser's own row, and the browser's secret. */
 export const FIND_OF_BROWSER = selectStatement<
@@ -22,9 +33,9 @@ export const FIND_SECRET = selectStatement<[browserId: string], EntityRow<Custom
 
 export const FIND = selectStatement<
   [entityId: string, organizationId: string],
-  NotNull<EntityRow<CustomerIdentity, 'group_id'>> & EntityRow<CustomerIdentity, 'generation'>
+  NotNull<EntityRow<CustomerIdentity, 'group_id'>> & EntityRow<CustomerIdentity, 'generation'> & TokenDay
 >({
-  columns: ['group_id', 'generation'],
+  columns: ['group_id', 'generation', `${TOKEN_DAY} AS token_day`],
   from: 'customer_identity WHERE entity_id = ? AND organization_id = ?',
   batch: true,
 });
@@ -39,13 +50,14 @@ export const FIND_SCOPE = selectStatement<
   batch: true,
 });
 
-export const FIND_CURRENT = selectStatement<[entityId: string], EntityRow<CustomerIdentity, 'group_id' | 'generation'>>(
-  {
-    columns: ['group_id', 'generation'],
-    from: 'customer_identity WHERE entity_id = ?',
-    batch: true,
-  },
-);
+export const FIND_CURRENT = selectStatement<
+  [entityId: string],
+  EntityRow<CustomerIdentity, 'group_id' | 'generation'> & TokenDay
+>({
+  columns: ['group_id', 'generation', `${TOKEN_DAY} AS token_day`],
+  from: 'customer_identity WHERE entity_id = ?',
+  batch: true,
+});
 
 const NEW_ROW = {
   into: CustomerIdentity,
@@ -63,3 +75,6 @@ const NEW_ROW = {
 
 export const INSERT = insertStatement({ ...NEW_ROW, batch: true });
 export const INSERT_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
+
+/** Deletes a customer that no response has named. */
+export const DELETE_CUSTOMER = writeStatement<[entityId: string]>('DELETE FROM customer_identity WHERE entity_id = ?');

@@ -1,32 +1,87 @@
-import { Delete, Get, Param, UseGuards } from '@nestjs/common';
+import { Delete, Get, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common';
+import type { Request } from 'express';
+import { readBody } from '../oauth/body-reader.js';
+import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { readParameters } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
+import { operatorActor } from '../operator/operator-credentials.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { CustomerBrowsers } from './customer-browsers.js';
-import { CustomerRecord, CustomerRecords } from './customer-records.js';
+import { CustomerExport, CustomerExports } from './customer-exports.js';
+import { CUSTOMER_PATH } from './customer-path.js';
+import { CustomerRecord } from './customer-record.js';
+import { CustomerRecords } from './customer-records.js';
+import { CustomerSessions } from './customer-sessions.js';
+import { EndSessionsBody } from './end-sessions.body.js';
 
-/** Lets the operator look up and erase a customer (protocol §9.2). */
+/** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
 @ManagementController('admin/identities')
 @UseGuards(OperatorGuard)
 export class IdentityController {
   constructor(
     private readonly records: CustomerRecords,
     private readonly browsers: CustomerBrowsers,
+    private readonly exports: CustomerExports,
+    private readonly sessions: CustomerSessions,
   ) {}
 
   @Get(':entity_id')
-  @ApiRoute({ summary: 'Get the stored data of a customer', response: CustomerRecord })
+  @ApiRoute({
+    summary: 'Get the stored data of a customer',
+    description: 'What the service stores about a customer, and which browsers and refresh tokens lead to it.',
+    pathParameters: CUSTOMER_PATH,
+    response: CustomerRecord,
+  })
   async find(@Param('entity_id') entityId: string): Promise<CustomerRecord> {
     const identity = UUID.test(entityId) ? await this.records.find(entityId) : undefined;
     if (!identity) throw OAuthError.notFound();
     return identity;
   }
 
+  @Get(':entity_id/export')
+  @ApiRoute({
+    summary: 'Get everything that is stored about a customer',
+    description: 'The rows of all tables about a customer, for a request for access to personal data.',
+    pathParameters: CUSTOMER_PATH,
+    response: CustomerExport,
+  })
+  async export(@Param('entity_id') entityId: string): Promise<CustomerExport> {
+    const exported = UUID.test(entityId) ? await this.exports.of(entityId) : undefined;
+    if (!exported) throw OAuthError.notFound();
+    return exported;
+  }
+
+  /** An empty body has no parameters. */
+  @Post(':entity_id/end_sessions')
+  @ApiRoute({
+    summary: 'End all sessions of a customer as the operator',
+    description: 'Ends all access tokens, refresh tokens and transfer tokens of a customer.',
+    pathParameters: CUSTOMER_PATH,
+    bodyExamples: { tokens: [], 'tokens and browsers': ['browsers'] },
+    body: EndSessionsBody,
+  })
+  @HttpCode(200)
+  async endSessions(@Req() request: Request, @Param('entity_id') entityId: string): Promise<object> {
+    const text = await readBody(request);
+    const { browsers = false } = readParameters(EndSessionsBody, text === '' ? {} : parseJsonObject(text));
+    const customer = await this.find(entityId);
+    const { organization_id: organizationId } = customer;
+    const actor = operatorActor();
+    if (!(await this.sessions.end({ entityId, organizationId, browsers, actor }))) throw OAuthError.notFound();
+    return {};
+  }
+
   /** Ends the customer's tokens and deletes its data. The id is never used again (protocol §5.8). */
   @Delete(':entity_id')
-  @ApiRoute({ summary: 'Erase a customer, and end its tokens' })
+  @ApiRoute({
+    summary: 'Erase a customer, and end its tokens',
+    description: 'Deletes what is stored about a customer. The id is never used again.',
+    pathParameters: CUSTOMER_PATH,
+  })
   async erase(@Param('entity_id') entityId: string): Promise<object> {
     if (!UUID.test(entityId) || !(await this.records.erase(entityId))) throw OAuthError.notFound();
     return {};
@@ -34,7 +89,14 @@ export class IdentityController {
 
   /** Ends the link from one browser to the customer. Tokens are not ended. */
   @Delete(':entity_id/browsers/:browser_id')
-  @ApiRoute({ summary: 'End the link from a browser to a customer' })
+  @ApiRoute({
+    summary: 'End the link from a browser to a customer',
+    description: 'The next request of this browser gets another customer. Tokens are not ended.',
+    pathParameters: {
+      ...CUSTOMER_PATH,
+      browser_id: { description: 'The id of the browser, from the data of the customer.', example: EXAMPLE.browserId },
+    },
+  })
   async endBrowser(@Param('entity_id') entityId: string, @Param('browser_id') browserId: string): Promise<object> {
     const areIds = UUID.test(entityId) && UUID.test(browserId);
     if (!areIds || !(await this.browsers.end(entityId, browserId))) throw OAuthError.notFound();

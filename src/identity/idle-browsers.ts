@@ -4,17 +4,19 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { DAY_MS, dayOf } from '../platform/day.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { BrowserDeletion, NO_SECRET, placeholdersFor } from './browser-deletion.js';
+import { BrowserDeletion } from './browser-deletion.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
+import { NO_SECRET, placeholdersFor } from './deletable-customers.js';
 import { COOKIE_MAX_AGE_SECONDS } from './identity-cookies.js';
 
 type OldRow = EntityRow<CustomerIdentity, 'entity_id' | 'last_seen_day'>;
 
-type Customer = NotNull<EntityRow<CustomerIdentity, 'entity_id' | 'browser_id' | 'organization_id' | 'group_id'>>;
+type Customer = NotNull<EntityRow<CustomerIdentity, 'entity_id' | 'browser_id' | 'organization_id' | 'group_id'>> &
+  EntityRow<CustomerIdentity, 'generation' | 'last_token_day'>;
 
-const DAY_MS = 86_400_000;
 /** The lifetime of the cookies, and one day for clocks that differ and time zones. */
 const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
 /** The number of ids in one call of `mustRetain`. */
@@ -44,7 +46,7 @@ export class IdleBrowsers {
    */
   async *deleteInSteps(size: number): AsyncGenerator<number, void> {
     const idleSince = this.clock.now() - IDLE_MS;
-    const day = Math.floor(idleSince / DAY_MS);
+    const day = dayOf(idleSince);
     const before = uuidv7(idleSince);
     let after: string | undefined = '';
     while (after !== undefined) {
@@ -52,8 +54,8 @@ export class IdleBrowsers {
       yield 0;
       const unseen = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day);
       const browsers = unseen.map((row) => row.entity_id);
-      const idle = yield* this.withoutRetained(browsers, size);
-      yield* this.deletion.deleteInSteps(await this.removeSecrets(idle, day), size);
+      const idle = yield* this.withoutRetained(browsers, day, size);
+      yield* this.deletion.deleteInSteps(await this.removeSecrets(idle, day), day, size);
       after = old.length < size ? undefined : old.at(-1)?.entity_id;
     }
   }
@@ -66,14 +68,14 @@ export class IdleBrowsers {
   }
 
   /** Returns the browsers without a customer that must be retained, in the order of their ids. */
-  private async *withoutRetained(browsers: string[], size: number): AsyncGenerator<number, string[]> {
+  private async *withoutRetained(browsers: string[], day: number, size: number): AsyncGenerator<number, string[]> {
     const retainedBrowsers = new Set<string>();
     const limit = Math.min(size, MAX_IDS_PER_CALL);
     let rest = browsers;
     let last: Customer | undefined;
     while (rest.length > 0) {
       const customers = await this.customersOf(rest, last, limit);
-      for (const { browser_id } of await this.retainedOf(customers)) retainedBrowsers.add(browser_id);
+      for (const { browser_id } of await this.retainedOf(customers, day)) retainedBrowsers.add(browser_id);
       last = customers.length < limit ? undefined : customers.at(-1);
       rest = last ? rest.slice(rest.indexOf(last.browser_id)) : [];
       if (last && retainedBrowsers.has(last.browser_id)) {
@@ -85,10 +87,17 @@ export class IdleBrowsers {
     return browsers.filter((browser) => !retainedBrowsers.has(browser));
   }
 
-  private async retainedOf(customers: Customer[]): Promise<Customer[]> {
+  /**
+   * A customer with a raised generation is retained: without its row, its ended tokens would be valid again. A customer
+   * that got a token in another way than by its browser is retained too.
+   */
+  private async retainedOf(customers: Customer[], day: number): Promise<Customer[]> {
     if (customers.length === 0) return [];
     const retainedIds = new Set(await this.participants.mustRetain(customers.map(({ entity_id }) => entity_id)));
-    return customers.filter(({ entity_id }) => retainedIds.has(entity_id));
+    return customers.filter(
+      ({ entity_id, generation, last_token_day }) =>
+        (generation ?? 0) > 0 || (last_token_day ?? 0) >= day || retainedIds.has(entity_id),
+    );
   }
 
   /**
@@ -102,7 +111,10 @@ export class IdleBrowsers {
   ): Promise<Customer[]> {
     const { organization_id = '', group_id = '' } = last ?? {};
     const ofOthers = `OR (browser_id IN (${placeholdersFor(others)}) AND organization_id IS NOT NULL)`;
-    const select = selectStatement<SqlValue[], Customer>(`SELECT entity_id, browser_id, organization_id, group_id
+    const select = selectStatement<
+      SqlValue[],
+      Customer
+    >(`SELECT entity_id, browser_id, organization_id, group_id, generation, last_token_day
       FROM customer_identity
       WHERE (browser_id = ? AND organization_id = ? AND group_id > ?) OR (browser_id = ? AND organization_id > ?)
         ${others.length > 0 ? ofOthers : ''}

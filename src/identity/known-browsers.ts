@@ -1,28 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import type { TokenLineage } from '../access-token/token-lineage.js';
-import { Clock } from '../platform/clock.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { Database } from '../platform/database/database.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import { type CandidateCredentials, MAX_CANDIDATES } from './identity-cookies.js';
-import { dayOf, IdleRule } from './idle-rule.js';
+import type { IdentityScope } from './identity-scope.js';
+import { IdleRule } from './idle-rule.js';
 import { credentialHash } from './link-credential.entity.js';
 import { lineageOfToken } from './link-lineage.js';
-import {
-  NOTE_BROWSER,
-  NOTE_BROWSER_AND_SCOPE,
-  NOTE_LINK,
-  NOTE_SCOPE,
-  RECOGNISE,
-  RECOGNISE_ANY,
-  type RecognisedRow,
-} from './recognise-statements.js';
+import { RECOGNISE, RECOGNISE_ANY, type RecognisedRow } from './recognise-statements.js';
+import { Visits } from './visits.js';
 
-/** The organization and group that an identity belongs to. A browser has one identity per scope. */
-export interface IdentityScope {
-  organizationId: string;
-  /** The empty string if the identity belongs to no group. */
-  groupId: string;
-}
+/** A lookup whose browser changes before its visit is noted starts again this often. */
+const MAX_ATTEMPTS = 5;
 
 /** The customer that a browser leads to in a scope. */
 export interface CustomerOfBrowser {
@@ -50,21 +40,26 @@ export interface KnownBrowser {
 export class KnownBrowsers {
   constructor(
     private readonly database: Database,
-    private readonly clock: Clock,
     private readonly idleRule: IdleRule,
+    private readonly visits: Visits,
   ) {}
 
   /**
    * Finds the browser to which one of the ids and one of the secrets belong, by one SELECT. Of several such browsers
    * the last one that was created counts. Malformed or mismatched identity cookies lead to no browser (malformed ones:
    * `candidatesOf` in identity-cookies.ts). They never cause an error and never lead to another browser's customer
-   * (protocol §5.4). The browser is noted as seen today in the scope, so that it is not idle.
+   * (protocol §5.4). The browser is noted as seen today in the scope, so that it is not idle. If the browser or its
+   * customer was deleted in the meantime, the method reads again.
+   *
+   * @throws OAuthError `temporarily_unavailable` if the browser changes all the time
    */
   async recognise(candidates: CandidateCredentials, scope: IdentityScope): Promise<KnownBrowser | undefined> {
-    for (const { row, secret } of await this.matchesOf(candidates, scope)) {
-      if (await this.noteVisit(row, scope)) return knownBrowser(row, secret);
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const [match] = await this.matchesOf(candidates, scope);
+      if (!match) return undefined;
+      if (await this.visits.note(match.row, scope)) return knownBrowser(match.row, match.secret);
     }
-    return undefined;
+    throw OAuthError.unavailable(new Error('the browser changes all the time'));
   }
 
   /** Finds all browsers to which one of the ids and one of the secrets belong, the one created last first. */
@@ -101,25 +96,6 @@ export class KnownBrowsers {
     const credentials = ids.flatMap((each) => secrets.map((one) => credentialHash(each, one)));
     const parameters = [...padded(ids, MAX_CANDIDATES), ...padded(credentials, MAX_CANDIDATES ** 2), ...ofScope];
     return this.database.select(RECOGNISE_ANY, parameters);
-  }
-
-  /**
-   * The first call of a day in a scope notes the day, so that neither the browser nor its customer is idle. Returns
-   * false if the browser has just lost its secret.
-   */
-  private async noteVisit(row: RecognisedRow, { organizationId, groupId }: IdentityScope): Promise<boolean> {
-    const { browser_id, last_seen_day, entity_id, linked_id, scope_seen_day, has_ended } = row;
-    const secretHash = row.secret_hash as string;
-    const today = dayOf(this.clock.now());
-    const mustNoteScope = entity_id !== null && has_ended === 0 && (scope_seen_day ?? 0) < today;
-    const mustNoteBrowser = last_seen_day < today;
-    const { database } = this;
-    if (mustNoteScope && linked_id === null && entity_id === browser_id)
-      return (await database.execute(NOTE_BROWSER_AND_SCOPE, [today, today, browser_id, secretHash])) > 0;
-    if (mustNoteBrowser && (await database.execute(NOTE_BROWSER, [today, browser_id, secretHash])) === 0) return false;
-    if (mustNoteScope && linked_id === null) await database.execute(NOTE_SCOPE, [today, entity_id]);
-    else if (mustNoteScope) await database.execute(NOTE_LINK, [today, browser_id, organizationId, groupId, entity_id]);
-    return true;
   }
 }
 

@@ -23,7 +23,7 @@ export function selectLedCustomers(browsers: string, rest: string): SelectStatem
 
 /** The SELECT of `selectLedCustomers` without an order. */
 export function ledCustomers(browsers: string): string {
-  return `SELECT own.entity_id, own.organization_id, own.group_id, 0 AS generation,
+  return `SELECT own.browser_id, own.entity_id, own.organization_id, own.group_id, 0 AS generation,
       COALESCE(own.scope_seen_day, browser.last_seen_day) AS scope_seen_day,
       NULL AS redemption, NULL AS lineage, NULL AS agent_id, NULL AS agent_generation
     FROM customer_identity own JOIN customer_identity browser ON browser.entity_id = own.browser_id
@@ -31,7 +31,7 @@ export function ledCustomers(browsers: string): string {
       AND own.unlinked_at IS NULL AND COALESCE(own.link_generation, 0) = 0
       AND NOT EXISTS (SELECT 1 FROM browser_link WHERE browser_link.browser_id = own.browser_id
         AND browser_link.organization_id = own.organization_id AND browser_link.group_id = own.group_id)
-    UNION ALL SELECT link.entity_id, link.organization_id, link.group_id, link.generation, link.scope_seen_day,
+    UNION ALL SELECT link.browser_id, link.entity_id, link.organization_id, link.group_id, link.generation, link.scope_seen_day,
       link.redemption, link.lineage, link.agent_id, link.agent_generation
     FROM browser_link link JOIN customer_identity linked ON linked.entity_id = link.entity_id
     WHERE link.browser_id ${browsers} AND NOT (${LINK_HAS_ENDED})`;

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { CustomerCreation } from './customer-creation.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { IdleRule } from './idle-rule.js';
 import { KnownBrowsers } from './known-browsers.js';
@@ -16,6 +17,7 @@ export class LinkedBrowsers {
     private readonly browsers: KnownBrowsers,
     private readonly audit: Audit,
     private readonly idleRule: IdleRule,
+    private readonly creation: CustomerCreation,
   ) {}
 
   /**
@@ -25,7 +27,7 @@ export class LinkedBrowsers {
    * @param replace whether the customer replaces another one of the browser
    */
   newLink(candidates: CandidateCredentials | undefined, replace: boolean): NewLink {
-    const { database, clock, browsers, audit, idleRule } = this;
-    return new NewLink({ database, clock, browsers, audit, idleRule }, candidates, replace);
+    const { database, clock, browsers, audit, idleRule, creation } = this;
+    return new NewLink({ database, clock, browsers, audit, idleRule, creation }, candidates, replace);
   }
 }

@@ -3,26 +3,17 @@ import type { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { Clock } from '../platform/clock.js';
 import type { Database } from '../platform/database/database.js';
-import { randomSecret, sha256 } from '../platform/secret.js';
+import { dayOf } from '../platform/day.js';
+import { randomSecret } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { FIND_SCOPE, INSERT } from './customer-statements.js';
+import type { CustomerCreation } from './customer-creation.js';
+import { FIND_SCOPE } from './customer-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
-import { dayOf, type IdleRule } from './idle-rule.js';
-import type { IdentityScope, KnownBrowser, KnownBrowsers } from './known-browsers.js';
+import type { IdleRule } from './idle-rule.js';
+import type { KnownBrowser, KnownBrowsers } from './known-browsers.js';
 import { type LedCustomer, selectLedCustomers } from './led-customers.js';
-import { credentialHash } from './link-credential.entity.js';
-import { type LinkLineage, lineageOfLink } from './link-lineage.js';
-import {
-  DELETE_ANCESTORS,
-  DELETE_BROWSER_OF_LINKS,
-  DELETE_CREDENTIALS,
-  DELETE_LINKS_OF_BROWSER,
-  DELETE_ORIGIN,
-  INSERT_ANCESTOR,
-  INSERT_CREDENTIAL,
-  INSERT_LINK,
-  INSERT_ORIGIN,
-} from './link-statements.js';
+import { deleteEndedCopies, deleteNewBrowser, insertNewBrowser } from './new-browser-rows.js';
+import { ancestorsOf, linkOfTransfer, type TransferredCustomer, unendingLink } from './transferred-customer.js';
 
 interface Services {
   database: Database;
@@ -30,6 +21,7 @@ interface Services {
   browsers: KnownBrowsers;
   audit: Audit;
   idleRule: IdleRule;
+  creation: CustomerCreation;
 }
 
 /** The number of further customers that a new browser leads to. The rest stay with the earlier browser. */
@@ -37,13 +29,6 @@ const MAX_FURTHER_CUSTOMERS = 100;
 
 /** One more, because the customer that is replaced is among them. */
 const FIND_LAST_SEEN = selectLedCustomers('= ?', `ORDER BY scope_seen_day DESC LIMIT ${MAX_FURTHER_CUSTOMERS + 1}`);
-
-/** The transferred customer, as far as a link needs it. */
-interface TransferredCustomer extends IdentityScope {
-  entityId: string;
-  lineage: TokenLineage;
-  linkGeneration: number;
-}
 
 /**
  * A new browser for a transferred customer. Only the response has its secret, so it leads nowhere unless the redemption
@@ -54,6 +39,8 @@ export class NewLink {
   private readonly browserId: string;
   private customer: TransferredCustomer;
   private earlier: KnownBrowser | undefined;
+  /** Whether the earlier browser already leads to the customer, by its own row or by a link without a transfer. */
+  private isOfEarlier = false;
   private attempt: string | undefined;
 
   constructor(
@@ -64,7 +51,10 @@ export class NewLink {
     this.browserId = uuidv7(services.clock.now());
   }
 
-  /** @throws OAuthError `identity_conflict` if the browser has another customer in the organization and group */
+  /**
+   * @throws OAuthError `identity_conflict` if the browser has another customer in the organization and group;
+   * `temporarily_unavailable` if the network created too many customers and browsers
+   */
   async prepare(code: { subject: string; organizationId: string; lineage: TokenLineage }): Promise<void> {
     const { database, browsers } = this.services;
     const { subject: entityId, organizationId, lineage } = code;
@@ -75,40 +65,26 @@ export class NewLink {
     const [earlier] = this.candidates ? await browsers.all(this.candidates, scope) : [];
     const knownId = earlier?.customer?.entityId;
     if (knownId !== undefined && knownId !== entityId && !this.replace) throw OAuthError.identityConflict();
+    this.services.creation.takeLimit();
     this.earlier = earlier;
+    this.isOfEarlier = knownId === entityId && earlier?.customer?.lineage === undefined;
   }
 
   async store(attempt: string): Promise<void> {
     this.attempt = attempt;
     const { database, clock } = this.services;
-    const { entityId, organizationId, groupId, linkGeneration } = this.customer;
-    const { act, ...lineage } = this.lineage(attempt);
-    const today = dayOf(clock.now());
-    const now = new Date(clock.now());
-    const agent = act?.gen === undefined ? ([null, null] as const) : ([act.sub, act.gen] as const);
-    const further = await this.furtherCustomers();
-    const ids = [entityId, ...further.map((each) => each.entity_id)];
-    const { browserId, secret } = this;
-    await Promise.all([
-      database.insert(INSERT, [browserId, browserId, null, null, sha256(secret), today, null, now]),
-      database.insert(INSERT_LINK, [
-        ...([browserId, organizationId, groupId, entityId, linkGeneration, today, attempt] as const),
-        JSON.stringify({ ...lineage, ...(act && { act }) }),
-        ...agent,
-      ]),
-      ...further.map((each) => database.insert(INSERT_LINK, copyOf(each, browserId))),
-      ...[...new Set(ids)].map((id) => database.insert(INSERT_CREDENTIAL, [credentialHash(id, secret), browserId])),
-      ...[...new Set(lineage.ancestors)].map((id) => database.insert(INSERT_ANCESTOR, [attempt, id])),
-      this.earlier && database.insert(INSERT_ORIGIN, [browserId, this.earlier.browserId]),
-    ]);
+    const { browserId, secret, earlier } = this;
+    const copies = await this.copies();
+    const links = [...(this.isOfEarlier ? [] : [linkOfTransfer(this.customer, attempt, this.today)]), ...copies];
+    const ancestors = this.isOfEarlier ? [] : ancestorsOf(this.customer, attempt);
+    const origin = earlier && { madeFrom: earlier.browserId };
+    await insertNewBrowser(database, { browserId, secret, now: clock.now(), links, attempt, ancestors, ...origin });
+    if (earlier) await deleteEndedCopies(database, earlier.browserId, browserId, copies);
   }
 
-  /** Deletes the rows of an attempt that did not redeem the code. */
-  async discard(): Promise<void> {
-    const { database } = this.services;
-    for (const statement of [DELETE_BROWSER_OF_LINKS, DELETE_LINKS_OF_BROWSER, DELETE_CREDENTIALS, DELETE_ORIGIN])
-      await database.executeIdempotent(statement, [this.browserId]);
-    if (this.attempt !== undefined) await database.executeIdempotent(DELETE_ANCESTORS, [this.attempt]);
+  /** Deletes the rows of an attempt that failed or did not redeem the code. */
+  discard(): Promise<void> {
+    return deleteNewBrowser(this.services.database, this.browserId, this.attempt);
   }
 
   audit(): void {
@@ -126,32 +102,20 @@ export class NewLink {
     });
   }
 
-  private lineage(attempt: string): LinkLineage {
-    return lineageOfLink(this.customer.lineage, attempt);
+  private get today(): number {
+    return dayOf(this.services.clock.now());
   }
 
-  private async furtherCustomers(): Promise<LedCustomer[]> {
+  /** What the new browser gets from the earlier one. */
+  private async copies(): Promise<LedCustomer[]> {
     if (!this.earlier) return [];
     const { organizationId, groupId } = this.customer;
     const { browserId } = this.earlier;
     const all = await this.services.database.select(FIND_LAST_SEEN, [browserId, browserId]);
-    return all
+    const further = all
       .filter((each) => each.organization_id !== organizationId || each.group_id !== groupId)
       .filter((each) => !this.services.idleRule.isIdle(each.organization_id, each.scope_seen_day))
       .slice(0, MAX_FURTHER_CUSTOMERS);
+    return this.isOfEarlier ? [unendingLink(this.customer, this.today), ...further] : further;
   }
-}
-
-function copyOf(led: LedCustomer, browserId: string) {
-  const { organization_id, group_id, entity_id, generation, scope_seen_day } = led;
-  const { redemption, lineage, agent_id, agent_generation } = led;
-  const scope = [browserId, organization_id, group_id] as const;
-  const origin = [redemption, lineage, agent_id, agent_generation] as const;
-  return [...scope, entity_id, generation, scope_seen_day, ...origin] as [
-    ...typeof scope,
-    string,
-    number,
-    number,
-    ...typeof origin,
-  ];
 }

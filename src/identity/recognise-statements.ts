@@ -74,18 +74,23 @@ export const RECOGNISE_ANY = selectStatement<string[], RecognisedRow>(
     JOIN customer_identity browser ON browser.entity_id = candidate.browser_id ${SCOPE_OF_BROWSER}`,
 );
 
-/** Notes the day of the browser and of its first customer. */
+/**
+ * Notes the day of the browser and of its first customer. Matches no row if the secret was removed in the meantime, or
+ * if the customer was erased or purged.
+ */
 export const NOTE_BROWSER_AND_SCOPE = writeStatement<
   [today: number, today: number, browserId: string, secretHash: string]
->('UPDATE customer_identity SET last_seen_day = ?, scope_seen_day = ? WHERE entity_id = ? AND secret_hash = ?');
+>(`UPDATE customer_identity SET last_seen_day = ?, scope_seen_day = ?
+  WHERE entity_id = ? AND secret_hash = ? AND organization_id IS NOT NULL`);
 
 /** Matches no row if the browser's secret was removed in the meantime. */
 export const NOTE_BROWSER = writeStatement<[today: number, browserId: string, secretHash: string]>(
   'UPDATE customer_identity SET last_seen_day = ? WHERE entity_id = ? AND secret_hash = ?',
 );
 
+/** Matches no row if the customer was erased or purged in the meantime. */
 export const NOTE_SCOPE = writeStatement<[today: number, entityId: string]>(
-  'UPDATE customer_identity SET scope_seen_day = ? WHERE entity_id = ?',
+  'UPDATE customer_identity SET scope_seen_day = ? WHERE entity_id = ? AND organization_id IS NOT NULL',
 );
 
 export const NOTE_LINK = writeStatement<

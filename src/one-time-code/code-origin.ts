@@ -49,10 +49,17 @@ export function revocableClaims(code: CodeOwner): RevocableClaims {
 }
 
 export function redeemableCode(
-  code: CodeOwner & EntityRow<OneTimeCode, 'organization_id' | 'code_challenge'>,
+  code: CodeOwner & EntityRow<OneTimeCode, 'organization_id' | 'code_challenge'> & { token_day: number | null },
 ): RedeemableCode {
-  const { subject, organization_id: organizationId, client_id: clientId, code_challenge } = code;
-  return { subject, organizationId, clientId, lineage: lineageOf(code), hasChallenge: code_challenge !== null };
+  const { subject, organization_id: organizationId, client_id: clientId, code_challenge, token_day: tokenDay } = code;
+  return {
+    subject,
+    organizationId,
+    clientId,
+    lineage: lineageOf(code),
+    hasChallenge: code_challenge !== null,
+    tokenDay,
+  };
 }
 
 function readOrigin(madeWith: string): StoredOrigin {

@@ -1,5 +1,13 @@
+import type { SqlCondition } from '../access-token/ended-statement.js';
+import { TOKEN_DAY } from '../access-token/last-token-days.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
-import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import type { SqlValue } from '../platform/database/sql-value.js';
+import {
+  insertStatement,
+  selectStatement,
+  type WriteStatement,
+  writeStatement,
+} from '../platform/database/statement.js';
 import type { CodeOwner } from './code-origin.js';
 import { OneTimeCode } from './one-time-code.entity.js';
 
@@ -25,6 +33,8 @@ export type CodeRow = EntityRow<OneTimeCode, Column> &
     consumed_for: number | null;
     /** The group of the customer of a transfer token; empty if the customer belongs to none. */
     group_id: string | null;
+    /** The last day that is noted for a token of this customer (`TOKEN_DAY`). */
+    token_day: number | null;
   };
 
 export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
@@ -33,6 +43,7 @@ export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
     ...REDEMPTION_COLUMNS,
     ({ millisecondsSince }) => `${millisecondsSince('consumed_at')} AS consumed_for`,
     '(SELECT group_id FROM customer_identity WHERE entity_id = subject) AS group_id',
+    `(SELECT ${TOKEN_DAY} FROM customer_identity WHERE entity_id = subject) AS token_day`,
   ],
   from: 'one_time_code WHERE hash = ?',
   batch: true,
@@ -40,14 +51,27 @@ export const FIND_CODE = selectStatement<[hash: string], CodeRow>({
 
 export const INSERT_CODE = insertStatement({ into: OneTimeCode, columns: ['hash', ...COLUMNS], batch: true });
 
+type RedeemStatement = WriteStatement<
+  [attempt: string, network: string | null, hash: string, now: Date, attempt: string, ...ended: SqlValue[]]
+>;
+
+const redeemStatements = new Map<SqlCondition, RedeemStatement>();
+
 /**
  * The first of several parallel attempts changes the row. The others change none, because the database locks the row
  * for each UPDATE. `consumed_by = ?` lets the first attempt send its statement again if the response was lost.
+ *
+ * @param ended the condition under which the code has ended; the statement then changes no row
  */
-export const REDEEM_CODE = writeStatement<
-  [attempt: string, network: string | null, hash: string, now: Date, attempt: string]
->(
-  ({ now }) => `UPDATE one_time_code
-    SET consumed_at = COALESCE(consumed_at, ${now}), consumed_by = ?, consumed_network = ?
-    WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?)`,
-);
+export function redeemStatement(ended: SqlCondition): RedeemStatement {
+  let statement = redeemStatements.get(ended);
+  if (statement === undefined) {
+    statement = writeStatement(
+      ({ now }) => `UPDATE one_time_code
+        SET consumed_at = COALESCE(consumed_at, ${now}), consumed_by = ?, consumed_network = ?
+        WHERE hash = ? AND expires_at > ? AND (consumed_at IS NULL OR consumed_by = ?) AND NOT ${ended.text}`,
+    );
+    redeemStatements.set(ended, statement);
+  }
+  return statement;
+}

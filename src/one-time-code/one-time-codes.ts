@@ -1,21 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
+import { endedCondition } from '../access-token/ended-statement.js';
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
-import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
+import { callerNetwork } from '../platform/request-context/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { traced } from '../platform/tracing/tracing.js';
 import { CodeAudit } from './code-audit.js';
 import { grantedAt, lineageOf, redeemableCode, revocableClaims, storedOrigin } from './code-origin.js';
 import { assertProofMatches, type CodeProof } from './code-proof.js';
-import { type CodeRow, FIND_CODE, INSERT_CODE, REDEEM_CODE } from './code-statements.js';
+import { CodeReuse } from './code-reuse.js';
+import { type CodeRow, FIND_CODE, INSERT_CODE, redeemStatement } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
-import type { RedemptionSteps } from './redemption.js';
+import { discardRows, type RedemptionSteps, storeRows } from './redemption.js';
 
 /** The stored content of a code. */
 export interface CodeContent {
@@ -45,9 +47,6 @@ export interface RedeemedCode {
   attempt: string;
 }
 
-/** A second use from the same network within this time is a duplicate and not a replay (protocol §3.7). */
-const DUPLICATE_WINDOW_MS = 2_000;
-
 /**
  * Issues and redeems transfer tokens and authorization codes, which can be redeemed once
  * (docs/decisions/0005-replays-descendants-generations.md).
@@ -60,6 +59,7 @@ export class OneTimeCodes {
     private readonly denylist: Denylist,
     private readonly configuration: Configuration,
     private readonly audit: CodeAudit,
+    private readonly reuse: CodeReuse,
   ) {}
 
   /** Issues a code that is valid for `ttlSeconds`. The database stores only its hash. */
@@ -105,17 +105,22 @@ export class OneTimeCodes {
     const row = await this.find(hash);
     assertProofMatches(row, kind, proof);
     const network = callerNetwork(hash);
-    if (row.consumed_for !== null) return this.rejectSecondUse(row, network);
+    if (row.consumed_for !== null) return this.reuse.reject(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
-    await steps?.prepare(redeemableCode(row));
-    if (await this.denylist.hasEnded(revocableClaims(row)))
-      throw OAuthError.invalidGrant('code: the token that created it has ended');
+    await steps?.prepare?.(redeemableCode(row));
+    // The redemption checks the same. This check comes before it so that a code that has ended makes no rows.
+    if (steps?.storesRows?.()) await this.assertNotEnded(row);
     const attempt = randomUUID();
-    await steps?.store(attempt);
+    await storeRows(steps, attempt);
     const now = new Date(this.clock.now());
-    if ((await this.database.executeIdempotent(REDEEM_CODE, [attempt, network, hash, now, attempt])) !== 1) {
-      await steps?.discard();
-      return this.rejectSecondUse((await this.find(hash)) ?? row, network);
+    const { condition, parameters } = endedCondition(revocableClaims(row));
+    const redemption = [attempt, network, hash, now, attempt, ...parameters] as const;
+    if ((await this.database.executeIdempotent(redeemStatement(condition), [...redemption])) !== 1) {
+      await discardRows(steps);
+      const current = (await this.find(hash)) ?? row;
+      // A redemption by this attempt, whose response was lost, is not a first use by another caller.
+      if (current.consumed_by === null || current.consumed_by === attempt) await this.assertNotEnded(row);
+      return this.reuse.reject(current, network);
     }
     this.audit.redeemed(row, attempt);
     const { subject, organization_id: organizationId, scope, group_id } = row;
@@ -123,21 +128,13 @@ export class OneTimeCodes {
     return { subject, organizationId, scope, groupId: group_id ?? '', ...granted };
   }
 
+  private async assertNotEnded(row: CodeRow): Promise<void> {
+    if (await this.denylist.hasEnded(revocableClaims(row)))
+      throw OAuthError.invalidGrant('code: the token that created it has ended');
+  }
+
   private async find(hash: string): Promise<CodeRow | undefined> {
     const [row] = await this.database.select(FIND_CODE, [hash]);
     return row;
-  }
-
-  /**
-   * Handles a second use: a duplicate soon after the first use and from its network, or a replay by a possible thief.
-   */
-  private async rejectSecondUse(row: CodeRow, network: string | null): Promise<never> {
-    const { consumed_by: jti, consumed_for, consumed_network } = row;
-    if (jti === null || consumed_for === null) throw OAuthError.invalidGrant('code: expired');
-    if (consumed_for <= DUPLICATE_WINDOW_MS && isSameNetwork(consumed_network, network))
-      throw OAuthError.invalidGrant('code: duplicate use');
-    await this.denylist.revokeFamily(jti); // Ends the whole family, refreshed tokens included.
-    this.audit.replayed(row, jti);
-    throw OAuthError.invalidGrant('code: replayed');
   }
 }

@@ -1,7 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { type CustomerDataParticipant, CustomerDataParticipants } from '../identity/customer-data-participants.js';
+import {
+  type CustomerDataParticipant,
+  CustomerDataParticipants,
+  type ExportedRows,
+} from '../identity/customer-data-participants.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
+import { withIsoTimes } from '../platform/database/sql-time.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import type { OrganizationUser } from './organization-user.entity.js';
 
@@ -14,6 +19,12 @@ const DELETE = writeStatement<[entityId: string, customerId: string]>(
 const FIND_LINKED = selectStatement<[customerId: string, entityId: string], UserRow>(
   'SELECT entity_id FROM organization_user WHERE customer_id = ? AND entity_id <> ? ORDER BY linked_at',
 );
+
+const FIND_OF_CUSTOMER = selectStatement<
+  [entityId: string, customerId: string],
+  EntityRow<OrganizationUser, 'linked_at' | 'settled_at'>
+>(`SELECT entity_id, organization_id, user_hash, customer_id, linked_by, linked_at, settled_at FROM organization_user
+  WHERE entity_id = ? OR customer_id = ? ORDER BY linked_at`);
 
 /** Deletes the users of erased customers, and retains the customers that still belong to a user. */
 @Injectable()
@@ -40,5 +51,11 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
   async linkedIds(entityId: string): Promise<string[]> {
     const rows = await this.database.select(FIND_LINKED, [entityId, entityId]);
     return rows.map(({ entity_id }) => entity_id);
+  }
+
+  /** The hash of a guessable user id shows the id, but the operator has the whole database anyway. */
+  async exportRows(entityId: string): Promise<ExportedRows> {
+    const rows = await this.database.select(FIND_OF_CUSTOMER, [entityId, entityId]);
+    return { organization_user: rows.map((row) => withIsoTimes(row, ['linked_at', 'settled_at'])) };
   }
 }

@@ -6,10 +6,19 @@ import { OrganizationUser } from './organization-user.entity.js';
 export interface UserRow extends EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_by' | 'settled_at'> {
   /** The generation of the customer. `null` is 0, or the customer does not exist yet. */
   generation: number | null;
+  /** 1 if the customer is erased. Its erasure deletes the row of the user afterwards. */
+  is_erased: number;
 }
 
 const USER_ROWS = {
-  columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'known.settled_at', 'customer.generation'],
+  columns: [
+    'known.entity_id',
+    'known.user_hash',
+    'known.linked_by',
+    'known.settled_at',
+    'customer.generation',
+    '(customer.entity_id IS NOT NULL AND customer.organization_id IS NULL) AS is_erased',
+  ],
   from: `organization_user known LEFT JOIN customer_identity customer ON customer.entity_id = known.entity_id
     WHERE known.organization_id = ? AND known.user_hash = ?`,
 };
@@ -24,7 +33,7 @@ export const FIND_USER_AND_BROWSER_CUSTOMER = selectStatement<
   UserRow
 >(
   `SELECT ${USER_ROWS.columns.join(', ')} FROM ${USER_ROWS.from} UNION ALL
-    SELECT entity_id, NULL, linked_by, settled_at, NULL FROM organization_user WHERE entity_id = ?`,
+    SELECT entity_id, NULL, linked_by, settled_at, NULL, 0 FROM organization_user WHERE entity_id = ?`,
 );
 
 export const INSERT_USER = insertIgnoreStatement({

@@ -1,12 +1,15 @@
 import { Get, Req, UseGuards } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import type { Request } from 'express';
-import { CustomerRecord, CustomerRecords } from '../identity/customer-records.js';
+import { CustomerRecord } from '../identity/customer-record.js';
+import { CustomerRecords } from '../identity/customer-records.js';
 import { parseQuery } from '../oauth/form.js';
 import { IsIdText } from '../oauth/id-text.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
@@ -14,10 +17,12 @@ import { OrganizationUsers } from './organization-users.js';
 
 class UserQuery {
   @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @ApiProperty('The organization of the user.', EXAMPLE.organizationId)
   organization_id: string;
 
   @IsString()
   @IsIdText()
+  @ApiProperty("The organization's own id of the user.", EXAMPLE.externalId)
   external_id: string;
 }
 
@@ -32,10 +37,16 @@ export class OrganizationUserController {
 
   @Get()
   @ApiRoute({
-    summary: 'The customer with an external id',
+    summary: 'Get the customer with an external id',
+    description:
+      "Finds a customer by the organization's own id of the user. The response is the stored data of the customer.",
     query: UserQuery,
     response: CustomerRecord,
-    errorStatuses: [400],
+    errors: () => [
+      OAuthError.invalidRequest('organization_id: required'),
+      OAuthError.invalidRequest('organization_id: must be a UUID in lower case'),
+      OAuthError.invalidRequest('external_id: required'),
+    ],
   })
   async find(@Req() request: Request): Promise<CustomerRecord> {
     const { organization_id, external_id } = readParameters(UserQuery, parseQuery(request.originalUrl));

@@ -98,6 +98,7 @@ export class OrganizationUsers {
       linked_by: attempt,
       settled_at: null,
       generation: null,
+      is_erased: 0,
     };
     return this.settle(inserted, request, userHash);
   }
@@ -106,9 +107,12 @@ export class OrganizationUsers {
   private async settle(row: UserRow, request: UserRequest, userHash: string): Promise<UserCustomer | undefined> {
     const { organizationId, browserCustomerId, attempt, creator } = request;
     const { entity_id: entityId, linked_by, settled_at } = row;
-    if (settled_at !== null) return settledCustomer(row, organizationId);
+    const isErased = row.is_erased !== 0;
+    if (settled_at !== null && !isErased) return settledCustomer(row, organizationId);
     const isLimitTaken = linked_by === attempt;
-    const customer = await this.identities.createIfAbsent(entityId, organizationId, { creator, isLimitTaken });
+    const customer = isErased
+      ? undefined
+      : await this.identities.createIfAbsent(entityId, organizationId, { creator, isLimitTaken });
     if (!customer) {
       await this.database.executeIdempotent(DELETE_OWN, [entityId, linked_by]);
       return undefined;

@@ -11,11 +11,13 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { EndedLinks } from '../identity/ended-links.js';
 import { IdleBrowsers } from '../identity/idle-browsers.js';
+import { IdleCustomers } from '../identity/idle-customers.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { expiringTables } from '../platform/database/expires.js';
 import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
 import { writeStatement } from '../platform/database/statement.js';
+import { FamilyDeletion } from '../refresh-token/family-deletion.js';
 
 const ROWS_PER_DELETE = 1_000;
 /** Pause between two deletes, during which the rows are unlocked for requests. */
@@ -27,7 +29,10 @@ const LEASE_DURATION_MS = 60_000;
 /** The number of rows that a purge deleted, by table. */
 export type Purged = Record<string, number>;
 
-/** Deletes expired rows and idle browsers in small batches that do not delay requests. One process purges at a time. */
+/**
+ * Deletes expired rows, idle customers and idle browsers in small batches that do not delay requests. One process
+ * purges at a time.
+ */
 @Injectable()
 export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Purge.name);
@@ -39,8 +44,10 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly database: Database,
-    private readonly idle: IdleBrowsers,
+    private readonly idleBrowsers: IdleBrowsers,
+    private readonly idleCustomers: IdleCustomers,
     private readonly endedLinks: EndedLinks,
+    private readonly families: FamilyDeletion,
     private readonly clock: Clock,
   ) {}
 
@@ -65,23 +72,34 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   async run(): Promise<Purged | undefined> {
     if (!(await this.holdLease())) return undefined;
     try {
+      // One time for all steps: each revocation that this purge deletes has already ended its links and families.
+      const now = new Date(this.clock.now());
       const purged: Purged = {};
-      // before the revocations; if this stops, the revocations are left to the next purge
-      purged.browser_link = await this.runSteps(this.endedLinks.deleteInSteps(ROWS_PER_DELETE));
-      if (this.stopping || !(await this.holdLease())) return purged;
-      for (const table of this.tables) purged[table] = await this.runSteps(this.deleteExpired(table));
-      purged.customer_identity = await this.runSteps(this.idle.deleteInSteps(ROWS_PER_DELETE));
+      for (const [table, steps] of this.allSteps(now)) {
+        const { deleted, isFinished } = await this.runSteps(steps);
+        purged[table] = (purged[table] ?? 0) + deleted;
+        // The next purge continues. It must find the revocations whose links and families are not deleted yet.
+        if (!isFinished) break;
+      }
       return purged;
     } finally {
       await releaseLease(this.dataSource, this.lease);
     }
   }
 
-  private async *deleteExpired(table: string): AsyncGenerator<number, void> {
+  /** The links and families are before the revocations that have ended them, and customers before their browsers. */
+  private *allSteps(now: Date): Generator<[table: string, steps: AsyncIterable<number>]> {
+    yield ['browser_link', this.endedLinks.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['refresh_family', this.families.deleteInSteps(ROWS_PER_DELETE, now)];
+    for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
+    yield ['customer_identity', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE)];
+    yield ['customer_identity', this.idleBrowsers.deleteInSteps(ROWS_PER_DELETE)];
+  }
+
+  private async *deleteExpired(table: string, now: Date): AsyncGenerator<number, void> {
     const deleteOldest = writeStatement<[now: Date]>(({ deleteInOrder }) =>
       deleteInOrder(table, 'expires_at < ?', 'expires_at', ROWS_PER_DELETE),
     );
-    const now = new Date(this.clock.now());
     let deleted = ROWS_PER_DELETE;
     while (deleted === ROWS_PER_DELETE) {
       deleted = await this.database.execute(deleteOldest, [now]);
@@ -90,16 +108,18 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   }
 
   /**
-   * Runs steps until they end, the process stops or another process has the lease. Returns the number of deleted rows.
+   * Runs steps until they end, the process stops or another process has the lease.
+   *
+   * @returns the number of deleted rows, and whether the steps have ended and the purge may continue
    */
-  private async runSteps(steps: AsyncIterable<number>): Promise<number> {
-    let total = 0;
-    for await (const deleted of steps) {
-      total += deleted;
-      if (this.stopping || !(await this.holdLease())) break;
+  private async runSteps(steps: AsyncIterable<number>): Promise<{ deleted: number; isFinished: boolean }> {
+    let deleted = 0;
+    for await (const rows of steps) {
+      deleted += rows;
+      if (this.stopping || !(await this.holdLease())) return { deleted, isFinished: false };
       await sleep(PAUSE_BETWEEN_DELETES_MS);
     }
-    return total;
+    return { deleted, isFinished: !this.stopping };
   }
 
   private holdLease(): Promise<boolean> {

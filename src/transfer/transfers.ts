@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsInt, IsString } from 'class-validator';
 import { inactiveToken } from '../access-token/inactive-reason.js';
+import { LastTokenDays } from '../access-token/last-token-days.js';
 import { lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
 import type { Principal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
@@ -8,20 +9,24 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { CUSTOMERS_OWN } from '../oauth/scopes.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
-import type { RedemptionSteps } from '../one-time-code/redemption.js';
+import type { RedeemableCode, RedemptionSteps } from '../one-time-code/redemption.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import type { LimitName } from '../platform/configuration/rate-limit-rule.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
+import { admittingOrganization } from '../registry/admitting-organization.js';
+import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
 import type { TransferBody } from './transfer.body.js';
 
 /** The response of an identity transfer (protocol §4.4). */
 export class TransferResponse {
   @IsString()
+  @ApiProperty('The transfer token. Show it to the second device only.', EXAMPLE.transferToken)
   identity_transfer_token: string;
 
-  /** The lifetime of the transfer token in seconds. */
   @IsInt()
+  @ApiProperty('The seconds until the transfer token expires.', 3_600)
   expires_in: number;
 }
 
@@ -45,6 +50,7 @@ export class Transfers {
     private readonly codes: OneTimeCodes,
     private readonly configuration: Configuration,
     private readonly limits: RateLimits,
+    private readonly lastTokenDays: LastTokenDays,
   ) {}
 
   /**
@@ -76,16 +82,36 @@ export class Transfers {
    * ended already if the customer was erased since.
    *
    * @param steps what the redemption gives in addition to the token
-   * @throws OAuthError `invalid_grant` if the transfer token is unknown, expired or redeemed, if `proof` does not match,
-   * or if the bearer that created it has ended
+   * @throws OAuthError `invalid_request` if the customer's organization does not admit the client, so that the transfer
+   * token stays usable; `invalid_grant` if the transfer token is unknown, expired or redeemed, if client or verifier do
+   * not match, or if the bearer that created it has ended
    */
-  async redeem(code: string, proof: CodeProof, steps?: RedemptionSteps): Promise<TransferredIdentity> {
-    const { subject: entityId, ...redeemed } = await this.codes.redeem('transfer', code, proof, steps);
+  async redeem(
+    client: ClientApplication,
+    { code, codeVerifier }: Pick<CodeProof, 'codeVerifier'> & { code: string },
+    steps?: RedemptionSteps,
+  ): Promise<TransferredIdentity> {
+    const proof = { clientId: client.clientId, codeVerifier };
+    let [subject, tokenDay]: [string, number | null] = ['', null];
+    const prepare = async (redeemable: RedeemableCode) => {
+      ({ subject, tokenDay } = redeemable);
+      admittingOrganization(this.registry, redeemable.organizationId, client);
+      await steps?.prepare?.(redeemable);
+    };
+    // After the steps, so that a purge of the customer does not leave a link or a family that leads to it.
+    const store = async (attempt: string) => {
+      await steps?.store?.(attempt);
+      if (!(await this.lastTokenDays.note(subject, tokenDay)))
+        throw OAuthError.invalidGrant('code: its customer was erased');
+    };
+    const storesRows = () => steps?.store !== undefined || this.lastTokenDays.mustNote(tokenDay);
+    const all = { ...steps, prepare, storesRows, store };
+    const { subject: entityId, ...redeemed } = await this.codes.redeem('transfer', code, proof, all);
     const { organizationId, groupId, attempt, lineage } = redeemed;
     return { entityId, organizationId, groupId, attempt, lineage };
   }
 
-  private takeLimit(limit: LimitName, key: string): void {
+  private takeLimit(limit: string, key: string): void {
     const waitSeconds = this.limits.take(limit, key);
     if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, limit);
   }

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { BROWSER_NAME, type ThirdPartyCookies } from '../support/browser-launch.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
-import { CustomerBrowser } from '../support/customer-browser.js';
+import { askFrom, type CustomerBrowser, CustomerBrowserPool } from '../support/customer-browser.js';
 import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
 import { moveOf, rememberingRegistry } from '../support/remember.js';
 import { ACME, ACME_PAGE, ACME_SITE } from '../support/test-registry.js';
@@ -10,46 +11,55 @@ import { redeemBody } from '../support/transfers.js';
 const FORGET = '/v2/customer/forget';
 const AS_CUSTOMER = cookieBody({ redirect_uri: ACME_PAGE });
 
-describe.each(['true', 'false'])(
-  'a customer who moves to the browser of another device, with COOKIE_PARTITIONED=%s',
-  (COOKIE_PARTITIONED) => {
+/** A newly installed Chromium stores no cookies of another site without `Partitioned`. */
+const CASES: [COOKIE_PARTITIONED: string, ThirdPartyCookies][] = [
+  ['true', 'default'],
+  ['false', BROWSER_NAME === 'firefox' ? 'default' : 'allowed'],
+];
+
+describe.each(CASES)(
+  'a customer who moves to the browser of another device, with COOKIE_PARTITIONED=%s and third-party cookies %s',
+  (COOKIE_PARTITIONED, thirdPartyCookies) => {
     let service: TestService;
     let front: HttpsProxy;
-    const browsers: CustomerBrowser[] = [];
+    const pool = new CustomerBrowserPool();
     beforeAll(async () => {
       service = await startTestService({ registry: rememberingRegistry(), environment: { COOKIE_PARTITIONED } });
       front = await startHttpsProxy('auth.example', service.url);
     });
-    afterEach(async () => {
-      for (const browser of browsers.splice(0)) await browser.close();
-    });
+    afterEach(() => pool.release());
     afterAll(async () => {
+      await pool.close();
       await front?.stop();
       await service?.stop();
     });
 
-    const open = async () => {
-      const browser = await CustomerBrowser.open({ port: front.port });
-      browsers.push(browser);
-      return browser;
-    };
+    const open = () => pool.open({ httpsPort: front.port, thirdPartyCookies });
     const visit = async (browser: CustomerBrowser) => (await browser.ask(ACME_PAGE, AS_CUSTOMER)).body;
-    const remember = async (browser: CustomerBrowser, token: unknown, more: object = {}) => {
+    const rememberBody = async (token: unknown, more: object = {}) => {
       const { code, verifier } = await moveOf(service, token as string);
-      return browser.ask(ACME_PAGE, redeemBody(code, { code_verifier: verifier, remember: 'browser', ...more }));
+      return redeemBody(code, { code_verifier: verifier, remember: 'browser', ...more });
     };
+    const remember = async (browser: CustomerBrowser, token: unknown, more: object = {}) =>
+      browser.ask(ACME_PAGE, await rememberBody(token, more));
 
-    it('stays there over a restart, is forgotten there, and comes back as a new customer', async () => {
+    it('stays there over a reload and a restart, is forgotten there, and comes back as a new customer', async () => {
       const [phone, laptop] = [await open(), await open()];
       const { entity_id, access_token } = await visit(phone);
-      expect(await remember(laptop, access_token)).toMatchObject({ status: 200, body: { entity_id } });
-      expect((await visit(laptop)).entity_id).toBe(entity_id);
+      const page = await laptop.goTo(ACME_PAGE);
+      const moved = await askFrom(page, await rememberBody(access_token));
+      expect(moved).toMatchObject({ status: 200, body: { entity_id } });
+      expect((await askFrom(page, AS_CUSTOMER)).body.entity_id).toBe(entity_id);
+      await page.reload();
+      expect((await askFrom(page, AS_CUSTOMER)).body.entity_id).toBe(entity_id);
       await laptop.restart();
       expect((await visit(laptop)).entity_id).toBe(entity_id);
       const body = { client_id: ACME_SITE, organization_id: ACME };
       expect(await laptop.ask(ACME_PAGE, body, FORGET)).toMatchObject({ status: 200, body: {} });
       expect(await laptop.cookies()).toEqual([]);
-      expect((await visit(laptop)).entity_id).not.toBe(entity_id);
+      const { entity_id: next } = await visit(laptop);
+      expect(next).not.toBe(entity_id);
+      expect((await visit(laptop)).entity_id).toBe(next);
       expect((await visit(phone)).entity_id).toBe(entity_id);
     });
 

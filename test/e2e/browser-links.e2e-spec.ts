@@ -186,6 +186,16 @@ describe('protocol §3.10: a browser link', () => {
     await expectEnded(pair, id, later);
   });
 
+  it('leaves no ancestors in the database when a new customer replaces it', async () => {
+    const before = await ancestors();
+    const { access_token } = await newCustomer(service);
+    const { pair, id } = await linked(access_token);
+    expect(await ancestors()).toBeGreaterThan(before);
+    await service.send('DELETE', TOKEN, bearer(access_token));
+    expect((await visit(pair)).body.entity_id).not.toBe(id);
+    expect(await ancestors()).toBe(before);
+  });
+
   it('ends with an ancestor at any depth', async () => {
     const { access_token } = await newCustomer(service);
     const first = await linked(access_token);

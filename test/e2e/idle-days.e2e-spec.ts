@@ -1,13 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { MigrationState } from '../../src/access-token/migration-state.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { EndedLinks } from '../../src/identity/ended-links.js';
+import { Database } from '../../src/platform/database/database.js';
+import { dayOf } from '../../src/platform/day.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
+import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { purge } from '../support/operator-commands.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { clientOf, sqlOf } from '../support/statements.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
@@ -19,15 +27,22 @@ const GROUP = `/v2/customer/${ACME}/sales/token`;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 const TABLES = ['customer_identity', 'browser_link', 'link_credential', 'link_ancestor', 'browser_origin'];
 
-let service: TestService;
-beforeAll(async () => {
+function registryWithIdleDays(): ReturnType<typeof rememberingRegistry> {
   const registry = rememberingRegistry();
   registry.organizations = registry.organizations.map((entry) =>
     'id' in entry && entry.id === ACME ? { ...entry, idle_days: IDLE_DAYS } : entry,
   );
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+  return registry;
+}
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: registryWithIdleDays(), environment: { ADMIN_TOKEN } });
 });
-afterEach(() => service.clock.reset());
+afterEach(() => {
+  vi.restoreAllMocks();
+  service.clock.reset();
+});
 afterAll(() => service?.stop());
 
 const pass = (days: number) => service.clock.advance({ seconds: days * DAY_SECONDS });
@@ -76,6 +91,29 @@ describe('protocol §5.9: idle_days of an organization', () => {
     expect(ids[0]).not.toBe(moved.entity_id);
   });
 
+  it('leaves one new customer and one audit event after parallel calls of one browser', async () => {
+    const pair = await rememberedPair(service, (await newCustomer(service)).access_token);
+    pass(IDLE_DAYS + 1);
+    const created = () => service.audit.filter(({ event }) => event === 'identity.created').length;
+    const state = async () => [await rowsIn('customer_identity'), await rowsIn('link_credential'), created()];
+    const before = await state();
+    const client = clientOf(service);
+    const execute = client.execute.bind(client);
+    const waiting: (() => void)[] = [];
+    // Every call has inserted its customer before the first one claims the link.
+    vi.spyOn(client, 'execute').mockImplementation(async (statement, parameters) => {
+      if (sqlOf(service.application.get(Database), statement).startsWith('UPDATE browser_link SET entity_id'))
+        await new Promise<void>((resolve) => {
+          waiting.push(resolve);
+          if (waiting.length === 5) for (const go of waiting) go();
+        });
+      return execute(statement, parameters);
+    });
+    const ids = await Promise.all(Array.from({ length: 5 }, () => idOf(pair)));
+    expect([waiting.length, new Set(ids).size]).toEqual([5, 1]);
+    expect(await state()).toEqual(before.map((count) => count + 1));
+  });
+
   it('leaves an idle customer out of a conflict, of a new browser and of the check whether to clear cookies', async () => {
     const browser = new TestBrowser(service);
     await browser.visit();
@@ -91,6 +129,35 @@ describe('protocol §5.9: idle_days of an organization', () => {
       { cookie: browser.cookie ?? '' },
     );
     expect(forgotten.cookies).toHaveLength(2);
+  });
+
+  it('is 731 until the upgrade from release 1 is complete, so that processes of release 1 know the cookies', async () => {
+    const other = await startServiceBeforeCompletion({ registry: registryWithIdleDays() });
+    const browser = new TestBrowser(other);
+    const { entity_id } = (await browser.visit()).body;
+    other.clock.advance({ seconds: (IDLE_DAYS + 1) * DAY_SECONDS });
+    expect((await browser.visit()).body.entity_id).toBe(entity_id);
+    await completeUpgradeOf(other);
+    await other.application.get(MigrationState).assertComplete();
+    other.clock.advance({ seconds: (IDLE_DAYS + 1) * DAY_SECONDS });
+    expect((await browser.visit()).body.entity_id).not.toBe(entity_id);
+    await other.stop();
+  });
+
+  it('counts from the completion of the upgrade, because processes of release 1 note no days of customers', async () => {
+    const other = await startServiceBeforeCompletion({ registry: registryWithIdleDays() });
+    const browser = new TestBrowser(other);
+    const { entity_id } = (await browser.visit()).body;
+    other.clock.advance({ seconds: IDLE_DAYS * DAY_SECONDS });
+    // A visit at a process of release 1.
+    await identitiesOf(other).update({ entityId: entity_id }, { lastSeenDay: dayOf(other.clock.now()) });
+    other.clock.advance({ seconds: DAY_SECONDS });
+    await completeUpgradeOf(other);
+    await other.application.get(MigrationState).assertComplete();
+    expect((await browser.visit()).body.entity_id).toBe(entity_id);
+    other.clock.advance({ seconds: (IDLE_DAYS + 1) * DAY_SECONDS });
+    expect((await browser.visit()).body.entity_id).not.toBe(entity_id);
+    await other.stop();
   });
 
   it.each([0, 732, -1, 1.5, '30', null])('must be a whole number from 1 to 731: %j', async (idle_days) => {
@@ -121,6 +188,23 @@ describe('the purge of browser links', () => {
     expect(await idOf(pair)).not.toBe(moved.entity_id);
   });
 
+  it('leaves a revocation that expires during the purge to the next purge, so that its links stay ended', async () => {
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token);
+    await service.send('DELETE', TOKEN, bearer(moved.access_token));
+    const endedLinks = service.application.get(EndedLinks);
+    const deleteInSteps = endedLinks.deleteInSteps.bind(endedLinks);
+    vi.spyOn(endedLinks, 'deleteInSteps').mockImplementation(async function* (size, now) {
+      yield* deleteInSteps(size, now);
+      pass(20);
+    });
+    expect(await purge(service)).toMatchObject({ browser_link: 0, revocation: 0 });
+    vi.restoreAllMocks();
+    expect(await idOf(pair)).not.toBe(moved.entity_id);
+    pass(20);
+    expect((await purge(service))?.revocation).toBe(1);
+  });
+
   it('deletes every row of an idle browser that remembered a customer, and then the customer', async () => {
     const before = await Promise.all(TABLES.map(rowsIn));
     const phone = new TestBrowser(service);
@@ -130,6 +214,35 @@ describe('the purge of browser links', () => {
     for (let round = 0; round < 3; round++) await purge(service);
     const after = await Promise.all(TABLES.map(rowsIn));
     for (const [index, count] of after.entries()) expect(count, TABLES[index]).toBeLessThanOrEqual(before[index] ?? 0);
+  });
+
+  it.each([
+    ['first customer', TOKEN],
+    ['customer in a group', GROUP],
+  ])('keeps the %s of an idle browser if another browser gets a link to it during the purge', async (_, path) => {
+    const phone = new TestBrowser(service);
+    await phone.visit();
+    await phone.visit({}, GROUP);
+    const { entity_id: entityId } = (await phone.visit({}, path)).body;
+    pass(800);
+    const browserId = (await newCustomer(service)).entity_id;
+    const links = service.application.get(DataSource).getRepository(BrowserLink);
+    const today = Math.floor(service.clock.now() / (DAY_SECONDS * 1000));
+    const scope = { browserId, organizationId: ACME, groupId: path === GROUP ? 'sales' : '' };
+    const database = service.application.get(Database);
+    const execute = database.execute.bind(database);
+    vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
+      const changed = await execute(statement, parameters);
+      if (sqlOf(database, statement).includes('SET secret_hash = '))
+        await links.insert({ ...scope, entityId, generation: 0, scopeSeenDay: today });
+      return changed;
+    });
+    await purge(service);
+    vi.restoreAllMocks();
+    expect(await identitiesOf(service).countBy({ entityId })).toBe(1);
+    await links.delete({ entityId });
+    await purge(service);
+    expect(await identitiesOf(service).countBy({ entityId }), 'the next purge continues').toBe(0);
   });
 
   it('keeps a customer whose first browser is idle while another browser uses it', async () => {

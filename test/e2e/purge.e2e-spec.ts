@@ -3,6 +3,7 @@ import { DataSource, type EntityMetadata, type EntityTarget, type ObjectLiteral 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
 import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
 import { IdleBrowsers } from '../../src/identity/idle-browsers.js';
@@ -22,7 +23,7 @@ import { manage } from '../support/management-api.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { environmentOf, runCli } from '../support/processes.js';
 import { sqlOf } from '../support/statements.js';
-import { ACME } from '../support/test-registry.js';
+import { ACME, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
@@ -142,8 +143,9 @@ describe('the purge of idle browsers', () => {
     expect((await active.visit({}, GROUP)).body.entity_id).toBe(remainingIds[1]);
     expect((await purge(service))?.customer_identity).toBe(0);
     service.clock.advance({ seconds: 2 * DAY_SECONDS });
-    expect((await purge(service))?.customer_identity).toBe(3);
-    expect(await storedIds()).toEqual([ofBackend, ...remainingIds].sort());
+    expect((await purge(service))?.customer_identity).toBe(2);
+    // the erased customer has a generation, which is never purged (protocol §3.12)
+    expect(await storedIds()).toEqual([ofBackend, entity_id, ...remainingIds].sort());
     expect((await active.visit({}, GROUP)).body.entity_id).toBe(remainingIds[1]);
     const again = await service.post(
       TOKEN,
@@ -163,6 +165,40 @@ describe('the purge of idle browsers', () => {
     service.clock.advance({ seconds: 730 * DAY_SECONDS - 60 });
     expect((await purge(service))?.customer_identity).toBe(0);
     expect((await browser.visit()).body.entity_id).toBe(entity_id);
+  });
+
+  it('lets participants delete their data of each customer, again after an error', async () => {
+    const browser = new TestBrowser(service);
+    const ids = [(await browser.visit()).body.entity_id, (await browser.visit({}, GROUP)).body.entity_id].sort();
+    service.clock.advance({ seconds: 740 * DAY_SECONDS });
+    const erasedIds: string[] = [];
+    const onErase = vi.spyOn(service.application.get(CustomerDataParticipants), 'onErase');
+    onErase.mockImplementation(async (id) => void erasedIds.push(id));
+    onErase.mockRejectedValueOnce(new Error('an error of a participant'));
+    const deleteAll = async () => {
+      let deleted = 0;
+      for await (const step of service.application.get(IdleBrowsers).deleteInSteps(50)) deleted += step;
+      return deleted;
+    };
+    await expect(deleteAll()).rejects.toThrow('an error of a participant');
+    expect(await storedIds()).toEqual(ids);
+    expect(await deleteAll()).toBe(2);
+    expect(erasedIds.sort()).toEqual(ids);
+    expect(await storedIds()).toEqual([]);
+  });
+
+  it('deletes a customer whose only links are idle', async () => {
+    const browser = new TestBrowser(service);
+    const { entity_id: entityId } = (await browser.visit()).body;
+    service.clock.advance({ seconds: 740 * DAY_SECONDS });
+    const other = new TestBrowser(service);
+    const { entity_id: browserId } = (await other.visit()).body;
+    const scopeSeenDay = Math.floor(service.clock.now() / 1000 / DAY_SECONDS) - 735;
+    const links = dataSource.getRepository(BrowserLink);
+    await links.insert({ browserId, organizationId: RIVAL, groupId: '', entityId, generation: 0, scopeSeenDay });
+    for await (const _step of service.application.get(IdleBrowsers).deleteInSteps(50));
+    expect(await storedIds()).toEqual([browserId]);
+    expect(await links.count()).toBe(0);
   });
 
   it('deletes at most 1,000 rows at a time, even if active browsers are between them', async () => {
@@ -389,7 +425,9 @@ describe('several processes that purge', () => {
         await acquireLease(dataSource, newLease, service.clock.now(), 60_000);
       },
     });
+    await insertRows(Revocation, 1, new Date(service.clock.now() - 1_000));
     expect((await purge(service))?.one_time_code).toBe(1_000);
+    expect(await dataSource.getRepository(Revocation).count(), 'other tables stay').toBe(1);
     expect(await purge(service)).toBeUndefined();
     await releaseLease(dataSource, newLease);
   });

@@ -3,7 +3,7 @@ import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { pkce } from './agent-tokens.js';
 import { cookieHeader, TOKEN } from './cookie-grant.js';
 import { ACME_ORIGIN, ACME_SITE, testRegistry } from './test-registry.js';
-import type { TestResponse, TestService } from './test-service.js';
+import type { HttpClient, TestResponse, TestService } from './test-service.js';
 import { redeemBody, transferToken } from './transfers.js';
 
 /** The registry of the tests, in which these clients may send `remember: "browser"`. */
@@ -24,14 +24,14 @@ export interface Move {
 }
 
 /** Creates a transfer token with a code challenge, by default with a customer's access token. */
-export async function moveOf(service: TestService, token: string, more: object = {}): Promise<Move> {
+export async function moveOf(service: HttpClient, token: string, more: object = {}): Promise<Move> {
   const { verifier, asked } = pkce();
   return { code: await transferToken(service, token, { ...asked, ...more }), verifier };
 }
 
 /** Exchanges a transfer token with `remember: "browser"`, from a page of the client. */
 export function remember(
-  service: TestService,
+  service: HttpClient,
   { code, verifier }: Move,
   { cookie, body = {}, headers = {} }: { cookie?: string | undefined; body?: object; headers?: object } = {},
 ): Promise<TestResponse> {
@@ -40,7 +40,7 @@ export function remember(
 }
 
 /** The cookies of a browser that remembers the customer of a token. */
-export async function rememberedPair(service: TestService, token: string, cookie?: string): Promise<string> {
+export async function rememberedPair(service: HttpClient, token: string, cookie?: string): Promise<string> {
   return cookieHeader(await remember(service, await moveOf(service, token), { cookie }));
 }
 

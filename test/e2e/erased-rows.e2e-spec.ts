@@ -1,0 +1,111 @@
+import { ServiceUnavailableException } from '@nestjs/common';
+import { DataSource, Like } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
+import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
+import { Database } from '../../src/platform/database/database.js';
+import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family-ancestor.entity.js';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { familiesOf, refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
+import { expectInvalidGrant } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { linksOf, moveOf, remember } from '../support/remember.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { infoStatus, newCustomer } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-erased-rows';
+/** Codes expire by themselves, revocations of release 1 too, and the id of an erased customer is never used again. */
+const TABLES_WITH_THE_ID = ['customer_identity', 'one_time_code', 'revocation'];
+
+let service: TestService;
+beforeAll(async () => {
+  const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+});
+afterAll(() => service?.stop());
+
+const erase = (id: string) => manage(service, 'DELETE', `/admin/identities/${id}`, bearer(ADMIN_TOKEN));
+
+/** The tables that have one of the ids in any column of any row. */
+async function tablesWith(ids: string[]): Promise<string[]> {
+  const { entityMetadatas, manager } = service.application.get(DataSource);
+  const tables: string[] = [];
+  for (const { tableName } of entityMetadatas) {
+    const rows: object[] = await manager.query(`SELECT * FROM ${tableName}`);
+    if (ids.some((id) => rows.some((row) => JSON.stringify(row).includes(id)))) tables.push(tableName);
+  }
+  return tables.sort();
+}
+
+describe('protocol §5.8: after the erasure of a customer', () => {
+  it('no table has its links, its refresh families, their tokens or its external_id', async () => {
+    const agent = bearer(await issueAgentToken(service));
+    const body = agentTokenBody({ external_id: 'user-who-is-erased' });
+    const { entity_id, access_token } = (await service.post('/v2/customer/token', body, agent)).body;
+    await remember(service, await moveOf(service, access_token));
+    const { refresh_token } = await stayOf(service, access_token);
+    const links = await linksOf(service, entity_id);
+    const families = await familiesOf(service, entity_id);
+    expect([links.length, families.length]).toEqual([1, 1]);
+    const ids = [entity_id, families[0]?.id as string, links[0]?.redemption as string];
+    const tables = await tablesWith(ids);
+    for (const table of ['browser_link', 'link_ancestor', 'organization_user', 'refresh_family', 'refresh_token'])
+      expect(tables).toContain(table);
+    const { tableName } = service.application.get(DataSource).getMetadata(RefreshFamilyAncestor);
+    expect(tables).toContain(tableName);
+
+    const erased = await erase(entity_id);
+    expect(erased.status).toBe(200);
+    expect((await tablesWith(ids)).filter((table) => !TABLES_WITH_THE_ID.includes(table))).toEqual([]);
+    expectInvalidGrant(await refreshCustomer(service, refresh_token));
+    expect(await infoStatus(service, access_token)).toBe(401);
+    const again = (await service.post('/v2/customer/token', body, agent)).body;
+    expect(again.created).toBe(true);
+    expect(again.entity_id).not.toBe(entity_id);
+  });
+
+  it('its tokens have ended even if the deletion of its data fails, and a second DELETE deletes the data', async () => {
+    const agent = bearer(await issueAgentToken(service));
+    const body = agentTokenBody({ external_id: 'user-of-a-failed-erasure' });
+    const { entity_id, access_token } = (await service.post('/v2/customer/token', body, agent)).body;
+    const { refresh_token } = await stayOf(service, access_token);
+    const participants = service.application.get(CustomerDataParticipants);
+    const onErase = vi.spyOn(participants, 'onErase').mockRejectedValueOnce(new ServiceUnavailableException());
+    expect((await erase(entity_id)).status).toBe(503);
+    onErase.mockRestore();
+
+    expect(await infoStatus(service, access_token)).toBe(401);
+    expectInvalidGrant(await refreshCustomer(service, refresh_token));
+    const again = (await service.post('/v2/customer/token', body, agent)).body;
+    expect(again.created).toBe(true);
+    expect(again.entity_id).not.toBe(entity_id);
+    expect(await familiesOf(service, entity_id)).toHaveLength(1);
+    expect((await erase(entity_id)).status).toBe(404);
+    expect(await familiesOf(service, entity_id)).toEqual([]);
+  });
+
+  it('no link remains of a customer with many links, and no statement deletes more than 500 links', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    await remember(service, await moveOf(service, access_token));
+    const [link] = await linksOf(service, entity_id);
+    const { manager } = service.application.get(DataSource);
+    const copies = Array.from({ length: 1_200 }, (_, index) => {
+      return { ...link, browserId: `browser-${index}`, redemption: `redemption-${index}` };
+    });
+    const ancestors = copies.map(({ redemption }) => ({ redemption, ancestorId: `ancestor-of-${redemption}` }));
+    for (let first = 0; first < copies.length; first += 100) {
+      await manager.insert(BrowserLink, copies.slice(first, first + 100));
+      await manager.insert(LinkAncestor, ancestors.slice(first, first + 100));
+    }
+    const execute = vi.spyOn(service.application.get(Database), 'execute');
+    expect((await erase(entity_id)).status).toBe(200);
+    const matched = await Promise.all(execute.mock.results.map(({ value }) => value));
+    execute.mockRestore();
+    expect(Math.max(...matched)).toBeLessThan(600); // a link may have several ancestors
+    expect(await linksOf(service, entity_id)).toEqual([]);
+    expect(await manager.countBy(LinkAncestor, { redemption: Like('redemption-%') })).toBe(0);
+  });
+});

@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto';
+import { ServiceUnavailableException } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
+import { Database } from '../../src/platform/database/database.js';
+import type { Statement } from '../../src/platform/database/statement.js';
+import { sha256 } from '../../src/platform/secret.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
+import { manage } from '../support/management-api.js';
+import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { sqlOf } from '../support/statements.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_ORIGIN, PUBLIC_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { ageRedemption, newCustomer } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-remember-errors';
+const FORGET = '/v2/customer/forget';
+const SALES = `/v2/customer/${ACME}/sales/token`;
+const TABLES = ['customer_identity', 'browser_link', 'link_credential', 'link_ancestor', 'browser_origin'];
+
+let service: TestService;
+let database: Database;
+let dataSource: DataSource;
+beforeAll(async () => {
+  const registry = rememberingRegistry([ACME_SITE, PUBLIC_SITE]);
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+  database = service.application.get(Database);
+  dataSource = service.application.get(DataSource);
+});
+afterEach(() => vi.restoreAllMocks());
+afterAll(() => service?.stop());
+
+const rows = () =>
+  Promise.all(TABLES.map(async (table) => Number((await dataSource.query(`SELECT COUNT(*) AS n FROM ${table}`))[0].n)));
+
+const idOf = async (cookie: string, path = TOKEN): Promise<string> =>
+  (await service.post(path, cookieBody(), { cookie })).body.entity_id;
+const forget = (cookie: string, more: object = {}) =>
+  service.post(FORGET, { client_id: ACME_SITE, organization_id: ACME, ...more }, { origin: ACME_ORIGIN, cookie });
+
+const unavailable = () => {
+  throw new ServiceUnavailableException('the database is unavailable');
+};
+
+/** Runs an action ahead of each statement whose text matches its pattern. */
+function beforeStatements(kind: 'select' | 'insert' | 'execute', actions: [RegExp, () => void | Promise<void>][]) {
+  const send = database[kind].bind(database) as (...all: unknown[]) => Promise<unknown>;
+  const intercepted = async (statement: Statement, parameters: unknown) => {
+    const sql = sqlOf(database, statement);
+    for (const [pattern, act] of actions) if (pattern.test(sql)) await act();
+    return send(statement, parameters);
+  };
+  vi.spyOn(database, kind).mockImplementation(intercepted as never);
+}
+
+describe('protocol §5.6: a statement that fails while a browser remembers a customer', () => {
+  it.each(['customer_identity', 'browser_link', 'link_credential', 'link_ancestor', 'browser_origin'])(
+    'leaves no row and a usable code if it is the INSERT into %s',
+    async (table) => {
+      const browser = new TestBrowser(service);
+      await browser.visit({}, SALES);
+      const move = await moveOf(service, (await newCustomer(service)).access_token);
+      const before = await rows();
+      beforeStatements('insert', [[new RegExp(`^INSERT INTO ${table} `), unavailable]]);
+      expect((await remember(service, move, { cookie: browser.cookie })).status).toBe(503);
+      vi.restoreAllMocks();
+      expect(await rows()).toEqual(before);
+      expect((await remember(service, move, { cookie: browser.cookie })).status).toBe(200);
+    },
+  );
+
+  it('leaves at least the row of the browser, by which the purge finds the others', async () => {
+    const move = await moveOf(service, (await newCustomer(service)).access_token);
+    const [browsers = 0] = await rows();
+    beforeStatements('insert', [[/^INSERT INTO link_credential /, unavailable]]);
+    beforeStatements('execute', [[/^DELETE FROM browser_link/, unavailable]]);
+    expect((await remember(service, move)).status).toBe(503);
+    expect((await rows())[0]).toBe(browsers + 1);
+  });
+
+  it('does not prevent that a replay ends what the first use gave', async () => {
+    const move = await moveOf(service, (await newCustomer(service)).access_token);
+    const first = 'the first use';
+    const redeemFirst = async () => {
+      const consumed = { consumedBy: first, consumedAt: new Date(Date.now() - 60_000) };
+      await dataSource.getRepository(OneTimeCode).update({ hash: sha256(move.code) }, consumed);
+    };
+    beforeStatements('execute', [
+      [/^UPDATE one_time_code/, redeemFirst],
+      [/^DELETE FROM browser_link/, unavailable],
+    ]);
+    expectInvalidGrant(await remember(service, move));
+    expect(await dataSource.getRepository(Revocation).countBy({ value: first })).toBe(1);
+  });
+});
+
+describe('protocol §5.6: a browser that remembers a customer', () => {
+  it('still leads to its own customer after the token that created the transfer has ended', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const move = await moveOf(service, known.body.access_token);
+    const pair = cookieHeader(await remember(service, move, { cookie: cookieHeader(known) }));
+    await ageRedemption(service, move.code, 10);
+    expectInvalidGrant(await remember(service, move));
+    expect((await service.send('DELETE', TOKEN, bearer(known.body.access_token))).status).toBe(200);
+    expect(await idOf(pair)).toBe(known.body.entity_id);
+  });
+
+  it('still leads to a customer that it got after its own one was forgotten', async () => {
+    const browser = new TestBrowser(service);
+    await browser.visit({}, SALES);
+    await browser.visit();
+    await forget(browser.cookie as string, { group_id: 'sales' });
+    const next = (await browser.visit({}, SALES)).body;
+    const pair = await rememberedPair(service, next.access_token, browser.cookie);
+    await service.send('DELETE', TOKEN, bearer(next.access_token));
+    expect(await idOf(pair, SALES)).toBe(next.entity_id);
+  });
+
+  it('loses a transferred customer with the transfer, although the browser led to it by an earlier transfer', async () => {
+    const phone = await newCustomer(service);
+    const first = await rememberedPair(service, phone.access_token);
+    const second = await rememberedPair(service, phone.access_token, first);
+    await service.send('DELETE', TOKEN, bearer(phone.access_token));
+    expect(await idOf(second)).not.toBe(phone.entity_id);
+  });
+
+  it('gets no customer that the earlier browser is made to forget during the request', async () => {
+    const browser = new TestBrowser(service);
+    const sales = (await browser.visit({}, SALES)).body.entity_id;
+    const moved = await newCustomer(service);
+    const move = await moveOf(service, moved.access_token);
+    let isForgotten = false;
+    const forgetOnce = async () => {
+      if (isForgotten) return;
+      isForgotten = true;
+      expect((await forget(browser.cookie as string)).status).toBe(200);
+    };
+    beforeStatements('insert', [[/^INSERT INTO customer_identity /, forgetOnce]]);
+    const pair = cookieHeader(await remember(service, move, { cookie: browser.cookie }));
+    expect(isForgotten).toBe(true);
+    expect(await idOf(pair)).toBe(moved.entity_id);
+    expect(await idOf(pair, SALES)).not.toBe(sales);
+  });
+});
+
+describe('protocol §2.14: the limit of new identities', () => {
+  it('counts each browser that remembers a customer, and a request beyond the limit does not redeem the code', async () => {
+    const environment = { RATE_LIMIT: 'identities=2/60' };
+    const limited = await startTestService({ registry: rememberingRegistry(), environment });
+    limited.clock.advance({ seconds: 60 - (limited.clock.seconds() % 60) }); // the start of a window
+    const { access_token } = await newCustomer(limited);
+    const moves = [await moveOf(limited, access_token), await moveOf(limited, access_token)] as const;
+    expect((await remember(limited, moves[0])).status).toBe(200);
+    expectError(await remember(limited, moves[1]), { status: 429, error: 'temporarily_unavailable', hint: undefined });
+    limited.clock.advance({ seconds: 61 });
+    expect((await remember(limited, moves[1])).status).toBe(200);
+    await limited.stop();
+  });
+});
+
+describe('protocol §4.5: a client that the organization of the customer does not admit', () => {
+  it.each([undefined, 'browser'])('does not redeem the code, with remember=%s', async (kind) => {
+    const organization_id = randomUUID();
+    const path = `/admin/organizations/${organization_id}`;
+    const admit = (public_clients: string[]) => manage(service, 'PATCH', path, bearer(ADMIN_TOKEN), { public_clients });
+    await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), { id: organization_id, name: 'New' });
+    await admit([PUBLIC_SITE]);
+    const customer = await service.post(TOKEN, cookieBody({ client_id: PUBLIC_SITE, organization_id }));
+    const move = await moveOf(service, customer.body.access_token, { client_id: PUBLIC_SITE });
+    const headers = { origin: PUBLIC_ORIGIN };
+    const send = () => remember(service, move, { body: { client_id: PUBLIC_SITE, remember: kind }, headers });
+    await admit([]);
+    const before = await rows();
+    expectInvalidRequest(await send(), 'client_id: not usable in this organization');
+    expect(await rows()).toEqual(before);
+    await admit([PUBLIC_SITE]);
+    expect((await send()).status).toBe(200);
+  });
+});
