@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { DELETE_ANCESTORS } from './link-statements.js';
@@ -14,25 +13,22 @@ const DELETE_LINKS_OF_REDEMPTION = writeStatement<[redemption: string]>(
  */
 @Injectable()
 export class EndedLinks {
-  constructor(
-    private readonly database: Database,
-    private readonly clock: Clock,
-  ) {}
+  constructor(private readonly database: Database) {}
 
   /**
    * Deletes the links of revocations that have expired. The caller deletes these revocations afterwards, if all steps
    * have run.
    *
    * @param size the number of redemptions that one statement reads
+   * @param now the time with which the caller then deletes the expired revocations
    * @returns the number of links that each step deleted
    */
-  async *deleteInSteps(size: number): AsyncGenerator<number, void> {
+  async *deleteInSteps(size: number, now: Date): AsyncGenerator<number, void> {
     const findEnded = selectStatement<[now: Date], { redemption: string }>(
       `SELECT DISTINCT ancestor.redemption FROM revocation
         JOIN link_ancestor ancestor ON ancestor.ancestor_id = revocation.value
         WHERE revocation.kind IN ('jti', 'family') AND revocation.expires_at < ? LIMIT ${size}`,
     );
-    const now = new Date(this.clock.now());
     let found = size;
     while (found === size) {
       const rows = await this.database.select(findEnded, [now]);

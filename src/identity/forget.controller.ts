@@ -1,18 +1,16 @@
-import { HttpCode, Post, Req, Res } from '@nestjs/common';
+import { HttpCode, Post } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
-import type { Request, Response } from 'express';
 import { MigrationState } from '../access-token/migration-state.js';
-import { readBody } from '../oauth/body-reader.js';
-import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional, readParameters } from '../oauth/parameters.js';
+import { Optional } from '../oauth/parameters.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
+import type { Browser } from '../platform/http/browser.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { RateLimits } from '../platform/rate-limit/rate-limits.js';
-import { requestContext } from '../platform/request-context/request-context.js';
 import { UUID } from '../platform/uuid.js';
-import { admittingOrganization } from '../registry/admitting-organization.js';
-import { Registry } from '../registry/registry.js';
+import { CallingBrowser } from '../routes/calling-browser.decorator.js';
+import { ClientRequest } from '../routes/client-request.decorator.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { GROUP_ID, GROUP_ID_RULE } from './group-id.js';
 import { IdentityCookies } from './identity-cookies.js';
@@ -20,14 +18,16 @@ import { IdentityCookies } from './identity-cookies.js';
 /** The parameters of protocol §4.13. */
 class ForgetBody {
   @IsString()
+  @ApiProperty('The client of the page. A present `Origin` header must be an origin of this client.', EXAMPLE.clientId)
   client_id: string;
 
   @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @ApiProperty('The organization that forgets the browser.', EXAMPLE.organizationId)
   organization_id: string;
 
-  /** If omitted, the browser is forgotten in the whole organization. */
   @Optional()
   @Matches(GROUP_ID, { message: GROUP_ID_RULE })
+  @ApiProperty('Only this group forgets the browser. If omitted, the whole organization does.', EXAMPLE.groupId)
   group_id?: string;
 }
 
@@ -35,27 +35,34 @@ class ForgetBody {
 @PublicController('v2/customer/forget')
 export class ForgetController {
   constructor(
-    private readonly registry: Registry,
-    private readonly limits: RateLimits,
     private readonly migration: MigrationState,
     private readonly cookies: IdentityCookies,
     private readonly browsers: ForgottenBrowsers,
   ) {}
 
   @Post()
-  @ApiRoute({ summary: 'Forget this browser in an organization', body: ForgetBody, errorStatuses: [429] })
+  @ApiRoute({
+    summary: 'Forget this browser in an organization',
+    description:
+      'The next request by the grant `cookie` from this browser creates a new customer. Send the request with credentials. Access tokens stay valid. The response is the same without cookies.',
+    bodyExamples: { 'in the whole organization': [], 'in one group': ['group_id'] },
+    errors: () => [
+      OAuthError.invalidRequest('client_id: unknown'),
+      OAuthError.invalidRequest("Origin: not one of the client's"),
+      OAuthError.invalidRequest('organization_id: unknown'),
+      OAuthError.invalidRequest('client_id: not usable in this organization'),
+      OAuthError.rateLimited(1, 'example'),
+    ],
+  })
   @HttpCode(200)
-  async forget(@Req() request: Request, @Res({ passthrough: true }) response: Response): Promise<object> {
-    const body = readParameters(ForgetBody, parseJsonObject(await readBody(request)));
-    const { cookie, origin } = request.headers;
-    const client = this.registry.clientCalling(body.client_id, origin);
-    requestContext.set({ clientId: client.clientId });
-    const waitSeconds = this.limits.take('tokens', client.clientId);
-    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'tokens');
-    const { id: organizationId } = admittingOrganization(this.registry, body.organization_id, client);
+  async forget(
+    @ClientRequest(ForgetBody) { body, organization }: ClientRequest<ForgetBody>,
+    @CallingBrowser() browser: Browser,
+  ): Promise<object> {
     await this.migration.assertComplete();
-    const leadsNowhere = await this.browsers.forget(this.cookies.read(cookie, origin), organizationId, body.group_id);
-    if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) response.appendHeader('Set-Cookie', line);
+    const candidates = this.cookies.read(browser.cookies, browser.origin);
+    const leadsNowhere = await this.browsers.forget(candidates, organization.id, body.group_id);
+    if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);
     return {};
   }
 }

@@ -1,0 +1,108 @@
+import { HttpCode, Post } from '@nestjs/common';
+import { Matches } from 'class-validator';
+import { inactiveToken } from '../access-token/inactive-reason.js';
+import { BearerGuard } from '../bearer/bearer.guard.js';
+import type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
+import { CustomerLinks } from '../identity/customer-links.js';
+import { CustomerSessions } from '../identity/customer-sessions.js';
+import { EndSessionsBody } from '../identity/end-sessions.body.js';
+import { Identities } from '../identity/identities.js';
+import { IdentityCookies } from '../identity/identity-cookies.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Optional } from '../oauth/parameters.js';
+import { CUSTOMERS_OWN } from '../oauth/scopes.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiRoute } from '../platform/http/api-route.js';
+import type { Browser } from '../platform/http/browser.js';
+import { PublicController } from '../platform/http/surfaces.js';
+import { RateLimits } from '../platform/rate-limit/rate-limits.js';
+import { UUID } from '../platform/uuid.js';
+import { Caller } from '../routes/caller.decorator.js';
+import { CallingBrowser } from '../routes/calling-browser.decorator.js';
+import { ValidatedBody } from '../routes/validated-body.decorator.js';
+
+/** The parameters of protocol §4.14. */
+class CustomerEndSessionsBody extends EndSessionsBody {
+  @Optional()
+  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  @ApiProperty('The customer. Required for an agent. A customer may omit it or send its own id.', EXAMPLE.entityId)
+  customer_id?: string;
+}
+
+/** Lets a customer or an agent end all sessions of a customer (protocol §4.14). */
+@PublicController('v2/customer/end_sessions')
+export class EndSessionsController {
+  constructor(
+    private readonly limits: RateLimits,
+    private readonly cookies: IdentityCookies,
+    private readonly identities: Identities,
+    private readonly links: CustomerLinks,
+    private readonly sessions: CustomerSessions,
+  ) {}
+
+  @Post()
+  @ApiRoute({
+    summary: 'End all sessions of a customer',
+    description:
+      'Ends all access tokens, refresh tokens and transfer tokens of a customer. The caller is the customer, or an agent with the scope `customers:own`. A token that is requested after the response is valid.',
+    bodyExamples: {
+      'the customer itself': [],
+      'an agent': ['customer_id'],
+      'an agent, on all browsers too': ['customer_id', 'browsers'],
+    },
+    errors: () => [
+      OAuthError.invalidRequest("Origin: not one of the client's"),
+      OAuthError.invalidRequest('customer_id: required'),
+      OAuthError.invalidRequest('customer_id: unknown'),
+      OAuthError.invalidRequest('customer_id: must be the customer of the bearer token'),
+      OAuthError.invalidRequest('browsers: needs the identity cookies of a browser that leads to the customer'),
+      OAuthError.insufficientScope(CUSTOMERS_OWN),
+      OAuthError.rateLimited(1, 'example'),
+    ],
+  })
+  @HttpCode(200)
+  async end(
+    @Caller(BearerGuard) principal: Principal,
+    @ValidatedBody(CustomerEndSessionsBody, { mayBeEmpty: true }) body: CustomerEndSessionsBody,
+    @CallingBrowser() browser: Browser,
+  ): Promise<object> {
+    const { organizationId, clientId } = principal;
+    const waitSeconds = this.limits.take('tokens', clientId);
+    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'tokens');
+    const entityId =
+      principal.kind === 'customer'
+        ? this.ownId(principal, body.customer_id)
+        : await this.idOfAgent(principal, body.customer_id);
+    const { browsers = false } = body;
+    if (browsers && principal.kind === 'customer') await this.assertBrowserOf(principal, browser);
+    const actor =
+      principal.kind === 'customer'
+        ? ({ kind: 'customer', id: entityId } as const)
+        : ({ kind: 'agent', id: principal.agentId } as const);
+    if (await this.sessions.end({ entityId, organizationId, clientId, browsers, actor })) return {};
+    // the customer was erased in the meantime
+    if (principal.kind === 'customer') throw inactiveToken('customer_generation');
+    throw OAuthError.invalidRequest('customer_id: unknown');
+  }
+
+  private ownId({ entityId }: CustomerPrincipal, customerId: string | undefined): string {
+    if (customerId === undefined || customerId === entityId) return entityId;
+    throw OAuthError.invalidRequest('customer_id: must be the customer of the bearer token');
+  }
+
+  /** The error for a customer of another organization is the one for an unknown id, so that agents cannot probe. */
+  private async idOfAgent({ scopes, organizationId }: AgentPrincipal, customerId: string | undefined): Promise<string> {
+    if (!scopes.includes(CUSTOMERS_OWN)) throw OAuthError.insufficientScope(CUSTOMERS_OWN);
+    if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required');
+    if (await this.identities.find(customerId, organizationId)) return customerId;
+    throw OAuthError.invalidRequest('customer_id: unknown');
+  }
+
+  /** A stolen token is not enough to end the links of browsers. The caller must have the cookies of one of them. */
+  private async assertBrowserOf({ entityId, organizationId }: CustomerPrincipal, browser: Browser): Promise<void> {
+    const candidates = this.cookies.read(browser.cookies, browser.origin);
+    if (await this.links.isLedTo(candidates, entityId, organizationId)) return;
+    throw OAuthError.invalidRequest('browsers: needs the identity cookies of a browser that leads to the customer');
+  }
+}

@@ -1,0 +1,163 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
+import { expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf, secretOf } from '../support/identities.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken, purge } from '../support/operator-commands.js';
+import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { infoStatus, newCustomer } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-browsers-of-ended-sessions';
+const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
+const HINT = 'browsers: needs the identity cookies of a browser that leads to the customer';
+const BROWSERS = { browsers: true };
+const DAY_SECONDS = 86_400;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const visit = (cookie: string, more: object = {}) => service.post(TOKEN, cookieBody(more), { cookie });
+const idOf = async (cookie: string, more: object = {}): Promise<string> => (await visit(cookie, more)).body.entity_id;
+const endAsOperator = (entityId: string) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId, BROWSERS);
+
+describe('protocol §4.14: end_sessions with browsers: true', () => {
+  it('ends every link to the customer, also that of the browser that created it, and no other link', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = known.body;
+    const own = cookieHeader(known);
+    const ofRival = await visit(own, AT_RIVAL);
+    const pair = await rememberedPair(service, access_token);
+    const response = await endSessions(service, access_token, BROWSERS, { cookie: pair, origin: ACME_ORIGIN });
+    expect(response).toMatchObject({ status: 200, body: {}, cookies: [] });
+    expect(await linksOf(service, entity_id)).toEqual([]);
+    for (const cookie of [own, pair]) {
+      const next = await visit(cookie);
+      expect(next.body.entity_id).not.toBe(entity_id);
+      expect(await idOf(cookieHeader(next))).toBe(next.body.entity_id);
+    }
+    expect(await idOf(own, AT_RIVAL)).toBe(ofRival.body.entity_id);
+    expect(await infoStatus(service, ofRival.body.access_token)).toBe(200);
+    expect(await infoStatus(service, access_token)).toBe(401);
+  });
+
+  it('does not erase the customer, to which an agent or a new link leads afterwards', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    await endAsOperator(entity_id);
+    expect(await infoStatus(service, access_token)).toBe(401);
+    const agent = await issueAgentToken(service);
+    const granted = await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agent));
+    expect(granted.body.entity_id).toBe(entity_id);
+    const pair = await rememberedPair(service, granted.body.access_token);
+    expect(await idOf(pair)).toBe(entity_id);
+  });
+
+  it('ends the secret of a browser without other customers, so a copy of its cookies leads to no customer', async () => {
+    const victim = await service.post(TOKEN, cookieBody());
+    const copy = cookieHeader(victim);
+    await endSessions(service, victim.body.access_token, BROWSERS, { cookie: copy });
+    const next = await visit(copy);
+    expect(secretOf(next)).not.toBe(secretOf(victim));
+    expect(await idOf(copy)).not.toBe(next.body.entity_id);
+  });
+
+  it('accepts a request with several valid pairs if one of them leads to the customer', async () => {
+    const [one, other] = [await service.post(TOKEN, cookieBody()), await service.post(TOKEN, cookieBody())];
+    for (const [known, cookies] of [
+      [one, [one, other]],
+      [other, [one, other]],
+    ] as const) {
+      const cookie = cookies.map(cookieHeader).join('; ');
+      const { status } = await endSessions(service, known.body.access_token, BROWSERS, { cookie });
+      expect(status).toBe(200);
+    }
+  });
+
+  it.each<[string, (own: string, other: string) => string | undefined]>([
+    ['no cookies', () => undefined],
+    ['the cookies of another browser', (_, other) => other],
+    ['half a pair', (own) => own.split('; ')[0]],
+    ['an id with the secret of another browser', (own, other) => `${own.split('; ')[0]}; ${other.split('; ')[1]}`],
+  ])('is refused with %s for a customer token, and ends nothing', async (_, cookieOf) => {
+    const known = await service.post(TOKEN, cookieBody());
+    const cookie = cookieOf(cookieHeader(known), cookieHeader(await service.post(TOKEN, cookieBody())));
+    const { access_token, entity_id } = known.body;
+    expectInvalidRequest(await endSessions(service, access_token, BROWSERS, cookie ? { cookie } : {}), HINT);
+    expect(await infoStatus(service, access_token)).toBe(200);
+    expect(await idOf(cookieHeader(known))).toBe(entity_id);
+  });
+
+  it('is refused with the cookies of a browser that was forgotten', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const cookie = cookieHeader(known);
+    await idOf(cookie, AT_RIVAL);
+    const body = { client_id: ACME_SITE, organization_id: ACME };
+    await service.post('/v2/customer/forget', body, { cookie, origin: ACME_ORIGIN });
+    expectInvalidRequest(await endSessions(service, known.body.access_token, BROWSERS, { cookie }), HINT);
+    expect(await infoStatus(service, known.body.access_token)).toBe(200);
+  });
+
+  it('needs no cookies of an agent or the operator', async () => {
+    const agent = await issueAgentToken(service);
+    for (const end of [
+      (customer_id: string) => endSessions(service, agent, { customer_id, ...BROWSERS }),
+      (id: string) => endAsOperator(id),
+    ]) {
+      const known = await service.post(TOKEN, cookieBody());
+      expect((await end(known.body.entity_id)).status).toBe(200);
+      expect(await idOf(cookieHeader(known))).not.toBe(known.body.entity_id);
+      const { body } = await manage(service, 'GET', `/admin/identities/${known.body.entity_id}`, bearer(ADMIN_TOKEN));
+      expect(body.browsers).toEqual([]);
+    }
+  });
+
+  it('without browsers leaves the links, whose browsers get valid tokens afterwards', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const pair = await rememberedPair(service, known.body.access_token);
+    await endSessions(service, known.body.access_token, { browsers: false });
+    for (const cookie of [cookieHeader(known), pair]) {
+      const next = await visit(cookie);
+      expect(next.body.entity_id).toBe(known.body.entity_id);
+      expect(await infoStatus(service, next.body.access_token)).toBe(200);
+    }
+  });
+
+  it('leaves no link of 20 exchanges with remember that race with it', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = known.body;
+    const moves = await Promise.all(Array.from({ length: 20 }, () => moveOf(service, access_token)));
+    const cookie = cookieHeader(known);
+    const [ended, ...exchanges] = await Promise.all([
+      endSessions(service, access_token, BROWSERS, { cookie }),
+      ...moves.map((move) => remember(service, move)),
+    ]);
+    expect(ended.status).toBe(200);
+    for (const response of exchanges.filter(({ status }) => status === 200)) {
+      expect(await infoStatus(service, response.body.access_token)).toBe(401);
+      expect(await idOf(cookieHeader(response))).not.toBe(entity_id);
+    }
+  });
+
+  it('stays in force after the purge of the idle browser that created the customer', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = known.body;
+    const pair = await rememberedPair(service, access_token);
+    service.clock.advance({ seconds: 400 * DAY_SECONDS });
+    await visit(pair);
+    service.clock.advance({ seconds: 340 * DAY_SECONDS });
+    const latest = await visit(pair);
+    expect(latest.body.entity_id).toBe(entity_id);
+    await endAsOperator(entity_id);
+    await purge(service);
+    expect(await infoStatus(service, latest.body.access_token)).toBe(401);
+    expect(await identitiesOf(service).countBy({ entityId: entity_id })).toBe(1);
+  });
+});
