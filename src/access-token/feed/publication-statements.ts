@@ -1,0 +1,109 @@
+import type { BoundWrite } from '../../platform/database/bound-write.js';
+import type { EntityRow } from '../../platform/database/entity-row.js';
+import { selectStatement, type WriteStatement, writeStatement } from '../../platform/database/statement.js';
+import type { Revocation } from '../revocation.entity.js';
+import { HISTORY } from './feed-history.js';
+import type { RevocationFeedState } from './revocation-feed-state.entity.js';
+
+/** The most revocations that get one position. A page of the feed contains at least two positions. */
+export const MAX_ROWS_PER_POSITION = 500;
+
+/** A process of release 1 changes `issued_before` of these kinds, and leaves the columns of the feed as they are. */
+const CHANGED_BY_RELEASE_1 = "kind IN ('client', 'subject') AND published_before <> issued_before";
+
+/** The state of the feed in the database. */
+export interface StoredFeedState extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog'> {
+  history: number | null;
+  /** 1 if committed revocations wait for their positions. */
+  is_waiting: number;
+}
+
+const findState = (unpublished: string[]) => {
+  const exists = unpublished.map((condition) => `EXISTS (SELECT 1 FROM revocation WHERE ${condition})`);
+  return selectStatement<[], StoredFeedState>({
+    columns: [
+      ...['position', 'publisher', 'has_backlog'],
+      `${HISTORY} AS history`,
+      `(${exists.join(' OR ')}) AS is_waiting`,
+    ],
+    from: 'revocation_feed WHERE id = 1',
+    batch: true,
+  });
+};
+
+/** A row that waits for a position. A row that was published before and changed since has its earlier position. */
+export type WaitingRow = EntityRow<Revocation, 'kind' | 'value' | 'position'>;
+
+/**
+ * Reads committed rows without waiting for a lock. A row that another transaction is changing gets its position after
+ * that transaction.
+ */
+const findUnpublished = (condition: string) =>
+  selectStatement<[], WaitingRow>(
+    ({ skipLocked }) =>
+      `SELECT kind, value, position FROM revocation WHERE ${condition} LIMIT ${MAX_ROWS_PER_POSITION}${skipLocked}`,
+  );
+
+/** Reads committed rows, also those that another transaction has locked. */
+const findWaiting = (condition: string) =>
+  selectStatement<[], WaitingRow>(
+    `SELECT kind, value, position FROM revocation WHERE ${condition} LIMIT ${MAX_ROWS_PER_POSITION}`,
+  );
+
+const statements = (unpublished: string[]) => ({
+  findState: findState(unpublished),
+  findWaiting: unpublished.map(findWaiting),
+  findUnpublished: unpublished.map(findUnpublished),
+});
+
+/** The statements while processes of release 1 may write revocations, and afterwards. */
+export const DURING_UPGRADE = statements(['published_until IS NULL', CHANGED_BY_RELEASE_1]);
+export const AFTER_UPGRADE = statements(['published_until IS NULL']);
+
+export function statementsFor({ isComplete }: { isComplete: boolean }): typeof DURING_UPGRADE {
+  return isComplete ? AFTER_UPGRADE : DURING_UPGRADE;
+}
+
+/** Matches no row if another process has published since the position was read. */
+export const RAISE_POSITION = writeStatement<
+  [position: number, publisher: string, hasBacklog: boolean, expectedPosition: number]
+>('UPDATE revocation_feed SET position = ?, publisher = ?, has_backlog = ? WHERE id = 1 AND position = ?');
+
+const publishStatements = new Map<number, WriteStatement>();
+/** The numbers of values that a statement can have. They are few, because each connection prepares each text. */
+const VALUE_COUNTS = [1, 4, 20, 100, MAX_ROWS_PER_POSITION];
+
+interface RowPublication {
+  position: number;
+  publisher: string;
+  /** The latest `expires_at` in the feed. */
+  until: Date;
+}
+
+/**
+ * Gives rows a position, by one write for each kind. The writes match no row if another process has published since the
+ * position was read. If the transaction is sent twice, the second one leaves the rows as the first one left them: a
+ * consumer may have read the position already, and the rows may have changed since.
+ */
+export function publishRows({ position, publisher, until }: RowPublication, rows: WaitingRow[]): BoundWrite[] {
+  return [...new Set(rows.map(({ kind }) => kind))].map((kind) => {
+    const values = rows.filter((row) => row.kind === kind).map(({ value }) => value);
+    const count = VALUE_COUNTS.find((each) => each >= values.length) ?? values.length;
+    const padding = Array<string>(count - values.length).fill(values[0] as string);
+    const parameters = [position, until, until, kind, ...values, ...padding, position, position, publisher];
+    return { statement: publishStatement(count), parameters };
+  });
+}
+
+function publishStatement(count: number): WriteStatement {
+  let statement = publishStatements.get(count);
+  if (statement === undefined) {
+    statement = writeStatement(`UPDATE revocation SET position = ?, published_before = issued_before,
+        published_until = CASE WHEN expires_at < ? THEN expires_at ELSE ? END
+      WHERE kind = ? AND value IN (${Array(count).fill('?').join()})
+        AND (position IS NULL OR position < ?)
+        AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
+    publishStatements.set(count, statement);
+  }
+  return statement;
+}

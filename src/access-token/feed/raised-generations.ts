@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { Clock } from '../../platform/clock.js';
+import { type BoundWrite, bindWrite } from '../../platform/database/bound-write.js';
+import { Database } from '../../platform/database/database.js';
+import { writeStatement } from '../../platform/database/statement.js';
+import { writeWith } from '../../platform/database/write-with.js';
+import { RecordedValues } from '../recorded-values.js';
+
+/** The tables whose rows have a generation. */
+const GENERATION_TABLES = {
+  'customer-api': { table: 'customer_identity', key: 'entity_id' },
+  'agent-api': { table: 'agent', key: 'id' },
+} as const;
+
+type SubjectAudience = keyof typeof GENERATION_TABLES;
+type Times = [issuedBefore: Date, expiresAt: Date];
+
+/** Writes the generation of a subject to its row for the feed, if there is one. */
+const updateFor = (audience: SubjectAudience) => {
+  const { table, key } = GENERATION_TABLES[audience];
+  const generation = `(SELECT raised.generation FROM ${table} raised WHERE raised.${key} = revocation.value)`;
+  return writeStatement<[issuedBefore: Date, expiresAt: Date, subject: string]>(
+    // `published_until` comes first, because MySQL assigns from left to right
+    `UPDATE revocation SET published_until = CASE WHEN generation < ${generation} THEN NULL ELSE published_until END,
+        generation = COALESCE(${generation}, generation), issued_before = ?, expires_at = ?
+      WHERE kind = 'generation' AND value = ?`,
+  );
+};
+
+/** Creates the row, if there was none. */
+const insertFor = (audience: SubjectAudience) => {
+  const { table, key } = GENERATION_TABLES[audience];
+  return writeStatement<[issuedBefore: Date, expiresAt: Date, subject: string]>(
+    ({
+      insertIgnore,
+    }) => `${insertIgnore} INTO revocation (kind, value, issued_before, expires_at, generation, audience)
+      SELECT 'generation', ${key}, ?, ?, generation, '${audience}' FROM ${table} WHERE ${key} = ? AND generation > 0`,
+  );
+};
+
+const STATEMENTS = {
+  'customer-api': [updateFor('customer-api'), insertFor('customer-api')],
+  'agent-api': [updateFor('agent-api'), insertFor('agent-api')],
+} as const;
+
+/**
+ * Repeats raised generations in the table `revocation`, for the feed. The row is written in the transaction that raises
+ * the generation, so that the feed misses none, also if the process dies. A customer without a raised generation has no
+ * row, so that creating a customer costs nothing.
+ */
+@Injectable()
+export class RaisedGenerations {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly recorded: RecordedValues,
+  ) {}
+
+  /**
+   * Raises the generation of a customer.
+   *
+   * @param raise the UPDATE of the customer's row
+   * @returns the number of rows that `raise` matched
+   */
+  async raiseOfCustomer(entityId: string, raise: BoundWrite): Promise<number> {
+    const times = await this.times();
+    const [matched = 0] = await this.database.executeTogether([raise, ...writesFor('customer-api', entityId, times)]);
+    return matched;
+  }
+
+  /** @param manager of the transaction that has raised the generations of these agents */
+  async recordAgents(agentIds: string[], manager: EntityManager): Promise<void> {
+    const times = await this.times();
+    for (const id of agentIds) for (const write of writesFor('agent-api', id, times)) await writeWith(manager, write);
+  }
+
+  private async times(): Promise<Times> {
+    const { token } = await this.recorded.retentionSeconds();
+    const now = this.clock.now();
+    return [new Date(now), new Date(now + token * 1000)];
+  }
+}
+
+function writesFor(audience: SubjectAudience, subject: string, times: Times): BoundWrite[] {
+  return STATEMENTS[audience].map((statement) => bindWrite(statement, [...times, subject]));
+}

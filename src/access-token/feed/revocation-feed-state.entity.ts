@@ -1,0 +1,20 @@
+import { Column, Entity, PrimaryColumn } from 'typeorm';
+
+/** The state of the revocation feed, in one row with the id 1. Each publication changes the row. */
+@Entity('revocation_feed')
+export class RevocationFeedState {
+  @PrimaryColumn('integer')
+  id: number;
+
+  /** The highest position so far. Positions are milliseconds since 1970 or later, and never decrease. */
+  @Column('bigint')
+  position: number;
+
+  /** The process that published last. It publishes the next revocations too, as long as it lives. */
+  @Column('varchar', { length: 36 })
+  publisher: string;
+
+  /** Whether more revocations waited than one publication can have. */
+  @Column('boolean', { name: 'has_backlog' })
+  hasBacklog: boolean;
+}

@@ -1,0 +1,135 @@
+import { AsyncResource } from 'node:async_hooks';
+import { Injectable } from '@nestjs/common';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { Clock } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import type { EntityRow } from '../../platform/database/entity-row.js';
+import { timeOf } from '../../platform/database/sql-time.js';
+import { selectStatement } from '../../platform/database/statement.js';
+import type { Revocation, RevocationAudience, RevocationKind } from '../revocation.entity.js';
+import type { FeedPosition } from './feed-history.js';
+import { MAX_ROWS_PER_POSITION } from './publication-statements.js';
+import { RevocationPublisher } from './revocation-publisher.js';
+
+/** A published revocation. */
+export interface PublishedRevocation {
+  kind: Exclude<RevocationKind, 'generation'>;
+  value: string;
+  audience: RevocationAudience;
+  /** Tokens of the subject with a lower generation have ended. */
+  generation?: number;
+  /** Tokens that were issued up to this time have ended. Absent with `generation`. */
+  issuedBefore?: Date;
+  expiresAt: Date;
+}
+
+export interface RevocationPage {
+  revocations: PublishedRevocation[];
+  /** The position up to which the page has all revocations in force. */
+  end: FeedPosition;
+  /** Whether nothing further exists now. False while revocations wait to be published. */
+  isComplete: boolean;
+  /** The highest position that was known when the read began. The page may lack a higher one. */
+  highest: FeedPosition;
+}
+
+/** Twice the rows that can have one position, so that each page has at least one complete position. */
+const ROWS_PER_PAGE = 2 * MAX_ROWS_PER_POSITION;
+
+/**
+ * Positions are times, and no entry is in force for longer than a day and two minutes. So the statement skips the
+ * positions of entries that have certainly expired.
+ */
+const MAX_AGE_MS = 2 * 86_400_000;
+
+const COLUMNS = [
+  'position',
+  'kind',
+  'value',
+  'issued_before',
+  'expires_at',
+  'published_until',
+  'generation',
+  'audience',
+] as const;
+
+/** Rows that only release 1 applies are left out, see `Revocation.generationRaisedAt`. */
+const READ_PAGE = selectStatement<
+  [after: number, now: Date, stillNow: Date],
+  EntityRow<Revocation, (typeof COLUMNS)[number]>
+>({
+  columns: COLUMNS,
+  from: `revocation WHERE position > ? AND (published_until > ? OR published_until IS NULL) AND expires_at > ?
+    AND (generation_raised_at IS NULL OR generation_raised_at <> issued_before)
+    ORDER BY position, kind, value LIMIT ${ROWS_PER_PAGE}`,
+  batch: true,
+});
+
+const READ_POSITION = selectStatement<[], { position: number }>({
+  columns: ['position'],
+  from: 'revocation_feed WHERE id = 1',
+  batch: true,
+});
+
+/** Reads the revocation feed. Callers that ask for the same page at the same time share one statement. */
+@Injectable()
+export class RevocationPages {
+  private readonly reads = new Map<string, Promise<RevocationPage>>();
+  /** Runs without the context of a request, whose deadline would end the read for the other callers too. */
+  private readonly readAlone = AsyncResource.bind((after?: FeedPosition) => this.readFromDatabase(after));
+
+  constructor(
+    private readonly database: Database,
+    private readonly publisher: RevocationPublisher,
+    private readonly clock: Clock,
+  ) {}
+
+  /** @param after the end of the page before; `undefined` for everything in force */
+  read(after: FeedPosition | undefined): Promise<RevocationPage> {
+    const key = after ? `${after.history} ${after.position}` : '';
+    const running = this.reads.get(key);
+    if (running) return running;
+    const read = this.readAlone(after).finally(() => this.reads.delete(key));
+    this.reads.set(key, read);
+    return read;
+  }
+
+  /** @throws OAuthError `temporarily_unavailable` before the first read of the state */
+  private async readFromDatabase(after: FeedPosition | undefined): Promise<RevocationPage> {
+    const now = this.clock.now();
+    const { isBehind } = this.publisher;
+    const { highest } = this.publisher.state;
+    if (!highest) throw OAuthError.unavailable(new Error('the state of the revocation feed was not read yet'));
+    const start = after?.history === highest.history ? after.position : 0;
+    const time = new Date(now);
+    const rows = await this.database.select(READ_PAGE, [Math.max(start, now - MAX_AGE_MS), time, time]);
+    if (rows.length === 0 && (await this.isUnknown(start, highest))) return this.readFromDatabase(undefined);
+    const isFull = rows.length === ROWS_PER_PAGE;
+    // the rows of the last position may continue on the next page, which therefore begins with this position
+    const last = Number(rows.at(-1)?.position ?? start);
+    const complete = isFull ? rows.filter(({ position }) => Number(position) !== last) : rows;
+    return {
+      revocations: complete.map(publishedOf),
+      end: { history: highest.history, position: complete.at(-1)?.position ?? start },
+      isComplete: !isFull && !isBehind,
+      highest,
+    };
+  }
+
+  /**
+   * Whether a position is higher than any of this database. The database was then restored from a backup. A caller that
+   * went on from there could miss revocations.
+   */
+  private async isUnknown(position: number, highest: FeedPosition): Promise<boolean> {
+    if (position <= highest.position) return false;
+    const [state] = await this.database.select(READ_POSITION, []);
+    return state !== undefined && position > state.position;
+  }
+}
+
+function publishedOf(row: EntityRow<Revocation, (typeof COLUMNS)[number]>): PublishedRevocation {
+  const { kind, value, audience, generation } = row;
+  const expiresAt = new Date(timeOf(row.published_until ?? row.expires_at));
+  if (kind === 'generation') return { kind: 'subject', value, audience, generation: generation ?? 0, expiresAt };
+  return { kind, value, audience, issuedBefore: new Date(timeOf(row.issued_before)), expiresAt };
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Database } from '../../platform/database/database.js';
+import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
+import { MigrationState } from '../migration-state.js';
+import { FeedHistory, type FeedPosition } from './feed-history.js';
+import { FeedMetrics } from './feed-metrics.js';
+import { FeedState } from './feed-state.js';
+import { PositionWriter } from './position-writer.js';
+import { type StoredFeedState, statementsFor, type WaitingRow } from './publication-statements.js';
+import { WaitingRevocations } from './waiting-revocations.js';
+
+/** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
+const POLL_PAUSE_MS = 400;
+/** How long revocations may wait before another process publishes them. The publisher has then probably died. */
+const TAKEOVER_MS = 500;
+/** How long a revocation may wait, or the state may be unknown, before pages are no longer complete. */
+const MAX_LAG_MS = 3_000;
+
+/**
+ * Gives committed revocations their positions in the feed (protocol §7.6). One transaction raises the highest position
+ * and publishes rows, so that a reader that sees a position sees all lower positions too. The process that published
+ * last goes on; another process takes over when the position does not move. A conflict between two publishers ends one
+ * of the transactions, on clusters too.
+ */
+@Injectable()
+export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDestroy {
+  readonly state = new FeedState();
+  private readonly logger = new Logger('RevocationFeed');
+  private readonly id = randomUUID();
+  private readonly metrics: FeedMetrics;
+  private timer: NodeJS.Timeout | undefined;
+  private isStopped = false;
+  private wasFailing = false;
+  private readonly waiting = new WaitingRevocations();
+  /** Since when revocations wait while the position does not move, by `performance.now()`. */
+  private waitingSince: number | undefined;
+
+  constructor(
+    private readonly database: Database,
+    private readonly migration: MigrationState,
+    private readonly history: FeedHistory,
+    private readonly positions: PositionWriter,
+    metrics: MetricsRegistry,
+  ) {
+    this.metrics = new FeedMetrics(metrics);
+  }
+
+  /** Reads the state before the first request, whose cursor must be of the history of the database. */
+  async onApplicationBootstrap(): Promise<void> {
+    await this.attempt(async () => {
+      await this.history.create();
+      await this.readState();
+    });
+    this.schedule();
+  }
+
+  onModuleDestroy(): void {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+    this.state.notify();
+  }
+
+  /** Whether the process stops. */
+  get stopped(): boolean {
+    return this.isStopped;
+  }
+
+  /** Whether committed revocations may be missing in the feed: they wait for their positions, or the state is old. */
+  get isBehind(): boolean {
+    return this.state.hasBacklog || this.state.isLower || this.metrics.lagMs > MAX_LAG_MS;
+  }
+
+  private schedule(): void {
+    if (!this.isStopped) this.timer = setTimeout(() => void this.poll(), POLL_PAUSE_MS).unref();
+  }
+
+  private async poll(): Promise<void> {
+    await this.attempt(() => this.publishIfDue());
+    this.schedule();
+  }
+
+  private async attempt(work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+      if (this.wasFailing) this.logger.log('the revocation feed can be published again');
+      this.wasFailing = false;
+    } catch (error) {
+      // while the process stops, its connections are closed
+      if (!this.wasFailing && !this.isStopped)
+        this.logger.warn(`the revocation feed cannot be published: ${(error as Error).message}`);
+      this.wasFailing = true;
+    }
+  }
+
+  private async publishIfDue(): Promise<void> {
+    const stored = await this.readState();
+    if (!stored) return;
+    const isWaiting = stored.is_waiting !== 0;
+    this.waiting.update(isWaiting ? await this.findAll('findWaiting') : [], performance.now());
+    if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
+    else this.waitingSince = undefined;
+    this.metrics.waitingSince = this.waiting.oldestSince;
+    this.metrics.readAt = performance.now();
+    if (this.waitingSince === undefined) return;
+    const isOverdue = stored.publisher === '' || performance.now() - this.waitingSince >= TAKEOVER_MS;
+    if (stored.publisher === this.id || isOverdue) while (!this.isStopped && (await this.publish()));
+  }
+
+  /** @returns the state of the feed; `undefined` if this process cannot continue from it */
+  private async readState(): Promise<StoredFeedState | undefined> {
+    const [stored] = await this.database.select(statementsFor(this.migration).findState, []);
+    if (!stored) throw new Error('the row of revocation_feed is missing');
+    const { history, position, has_backlog } = stored;
+    if (history === null) return void (await this.history.create());
+    this.state.compare({ history, position });
+    if (!this.state.isLower) {
+      this.moveTo({ history, position }, Boolean(has_backlog));
+      return stored;
+    }
+    if (this.state.isRestored) {
+      this.logger.warn('the position of the revocation feed went back: each consumer reads the full list again');
+      await this.history.renew(history);
+    }
+    return undefined;
+  }
+
+  /** @returns whether more revocations may wait */
+  private async publish(): Promise<boolean> {
+    const { highest, hasBacklog } = this.state;
+    const rows = await this.findAll('findUnpublished');
+    if (!highest || (rows.length === 0 && !hasBacklog)) return false;
+    const publication = await this.positions.publish(this.id, highest.position, rows);
+    if (!publication) return false;
+    this.metrics.count(publication.rowCount);
+    this.moveTo({ ...highest, position: publication.position }, publication.hasBacklog);
+    return publication.hasBacklog;
+  }
+
+  private async findAll(name: 'findWaiting' | 'findUnpublished'): Promise<WaitingRow[]> {
+    const rows: WaitingRow[] = [];
+    for (const statement of statementsFor(this.migration)[name])
+      rows.push(...(await this.database.select(statement, [])));
+    return rows;
+  }
+
+  private moveTo(highest: FeedPosition, hasBacklog: boolean): void {
+    if (this.state.moveTo(highest, hasBacklog)) this.waitingSince = undefined;
+  }
+}

@@ -1,0 +1,147 @@
+import { Get, Req } from '@nestjs/common';
+import { Type } from 'class-transformer';
+import {
+  IsArray,
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsISO8601,
+  IsString,
+  Matches,
+  MaxLength,
+  ValidateNested,
+} from 'class-validator';
+import type { Request, Response } from 'express';
+import type { PublishedRevocation } from '../../access-token/feed/revocation-pages.js';
+import { parseQuery } from '../../oauth/form.js';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { Optional, readParameters } from '../../oauth/parameters.js';
+import { OperatorCredentials } from '../../operator/operator-credentials.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
+import { ApiRoute } from '../../platform/http/api-route.js';
+import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
+import { ManagementController } from '../../platform/http/surfaces.js';
+import { ClientAuthentication } from '../../registry/client-authentication.js';
+import { cursorOf, parseCursor } from './feed-cursor.js';
+import { viewOf } from './feed-view.js';
+import { RevocationFeed } from './revocation-feed.js';
+
+const MAX_CURSOR_CHARACTERS = 64;
+
+const EXAMPLE_ENTRIES = [
+  { kind: 'subject', value: EXAMPLE.entityId, generation: 2, expires_at: EXAMPLE.laterTime },
+  { kind: 'client', value: EXAMPLE.clientId, issued_before: EXAMPLE.time, expires_at: EXAMPLE.laterTime },
+];
+
+class FeedQuery {
+  @Optional()
+  @IsString()
+  @MaxLength(MAX_CURSOR_CHARACTERS)
+  @ApiProperty(
+    'The `cursor` of the last response. If omitted, the pages begin with everything in force.',
+    EXAMPLE.cursor,
+  )
+  after?: string;
+
+  @Optional()
+  @Matches(/^(\d|1\d|2[0-5])$/, { message: 'must be 0 to 25' })
+  @ApiProperty('The seconds to wait for a new entry, 0 to 25. 0 if omitted.', '25')
+  wait?: string;
+}
+
+/** Ends tokens before they expire. Has either `generation` or `issued_before`. */
+class RevocationEntry {
+  @IsIn(['jti', 'family', 'client', 'subject'])
+  @ApiProperty(
+    'What `value` is: the id of a token or of its family, a client, or the `sub` of a customer or agent. The entries `jti` and `family` also end the descendants of the token.',
+    'subject',
+  )
+  kind: PublishedRevocation['kind'];
+
+  @IsString()
+  @ApiProperty('The id that tokens are compared with.', EXAMPLE.entityId)
+  value: string;
+
+  @Optional()
+  @IsInt()
+  @ApiProperty('Tokens with a lower `gen` or `act.gen` have ended.', 2)
+  generation?: number;
+
+  @Optional()
+  @IsISO8601()
+  @ApiProperty('Tokens that were issued up to this time have ended.', EXAMPLE.time)
+  issued_before?: string;
+
+  @IsISO8601()
+  @ApiProperty('No token that the entry has ended is valid after this time. Forget the entry then.', EXAMPLE.laterTime)
+  expires_at: string;
+}
+
+class FeedPage {
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => RevocationEntry)
+  @ApiProperty('The entries of the page: at most 1,000, possibly none.', EXAMPLE_ENTRIES)
+  revocations: RevocationEntry[];
+
+  @IsString()
+  @ApiProperty('The value of `after` for the next request.', EXAMPLE.cursor)
+  cursor: string;
+
+  @IsBoolean()
+  @ApiProperty('Whether nothing further exists now.', true)
+  complete: boolean;
+}
+
+/** The revocation feed for resource servers that verify tokens offline (protocol §7.6). */
+@ManagementController('oauth2/revocations')
+export class RevocationFeedController {
+  constructor(
+    private readonly feed: RevocationFeed,
+    private readonly clients: ClientAuthentication,
+    private readonly operator: OperatorCredentials,
+  ) {}
+
+  @Get()
+  @ApiRoute({
+    summary: 'Follow the revocations in force',
+    description:
+      'A service that verifies tokens offline learns from this feed which tokens have ended. A resource server gets the entries that can end tokens of its audiences, the operator all entries.',
+    query: FeedQuery,
+    response: FeedPage,
+    security: ['resource_server', 'operator'],
+    errors: () => [
+      OAuthError.invalidRequest('after: not a cursor of this feed'),
+      OAuthError.invalidRequest('wait: must be 0 to 25'),
+    ],
+  })
+  async read(@Req() request: Request): Promise<FeedPage> {
+    const { authorization } = request.headers;
+    const view = this.operator.match(authorization)
+      ? 'all'
+      : viewOf(this.clients.resourceServer(authorization).audiences);
+    const { after, wait = '0' } = readParameters(FeedQuery, parseQuery(request.originalUrl));
+    const cursor = after === undefined ? undefined : parseCursor(after);
+    if (after !== undefined && !cursor) throw OAuthError.invalidRequest('after: not a cursor of this feed');
+    // a caller that has read another view lacks revocations at lower positions, so that it reads everything again
+    const start = cursor?.view === view ? cursor : undefined;
+    const disconnected = disconnectSignal(request.res as Response);
+    const page = await this.feed.read({ after: start, waitSeconds: Number(wait), view, disconnected });
+    return {
+      revocations: page.revocations.map(toEntry),
+      cursor: cursorOf({ ...page.end, view }),
+      complete: page.isComplete,
+    };
+  }
+}
+
+function toEntry({ kind, value, generation, issuedBefore, expiresAt }: PublishedRevocation): RevocationEntry {
+  return {
+    kind,
+    value,
+    ...(generation !== undefined && { generation }),
+    ...(issuedBefore && { issued_before: issuedBefore.toISOString() }),
+    expires_at: expiresAt.toISOString(),
+  };
+}

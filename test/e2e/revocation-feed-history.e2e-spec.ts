@@ -1,0 +1,173 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { AFTER_UPGRADE } from '../../src/access-token/feed/publication-statements.js';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { Database } from '../../src/platform/database/database.js';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { claimsOf } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { runCommand, runCommandWithInput } from '../support/operator-commands.js';
+import { FEED_SERVERS, FeedConsumer, readFeed } from '../support/revocation-feed.js';
+import { testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
+
+let database: TestDatabase;
+let services: [TestService, TestService];
+let one: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  one = await startTestService({ registry, database });
+  services = [one, await startTestService({ registry, database })];
+});
+afterAll(async () => {
+  for (const service of services ?? []) await service.stop();
+  await database?.remove();
+});
+
+/** Ends a token. Returns its `jti`. */
+async function endToken(service: TestService): Promise<string> {
+  const { access_token } = await newCustomer(service);
+  expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+  return claimsOf(access_token).jti as string;
+}
+const query = (sql: string) => one.application.get(DataSource).query(sql);
+const historyOf = async (): Promise<number> =>
+  (await query("SELECT value FROM recorded_value WHERE name = 'revocation_feed_history'"))[0].value;
+const position = async (): Promise<number> => Number((await query('SELECT position FROM revocation_feed'))[0].position);
+const setPosition = (to: number) => query(`UPDATE revocation_feed SET position = ${to}`);
+/** A revocation that was published at a position. */
+const insertAt = (at: number, value: string) =>
+  one.application
+    .get(DataSource)
+    .getRepository(Revocation)
+    .insert({
+      kind: 'jti',
+      value,
+      issuedBefore: new Date('9999-12-31T00:00:00Z'),
+      expiresAt: new Date(one.clock.now() + 90_000_000),
+      position: at,
+      publishedUntil: new Date(one.clock.now() + 90_000_000),
+    });
+const untilHistoryChanges = (from: number) =>
+  vi.waitFor(async () => expect(await historyOf()).not.toBe(from), { timeout: 20_000 });
+/** Until each process uses the history of the database. */
+const untilRead = (history: number) =>
+  vi.waitFor(
+    async () => {
+      for (const service of services) {
+        const { cursor } = (await readFeed(service, '')).body;
+        expect(Buffer.from(cursor, 'base64url').toString().split(' ')[1]).toBe(`${history}`);
+      }
+    },
+    { timeout: 20_000 },
+  );
+
+describe('a consumer of the revocation feed misses nothing', () => {
+  it('with a cursor of another database, whose position is lower than that of this database', async () => {
+    const other = await startTestService({ registry });
+    try {
+      const missed = await endToken(one);
+      await new FeedConsumer([one]).find({ value: missed });
+      const consumer = new FeedConsumer([other]);
+      await consumer.find({ value: await endToken(other) });
+      const later = await endToken(one);
+      await new FeedConsumer([one]).find({ value: later });
+      const moved = new FeedConsumer(services);
+      moved.cursor = consumer.cursor;
+      await moved.catchUp();
+      expect(moved.has({ value: missed })).toBe(true);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('after the database was restored from a backup while processes ran, even if its position caught up again', async () => {
+    const backup = await position();
+    const before = await historyOf();
+    const consumer = new FeedConsumer(services);
+    await consumer.find({ value: await endToken(one) });
+    const restoredFrom = await position();
+    expect(restoredFrom).toBeGreaterThan(backup + 1);
+    await setPosition(backup);
+    await untilHistoryChanges(before);
+    await untilRead(await historyOf());
+    await insertAt(backup + 1, 'after-the-restore');
+    await setPosition(restoredFrom + 1);
+    await consumer.catchUp();
+    expect(consumer.has({ value: 'after-the-restore' })).toBe(true);
+  });
+
+  it('after the operator ran revocation-feed restart', async () => {
+    const consumer = new FeedConsumer(services);
+    await consumer.find({ value: await endToken(one) });
+    const highest = await position();
+    await insertAt(highest - 1, 'below-the-cursor');
+    await consumer.catchUp();
+    expect(consumer.has({ value: 'below-the-cursor' })).toBe(false);
+    expect(await runCommand(one, 'revocation-feed', 'restart')).toBe('restarted\n');
+    await untilRead(await historyOf());
+    await consumer.catchUp();
+    expect(consumer.has({ value: 'below-the-cursor' })).toBe(true);
+  });
+
+  it('that waits while the history changes', async () => {
+    const consumer = new FeedConsumer([one]);
+    const known = await endToken(one);
+    await consumer.find({ value: known });
+    await consumer.catchUp();
+    const waiting = readFeed(one, `?after=${consumer.cursor}&wait=25`);
+    await runCommand(one, 'revocation-feed', 'restart');
+    const { revocations } = (await waiting).body;
+    expect(revocations.map(({ value }: { value: string }) => value)).toContain(known);
+  });
+});
+
+describe('the history of the revocation feed', () => {
+  let before: number;
+  beforeEach(async () => {
+    before = await historyOf();
+  });
+  afterEach(() => vi.restoreAllMocks());
+
+  it('changes once when several processes notice a restore', async () => {
+    const highest = await position();
+    await setPosition(highest - 1_000);
+    await untilHistoryChanges(before);
+    const renewed = await historyOf();
+    await sleep(2_000); // several reads of each process
+    expect(await historyOf()).toBe(renewed);
+    await setPosition(highest + 1);
+  });
+
+  it('stays the same after one read of a node that lags', async () => {
+    const selected = one.application.get(Database);
+    const select = selected.select.bind(selected);
+    let lowerReads = 0;
+    vi.spyOn(selected, 'select').mockImplementation(async (statement, parameters) => {
+      const rows = await select(statement, parameters);
+      if ((statement as unknown) !== AFTER_UPGRADE.findState || lowerReads > 0) return rows;
+      lowerReads += 1;
+      return rows.map((row) => ({ ...(row as object), position: 1 })) as never;
+    });
+    await vi.waitFor(() => expect(lowerReads).toBe(1), { timeout: 10_000 });
+    await sleep(1_500); // the next reads
+    expect(await historyOf()).toBe(before);
+    await new FeedConsumer([one]).find({ value: await endToken(one) });
+  });
+
+  it('is created again if the restored database has none', async () => {
+    await query("DELETE FROM recorded_value WHERE name = 'revocation_feed_history'");
+    await vi.waitFor(async () => expect(await historyOf()).toBeGreaterThan(0), { timeout: 20_000 });
+    await untilRead(await historyOf());
+  });
+
+  it.each([[[]], [['renew']], [['restart', 'now']]])('has no command revocation-feed with %j', async (parameters) => {
+    await expect(runCommandWithInput(one, '', 'revocation-feed', ...parameters)).rejects.toThrow('expected');
+    expect(await historyOf()).toBe(before);
+  });
+});

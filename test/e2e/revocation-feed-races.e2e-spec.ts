@@ -1,0 +1,135 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AFTER_UPGRADE, DURING_UPGRADE, RAISE_POSITION } from '../../src/access-token/feed/publication-statements.js';
+import { RevocationPages } from '../../src/access-token/feed/revocation-pages.js';
+import { RevocationPublisher } from '../../src/access-token/feed/revocation-publisher.js';
+import { FeedWaiters } from '../../src/introspection/feed/feed-waiters.js';
+import { Database } from '../../src/platform/database/database.js';
+import { claimsOf } from '../support/agent-tokens.js';
+import { endSessionsAsOperator } from '../support/end-sessions.js';
+import { FEED_SERVERS, FeedConsumer, readFeed } from '../support/revocation-feed.js';
+import { clientOf } from '../support/statements.js';
+import { testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-the-feed-races-test';
+const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+});
+afterAll(() => service?.stop());
+afterEach(() => vi.restoreAllMocks());
+
+const newCustomerId = async () => claimsOf((await newCustomer(service)).access_token).sub as string;
+
+/** Runs `meanwhile` after the next publication, whose response then does not arrive. */
+function losePublication(meanwhile: () => Promise<unknown>): void {
+  const client = clientOf(service);
+  const executeTogether = client.executeTogether.bind(client);
+  let isLost = false;
+  vi.spyOn(client, 'executeTogether').mockImplementation(async (writes) => {
+    const results = await executeTogether(writes);
+    if (isLost || writes[0]?.statement !== RAISE_POSITION || results[0] !== 1) return results;
+    isLost = true;
+    await meanwhile();
+    throw Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' });
+  });
+}
+
+describe('a revocation in the feed', () => {
+  it('is not missed if it is changed after a publication whose response was lost', async () => {
+    const sub = await newCustomerId();
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    const changed = new Promise<void>((resolve) => {
+      losePublication(async () => {
+        await consumer.find({ value: sub, generation: 1 });
+        await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
+        resolve();
+      });
+    });
+    await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
+    await changed;
+    await consumer.find({ value: sub, generation: 2 });
+  });
+});
+
+describe('a page of the feed', () => {
+  const lost = () => Promise.reject(Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' }));
+  const untilIncomplete = () =>
+    vi.waitFor(async () => expect((await readFeed(service, '')).body.complete).toBe(false), { timeout: 20_000 });
+
+  it('is not complete while revocations wait because no process can publish them', async () => {
+    const sub = await newCustomerId();
+    const client = clientOf(service);
+    const send = client.executeTogether.bind(client);
+    vi.spyOn(client, 'executeTogether').mockImplementation((writes) =>
+      writes[0]?.statement === RAISE_POSITION ? lost() : send(writes),
+    );
+    await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
+    await untilIncomplete();
+    vi.restoreAllMocks();
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    await consumer.find({ value: sub });
+  });
+
+  it('is not complete while the process cannot read whether revocations wait', async () => {
+    const database = service.application.get(Database);
+    const select = database.select.bind(database);
+    const states: unknown[] = [AFTER_UPGRADE.findState, DURING_UPGRADE.findState];
+    vi.spyOn(database, 'select').mockImplementation((statement, parameters) =>
+      states.includes(statement) ? lost() : select(statement, parameters),
+    );
+    await untilIncomplete();
+    vi.restoreAllMocks();
+    await new FeedConsumer([service]).catchUp();
+  });
+
+  it('that was read before a publication does not let a later request wait', async () => {
+    const [pages, publisher] = [RevocationPages, RevocationPublisher].map((type) =>
+      service.application.get(type, { strict: false }),
+    ) as [RevocationPages, RevocationPublisher];
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    const sub = await newCustomerId();
+    const readFromDatabase = Reflect.get(pages, 'readAlone');
+    let release = () => {};
+    Reflect.set(pages, 'readAlone', async (after: number) => {
+      Reflect.set(pages, 'readAlone', readFromDatabase);
+      const page = await readFromDatabase(after);
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return page;
+    });
+    const { cursor } = consumer;
+    const requests = vi.spyOn(pages, 'read');
+    const first = readFeed(service, `?after=${cursor}`);
+    await vi.waitFor(() => expect(requests).toHaveBeenCalledTimes(1));
+    const highest = () => publisher.state.highest?.position ?? 0;
+    const before = highest();
+    await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
+    await vi.waitFor(() => expect(highest()).toBeGreaterThan(before), { timeout: 10_000 });
+    const wait = vi.spyOn(service.application.get(FeedWaiters, { strict: false }), 'wait');
+    const second = readFeed(service, `?after=${cursor}&wait=25`);
+    await vi.waitFor(() => expect(requests).toHaveBeenCalledTimes(2));
+    release();
+    expect((await first).body.revocations).toEqual([]);
+    expect((await second).body.revocations).toMatchObject([{ value: sub }]);
+    expect(wait).not.toHaveBeenCalled();
+  });
+
+  it('is read again when a wait ends without an entry', async () => {
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    const waiters = service.application.get(FeedWaiters, { strict: false });
+    const reading = readFeed(service, `?after=${consumer.cursor}&wait=2`);
+    await vi.waitFor(() => expect(waiters.count).toBe(1));
+    const publisher = service.application.get(RevocationPublisher, { strict: false });
+    vi.spyOn(publisher, 'isBehind', 'get').mockReturnValue(true);
+    expect((await reading).body).toMatchObject({ revocations: [], complete: false });
+  });
+});

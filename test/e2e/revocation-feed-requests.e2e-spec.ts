@@ -1,0 +1,206 @@
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { FeedWaiters, MAX_WAITING_REQUESTS } from '../../src/introspection/feed/feed-waiters.js';
+import { Database } from '../../src/platform/database/database.js';
+import { claimsOf } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { FEED_SECRET, FEED_SERVERS, FeedConsumer, readFeed } from '../support/revocation-feed.js';
+import { clientOf } from '../support/statements.js';
+import { testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-the-feed-requests-test';
+const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+});
+afterAll(() => service?.stop());
+
+const waiters = () => service.application.get(FeedWaiters, { strict: false });
+const untilWaiting = (count: number) => vi.waitFor(() => expect(waiters().count).toBe(count), { timeout: 10_000 });
+/** Ends a token. Returns its `jti`. */
+async function endToken(): Promise<string> {
+  const { access_token } = await newCustomer(service);
+  expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+  return claimsOf(access_token).jti as string;
+}
+const cursorOf = (text: string) => Buffer.from(text).toString('base64url');
+/** A consumer that has read everything so far. */
+async function currentConsumer(): Promise<FeedConsumer> {
+  const consumer = new FeedConsumer([service]);
+  await consumer.catchUp();
+  return consumer;
+}
+
+describe('a request for the revocation feed', () => {
+  it.each<[string, Record<string, string>]>([
+    ['no credentials', {}],
+    ['a wrong secret', basic('customer-server', 'wrong')],
+    ['an unknown resource server', basic('unknown', FEED_SECRET)],
+    ['a wrong admin token', bearer('wrong')],
+    ['junk characters', { authorization: 'Basic \u00e4\u00f6' }],
+  ])('is refused with %s', async (_, headers) => {
+    const response = await readFeed(service, '', headers);
+    expectError(response, { status: 401, error: 'invalid_client', hint: undefined });
+  });
+
+  it.each([
+    ['after=', 200],
+    [`after=${cursorOf('1 1 0 customer-api')}`, 200],
+    ['wait=', 200],
+    ['unknown=1', 200],
+  ])('ignores what the route does not declare, and empty parameters: %s', async (query, status) => {
+    expect((await readFeed(service, `?${query}`)).status).toBe(status);
+  });
+
+  it.each([
+    ['after=0', /^after: /],
+    ['after=1', /^after: /],
+    [`after=${cursorOf('1 1 -1 customer-api')}`, /^after: /],
+    [`after=${cursorOf('1 1 01 customer-api')}`, /^after: /],
+    [`after=${cursorOf('1 0 1 customer-api')}`, /^after: /],
+    [`after=${cursorOf('1 1 customer-api')}`, /^after: /],
+    [`after=${cursorOf('1 1 1')}`, /^after: /],
+    [`after=${cursorOf('1 1 1 OR 1=1')}`, /^after: /],
+    [`after=${cursorOf('1 1 1 another-api')}`, /^after: /],
+    [`after=${cursorOf('2 1 1 customer-api')}`, /^after: /],
+    [`after=${cursorOf('1 1 9999999999999999 customer-api')}`, /^after: /],
+    [`after=${cursorOf('1 1 1 customer-api')}%3D`, /^after: /],
+    [`after=${'A'.repeat(65)}`, /^after: /],
+    ['after[]=MSAw&after=MSAw&after=MSAw', /more than once/],
+    ['wait=26', 'wait: must be 0 to 25'],
+    ['wait=-1', 'wait: must be 0 to 25'],
+    ['wait=1.5', 'wait: must be 0 to 25'],
+    ['wait=1e1', 'wait: must be 0 to 25'],
+    ['wait=Infinity', 'wait: must be 0 to 25'],
+    ['wait=1&wait=2', /more than once/],
+  ])('is refused with an invalid parameter: %s', async (query, hint) => {
+    expectInvalidRequest(await readFeed(service, `?${query}`), hint);
+  });
+
+  it('is for the management port only', async () => {
+    expect((await service.send('GET', '/oauth2/revocations', basic('customer-server', FEED_SECRET))).status).toBe(404);
+  });
+
+  it('gets everything in force in pages whose entries each arrive once', async () => {
+    const rows = Array.from({ length: 2_300 }, (_, index) => ({
+      kind: 'jti' as const,
+      value: `page-test-${index}`,
+      issuedBefore: new Date('9999-12-31T00:00:00Z'),
+      expiresAt: new Date(service.clock.now() + 90_000_000),
+    }));
+    const table = service.application.get(DataSource).getRepository(Revocation);
+    for (let first = 0; first < rows.length; first += 100) await table.insert(rows.slice(first, first + 100));
+    const follower = await currentConsumer();
+    await follower.find({ value: 'page-test-2299' });
+    await follower.catchUp();
+    const late = await currentConsumer();
+    for (const { entries } of [follower, late]) {
+      const values = entries.map(({ value }) => value).filter((value) => value.startsWith('page-test-'));
+      expect(values.length).toBe(rows.length);
+      expect(new Set(values).size).toBe(rows.length);
+    }
+    const first = (await readFeed(service, '')).body;
+    expect(first.complete).toBe(false);
+    expect(first.revocations.length).toBeLessThanOrEqual(1_000);
+  });
+
+  it('with a cursor that is higher than any position gets everything in force again', async () => {
+    const jti = await endToken();
+    await (await currentConsumer()).find({ value: jti });
+    const current = await currentConsumer();
+    const [version, history] = Buffer.from(`${current.cursor}`, 'base64url').toString().split(' ');
+    const consumer = new FeedConsumer([service]);
+    consumer.cursor = cursorOf(`${version} ${history} 999999999999999 customer-api`);
+    await consumer.catchUp();
+    expect(consumer.has({ value: jti })).toBe(true);
+  });
+
+  it('with a cursor of other audiences gets everything in force again', async () => {
+    const jti = await endToken();
+    await (await currentConsumer()).find({ value: jti });
+    const other = new FeedConsumer([service], basic('agent-server', FEED_SECRET));
+    await other.catchUp();
+    expect(other.has({ value: jti })).toBe(false);
+    const consumer = new FeedConsumer([service]);
+    consumer.cursor = other.cursor; // the registry then gave the resource server the audience customer-api
+    await consumer.catchUp();
+    expect(consumer.has({ value: jti })).toBe(true);
+  });
+
+  it('that waits gets an entry without a further request, and holds no connection to the database', async () => {
+    const consumer = await currentConsumer();
+    const reading = consumer.read(25);
+    await untilWaiting(1);
+    if (clientOf(service).usage) expect(clientOf(service).usage?.()).toMatchObject({ waiting: 0 });
+    const jti = await endToken();
+    expect((await reading).revocations).toMatchObject([{ kind: 'jti', value: jti }]);
+    await untilWaiting(0);
+  });
+
+  it('that waits without a new entry gets an empty, complete page', async () => {
+    const consumer = await currentConsumer();
+    const { cursor } = consumer;
+    expect(await consumer.read(1)).toEqual({ revocations: [], complete: true, cursor });
+  });
+
+  it('of many that wait for the same entry shares their statements', async () => {
+    const { cursor } = await currentConsumer();
+    const waiting = Array.from({ length: 50 }, () => readFeed(service, `?after=${cursor}&wait=25`));
+    await untilWaiting(50);
+    const pages = vi.spyOn(service.application.get(Database), 'select');
+    const jti = await endToken();
+    for (const { body } of await Promise.all(waiting)) expect(body.revocations).toMatchObject([{ value: jti }]);
+    const reads = pages.mock.calls.filter(([statement]) =>
+      statement.text({} as never).includes('FROM revocation WHERE position'),
+    );
+    pages.mockRestore();
+    expect(reads.length).toBeLessThan(10);
+  });
+
+  it('stops to wait when its caller disconnects', async () => {
+    const { cursor } = await currentConsumer();
+    const caller = new AbortController();
+    const headers = basic('customer-server', FEED_SECRET);
+    const url = `${service.managementUrl}/oauth2/revocations?after=${cursor}&wait=25`;
+    const aborted = expect(fetch(url, { headers, signal: caller.signal })).rejects.toThrow();
+    await untilWaiting(1);
+    caller.abort();
+    await aborted;
+    await untilWaiting(0);
+  });
+
+  it(`is one of at most ${MAX_WAITING_REQUESTS} that wait; one more ends the longest wait, without an error`, async () => {
+    const { cursor } = await currentConsumer();
+    const statuses: Promise<number>[] = [];
+    for (let count = 1; count <= MAX_WAITING_REQUESTS; count++) {
+      statuses.push(readFeed(service, `?after=${cursor}&wait=25`).then(({ status }) => status));
+      if (count === 1) await untilWaiting(1);
+    }
+    await untilWaiting(MAX_WAITING_REQUESTS);
+    const more = readFeed(service, `?after=${cursor}&wait=25`);
+    expect(await statuses[0]).toBe(200);
+    await untilWaiting(MAX_WAITING_REQUESTS);
+    expect((await fetch(`${service.managementUrl}/health/live`)).status).toBe(200);
+    const jti = await endToken();
+    expect((await more).body.revocations).toMatchObject([{ value: jti }]);
+    expect(new Set(await Promise.all(statuses))).toEqual(new Set([200]));
+  });
+
+  it('that waits gets its response when the process stops', async () => {
+    const other = await startTestService({ registry });
+    const consumer = new FeedConsumer([other]);
+    await consumer.catchUp();
+    const reading = consumer.read(25);
+    await vi.waitFor(() => expect(other.application.get(FeedWaiters, { strict: false }).count).toBe(1));
+    const stopped = other.stop();
+    expect(await reading).toMatchObject({ revocations: [], complete: false });
+    await stopped;
+  });
+});
