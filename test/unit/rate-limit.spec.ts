@@ -19,7 +19,7 @@ describe('RATE_LIMIT', () => {
     expect(parseRateLimit(text)).toEqual(rules);
   });
 
-  it.each(['', 'on', 'identities', 'identities=0/60', 'identities=5', 'others=5/60', 'tokens=5/60,', '__proto__=1/1'])(
+  it.each(['', 'on', 'identities', 'identities=0/60', 'identities=5', 'Others=5/60', 'tokens=5/60,', '__proto__=1/1'])(
     'is invalid as %j',
     (text) => {
       expect(parseRateLimit(text)).toBe(text);

@@ -12,7 +12,14 @@ export interface RateLimitRule {
   seconds: number;
 }
 
-export type RateLimitRules = Record<LimitName, RateLimitRule>;
+/** A rule as text, `COUNT/SECONDS`: `30/300` is 30 requests in 300 seconds. */
+export type LimitText = `${number}/${number}`;
+
+/** The limits that an extension declares, by their names in snake_case: `{ qr_guess: '30/300' }`. */
+export type LimitDeclarations = Readonly<Record<string, LimitText>>;
+
+/** The rules of the service's limits, and those of an extension's limits that RATE_LIMIT names. */
+export type RateLimitRules = Record<LimitName, RateLimitRule> & Record<string, RateLimitRule>;
 
 export const DEFAULT_LIMITS: RateLimitRules = {
   identities: { count: 120, seconds: 60 },
@@ -20,19 +27,27 @@ export const DEFAULT_LIMITS: RateLimitRules = {
   transfers: { count: 60, seconds: 60 },
   sign_in: { count: 30, seconds: 900 },
 };
-const RULE = /^(identities|tokens|transfers|sign_in)=([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
+const RULE = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
+const NAMED_RULE = /^([a-z][a-z0-9_]{0,63})=(.*)$/;
+
+/** Parses `COUNT/SECONDS`; `undefined` if the text has another form. */
+export function parseLimit(text: string): RateLimitRule | undefined {
+  const [, count, seconds] = RULE.exec(text) ?? [];
+  return count === undefined ? undefined : { count: Number(count), seconds: Number(seconds) };
+}
 
 /**
  * Parses `off` or a list like `identities=60/60,tokens=6000/60`. Other limits keep their defaults. Returns invalid text
- * as is.
+ * as is. An extension may declare further names, so that `limitRules` compares the names at the start.
  */
 export function parseRateLimit(text: unknown): unknown {
   if (text === 'off' || typeof text !== 'string') return text;
   const rules = { ...DEFAULT_LIMITS };
   for (const each of text.split(',')) {
-    const [, name, count, seconds] = RULE.exec(each.trim()) ?? [];
-    if (name === undefined) return text;
-    rules[name as LimitName] = { count: Number(count), seconds: Number(seconds) };
+    const [, name, ruleText = ''] = NAMED_RULE.exec(each.trim()) ?? [];
+    const rule = parseLimit(ruleText);
+    if (name === undefined || !rule) return text;
+    rules[name] = rule;
   }
   return rules;
 }

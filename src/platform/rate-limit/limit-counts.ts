@@ -9,6 +9,8 @@ interface Count {
   sending: number;
   /** The part of this process that is not sent yet. */
   own: number;
+  /** Whether the next exchange includes the key. */
+  isPending: boolean;
 }
 
 /** Requests that this process has counted but not sent to the shared store. */
@@ -30,11 +32,14 @@ const MAX_KEYS = 100_000;
 export class LimitCounts {
   private readonly counts = new Map<string, Count>();
 
-  /** Counts a request, and returns the new count of the window. */
-  add(key: string, window: number, windowMs: number): number {
+  /**
+   * Counts a request, and returns the new count of the window. `by` is 0 to only read the count of the other processes.
+   */
+  add(key: string, window: number, windowMs: number, by = 1): number {
     const current = this.counts.get(key);
     const count = current?.window === window ? current : this.begin(key, window, windowMs);
-    count.own++;
+    count.own += by;
+    count.isPending = true;
     return count.shared + count.sending + count.own;
   }
 
@@ -50,7 +55,8 @@ export class LimitCounts {
     for (const [key, count] of this.counts) {
       if (unsent.length === limit) break;
       const { window, windowMs, own } = count;
-      if (own === 0) continue;
+      if (!count.isPending) continue;
+      count.isPending = false;
       count.sending = own;
       count.own = 0;
       unsent.push({ key, window, windowMs, own });
@@ -79,7 +85,7 @@ export class LimitCounts {
   }
 
   private begin(key: string, window: number, windowMs: number): Count {
-    const count = { window, windowMs, shared: 0, sending: 0, own: 0 };
+    const count = { window, windowMs, shared: 0, sending: 0, own: 0, isPending: false };
     this.counts.delete(key); // a Map keeps the order of insertion: the newest window is removed last
     this.counts.set(key, count);
     const [oldest] = this.counts.size > MAX_KEYS ? this.counts.keys() : [];

@@ -1,29 +1,22 @@
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import type { OnApplicationShutdown } from '@nestjs/common';
 import { Counter, Gauge } from 'prom-client';
-import { Clock } from '../clock.js';
-import { Configuration } from '../configuration/configuration.js';
-import type { LimitName } from '../configuration/rate-limit-rule.js';
-import { MetricsRegistry } from '../metrics/metrics-registry.js';
+import type { Clock } from '../clock.js';
+import type { Configuration } from '../configuration/configuration.js';
+import { DEFAULT_LIMITS, type LimitDeclarations, type RateLimitRule } from '../configuration/rate-limit-rule.js';
+import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { LimitCounts } from './limit-counts.js';
-import { networksOf } from './network.js';
+import { keysOfIp, type LimitKey } from './limit-key.js';
+import { ATTEMPTS, limitRules } from './limit-rules.js';
+import { type CountedRequest, type LimitWindow, ReturnedCounts } from './returned-counts.js';
 import { SharedCounts } from './shared-counts.js';
 
-interface LimitKey {
-  key: string;
-  /** How many times the limit this key may use. */
-  factor: number;
-}
-
 /** Enforces RATE_LIMIT. With REDIS_URL all processes share their counts (docs/decisions/0014-rate-limits.md). */
-@Injectable()
 export class RateLimits implements OnApplicationShutdown {
+  private readonly rules: Record<string, RateLimitRule>;
   /** Each limit has counts of its own, because a flood of keys of one limit must not remove the keys of another. */
-  private readonly counts: Record<LimitName, LimitCounts> = {
-    identities: new LimitCounts(),
-    tokens: new LimitCounts(),
-    transfers: new LimitCounts(),
-    sign_in: new LimitCounts(),
-  };
+  private readonly counts = new Map<string, LimitCounts>();
+  /** The requests that the extension gave back, for each of its limits. */
+  private readonly returned: Record<string, ReturnedCounts>;
   private readonly shared: SharedCounts | undefined;
   private readonly limited: Counter<'limit'>;
 
@@ -31,9 +24,15 @@ export class RateLimits implements OnApplicationShutdown {
     private readonly configuration: Configuration,
     private readonly clock: Clock,
     metrics: MetricsRegistry,
+    private readonly declared: LimitDeclarations = {},
+    /** Whether the limits of refused requests, which grants declare, apply. RATE_LIMIT does not change this. */
+    readonly limitAttempts = true,
   ) {
-    const { REDIS_URL } = configuration;
-    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, Object.values(this.counts));
+    const { REDIS_URL, RATE_LIMIT } = configuration;
+    this.rules = limitRules(RATE_LIMIT === 'off' ? DEFAULT_LIMITS : RATE_LIMIT, declared);
+    this.returned = Object.fromEntries(Object.keys(declared).map((name) => [name, new ReturnedCounts(name)]));
+    const allCounts = () => [...this.counts.values(), ...Object.values(this.returned).map(({ counts }) => counts)];
+    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, allCounts);
     const isUp = () => this.shared?.isUp ?? true;
     const limited = new Counter({
       name: 'cas_rate_limited_total',
@@ -41,7 +40,7 @@ export class RateLimits implements OnApplicationShutdown {
       labelNames: ['limit'],
       registers: [metrics],
     });
-    for (const limit of Object.keys(this.counts)) limited.inc({ limit }, 0); // shows 0 from the start
+    for (const limit of [...Object.keys(this.rules), ATTEMPTS]) limited.inc({ limit }, 0); // shows 0 from the start
     this.limited = limited;
     new Gauge({
       name: 'cas_rate_limit_store_up',
@@ -57,14 +56,18 @@ export class RateLimits implements OnApplicationShutdown {
     this.shared?.stop();
   }
 
+  /** Whether an extension declares the limit. */
+  isDeclared(limit: string): boolean {
+    return Object.hasOwn(this.declared, limit);
+  }
+
   /**
    * Counts a request, unless the limit is reached.
    *
-   * @param key identifies what the limit counts for, such as a client. It is short, and callers cannot invent new
-   *   values
+   * @param key identifies what the limit counts for, such as a client. It is short
    * @returns 0 if the request is within the limit, else the seconds until the next request may be
    */
-  take(limit: LimitName, key: string): number {
+  take(limit: string, key: string): number {
     return this.takeAll(limit, [{ key, factor: 1 }]);
   }
 
@@ -76,26 +79,61 @@ export class RateLimits implements OnApplicationShutdown {
    *
    * @returns 0 if the request is within the limits, else the seconds until the next request may be
    */
-  takeForIp(limit: LimitName, ip: string, account = ''): number {
-    const networks = networksOf(ip);
-    const keys = networks.map(({ network, factor }) => ({ key: `${account && `${account} `}${network}`, factor }));
-    return this.takeAll(limit, keys);
+  takeForIp(limit: string, ip: string, account = ''): number {
+    return this.takeAll(limit, keysOfIp(ip, account));
   }
 
-  private takeAll(limit: LimitName, keys: LimitKey[]): number {
-    const { RATE_LIMIT } = this.configuration;
-    if (RATE_LIMIT === 'off') return 0;
-    const { count, seconds } = RATE_LIMIT[limit];
-    const windowMs = seconds * 1000;
-    const now = this.clock.now();
-    const window = Math.floor(now / windowMs);
-    const counts = this.counts[limit];
-    const nameOf = (key: string) => `${limit}:${key}`;
-    if (keys.every(({ key, factor }) => counts.of(nameOf(key), window) < factor * count)) {
-      for (const { key } of keys) counts.add(nameOf(key), window, windowMs);
-      return 0;
-    }
+  /**
+   * Counts a request for each key, unless the limit of one key is reached. The limit is one of an extension.
+   *
+   * @returns the counted request, or the seconds until the next request may be
+   */
+  takeReturnable(limit: string, keys: LimitKey[]): CountedRequest | number {
+    const rule = this.rules[limit] as RateLimitRule;
+    const counted = this.returned[limit]?.request(keys, this.windowOf(rule), () => this.windowOf(rule).number);
+    return this.takeAll(limit, keys) || (counted as CountedRequest);
+  }
+
+  /** The count of a key in the current window. */
+  countOf(limit: string, rule: RateLimitRule, { key }: LimitKey): number {
+    const { number } = this.windowOf(rule);
+    const returned = this.returned[limit]?.of(key, number) ?? 0;
+    return this.countsOf(limit).of(`${limit}:${key}`, number) - returned;
+  }
+
+  /** Counts a request for each of several keys. */
+  add(limit: string, rule: RateLimitRule, keys: LimitKey[]): void {
+    const { number, windowMs } = this.windowOf(rule);
+    for (const { key } of keys) this.countsOf(limit).add(`${limit}:${key}`, number, windowMs);
+  }
+
+  /** Counts a rejected request in the metric. Returns the seconds until the next window, for `Retry-After`. */
+  reject(limit: string, { seconds }: RateLimitRule): number {
     this.limited.inc({ limit });
-    return Math.ceil(((window + 1) * windowMs - now) / 1000);
+    const windowMs = seconds * 1000;
+    return Math.ceil((windowMs - (this.clock.now() % windowMs)) / 1000);
+  }
+
+  private takeAll(limit: string, keys: LimitKey[]): number {
+    if (this.configuration.RATE_LIMIT === 'off') return 0;
+    const rule = this.rules[limit];
+    if (!rule) throw new Error(`${limit}: no limit has this name`);
+    if (keys.some((each) => this.countOf(limit, rule, each) >= each.factor * rule.count))
+      return this.reject(limit, rule);
+    this.add(limit, rule, keys);
+    return 0;
+  }
+
+  private windowOf({ seconds }: RateLimitRule): LimitWindow {
+    const windowMs = seconds * 1000;
+    return { number: Math.floor(this.clock.now() / windowMs), windowMs };
+  }
+
+  private countsOf(limit: string): LimitCounts {
+    const existing = this.counts.get(limit);
+    if (existing) return existing;
+    const created = new LimitCounts();
+    this.counts.set(limit, created);
+    return created;
   }
 }

@@ -23,7 +23,8 @@ export class SharedCounts {
 
   constructor(
     url: string,
-    private readonly counts: LimitCounts[],
+    /** Returns the counts of all limits that have counted a request. */
+    private readonly counts: () => LimitCounts[],
   ) {
     const { Redis } = loadWhenUsed<typeof import('ioredis')>('ioredis');
     this.redis = new Redis(url, {
@@ -51,7 +52,7 @@ export class SharedCounts {
   }
 
   private async exchangeCounts(): Promise<void> {
-    const unsent = this.counts.flatMap((counts) =>
+    const unsent = this.counts().flatMap((counts) =>
       counts.takeUnsent(MAX_BATCH_COUNTS).map((each) => ({ counts, ...each })),
     );
     try {

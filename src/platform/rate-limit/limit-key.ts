@@ -1,0 +1,13 @@
+import { networksOf } from './network.js';
+
+/** A key of a limit. */
+export interface LimitKey {
+  key: string;
+  /** How many times the limit this key may use. */
+  factor: number;
+}
+
+/** The keys of an IP address, or of an account in its networks. */
+export function keysOfIp(ip: string, account: string): LimitKey[] {
+  return networksOf(ip).map(({ network, factor }) => ({ key: `${account && `${account} `}${network}`, factor }));
+}

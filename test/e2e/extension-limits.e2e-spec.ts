@@ -1,0 +1,172 @@
+import { Get, Module } from '@nestjs/common';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ApiRoute, type LimitDeclarations, Limits, PublicController } from '../../src/public/grant.js';
+import { expectError } from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
+import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+
+const DECLARED = { qr_guess: '2/60', qr_start: '2/60' } as const satisfies LimitDeclarations;
+const SUCCESS_STATUS = 200;
+
+@PublicController('guesses')
+class GuessController {
+  constructor(private readonly limits: Limits<typeof DECLARED & { undeclared: '1/1' }>) {}
+
+  @Get('one')
+  @ApiRoute({ summary: 'Guess for one key', errorStatuses: [429] })
+  one(): object {
+    this.limits.take('qr_guess', 'one');
+    return {};
+  }
+
+  @Get('other')
+  @ApiRoute({ summary: 'Guess for a long key', errorStatuses: [429] })
+  other(): object {
+    this.limits.take('qr_guess', 'x'.repeat(100_000));
+    return {};
+  }
+
+  @Get('padded')
+  @ApiRoute({ summary: 'Guess for a key with spaces at its end', errorStatuses: [429] })
+  padded(): object {
+    this.limits.take('qr_guess', 'one   ');
+    return {};
+  }
+
+  @Get('network')
+  @ApiRoute({ summary: 'Start', errorStatuses: [429] })
+  network(): object {
+    this.limits.takeForNetwork('qr_start');
+    return {};
+  }
+
+  @Get('undeclared')
+  @ApiRoute({ summary: 'Use a limit without a declaration' })
+  undeclared(): object {
+    this.limits.take('undeclared', 'key');
+    return {};
+  }
+
+  /** Each of these calls does not compile. */
+  wrong(): void {
+    // @ts-expect-error: not declared
+    this.limits.take('other', 'key');
+    // @ts-expect-error: a limit of the service
+    this.limits.take('tokens', 'key');
+  }
+}
+
+@Module({ controllers: [GuessController] })
+class GuessModule {}
+
+describe('the limits of an extension', () => {
+  const services: TestService[] = [];
+  afterEach(async () => {
+    await Promise.all(services.splice(0).map((service) => service.stop()));
+  });
+
+  async function start(RATE_LIMIT: string, environment = {}, limits: LimitDeclarations = DECLARED) {
+    const service = await startTestService({
+      modules: [GuessModule],
+      limits,
+      environment: { RATE_LIMIT, TRUST_PROXY: '1', ...environment },
+    });
+    services.push(service);
+    beginWindow(service);
+    return service;
+  }
+  const get = (service: TestService, path: string, ip = '203.0.113.7') =>
+    service.send('GET', `/guesses/${path}`, { 'x-forwarded-for': ip });
+  const statuses = async (service: TestService, ...paths: string[]) => {
+    const found: number[] = [];
+    for (const path of paths) found.push((await get(service, path)).status);
+    return found;
+  };
+  const DEFAULTS = 'tokens=60000/60';
+
+  it('responds 429 with Retry-After beyond the limit, counts in the metric, and counts each key alone', async () => {
+    const service = await start(DEFAULTS);
+    expect(await statuses(service, 'one', 'one', 'other', 'other')).toEqual([
+      SUCCESS_STATUS,
+      SUCCESS_STATUS,
+      SUCCESS_STATUS,
+      SUCCESS_STATUS,
+    ]);
+    const limited = await get(service, 'one');
+    expectError(limited, { status: 429, error: 'temporarily_unavailable', hint: undefined });
+    const wait = Number(limited.headers.get('retry-after'));
+    expect(wait).toBeGreaterThan(0);
+    expect(wait).toBeLessThanOrEqual(60);
+    expect((await get(service, 'other')).status).toBe(429);
+    const metrics = await (await fetch(`${service.managementUrl}/metrics`)).text();
+    expect(metrics).toContain('cas_rate_limited_total{limit="qr_guess"} 2');
+    expect(metrics).toContain('cas_rate_limited_total{limit="qr_start"} 0');
+    service.clock.advance({ seconds: 60 });
+    expect((await get(service, 'one')).status).toBe(SUCCESS_STATUS);
+  });
+
+  it('counts each network alone, and an IPv6 /48 32 times', async () => {
+    const service = await start(DEFAULTS);
+    expect(await statuses(service, 'network', 'network', 'network')).toEqual([SUCCESS_STATUS, SUCCESS_STATUS, 429]);
+    expect((await get(service, 'network', '203.0.113.8')).status).toBe(SUCCESS_STATUS);
+    const all: number[] = [];
+    for (let net = 0; net < 70; net++) all.push((await get(service, 'network', `2001:db8:1:${net}00::1`)).status);
+    expect(all.filter((status) => status === SUCCESS_STATUS)).toHaveLength(64);
+  });
+
+  it('counts keys that differ only in the spaces at their end together', async () => {
+    expect(await statuses(await start(DEFAULTS), 'one', 'padded', 'padded')).toEqual([
+      SUCCESS_STATUS,
+      SUCCESS_STATUS,
+      429,
+    ]);
+  });
+
+  it('can be changed in RATE_LIMIT, and is off with RATE_LIMIT=off', async () => {
+    const changed = await start('qr_guess=1/60');
+    expect(await statuses(changed, 'one', 'one', 'network', 'network')).toEqual([
+      SUCCESS_STATUS,
+      429,
+      SUCCESS_STATUS,
+      SUCCESS_STATUS,
+    ]);
+    const off = await start('off');
+    expect(await statuses(off, 'one', 'one', 'one', 'one')).toEqual([
+      SUCCESS_STATUS,
+      SUCCESS_STATUS,
+      SUCCESS_STATUS,
+      SUCCESS_STATUS,
+    ]);
+  });
+
+  it.runIf(REDIS_SERVER)('counts in Redis for all processes', async () => {
+    const redis = await TestRedis.start();
+    try {
+      const [one, other] = [
+        await start('qr_guess=3/60', { REDIS_URL: redis.url }),
+        await start('qr_guess=3/60', { REDIS_URL: redis.url }),
+      ];
+      await statuses(one, 'one', 'one', 'one');
+      await expect.poll(async () => (await get(other, 'one')).status).toBe(429);
+    } finally {
+      await redis.kill();
+    }
+  });
+
+  it('responds 500 to a limit that the extension does not declare', async () => {
+    const response = await get(await start(DEFAULTS), 'undeclared');
+    expectError(response, { status: 500, error: 'server_error', hint: undefined });
+  });
+
+  it.each<[object, string, string]>([
+    [{ tokens: '1/1' }, DEFAULTS, 'limits.tokens: is a limit of the service; rename yours'],
+    [{ attempts: '1/1' }, DEFAULTS, 'limits.attempts: is a limit of the service; rename yours'],
+    [{ 'QR!': '1/1' }, DEFAULTS, 'limits.QR!: must be a name in snake_case; rename it'],
+    [{ qr_guess: '0/0' }, DEFAULTS, 'limits.qr_guess: must be COUNT/SECONDS, for example 30/300'],
+    [{ qr_guess: '30 in 300' }, 'off', 'limits.qr_guess: must be COUNT/SECONDS, for example 30/300'],
+    [DECLARED, 'qr_other=1/1', 'RATE_LIMIT: qr_other: no limit has this name'],
+  ])('stops the start: %j with RATE_LIMIT=%s', async (limits, RATE_LIMIT, message) => {
+    await expect(start(RATE_LIMIT, {}, limits as LimitDeclarations)).rejects.toThrow(message);
+  });
+});
