@@ -15,8 +15,12 @@ const HEAD = `# The public surface
 This page lists every name that another package can import, and every type that these names mention. Authors of
 extensions should read it. \`npm run update:surface\` generates it from the declarations of the build, and
 \`npm run check:surface\` compares it with them. [Decision 0018](decisions/0018-public-surface.md) says what may change in
-which release. Private members, and constructors that only Nest calls, are omitted.
+which release. Private members, and constructors that only Nest calls, are omitted. A comment names the classes that
+are exported as types only. They cannot be injected or extended.
 `;
+
+/** Above a class that is exported by `export type`. */
+const TYPE_ONLY_NOTE = '// Only a type: the class has no value at run time.\n';
 
 const page = report();
 if (process.argv.includes('--write')) {
@@ -42,9 +46,11 @@ function report() {
   const sections = entries.map(({ title, path }) => {
     const file = program.getSourceFile(path);
     const module = file && checker.getSymbolAtLocation(file);
-    const symbols = module ? checker.getExportsOfModule(module).map((symbol) => resolved(checker, symbol)) : [];
+    const exported = module ? checker.getExportsOfModule(module) : [];
+    const symbols = exported.map((symbol) => resolved(checker, symbol));
     for (const symbol of symbols) symbolsSeen.add(symbol);
-    return section(`\`${title}\``, symbols);
+    const typesOnly = new Set(symbols.filter((symbol, index) => isClass(symbol) && isTypeOnly(exported[index])));
+    return section(`\`${title}\``, symbols, typesOnly);
   });
   const importable = symbolsSeen.size;
   // iterating over a Set includes elements that are added meanwhile, so this also finds indirect mentions
@@ -53,10 +59,25 @@ function report() {
   return [HEAD, ...sections, section('Mentioned, and not importable', mentioned)].join('\n');
 }
 
-/** @param {string} title @param {ts.Symbol[]} symbols */
-function section(title, symbols) {
-  const texts = symbols.map(textOf).sort();
+/** @param {string} title @param {ts.Symbol[]} symbols @param {Set<ts.Symbol>} typesOnly classes that are only types */
+function section(title, symbols, typesOnly = new Set()) {
+  const texts = symbols
+    .map((symbol) => ({ note: typesOnly.has(symbol) ? TYPE_ONLY_NOTE : '', text: textOf(symbol) }))
+    .sort((one, other) => (one.text < other.text ? -1 : 1))
+    .map(({ note, text }) => note + text);
   return `## ${title}\n\n\`\`\`ts\n${texts.join('\n\n')}\n\`\`\`\n`;
+}
+
+/** @param {ts.Symbol} symbol */
+function isClass({ flags }) {
+  return (flags & ts.SymbolFlags.Class) !== 0;
+}
+
+/** Whether an export is written as `export type`. @param {ts.Symbol | undefined} symbol */
+function isTypeOnly(symbol) {
+  return (symbol?.declarations ?? []).some(
+    (node) => ts.isExportSpecifier(node) && (node.isTypeOnly || node.parent.parent.isTypeOnly),
+  );
 }
 
 /** @param {ts.Symbol} symbol */

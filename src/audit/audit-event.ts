@@ -3,9 +3,11 @@ export type AuditEventName =
   | 'identity.created'
   | 'identity.erased'
   | 'identity.linked'
+  | 'identity.exported'
   | 'browser.linked'
   | 'browser.forgotten'
   | 'browser.ended'
+  | 'sessions.ended'
   | 'token.issued'
   | 'token.revoked'
   | 'transfer_token.issued'
@@ -14,6 +16,7 @@ export type AuditEventName =
   | 'authorization_code.issued'
   | 'authorization_code.redeemed'
   | 'authorization_code.replayed'
+  | 'refresh_token.issued'
   | 'refresh_token.redeemed'
   | 'refresh_token.replayed'
   | 'sign_in.succeeded'
@@ -46,9 +49,8 @@ export interface AuditParty {
   id?: string | undefined;
 }
 
-/** A change of access rights, or an attempt to change them. */
-export interface AuditEvent {
-  event: AuditEventName;
+/** What all audit events have: a change of access rights, or an attempt to change them. */
+export interface AuditDetails {
   outcome: 'success' | 'failure';
   actor: AuditParty;
   subject?: AuditParty;
@@ -61,16 +63,30 @@ export interface AuditEvent {
   details?: Record<string, string | number | boolean | string[]>;
 }
 
+/** An event of the service. */
+export interface AuditEvent extends AuditDetails {
+  event: AuditEventName;
+}
+
+/** An event of an extension. Its name begins with the extension's name, `Prefix`: `device_approval.approved`. */
+export interface ExtensionAuditEvent<Prefix extends string> extends AuditDetails {
+  event: `${Prefix}.${string}`;
+}
+
 /** An event with its request, as a sink gets it. */
-export interface AuditEntry extends AuditEvent {
+export interface AuditEntry extends AuditDetails {
+  event: string;
   /** The request that caused the event; absent if no request did. */
   requestId?: string;
 }
 
 /**
- * A destination of audit events. The log is the default; a caller of `startService` may pass another, such as a queue.
+ * A destination of audit events, such as a queue. `Extension.auditSink` gets all events, in addition to the log.
  */
 export interface AuditSink {
-  /** Must not block or throw, because the action has already happened. */
-  write(entry: AuditEntry): void;
+  /**
+   * Must not block, because the action has already happened. The service does not wait for the promise. It logs and
+   * counts an exception and a rejected promise.
+   */
+  write(entry: AuditEntry): void | Promise<void>;
 }

@@ -1,6 +1,7 @@
 import { type Count, type LabelledValues, labelledCounter } from '../platform/metrics/labelled-counter.js';
 import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import type { AuditEntry, AuditSink } from './audit-event.js';
+import { isServiceEvent } from './event-names.js';
 
 /** Counts audit events. Metrics and audit log have the same source, so that they cannot differ. */
 export class AuditMetrics implements AuditSink {
@@ -10,6 +11,7 @@ export class AuditMetrics implements AuditSink {
   private readonly signIns: LabelledValues<Count>;
   private readonly revocations: LabelledValues<Count>;
   private readonly browserLinks: LabelledValues<Count>;
+  private readonly endedSessions: LabelledValues<Count>;
 
   constructor(metrics: MetricsRegistry) {
     const counter = (name: string, help: string, labelNames: string[]) =>
@@ -22,8 +24,12 @@ export class AuditMetrics implements AuditSink {
       for (const outcome of ['redeemed', 'replayed']) this.redemptions.at(kind).at(outcome).touch();
     this.browserLinks = counter('browser_links_total', 'Links of browsers created and ended.', ['outcome']);
     for (const outcome of ['linked', 'forgotten', 'ended']) this.browserLinks.at(outcome).touch();
+    this.endedSessions = counter('sessions_ended_total', 'Endings of all sessions of a customer.', ['actor']);
+    for (const actor of ['customer', 'agent', 'operator']) this.endedSessions.at(actor).touch();
     this.signIns = counter('sign_ins_total', 'Attempts of agents to sign in.', ['outcome']);
-    this.revocations = counter('revocations_total', 'Tokens revoked, by who asked for it.', ['actor']);
+    this.revocations = counter('revocations_total', 'Tokens revoked, by the kind of the caller that revoked them.', [
+      'actor',
+    ]);
   }
 
   write({ event, grant = '', actor }: AuditEntry): void {
@@ -34,7 +40,10 @@ export class AuditMetrics implements AuditSink {
         return void this.identities.at(grant).value.count++;
       case 'token.revoked':
         return void this.revocations.at(actor.kind).value.count++;
+      case 'sessions.ended':
+        return void this.endedSessions.at(actor.kind).value.count++;
     }
+    if (!isServiceEvent(event)) return; // an extension may have events like `device.redeemed`
     const [kind = '', outcome = ''] = event.split('.');
     if (kind === 'browser') this.browserLinks.at(outcome).value.count++;
     else if (kind === 'sign_in') this.signIns.at(outcome).value.count++;

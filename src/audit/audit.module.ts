@@ -1,19 +1,30 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { Clock } from '../platform/clock.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
 import { Audit } from './audit.js';
 import type { AuditSink } from './audit-event.js';
 import { AuditMetrics } from './audit-metrics.js';
+import { assertExtensionName } from './event-names.js';
+import { ExtensionAudit } from './extension-audit.js';
+import { SinkFailures } from './sink-failures.js';
 
 /** The audit log of changes of access rights. The module is global, because every module may record events. */
 @Module({})
 export class AuditModule {
-  static forRoot(sink: AuditSink): DynamicModule {
-    const useFactory = (metrics: MetricsRegistry) => new Audit([sink, new AuditMetrics(metrics)]);
+  /** @param extensionName the prefix of the extension's own events */
+  static forRoot(sinks: AuditSink[], extensionName?: string): DynamicModule {
+    if (extensionName !== undefined) assertExtensionName(extensionName);
+    const createAudit = (metrics: MetricsRegistry, clock: Clock) =>
+      new Audit([...sinks, new AuditMetrics(metrics)], new SinkFailures(metrics, clock));
+    const createExtensionAudit = (audit: Audit) => new ExtensionAudit(audit, extensionName);
     return {
       module: AuditModule,
       global: true,
-      providers: [{ provide: Audit, inject: [MetricsRegistry], useFactory }],
-      exports: [Audit],
+      providers: [
+        { provide: Audit, inject: [MetricsRegistry, Clock], useFactory: createAudit },
+        { provide: ExtensionAudit, inject: [Audit], useFactory: createExtensionAudit },
+      ],
+      exports: [Audit, ExtensionAudit],
     };
   }
 }

@@ -3,19 +3,21 @@
  * The grant `jwt-bearer` follows the same rule.
  */
 
-export { Audit } from '../audit/audit.js';
-export type { AuditEvent } from '../audit/audit-event.js';
-export type { AgentPrincipal } from '../bearer/principal.js';
+export type { AuditEntry, AuditSink, ExtensionAuditEvent } from '../audit/audit-event.js';
+export { ExtensionAudit } from '../audit/extension-audit.js';
+export { AgentGuard, BearerGuard, type CallerGuard, CustomerGuard } from '../bearer/bearer.guard.js';
+export type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
 export type { Customer } from '../identity/customer.js';
 export type { CustomerCreator } from '../identity/customer-creation.js';
 export {
   type CustomerDataParticipant,
   CustomerDataParticipants,
+  type ExportedRows,
 } from '../identity/customer-data-participants.js';
 export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
-export type { IdentityScope } from '../identity/known-browsers.js';
+export type { IdentityScope } from '../identity/identity-scope.js';
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { isIdText } from '../oauth/id-text.js';
 export { OAuthError } from '../oauth/oauth-error.js';
@@ -27,6 +29,7 @@ export { OrganizationUsers } from '../organization-user/organization-users.js';
 export type { UserCustomer, UserRequest } from '../organization-user/user-request.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
+export type { LimitDeclarations, LimitText } from '../platform/configuration/rate-limit-rule.js';
 export { Database } from '../platform/database/database.js';
 export type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
 export { Expires } from '../platform/database/expires.js';
@@ -42,16 +45,27 @@ export {
   type WriteStatement,
   writeStatement,
 } from '../platform/database/statement.js';
+export { ApiProperty } from '../platform/http/api-property.js';
+export { ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
+export type { Browser } from '../platform/http/browser.js';
+export { AnyOrigin } from '../platform/http/route-parameters.js';
+export { ManagementController, PublicController } from '../platform/http/surfaces.js';
+export type { CountedRequest } from '../platform/rate-limit/returned-counts.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
-export {
-  type Browser,
-  type Grant,
-  GrantBody,
-  type GrantOptions,
-  type GrantRequest,
-  type GrantResult,
-  GrantType,
-} from '../token/grant.js';
+export type { BodyOptions } from '../routes/body.js';
+export { Caller } from '../routes/caller.decorator.js';
+export { CallingBrowser } from '../routes/calling-browser.decorator.js';
+export type { CheckedClient, ClientCheckOptions, ClientParameters } from '../routes/client-check.js';
+export { ClientQuery } from '../routes/client-query.decorator.js';
+export { ClientRequest, type ClientRequestOptions } from '../routes/client-request.decorator.js';
+export { Limits } from '../routes/limits.js';
+export type { ParameterOf } from '../routes/parameter-of.js';
+export { ValidatedBody } from '../routes/validated-body.decorator.js';
+export { ValidatedQuery } from '../routes/validated-query.decorator.js';
+export type { AttemptKey, AttemptLimit } from '../token/attempt-limit.js';
+export { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../token/grant.js';
+export type { GrantDescription } from '../token/grant-description.js';
+export { type GrantOptions, GrantType } from '../token/grant-type.decorator.js';

@@ -1,9 +1,9 @@
-import { applyDecorators, Controller } from '@nestjs/common';
+import { applyDecorators, Controller, SetMetadata, type Type } from '@nestjs/common';
 
 /**
  * The ports of the service (protocol §1.5). The listener of a port puts the name of its surface before the path of
  * each request, and the decorator of a controller puts it before the controller's routes. So a request can only reach
- * the controllers of its own port. A controller without a surface is reachable on no port.
+ * the controllers of its own port. A controller without a surface stops the start (routes/route-checks.ts).
  *
  * Only this file knows the form of the prefix.
  */
@@ -12,14 +12,24 @@ export type Surface = 'public' | 'management';
 /** A port. ADMIN_PORT and METRICS_PORT take routes over from the management port (mounted-routes.ts). */
 export type Port = Surface | 'admin' | 'metrics';
 
-const on = (surface: Surface, path: string | string[]) =>
-  applyDecorators(Controller([path].flat().map((each) => `${surface}/${each}`)));
+const ON_SURFACE = 'customer-authorization-service:on-surface';
+
+const on = (surfaces: Surface[], path: string | string[]) => {
+  const paths = surfaces.flatMap((surface) => [path].flat().map((each) => `${surface}/${each}`));
+  return applyDecorators(Controller(paths), SetMetadata(ON_SURFACE, true));
+};
+
+/** Whether one of the decorators below has declared the port of a controller. */
+export const isSurfaceController = (controller: Type): boolean => Reflect.hasOwnMetadata(ON_SURFACE, controller);
 
 /** A controller that browsers, apps and services reach on PORT. */
-export const PublicController = (path: string | string[]): ClassDecorator => on('public', path);
+export const PublicController = (path: string | string[]): ClassDecorator => on(['public'], path);
 
 /** A controller that only the cluster reaches: on MANAGEMENT_PORT, or on ADMIN_PORT or METRICS_PORT for their routes. */
-export const ManagementController = (path: string | string[]): ClassDecorator => on('management', path);
+export const ManagementController = (path: string | string[]): ClassDecorator => on(['management'], path);
+
+/** A controller that PORT and MANAGEMENT_PORT serve. `surfaceOf` says which of them received a request. */
+export const BothPortsController = (path: string | string[]): ClassDecorator => on(['public', 'management'], path);
 
 /** Splits the path of a route, or of a request that a listener has received; `undefined` without a surface. */
 export function splitSurface(path: string): { surface: Surface; path: string } | undefined {
@@ -29,6 +39,9 @@ export function splitSurface(path: string): { surface: Surface; path: string } |
 
 /** Whether a route was made by a decorator above. */
 export const isOnSurface = (route: string): boolean => splitSurface(route) !== undefined;
+
+/** The surface whose port received a request. */
+export const surfaceOf = (path: string): Surface => splitSurface(path)?.surface ?? 'management';
 
 /** The path of a request that a listener has received, if it came to the public port. */
 export function publicPath(path: string): string | undefined {

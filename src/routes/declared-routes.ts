@@ -1,0 +1,93 @@
+import { RequestMethod, type Type } from '@nestjs/common';
+import { GUARDS_METADATA, HTTP_CODE_METADATA, METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
+import { type DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
+import { ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
+import { type RouteParameters, routeParametersOf } from '../platform/http/route-parameters.js';
+import { type Surface, splitSurface } from '../platform/http/surfaces.js';
+
+/** A route as its decorators declare it. */
+export interface Route {
+  surface: Surface;
+  /** The path without the surface, with parameters as `{name}`: `/v2/customer/token`. */
+  path: string;
+  /** The HTTP method in lower case. */
+  method: string;
+  /** The status of a successful response. */
+  status: number;
+  guards: Type[];
+  description: ApiRouteDescription;
+  /** What the decorators of its parameters read. */
+  parameters: RouteParameters;
+  handler: () => unknown;
+  /** The class and the method, for messages. */
+  controller: Type;
+  handlerName: string;
+}
+
+const reflector = new Reflector();
+
+/** The routes of all controllers that one of the two ports serves. */
+export function routesOf(discovery: DiscoveryService): Route[] {
+  return controllersOf(discovery).flatMap(routesOfController);
+}
+
+/** The classes of all controllers. */
+export function controllersOf(discovery: DiscoveryService): Type[] {
+  return discovery.getControllers().map(({ metatype }) => metatype as Type);
+}
+
+/** The description of a handler; `undefined` if it has none. */
+export function descriptionOf(handler: () => unknown): ApiRouteDescription | undefined {
+  const declared = reflector.get(ApiRoute, handler);
+  if (!declared) return undefined;
+  const { body, form, query } = routeParametersOf(handler);
+  return {
+    ...(body && { body }),
+    ...(form && { bodyFormats: ['json', 'form'] }),
+    ...(query && { query }),
+    ...declared,
+  };
+}
+
+/** The names of the methods of a controller that handle a route. */
+export function handlerNamesOf(controller: Type): string[] {
+  const names = new MetadataScanner().getAllMethodNames(controller.prototype);
+  return names.filter((name) => Reflect.getMetadata(METHOD_METADATA, controller.prototype[name]) !== undefined);
+}
+
+function routesOfController(controller: Type): Route[] {
+  return handlerNamesOf(controller).flatMap((handlerName) => {
+    const handler = controller.prototype[handlerName];
+    const method: RequestMethod = Reflect.getMetadata(METHOD_METADATA, handler);
+    const guards = [controller, handler].flatMap((each): Type[] => Reflect.getMetadata(GUARDS_METADATA, each) ?? []);
+    const defaultStatus = method === RequestMethod.POST ? 201 : 200;
+    const status: number = Reflect.getMetadata(HTTP_CODE_METADATA, handler) ?? defaultStatus;
+    return pathsOf(controller, handler).map(({ surface, path }) => {
+      const description = descriptionOf(handler) ?? { summary: handlerName, response: '*/*' };
+      return {
+        surface,
+        path: description.path ?? (path.replace(/:(\w+)/g, '{$1}') || '/'),
+        method: RequestMethod[method].toLowerCase(),
+        status,
+        guards,
+        description,
+        parameters: routeParametersOf(handler),
+        handler,
+        controller,
+        handlerName,
+      };
+    });
+  });
+}
+
+/** The paths of a handler. A controller without a surface is reachable on neither port, so it has none. */
+function pathsOf(controller: Type, handler: object): { surface: Surface; path: string }[] {
+  const controllerPaths = pathsAt(controller);
+  const handlerPaths = pathsAt(handler);
+  const joined = controllerPaths.flatMap((start) => handlerPaths.map((end) => `/${start}/${end}`));
+  return joined.flatMap((path) => splitSurface(path.replace(/\/+/g, '/').replace(/\/$/, '')) ?? []);
+}
+
+function pathsAt(decorated: object): string[] {
+  return [Reflect.getMetadata(PATH_METADATA, decorated) ?? ''].flat();
+}
