@@ -1,8 +1,9 @@
 import { Get, Header } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, ValidateNested } from 'class-validator';
-import { PublicJwk } from '../access-token/key-set.js';
+import { PublicJwk } from '../access-token/public-jwk.js';
 import { SigningKeys } from '../access-token/signing-keys.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 
@@ -10,6 +11,7 @@ class PublicKeySet {
   @IsArray()
   @ValidateNested({ each: true })
   @Type(() => PublicJwk)
+  @ApiProperty('The keys that have signed valid tokens or will sign tokens soon.')
   keys: PublicJwk[];
 }
 
@@ -19,7 +21,12 @@ export class JwksController {
   constructor(private readonly keys: SigningKeys) {}
 
   @Get()
-  @ApiRoute({ summary: 'Get the public keys that verify tokens (RFC 7517)', response: PublicKeySet })
+  @ApiRoute({
+    summary: 'Get the public keys that verify tokens (RFC 7517)',
+    description:
+      'A service that receives tokens verifies their signature with these keys. Cache the keys for 5 minutes, and fetch them when a token names an unknown key.',
+    response: PublicKeySet,
+  })
   @Header('Cache-Control', 'public, max-age=300')
   @Header('Access-Control-Allow-Origin', '*')
   jwks(): PublicKeySet {
