@@ -1,6 +1,7 @@
 import type { RegisteredGrant } from '../token/grant-registry.js';
-import { ownFields, TokenResponse } from '../token/token-response.js';
+import { OptionalTokenFields, ownFields, TokenResponse } from '../token/token-response.js';
 import type { TokenRouteKind } from '../token/token-route.js';
+import { exampleOf, type MediaExamples, mediaExamples, objectExamples } from './examples.js';
 import { type ObjectSchema, oneOf, responseSchemaOf, type Schema, schemaOf, without } from './schemas.js';
 
 /** A component for each grant: the schema of its parameters at `POST /v2/customer/token`. */
@@ -26,33 +27,57 @@ function componentOf({ name }: RegisteredGrant): string {
   return `grant.${name.replace(/[^a-zA-Z0-9._-]/g, '-')}`;
 }
 
-/** The schema of a grant's parameters, from the class that validates them. */
-function grantBody({ name, body }: RegisteredGrant, kind: TokenRouteKind): ObjectSchema {
-  const schema = { title: name, ...schemaOf(body) };
-  if (kind === 'fixed-grant') return without(schema, 'grant_type');
-  const named = { ...schema, properties: { ...schema.properties, grant_type: { const: name } } };
+/** The schema of a grant's parameters, from the class that validates them. The parameters of every grant come first. */
+function grantBody({ name, body, api }: RegisteredGrant, kind: TokenRouteKind): ObjectSchema {
+  const { properties, ...schema } = schemaOf(body);
+  const { grant_type, client_id, ...others } = properties;
+  const title = { title: name, ...(api && { description: api.description }) };
+  const common = { grant_type: { description: grant_type?.description, const: name }, client_id: client_id ?? {} };
+  const named = { ...title, ...schema, properties: { ...common, ...others } };
+  if (kind === 'fixed-grant') return without(named, 'grant_type');
   if (kind === 'token') return named;
   return { ...named, required: (named.required ?? []).filter((each) => each !== 'organization_id') };
 }
+
+/** The examples of requests for any of several grants. */
+export function grantExamples(grants: RegisteredGrant[], kind: TokenRouteKind): MediaExamples {
+  const entries = grants.flatMap((grant) => {
+    const examples = objectExamples(grantBody(grant, kind), grant.api?.examples, 'required');
+    return [...examples].map(([title, value]): [string, unknown] => [titleOf(grant.name, title), value]);
+  });
+  return mediaExamples(new Map(entries));
+}
+
+/** The examples of the responses of several grants. */
+export function grantResponseExamples(grants: RegisteredGrant[]): MediaExamples {
+  return mediaExamples(new Map(grants.map((grant) => [grant.name, exampleOf(grantResponse(grant))])));
+}
+
+const titleOf = (name: string, title: string) => (title === '' ? name : `${name}: ${title}`);
 
 /** The schemas of the claims that grants declare, by the names of the claims. */
 export function claimProperties(grants: RegisteredGrant[]): Record<string, Schema> {
   return Object.assign({}, ...grants.map(({ claims }) => (claims ? schemaOf(claims).properties : {})));
 }
 
-/** The schema of a grant's response: the fields of every token response, and the fields in `responds`. */
+/** The schema of a grant's response: the fields of every token response, those in `responds`, and the refresh token. */
 export function grantResponse(grant: RegisteredGrant): ObjectSchema {
   const { properties, ...schema } = responseSchemaOf(TokenResponse);
+  const optional = schemaOf(OptionalTokenFields).properties;
+  const described = { ...optional, ...(grant.api?.response && schemaOf(grant.api.response).properties) };
   const responds = grant.responds ?? [];
   const filledIn = responds.filter((field) => !ownFields(grant).includes(field));
-  const added = [
-    ...filledIn.map((field): [string, Schema] => [field, { type: 'string' }]),
-    ...[...ownFields(grant), ...(grant.mayRespond ?? [])].map((field): [string, Schema] => [field, {}]),
+  const names = [
+    ...filledIn,
+    ...(grant.refreshTokens ? ['refresh_token'] : []),
+    ...ownFields(grant),
+    ...(grant.mayRespond ?? []),
   ];
+  const added = Object.fromEntries(names.map((field) => [field, described[field] ?? {}]));
   return {
     title: grant.name,
     ...schema,
-    properties: { ...properties, ...Object.fromEntries(added) },
+    properties: { ...properties, ...added },
     required: [...(schema.required ?? []), ...filledIn],
   };
 }

@@ -1,18 +1,36 @@
 import { Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { Configuration } from '../platform/configuration/configuration.js';
-import type { Surface } from '../platform/http/surfaces.js';
+import { mountedRoute } from '../platform/http/mounted-routes.js';
+import { pathOn, type Surface } from '../platform/http/surfaces.js';
+import { type Route, routesOf } from '../routes/declared-routes.js';
 import { GrantRegistry } from '../token/grant-registry.js';
-import { errorComponent, errorResponseComponents } from './error-responses.js';
+import { ErrorComponents, errorComponent } from './error-responses.js';
 import { grantComponents } from './grant-schemas.js';
 import { operationOf, SECURITY_SCHEMES } from './operation.js';
-import { routesOf } from './routes.js';
 import type { Schema } from './schemas.js';
 
-/** Generates the OpenAPI 3.1 document of both ports, from the controllers, guards and body classes. */
+/** The operations of a path by their methods, and the ports that serve the path. */
+type PathItem = Schema & { servers: Schema[] };
+
+const DESCRIPTION = `Creates customer identities and issues, transfers and refreshes customer access tokens.
+
+A slash at the end of a path does not change the path. Each route with a JSON body reads JSON under every
+\`Content-Type\`. Undeclared parameters of a body are ignored. Every error response has the same fields.`;
+
+const TAGS: Record<Surface, string> = {
+  public: 'Routes for browsers, applications and backends',
+  management: 'Routes for the cluster and the operator',
+};
+
+/**
+ * Generates the OpenAPI 3.1 document from the controllers, guards and body classes. The document of the management port
+ * has the routes of both ports. The document of the public port has only what the public port serves.
+ */
 @Injectable()
 export class OpenApiDocument {
-  private document: Schema | undefined;
+  private readonly documents = new Map<Surface, Schema>();
+  private readonly texts = new Map<Surface, string>();
 
   constructor(
     private readonly discovery: DiscoveryService,
@@ -20,41 +38,68 @@ export class OpenApiDocument {
     private readonly configuration: Configuration,
   ) {}
 
-  /** The document. It is built at the first request, and does not change while the process runs. */
-  read(): Schema {
-    this.document ??= this.build();
-    return this.document;
+  /** The document of one port. It is built at the first request, and does not change while the process runs. */
+  read(port: Surface = 'management'): Schema {
+    const document = this.documents.get(port) ?? this.build(port);
+    this.documents.set(port, document);
+    return document;
   }
 
-  private build(): Schema {
-    const servers: Record<Surface, Schema[]> = {
-      public: [{ url: this.configuration.AUTH_URL, description: 'Public port' }],
-      management: [{ url: '/', description: 'Management port' }],
+  /** The document as JSON. It is written once, because the public port has no limit for its requests. */
+  text(port: Surface): string {
+    const text = this.texts.get(port) ?? JSON.stringify(this.read(port));
+    this.texts.set(port, text);
+    return text;
+  }
+
+  private build(port: Surface): Schema {
+    const servers: Record<Surface, Schema> = {
+      public: { url: this.configuration.AUTH_URL, description: 'Public port' },
+      management: { url: '/', description: 'Management port' },
     };
+    const surfaces: Surface[] = port === 'public' ? ['public'] : ['public', 'management'];
     const grants = this.grants.all();
-    const paths: Record<string, Schema> = {};
-    for (const route of routesOf(this.discovery)) {
-      const { surface, path, method } = route;
-      paths[path] = { servers: servers[surface], ...paths[path], [method]: operationOf(route, grants) };
+    const paths: Record<string, PathItem> = {};
+    const errors = new ErrorComponents();
+    for (const surface of surfaces) {
+      for (const route of this.routes(surface)) {
+        const item = paths[route.path] ?? { servers: [] };
+        if (!item.servers.includes(servers[surface])) item.servers.push(servers[surface]);
+        // a route of both ports may have more fields in its response on the management port, which comes last
+        item[route.method] = operationOf(route, grants, errors);
+        paths[route.path] = item;
+      }
     }
     return {
       openapi: '3.1.0',
       info: {
         title: 'Customer Authorization Service',
         version: '2',
-        description: 'Creates customer identities and issues, transfers and refreshes customer access tokens.',
+        description: DESCRIPTION,
       },
-      servers: servers.public,
-      tags: [
-        { name: 'public', description: 'Routes for browsers, applications and backends' },
-        { name: 'management', description: 'Routes for the cluster and the operator' },
-      ],
+      servers: [servers.public],
+      tags: surfaces.map((name) => ({ name, description: TAGS[name] })),
       paths,
       components: {
         schemas: { ...errorComponent(), ...grantComponents(grants) },
-        responses: errorResponseComponents(),
-        securitySchemes: SECURITY_SCHEMES,
+        responses: errors.responses,
+        examples: errors.examples,
+        securitySchemes: securitySchemesOf(paths),
       },
     };
   }
+
+  /** The routes that a port serves with this configuration. */
+  private routes(port: Surface): Route[] {
+    return routesOf(this.discovery).filter(
+      ({ surface, path }) => surface === port && mountedRoute(pathOn(surface, path), this.configuration) !== undefined,
+    );
+  }
+}
+
+/** The security schemes that the operations use. */
+function securitySchemesOf(paths: Record<string, PathItem>): Schema {
+  const operations = Object.values(paths).flatMap(({ servers, ...methods }) => Object.values(methods) as Schema[]);
+  const names = operations.flatMap(({ security }) => (security as Schema[]).flatMap(Object.keys));
+  return Object.fromEntries(Object.entries(SECURITY_SCHEMES).filter(([name]) => names.includes(name)));
 }

@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Get, Header, Param, Res } from '@nestjs/common';
-import type { Response } from 'express';
+import { Get, Header, Param, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { EXAMPLE_PAGE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import { ManagementController } from '../platform/http/surfaces.js';
+import { BothPortsController, surfaceOf } from '../platform/http/surfaces.js';
 import { OpenApiDocument } from './openapi-document.js';
 import { swaggerUiFile } from './swagger-ui.js';
 
@@ -17,31 +18,52 @@ const FILES: Record<string, { type: string; url: string }> = {
   },
   'start.js': { type: 'text/javascript; charset=utf-8', url: new URL('views/start.js', import.meta.url).href },
 };
-/** Swagger UI needs inline styles, and icons from `data:` URLs. */
+/** Swagger UI needs icons from `data:` URLs. Nothing inline runs or styles. */
 const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** The OpenAPI document and a page to read it (protocol §7.5). */
-@ManagementController('')
+/**
+ * The OpenAPI document and a page to read it (protocol §7.5). On the public port the document has the public routes
+ * only, and the page exists with TRY_IT only (mounted-routes.ts).
+ */
+@BothPortsController('')
 export class OpenApiController {
   constructor(private readonly document: OpenApiDocument) {}
 
   @Get('openapi.json')
-  @ApiRoute({ summary: 'Get the OpenAPI document', response: 'application/json' })
-  openApi(): object {
-    return this.document.read();
+  @Header('Content-Type', 'application/json; charset=utf-8')
+  @ApiRoute({
+    summary: 'Get the OpenAPI document',
+    description: 'This document, in the format OpenAPI 3.1.',
+    response: 'application/json',
+    responseExamples: '{"openapi":"3.1.0"}',
+  })
+  openApi(@Req() request: Request): string {
+    return this.document.text(surfaceOf(request.path));
   }
 
   @Get('docs')
   @Header('Content-Type', 'text/html; charset=utf-8')
   @Header('Content-Security-Policy', CONTENT_SECURITY_POLICY)
-  @ApiRoute({ summary: 'Show the OpenAPI document as a page', response: 'text/html' })
+  @ApiRoute({
+    summary: 'Show the OpenAPI document as a page',
+    description: 'Shows this document in a browser, with forms that send requests.',
+    response: 'text/html',
+    responseExamples: EXAMPLE_PAGE,
+  })
   page(): Promise<string> {
     return readFile(new URL('views/docs.html', import.meta.url), 'utf8');
   }
 
   @Get('docs/:file')
-  @ApiRoute({ summary: 'Get a file of the documentation page', response: '*/*', errorStatuses: [404] })
+  @ApiRoute({
+    summary: 'Get a file of the documentation page',
+    description: 'The page loads its scripts and its stylesheet from here.',
+    pathParameters: { file: { description: 'The name of the file.', example: 'swagger-ui.css' } },
+    response: '*/*',
+    responseExamples: 'body { margin: 0 }',
+    errors: () => [OAuthError.notFound()],
+  })
   async file(@Param('file') name: string, @Res({ passthrough: true }) response: Response): Promise<string> {
     const file = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
     if (!file) throw OAuthError.notFound();

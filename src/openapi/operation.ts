@@ -1,12 +1,16 @@
 import { Reflector } from '@nestjs/core';
-import { BearerGuard } from '../bearer/bearer.guard.js';
+import { isBearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { FixedGrantType, TokenRoute } from '../token/token-route.js';
-import { errorResponsesOf } from './error-responses.js';
-import { claimProperties, grantBodies, grantResponse } from './grant-schemas.js';
-import type { Route } from './routes.js';
-import { oneOf, patchOf, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
+import { errorsOf } from './api-errors.js';
+import type { ErrorComponents } from './error-responses.js';
+import { mediaExamples, objectExamples } from './examples.js';
+import { claimProperties, grantResponse, grantResponseExamples } from './grant-schemas.js';
+import { grantRequestBody, requestBody } from './request-bodies.js';
+import { anyOf, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
 
 /** The authentication schemes. Routes refer to them by these names. */
 export const SECURITY_SCHEMES: Schema = {
@@ -16,35 +20,35 @@ export const SECURITY_SCHEMES: Schema = {
   resource_server: { type: 'http', scheme: 'basic', description: 'id and secret of a registered resource server' },
 };
 
-/** Error statuses that every route can have. */
-const STATUSES_OF_EVERY_ROUTE = [500, 503];
-/** Error statuses of routes that read a body. */
-const STATUSES_OF_BODIES = [400, 413, 415];
-const MEDIA_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
-const MERGE_PATCH = 'application/merge-patch+json';
+const JSON_TYPE = 'application/json';
+const EMPTY_OBJECT: Schema = { type: 'object', additionalProperties: false };
+const REDIRECT = `${EXAMPLE.redirectUri}?code=${encodeURIComponent(EXAMPLE.authorizationCode)}`;
 const reflector = new Reflector();
 
 /**
  * The operation object of a route.
  *
  * @param grants all grants of the service
+ * @param components gets the components of the error responses
  */
-export function operationOf(route: Route, grants: RegisteredGrant[]): Schema {
-  const { surface, path, method, description } = route;
-  const { summary, query } = description;
+export function operationOf(route: Route, grants: RegisteredGrant[], components: ErrorComponents): Schema {
+  const { surface, path, method, handler, description: texts } = route;
+  const { summary, description, query, response, errorStatuses = [] } = texts;
   const routeGrants = grantsOfRoute(route, grants);
+  const errors = errorsOf(route, reflector.get(TokenRoute, handler), routeGrants);
   return {
     operationId: `${method}${path.replace(/\W+/g, '_').replace(/_$/, '')}`,
     summary,
+    ...(description !== undefined && { description }),
     tags: [surface],
     security: securityOf(route, routeGrants),
-    parameters: [...pathParameters(path), ...(query ? queryParameters(schemaOf(query)) : [])],
+    parameters: [...pathParameters(route), ...(query ? queryParameters(schemaOf(query)) : [])],
     ...(routeGrants
       ? { requestBody: grantRequestBody(route, routeGrants) }
-      : description.body && { requestBody: requestBody(route) }),
+      : texts.body && { requestBody: requestBody(route) }),
     responses: {
       ...successResponses(route, grants, routeGrants),
-      ...errorResponsesOf(errorStatusesOf(route, routeGrants), description.response === 'text/html'),
+      ...components.responsesOf(errors, errorStatuses, response === 'text/html'),
     },
   };
 }
@@ -63,89 +67,62 @@ function grantsOfRoute({ handler }: Route, grants: RegisteredGrant[]): Registere
   }
 }
 
-function grantRequestBody(route: Route, grants: RegisteredGrant[]): Schema {
-  const content = (offered: RegisteredGrant[]) => ({
-    schema: grantBodies(offered, reflector.get(TokenRoute, route.handler)),
-  });
-  const withForm = grants.filter(({ form }) => form);
-  return {
-    required: true,
-    content: {
-      [MEDIA_TYPES.json]: content(grants),
-      ...(withForm.length > 0 && { [MEDIA_TYPES.form]: content(withForm) }),
-    },
-  };
-}
-
-function requestBody({ method, description }: Route): Schema {
-  const classes = [description.body ?? []].flat();
-  if (method === 'patch')
-    return { required: true, content: { [MERGE_PATCH]: { schema: oneOf(classes.map(patchOf)) } } };
-  const schema = oneOf(classes.map(schemaOf));
-  const contents = (description.bodyFormats ?? ['json']).map((format) => [MEDIA_TYPES[format], { schema }]);
-  return { required: isAnyRequired(schema), content: Object.fromEntries(contents) };
-}
-
-function isAnyRequired({ required, oneOf: alternatives }: Schema): boolean {
-  return alternatives !== undefined || (Array.isArray(required) && required.length > 0);
-}
-
 function successResponses(
-  { status, description: { response, redirects, withGrantClaims } }: Route,
+  { status, description: { response, responseExamples, redirects, withGrantClaims } }: Route,
   all: RegisteredGrant[],
   grants?: RegisteredGrant[],
 ): Schema {
-  const isText = typeof response === 'string';
-  const single =
-    response === undefined
-      ? { type: 'object', additionalProperties: false }
-      : isText
-        ? {}
-        : responseSchemaOf(response, withGrantClaims ? claimProperties(all) : {});
-  const schema = grants ? { anyOf: grants.map(grantResponse) } : single;
-  const content = { [isText ? response : MEDIA_TYPES.json]: { schema } };
   const redirect = {
-    description: 'Redirect to the application, or back to the page',
-    headers: { Location: { schema: {} } },
+    description: 'Redirect to the application, or back to the page.',
+    headers: { Location: { description: 'The URL to open.', schema: { type: 'string' }, example: REDIRECT } },
   };
-  return { [status]: { description: 'Success', content }, ...(redirects && { 302: redirect, 303: redirect }) };
-}
-
-function errorStatusesOf({ guards, description, path }: Route, grants?: RegisteredGrant[]): number[] {
-  const { body, errorStatuses = [], security = [] } = description;
-  return [
-    ...STATUSES_OF_EVERY_ROUTE,
-    ...errorStatuses,
-    ...(body || grants ? STATUSES_OF_BODIES : []),
-    ...(grants ? [429] : []),
-    ...(grants?.some(({ agentScope }) => agentScope) ? [401, 403] : []),
-    ...(guards.includes(BearerGuard) || security.length > 0 ? [401] : []),
-    ...(guards.includes(OperatorGuard) ? [401, 404] : []),
-    ...(path.includes('{') ? [400] : []), // invalid percent-encoding in a path parameter
-  ];
+  const redirection = redirects && { 302: redirect, 303: redirect };
+  const success = (type: string, description: string, media: Schema) => ({
+    [status]: { description, content: { [type]: media } },
+    ...redirection,
+  });
+  if (grants) {
+    const schema = anyOf(grants.map(grantResponse));
+    return success(JSON_TYPE, 'The customer access token.', { schema, ...grantResponseExamples(grants) });
+  }
+  if (response === undefined)
+    return success(JSON_TYPE, 'Success. The response is an empty object.', { schema: EMPTY_OBJECT, example: {} });
+  if (typeof response === 'string')
+    return success(response, 'Success.', { schema: {}, ...(responseExamples && { example: responseExamples }) });
+  const schema = responseSchemaOf(response, withGrantClaims ? claimProperties(all) : {});
+  const examples = typeof responseExamples === 'string' ? undefined : responseExamples;
+  return success(JSON_TYPE, 'Success.', { schema, ...mediaExamples(objectExamples(schema, examples, 'all')) });
 }
 
 function securityOf({ guards, description }: Route, grants?: RegisteredGrant[]): Schema[] {
   const named = description.security?.map((name) => (name === 'none' ? {} : { [name]: [] })) ?? [];
   const ofGrants = grants?.map(({ agentScope }) => (agentScope === undefined ? {} : { bearer: [] })) ?? [];
   const ofGuards = [
-    ...(guards.includes(BearerGuard) ? [{ bearer: [] }] : []),
+    ...(guards.some(isBearerGuard) ? [{ bearer: [] }] : []),
     ...(guards.includes(OperatorGuard) ? [{ operator: [] }] : []),
   ];
   const all = [...named, ...ofGrants, ...ofGuards].map((each) => JSON.stringify(each));
   return [...new Set(all)].map((each) => JSON.parse(each));
 }
 
-function pathParameters(path: string): Schema[] {
-  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-  return names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
+function pathParameters({ path, description: { pathParameters: texts = {} } }: Route): Schema[] {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
+  return names.map((name) => ({
+    name,
+    in: 'path',
+    required: true,
+    ...texts[name],
+    schema: { type: 'string' },
+  }));
 }
 
 function queryParameters({ properties, required = [] }: ReturnType<typeof schemaOf>): Schema[] {
-  return Object.entries(properties).map(([name, schema]) => ({
+  return Object.entries(properties).map(([name, { description, examples, ...schema }]) => ({
     name,
     in: 'query',
     required: required.includes(name),
+    ...(description !== undefined && { description }),
+    ...(Array.isArray(examples) && { example: examples[0] }),
     schema,
   }));
 }

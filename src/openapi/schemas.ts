@@ -1,7 +1,8 @@
 import type { Type } from '@nestjs/common';
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage.js';
-import { IS_EMAIL, ValidationTypes } from 'class-validator';
+import { IS_EMAIL, IS_ISO8601, ValidationTypes } from 'class-validator';
 import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../oauth/id-text.js';
+import { apiPropertyOf } from '../platform/http/api-property.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
 import { ARE_TEXTS, IS_PUBLIC_CLIENTS, IS_SECRET } from '../registry/resources/entry-rules.js';
 import { MAX_SECRET_CHARACTERS, MIN_SECRET_CHARACTERS } from '../registry/resources/secret-kinds.js';
@@ -14,8 +15,18 @@ export interface ObjectSchema extends Schema {
   required?: string[];
 }
 
-/** The schema of a class, from its validation rules. Schemas of nested classes are inlined. */
+/** The schema of a class, from its validation rules and `@ApiProperty`. Schemas of nested classes are inlined. */
 export function schemaOf(type: Type<object>): ObjectSchema {
+  const schema = schemaOfRules(type);
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const { description, example } = apiPropertyOf(type, name) ?? {};
+    if (description !== undefined) property.description = description;
+    if (example !== undefined) property.examples = [example];
+  }
+  return schema;
+}
+
+function schemaOfRules(type: Type<object>): ObjectSchema {
   type Library = typeof import('class-validator-jsonschema');
   const { targetConstructorToSchema } = loadWhenUsed<Library>('class-validator-jsonschema');
   return targetConstructorToSchema(type, {
@@ -32,6 +43,7 @@ export function schemaOf(type: Type<object>): ObjectSchema {
           { type: 'array', items: { type: 'string' }, uniqueItems: true },
         ],
       },
+      [IS_ISO8601]: { type: 'string', anyOf: [{ format: 'date' }, { format: 'date-time' }] },
       [IS_EMAIL]: { type: 'string' }, // the format `email` of JSON Schema admits ASCII only
       [ValidationTypes.NESTED_VALIDATION]: ({ target, propertyName }): never => {
         const nested = defaultMetadataStorage.findTypeMetadata(target as Type, propertyName)?.typeFunction();
@@ -54,7 +66,10 @@ export function responseSchemaOf(type: Type<object>, optional: Record<string, Sc
 /** The schema of a merge patch (RFC 7396). Each field may be omitted, or be `null`, which removes it. */
 export function patchOf(type: Type<object>): ObjectSchema {
   const { properties } = schemaOf(type);
-  const fields = Object.entries(properties).map(([name, schema]) => [name, { anyOf: [schema, { type: 'null' }] }]);
+  const fields = Object.entries(properties).map(([name, { description, examples, ...schema }]) => [
+    name,
+    { ...(description !== undefined && { description, examples }), anyOf: [schema, { type: 'null' }] },
+  ]);
   return { type: 'object', properties: Object.fromEntries(fields) };
 }
 
@@ -62,6 +77,11 @@ export function patchOf(type: Type<object>): ObjectSchema {
 export function without(schema: ObjectSchema, name: string): ObjectSchema {
   const { [name]: _removed, ...properties } = schema.properties;
   return { ...schema, properties, required: (schema.required ?? []).filter((each) => each !== name) };
+}
+
+/** A schema that admits the values of any of several schemas. */
+export function anyOf(schemas: Schema[]): Schema {
+  return schemas.length === 1 ? (schemas[0] as Schema) : { anyOf: schemas };
 }
 
 /** A schema that admits exactly the values of one of several schemas. */

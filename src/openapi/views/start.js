@@ -1,1 +1,1 @@
-window.SwaggerUIBundle({ url: 'openapi.json', dom_id: '#document', deepLinking: true, validatorUrl: null });
+window.SwaggerUIBundle({ url: '/openapi.json', dom_id: '#document', deepLinking: true, validatorUrl: null });

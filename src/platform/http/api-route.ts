@@ -1,5 +1,18 @@
 import type { Type } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import type { ApiPropertyText } from './api-property.js';
+
+/** The text of an error response. An `OAuthError` has it. */
+export interface ApiError {
+  status: number;
+  code: string;
+  hint: string | undefined;
+  headers: Record<string, string>;
+  toBody(requestId: string): object;
+}
+
+/** Examples by their titles: the optional fields that the example has, or the whole example. */
+export type ApiExamples = Record<string, string[] | object>;
 
 /**
  * Describes a route in the OpenAPI document, in addition to the path, method, guards and status of its decorators. The
@@ -7,15 +20,28 @@ import { Reflector } from '@nestjs/core';
  */
 export interface ApiRouteDescription {
   summary: string;
-  /** The parameters of the query. */
+  /** What the route does, for a caller who has not read the protocol. */
+  description?: string;
+  /** The path in the document, if it differs from that of the decorators by a slash at its end. @internal */
+  path?: `${string}/`;
+  /** The texts of the parameters of the path, by their names. */
+  pathParameters?: Record<string, ApiPropertyText | undefined>;
+  /** The parameters of the query; by default those of `@ValidatedQuery`. */
   query?: Type<object>;
-  /** The body. If there are several classes, the body has the form of one of them. */
+  /**
+   * The body; by default that of `@ValidatedBody` or `@ClientRequest`. If there are several classes, the body has the
+   * form of one of them.
+   */
   body?: Type<object> | Type<object>[];
+  /** The examples of the body. If omitted, one example with the required fields. */
+  bodyExamples?: ApiExamples;
   /** The accepted formats of the body; JSON by default. */
   bodyFormats?: ('json' | 'form')[];
   /** The class of a JSON response, or the media type of another response; an empty object by default. */
   response?: Type<object> | string;
-  /** Whether the response also has the claims that grants declare. */
+  /** The examples of a JSON response, which otherwise has one with all fields, or the example of another response. */
+  responseExamples?: ApiExamples | string;
+  /** Whether the response also has the claims that grants declare. @internal */
   withGrantClaims?: boolean;
   /** Whether the response may redirect the browser. */
   redirects?: boolean;
@@ -23,8 +49,10 @@ export interface ApiRouteDescription {
    * Names of security schemes, for a route without a guard. Any one of them is sufficient; `none` makes them optional.
    */
   security?: string[];
-  /** Statuses of error responses, in addition to those of the guards and the body. */
+  /** Statuses of error responses, in addition to those of `errors`, the guards and the body. */
   errorStatuses?: number[];
+  /** The errors of the route, in addition to those of the guards and the body, which the generator adds. */
+  errors?: () => ApiError[];
 }
 
 /** Describes a route for the OpenAPI document. */

@@ -1,0 +1,96 @@
+import { isAgentGuard, isBearerGuard } from '../bearer/bearer.guard.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { OperatorGuard } from '../operator/operator.guard.js';
+import { declaredProperties } from '../platform/declared-properties.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import type { ApiError } from '../platform/http/api-route.js';
+import { pathOn } from '../platform/http/surfaces.js';
+import { isCustomerRoute } from '../registry/customer-cors.js';
+import type { Route } from '../routes/declared-routes.js';
+import type { RegisteredGrant } from '../token/grant-registry.js';
+import type { TokenRouteKind } from '../token/token-route.js';
+import { schemaOf } from './schemas.js';
+
+/** Errors that every route can have. */
+const ERRORS_OF_EVERY_ROUTE = [OAuthError.serverError(undefined), OAuthError.unavailable()];
+/** Errors of routes that read a body. */
+const ERRORS_OF_BODIES = [OAuthError.payloadTooLarge(), OAuthError.unsupportedEncoding()];
+
+/** The errors that a route can have, each once. The routes declare their own errors; the others follow from the route. */
+export function errorsOf(route: Route, kind?: TokenRouteKind, grants?: RegisteredGrant[]): ApiError[] {
+  const { description, path } = route;
+  const all = [
+    ...(grants ? errorsOfGrants(grants, kind) : errorsOfBody(route)),
+    ...(path.includes('{') ? [OAuthError.invalidRequest('path: invalid percent-encoding')] : []),
+    ...authenticationErrors(route, grants),
+    ...requestErrors(route),
+    ...(description.errors?.() ?? []),
+    ...ERRORS_OF_EVERY_ROUTE,
+  ];
+  return [...new Map(all.map((error) => [`${error.status} ${error.code} ${error.hint}`, error])).values()];
+}
+
+function errorsOfBody({ method, description: { body, bodyFormats = ['json'] } }: Route): ApiError[] {
+  const classes = [body ?? []].flat();
+  if (classes.length === 0) return [];
+  const required = method === 'patch' ? [] : classes.flatMap((each) => schemaOf(each).required?.slice(0, 1) ?? []);
+  return [
+    ...required.map((name) => OAuthError.invalidRequest(`${name}: required`)),
+    ...(bodyFormats.includes('json') ? [OAuthError.invalidMessage()] : []),
+    ...ERRORS_OF_BODIES,
+  ];
+}
+
+function authenticationErrors({ guards, description: { security = [] } }: Route, grants: RegisteredGrant[] = []) {
+  const isOperator = guards.includes(OperatorGuard);
+  const withBearer = isOperator || guards.some(isBearerGuard) || grants.some(({ agentScope }) => agentScope);
+  return [
+    ...(withBearer ? [OAuthError.invalidToken('example')] : []),
+    ...(security.length > 0 ? [OAuthError.invalidClient('example')] : []),
+    ...(isOperator ? [OAuthError.notFound()] : []),
+  ];
+}
+
+/** The errors of the query, the `Origin` and the client, which decorators and guards check. */
+function requestErrors({ guards, path, parameters, surface, description: { query } }: Route): ApiError[] {
+  const checksOrigin =
+    parameters.checksClient || (guards.some(isBearerGuard) && isCustomerRoute(pathOn(surface, path)));
+  return [
+    ...(query ? [OAuthError.invalidRequest('query: a parameter is given more than once')] : []),
+    ...(parameters.checksClient ? [OAuthError.invalidRequest('client_id: unknown')] : []),
+    ...(checksOrigin ? [OAuthError.invalidRequest("Origin: not one of the client's")] : []),
+    ...(guards.some(isAgentGuard) ? [OAuthError.insufficientScope(EXAMPLE.scope)] : []),
+    ...(parameters.checksClient ? [OAuthError.rateLimited(1, 'example')] : []),
+  ];
+}
+
+/** The errors of the checks of the token endpoint (src/token/checks), and those that the grants declare. */
+function errorsOfGrants(grants: RegisteredGrant[], kind?: TokenRouteKind): ApiError[] {
+  const declares = (name: string) => grants.some(({ body }) => declaredProperties(body).includes(name));
+  const byAgent = grants.flatMap(({ agentScope }) => (agentScope === undefined ? [] : [agentScope]));
+  return [
+    OAuthError.invalidMessage(),
+    ...(kind === 'fixed-grant'
+      ? []
+      : [OAuthError.invalidRequest('grant_type: required'), OAuthError.unsupportedGrantType()]),
+    OAuthError.invalidRequest('client_id: required'),
+    OAuthError.invalidRequest('client_id: unknown'),
+    OAuthError.invalidRequest("Origin: not one of the client's"),
+    OAuthError.unauthorizedClient('grant_type: not for this client'),
+    ...(declares('redirect_uri')
+      ? [OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash")]
+      : []),
+    ...(declares('organization_id')
+      ? [OAuthError.invalidRequest('organization_id: must be a UUID in lower case')]
+      : []),
+    OAuthError.invalidRequest('organization_id: unknown'),
+    OAuthError.invalidRequest('client_id: not usable in this organization'),
+    ...byAgent.map((scope) => OAuthError.insufficientScope(scope)),
+    ...(byAgent.length > 0
+      ? [OAuthError.invalidRequest('organization_id: must be the organization of the agent')]
+      : []),
+    ...ERRORS_OF_BODIES,
+    OAuthError.rateLimited(1, 'example'),
+    ...grants.flatMap(({ api }) => api?.errors?.() ?? []),
+  ];
+}

@@ -1,0 +1,132 @@
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
+import { EXAMPLE } from '../../src/platform/http/api-examples.js';
+import {
+  examplesOf,
+  hasExample,
+  mediaOf,
+  type OpenApi,
+  operationsOf,
+  propertiesOf,
+  resolved,
+} from '../support/openapi-texts.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
+
+const SENTENCE = /^[A-Z`].*\.$/s;
+const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+
+let service: TestService;
+beforeAll(async () => {
+  const environment = { ADMIN_TOKEN: 'operator-token-of-the-tests-0123456789', TRY_IT: 'true' };
+  service = await startTestService({ environment });
+});
+afterAll(() => service?.stop());
+
+const documentAt = async (url: string): Promise<OpenApi> => (await request(`${url}/openapi.json`, {})).body as OpenApi;
+
+describe.each(['url', 'managementUrl'] as const)('the OpenAPI document at %s', (port) => {
+  let document: OpenApi;
+  const ajv = addFormats.default(new Ajv2020({ strict: false }));
+  beforeAll(async () => {
+    document = await documentAt(service[port]);
+  });
+
+  /** The components are compiled once, because they are large. */
+  const violationOf = (schema: object, value: unknown) => {
+    if (!ajv.getSchema('document')) ajv.addSchema({ $id: 'document', components: document.components });
+    const text = JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/');
+    return ajv.validate(JSON.parse(text), value) ? undefined : ajv.errorsText();
+  };
+
+  it('describes each operation, parameter, response and header in sentences', () => {
+    for (const [name, { description, parameters, responses }] of operationsOf(document)) {
+      expect(description, name).toMatch(SENTENCE);
+      for (const parameter of parameters) expect(parameter.description, `${name} ${parameter.name}`).toMatch(SENTENCE);
+      for (const [status, response] of Object.entries(responses)) {
+        const { description: text, headers = {} } = resolved(document, response);
+        expect(text, `${name} ${status}`).toMatch(SENTENCE);
+        for (const [header, texts] of Object.entries(headers)) expect(texts.description, header).toMatch(SENTENCE);
+      }
+    }
+  });
+
+  it('describes each field of each body, response and error, with an example', () => {
+    const fields = operationsOf(document).flatMap((operation) =>
+      mediaOf(document, operation).flatMap(([name, { schema }]) => propertiesOf(document, [name, schema])),
+    );
+    expect(fields.length).toBeGreaterThan(200);
+    for (const [name, schema] of fields) {
+      expect(schema.description, name).toMatch(SENTENCE);
+      expect(hasExample(schema), name).toBe(true);
+    }
+  });
+
+  it('describes each grant', () => {
+    const grants = Object.entries(document.components.schemas).filter(([name]) => name.startsWith('grant.'));
+    expect(grants.length).toBeGreaterThanOrEqual(5);
+    for (const [name, { description }] of grants) expect(description, name).toMatch(SENTENCE);
+  });
+
+  it('has an example of each parameter, body, response, error and header', () => {
+    for (const operation of operationsOf(document)) {
+      const [name, { parameters, responses }] = operation;
+      for (const parameter of parameters) expect(parameter.example, `${name} ${parameter.name}`).toBeDefined();
+      for (const [at, media] of mediaOf(document, operation))
+        expect(examplesOf(document, media).length, at).toBeGreaterThan(0);
+      for (const response of Object.values(responses))
+        for (const [header, { example }] of Object.entries(resolved(document, response).headers ?? {}))
+          expect(example, `${name} ${header}`).toBeDefined();
+    }
+  });
+
+  it('has only examples that match their schemas', () => {
+    for (const operation of operationsOf(document)) {
+      const [name, { parameters }] = operation;
+      for (const { schema, example, name: parameter } of parameters)
+        expect(violationOf(schema, example), `${name} ${parameter}`).toBeUndefined();
+      for (const [at, media] of mediaOf(document, operation)) {
+        for (const example of examplesOf(document, media))
+          expect(violationOf(media.schema, example), at).toBeUndefined();
+        for (const [field, schema] of propertiesOf(document, [at, media.schema]))
+          for (const example of schema.examples ?? []) expect(violationOf(schema, example), field).toBeUndefined();
+      }
+    }
+  });
+
+  it('uses the same ids in all examples, and no value in the form of a real token', () => {
+    const text = JSON.stringify(document);
+    const known = Object.values(EXAMPLE).map(String);
+    for (const [id] of text.matchAll(UUID)) expect(known).toContain(id);
+    expect(text).not.toMatch(/eyJ[\w-]{8}/);
+  });
+
+  it('passes the rules of a linter about examples without a warning', async () => {
+    const examples = ['no-invalid-media-type-examples', 'no-invalid-schema-examples', 'no-invalid-parameter-examples'];
+    const rules = Object.fromEntries(
+      [...examples, 'operation-description', 'parameter-description'].map((rule) => [rule, 'warn']),
+    );
+    const config = await createConfig({ rules: rules as Record<string, 'warn'> });
+    const problems = await lintFromString({ source: JSON.stringify(document), absoluteRef: 'openapi.json', config });
+    expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
+  });
+});
+
+describe('the OpenAPI document of a service with a grant that has no texts', () => {
+  it('describes the common parameters of the grant, and has no example for it', async () => {
+    const extended = await startTestService({ modules: [LottoGrantModule] });
+    try {
+      const document = await documentAt(extended.url);
+      const { properties = {} } = document.components.schemas['grant.lotto'] ?? {};
+      expect(properties.client_id?.description).toMatch(SENTENCE);
+      expect(properties.organization_id?.examples).toEqual([EXAMPLE.organizationId]);
+      expect(properties.ticket?.description).toBeUndefined();
+      const { content } = document.paths['/v2/customer/token']?.post?.requestBody ?? { content: {} };
+      expect(Object.keys(content['application/json']?.examples ?? {})).not.toContain('lotto');
+    } finally {
+      await extended.stop();
+    }
+  });
+});
