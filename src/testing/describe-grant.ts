@@ -22,6 +22,6 @@ export function describeGrant(grant: Type, kit: GrantKit): void {
       context = await GrantTestContext.open(grant, kit);
     }, RULE_TIMEOUT_MS);
     afterAll(() => context?.close());
-    for (const { title, check } of applicableRules(declared, kit)) it(title, () => check(context), RULE_TIMEOUT_MS);
+    for (const rule of applicableRules(declared, kit)) it(rule.title, () => context.check(rule), RULE_TIMEOUT_MS);
   });
 }

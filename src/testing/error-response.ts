@@ -20,8 +20,13 @@ const STATUSES: Record<string, number[]> = {
   not_found: [404],
   method_not_allowed: [405],
   conflict: [409],
+  identity_conflict: [409],
   payload_too_large: [413],
   temporarily_unavailable: [429],
+  authorization_pending: [400],
+  slow_down: [400],
+  expired_token: [400],
+  access_denied: [400],
 };
 const NO_HINT = ['invalid_grant', 'invalid_token'];
 const FIELDS = [

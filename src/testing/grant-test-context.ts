@@ -1,7 +1,8 @@
 import type { Type } from '@nestjs/common';
 import { type ObjectSchema, schemaOf } from '../openapi/schemas.js';
-import type { GrantMetadata } from '../token/grant.js';
+import type { GrantMetadata } from '../token/grant-type.decorator.js';
 import type { GrantKit } from './grant-kit.js';
+import { GrantRuns } from './grant-runs.js';
 import { assertProvided, grantMetadataOf, serviceOptionsOf } from './grant-under-test.js';
 import { request, type TestResponse } from './http-client.js';
 import { OWN_ORGANIZATION, SITE } from './kit-registry.js';
@@ -21,6 +22,8 @@ export class GrantTestContext {
   readonly checks: ResponseChecks;
   /** The JSON Schema of the body class. */
   readonly schema: ObjectSchema;
+  /** The requests that the grant has received. */
+  readonly grantRuns: GrantRuns;
   readonly pollutedPrototypes = watchPrototypes();
 
   private constructor(
@@ -31,6 +34,7 @@ export class GrantTestContext {
     private readonly timeoutMs: number,
   ) {
     this.environment = new KitEnvironment(service);
+    this.grantRuns = new GrantRuns(service, declared);
     this.checks = new ResponseChecks(this.environment, declared);
     this.schema = schemaOf(declared.body);
   }
@@ -39,33 +43,34 @@ export class GrantTestContext {
   static async open(grant: Type, kit: GrantKit, timeoutMs = RESPONSE_TIMEOUT_MS): Promise<GrantTestContext> {
     const declared = grantMetadataOf(grant);
     const output = new OutputCapture();
-    let service: TestService | undefined;
+    const service = await startTestService({ ...serviceOptionsOf(declared, kit), log: output.log });
     try {
-      service = await startTestService({ ...serviceOptionsOf(declared, kit), log: output.log });
       assertProvided(grant, service);
       return new GrantTestContext(declared, kit, service, output, timeoutMs);
     } catch (error) {
-      output.release();
-      await service?.stop();
+      await service.stop();
       throw error;
     }
   }
 
+  /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the grant breaks the rule */
+  check(rule: { title: string; check(context: GrantTestContext): Promise<void> }): Promise<void> {
+    return this.output.during(() => rule.check(this));
+  }
+
   /** Starts a second service on the same database. It stands for another process. */
-  async secondService(): Promise<TestService> {
+  async secondService(environment: Record<string, string> = {}): Promise<TestService> {
     const { service } = this.environment;
-    const options = { ...serviceOptionsOf(this.declared, this.kit), database: service.database, log: this.output.log };
-    const second = await startTestService(options);
+    const options = serviceOptionsOf(this.declared, this.kit);
+    const variables = { ...options.environment, ...environment };
+    const { database } = service;
+    const second = await startTestService({ ...options, environment: variables, database, log: this.output.log });
     second.clock.advance({ seconds: (service.clock.now() - second.clock.now()) / 1000 });
     return second;
   }
 
   async close(): Promise<void> {
-    try {
-      await this.environment.service.stop();
-    } finally {
-      this.output.release();
-    }
+    await this.environment.service.stop();
   }
 
   /** The parameters of a new request that gets a token. */
@@ -91,14 +96,14 @@ export class GrantTestContext {
    */
   async send(
     body: Parameters | string | Buffer,
-    { path = TOKEN, organizationId, headers: own = {} }: SendOptions = {},
+    { url = this.environment.service.url, path = TOKEN, organizationId, headers: own = {} }: SendOptions = {},
   ): Promise<TestResponse> {
     const all = Object.entries({ ...(await this.callerHeaders()), ...own });
     const headers = Object.fromEntries(all.filter((pair): pair is [string, string] => pair[1] !== undefined));
     const isRaw = typeof body === 'string' || Buffer.isBuffer(body);
     const signal = AbortSignal.timeout(this.timeoutMs);
     const init = { method: 'POST', headers, body: isRaw ? body : JSON.stringify(body), signal };
-    const response = await request(this.environment.service.url + path, init).catch((error) => {
+    const response = await request(url + path, init).catch((error) => {
       throw signal.aborted ? new Error(`no response within ${this.timeoutMs} ms`) : error;
     });
     await this.assertValid(response, { organizationId, body: isRaw ? undefined : body });

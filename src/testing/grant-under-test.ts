@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common';
-import { GrantDecorator, type GrantMetadata } from '../token/grant.js';
+import type { Extension } from '../extension.js';
 import { GrantRegistry } from '../token/grant-registry.js';
+import { GrantDecorator, type GrantMetadata } from '../token/grant-type.decorator.js';
 import type { GrantKit } from './grant-kit.js';
 import { kitRegistry } from './kit-registry.js';
 import type { TestService, TestServiceOptions } from './test-service.js';
@@ -21,7 +22,7 @@ export function assertProvided(grant: Type, service: TestService): void {
 
 /** The options of the service in which the grant is tested. */
 export function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit): TestServiceOptions {
-  const { settings = {}, environment = {}, valid: _valid, caller: _caller, singleUse: _use, ...extension } = kit;
+  const { settings = {}, environment = {} } = kit;
   const of = (entry?: object) => (entry ? { [name]: entry } : {});
   const listed = optIn ? [name, 'cookie'] : undefined;
   const registry = kitRegistry({
@@ -29,5 +30,21 @@ export function serviceOptionsOf({ name, optIn }: GrantMetadata, kit: GrantKit):
     organization: of(settings.organization),
     grantTypes: listed,
   });
-  return { ...extension, registry, environment: { ...environment, AUTH_URL: 'https://auth.example' } };
+  return { ...extensionOf(kit), registry, environment: { ...environment, AUTH_URL: 'https://auth.example' } };
+}
+
+/** The kit without the options that only the kit itself reads. */
+function extensionOf({
+  settings: _settings,
+  environment: _environment,
+  valid: _valid,
+  caller: _caller,
+  singleUse: _singleUse,
+  boundToClient: _boundToClient,
+  lifetime: _lifetime,
+  endsWithSessions: _endsWithSessions,
+  guessable: _guessable,
+  ...extension
+}: GrantKit): Extension {
+  return extension;
 }

@@ -8,6 +8,8 @@ export const SHARED_ORGANIZATION = '3c1d9a4e-7d22-4e1b-b0a7-4f6f3f9d8c03';
 
 export const SITE = 'kit-site';
 export const ORIGIN = 'https://kit.example';
+/** Another client of the same organization, with the same settings. */
+export const OTHER_SITE = 'kit-other-site';
 /** A client that may use no grant. */
 export const UNLISTED_SITE = 'kit-unlisted-site';
 /** A client without `grant_types`, which may use all grants except those with `optIn`. */
@@ -60,6 +62,7 @@ export function kitRegistry({
     ],
     clients: [
       { client_id: SITE, name: 'Site', ...ownSite },
+      { client_id: OTHER_SITE, name: 'Other site', ...ownSite },
       { client_id: UNLISTED_SITE, name: 'Site without grants', ...ownSite, grant_types: [] },
       { client_id: SILENT_SITE, name: 'Site that lists nothing', ...ownSite, grant_types: undefined },
       { client_id: BARE_SITE, name: 'Site without settings', ...ownSite, grants: {} },

@@ -5,9 +5,16 @@ type Content = Record<string, { schema: object }>;
 type Response = { $ref?: string; content?: Content };
 type Operation = { responses: Record<string, Response> };
 
+interface DescribedPath {
+  pattern: RegExp;
+  onPublic: boolean;
+  onManagement: boolean;
+  operations: Record<string, Operation>;
+}
+
 /** The parts of the service's OpenAPI document that this class reads. */
 export interface OpenApiResponsesDocument {
-  paths: Record<string, { servers: [{ url: string }] } & Record<string, Operation>>;
+  paths: Record<string, { servers: { url: string }[] } & Record<string, Operation>>;
   components: { responses: Record<string, Response>; schemas: Record<string, object> };
 }
 
@@ -27,7 +34,7 @@ const compiled = new Map<string, ValidateFunction>();
 
 /** Checks responses against the OpenAPI document of the service. */
 export class OpenApiResponses {
-  private readonly paths: { pattern: RegExp; isManagement: boolean; operations: Record<string, Operation> }[];
+  private readonly paths: DescribedPath[];
   private readonly validators = new WeakMap<object, ValidateFunction>();
 
   constructor(private readonly document: OpenApiResponsesDocument) {
@@ -37,7 +44,8 @@ export class OpenApiResponses {
     );
     this.paths = byParameters.map(([path, operations]) => ({
       pattern: patternOf(path),
-      isManagement: operations.servers[0].url === '/',
+      onPublic: operations.servers.some(({ url }) => url !== '/'),
+      onManagement: operations.servers.some(({ url }) => url === '/'),
       operations,
     }));
   }
@@ -60,9 +68,8 @@ export class OpenApiResponses {
 
   /** The operations of a path, by their methods in lower case. A slash at the end of the path is ignored. */
   methodsAt({ isManagement, path, method }: Pick<ReceivedResponse, 'isManagement' | 'path' | 'method'>) {
-    const normalizedPath = path.replace(/([^/])\/$/, '$1');
     const matching = this.paths.filter(
-      (each) => each.isManagement === isManagement && each.pattern.test(normalizedPath),
+      (each) => (isManagement ? each.onManagement : each.onPublic) && each.pattern.test(normalized(path)),
     );
     const found = matching.find(({ operations }) => Object.hasOwn(operations, method.toLowerCase())) ?? matching[0];
     return found?.operations;
@@ -73,7 +80,7 @@ export class OpenApiResponses {
   }
 
   private errorContent(): Content {
-    return (this.document.components.responses[404] as { content: Content }).content;
+    return { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
   }
 
   private validator(schema: object): ValidateFunction {
@@ -88,6 +95,13 @@ export class OpenApiResponses {
   }
 }
 
+/** A slash at the end of a path is ignored. */
+const normalized = (path: string) => path.replace(/([^/])\/$/, '$1');
+
 function patternOf(path: string): RegExp {
-  return new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]+')}$`);
+  return new RegExp(
+    `^${normalized(path)
+      .replace(/[.]/g, '\\.')
+      .replace(/\{\w+\}/g, '[^/]+')}$`,
+  );
 }

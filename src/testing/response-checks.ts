@@ -1,11 +1,13 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
 import { Identities } from '../identity/identities.js';
 import { declaredProperties } from '../platform/declared-properties.js';
-import type { GrantMetadata } from '../token/grant.js';
+import type { GrantMetadata } from '../token/grant-type.decorator.js';
 import { violationOfErrorResponse } from './error-response.js';
 import { request, type TestResponse } from './http-client.js';
 import { containsSecret, secretsIn } from './secret-search.js';
 import type { KitEnvironment } from './test-environment.js';
+
+const RETURN_GROUP = 'return groupId of the Customer, and create the customer in the group of the request';
 
 /** The parts of a request on which the expected response depends. */
 export interface TokenRequestContext {
@@ -21,7 +23,7 @@ const CLAIMS = ['aud', 'client_id', 'exp', 'gen', 'gty', 'iat', 'iss', 'jti', 'o
 const OPTIONAL_CLAIMS = ['act', 'ancestors', 'transfers', 'group_id'];
 const AUTH_URL = 'https://auth.example';
 
-/** Checks that apply to the response to every request, whichever rule sends it. */
+/** Checks that apply to each response, in every rule. */
 export class ResponseChecks {
   private keys: JSONWebKeySet | undefined;
 
@@ -91,7 +93,8 @@ export class ResponseChecks {
     }
     const identities = this.environment.service.application.get(Identities);
     const customer = await identities.find(entityId, organization_id as string);
-    if (customer && (claims.group_id ?? '') !== customer.groupId) return `group_id is ${claims.group_id}`;
+    if (customer && (claims.group_id ?? '') !== customer.groupId)
+      return `group_id is ${claims.group_id}; ${RETURN_GROUP}`;
     return customer
       ? undefined
       : `entity_id is no customer of the organization: ${entityId}; create customers with Identities`;
@@ -110,7 +113,7 @@ export class ResponseChecks {
     });
     if (violation !== undefined) return violation;
     if (cookies.length > 0) return 'an error response that sets a cookie';
-    const disclosed = secretsIn(this.declared.body, parameters).find((secret) =>
+    const disclosed = secretsIn(this.declared.body, parameters, this.environment.isPublicId).find((secret) =>
       containsSecret(`${body.error_hint ?? ''} ${body.error_description}`, secret),
     );
     if (disclosed !== undefined) return `an error response that discloses a secret: ${disclosed}`;

@@ -1,4 +1,4 @@
-import type { GrantMetadata } from '../token/grant.js';
+import type { GrantMetadata } from '../token/grant-type.decorator.js';
 import type { GrantKit } from './grant-kit.js';
 import type { GrantTestContext } from './grant-test-context.js';
 

@@ -2,7 +2,6 @@ import type { Type } from '@nestjs/common';
 import { schemaOf } from '../openapi/schemas.js';
 import { declaredProperties } from '../platform/declared-properties.js';
 import { UUID } from '../platform/uuid.js';
-import type { GrantBody } from '../token/grant.js';
 
 /** Parameters of every grant. Their values are registered names, not secrets. */
 const COMMON_PARAMETERS = new Set(['grant_type', 'client_id', 'organization_id', 'redirect_uri']);
@@ -12,16 +11,25 @@ const MIN_SECRET_CHARACTERS = 5;
 const MIN_UNIQUE_CHARACTERS = 16;
 
 /** The parameters that only this grant has. */
-export function ownParameters(body: Type<GrantBody>): string[] {
+export function ownParameters(body: Type<object>): string[] {
   return declaredProperties(body).filter((name) => !COMMON_PARAMETERS.has(name));
 }
 
-/** The secrets of a request: the texts in the grant's own parameters, except ids and fixed words. */
-export function secretsIn(body: Type<GrantBody>, parameters: Record<string, unknown>): string[] {
+/** The secrets of a request: the texts in the grant's own parameters, except public ids and fixed words. */
+export function secretsIn(
+  body: Type<object>,
+  parameters: Record<string, unknown>,
+  isPublicId: (text: string) => boolean,
+): string[] {
   const { properties } = schemaOf(body);
   const isFixed = (name: string) => ['const', 'enum'].some((word) => word in (properties[name] ?? {}));
   const values = ownParameters(body).flatMap((name) => (isFixed(name) ? [] : textsIn(parameters[name])));
-  return values.filter((value) => value.trim().length >= MIN_SECRET_CHARACTERS && !UUID.test(value));
+  return values.filter((value) => value.trim().length >= MIN_SECRET_CHARACTERS && !isPublicId(value));
+}
+
+/** Whether a text of a response can be a secret: no id, no time, and not too short. */
+export function isPrivateText(text: string): boolean {
+  return text.length >= MIN_SECRET_CHARACTERS && !UUID.test(text) && Number.isNaN(Date.parse(text));
 }
 
 /** The secret parts of a token or a header. */
@@ -37,8 +45,9 @@ export function containsSecret(text: string, secret: string): boolean {
 
 function hasWord(text: string, word: string): boolean {
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
-    const around = `${text[at - 1] ?? ' '}${text[at + word.length] ?? ' '}`;
-    if (!/[\w.-]/.test(around)) return true;
+    const before = text.slice(Math.max(0, at - 2), at);
+    const after = text.slice(at + word.length, at + word.length + 2);
+    if (!/(\w|\w[.-])$/.test(before) && !/^(\w|[.-]\w)/.test(after)) return true;
   }
   return false;
 }
@@ -47,7 +56,8 @@ function encoded(text: string): string {
   return encodeURIComponent(Buffer.from(text).toString()); // Buffer replaces lone surrogates, for which encodeURIComponent would throw
 }
 
-function textsIn(value: unknown): string[] {
+/** All texts in a JSON value, except the names of properties. */
+export function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }

@@ -6,11 +6,11 @@ import type { Configuration } from '../platform/configuration/configuration.js';
 import { loadConfiguration } from '../platform/configuration/load-configuration.js';
 import type { ConnectionLimits } from '../platform/http/connection-limits.js';
 import type { Log } from '../platform/logging/log.js';
-import { validateFetchOf } from './fetch-validation.js';
 import { type HttpClient, httpClientOf } from './http-client.js';
 import { writeKeySet } from './key-set-file.js';
 import { kitRegistry } from './kit-registry.js';
 import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
+import { validateResponsesOf } from './response-validation.js';
 import { TestClock } from './test-clock.js';
 import { createTestDatabase, type TestDatabase } from './test-database.js';
 
@@ -37,8 +37,8 @@ export interface TestService extends Service, HttpClient {
 }
 
 /**
- * Starts the service with the modules of an extension. Until the service is stopped, `fetch` checks every response of
- * it against its OpenAPI document, and rejects if a response does not match.
+ * Starts the service with the modules of an extension. `post` and `send` of the service reject if a response does not
+ * match the OpenAPI document. The global `fetch` is unchanged, and returns every response.
  *
  * @throws Error if the service does not start, because a grant or the registry is invalid
  */
@@ -53,10 +53,11 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   try {
     const configuration = configurationOf(database, registry, environment);
     const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
-    const service = await startService({ configuration, clock, audit: sink, ...extension });
+    const limitAttempts = environment?.RATE_LIMIT !== undefined;
+    const service = await startService({ configuration, clock, audit: sink, limitAttempts, ...extension });
     const url = `http://127.0.0.1:${service.port}`;
     const managementUrl = `http://127.0.0.1:${service.managementPort}`;
-    const endValidation = validateFetchOf(service, url, managementUrl);
+    const endValidation = validateResponsesOf(service, url, managementUrl);
     const stop = async () => {
       await service.stop().finally(endValidation);
       await remove();

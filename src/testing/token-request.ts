@@ -5,6 +5,8 @@ export type Parameters = Record<string, unknown>;
 export interface SendOptions {
   /** `/v2/customer/token` if omitted. */
   path?: string;
+  /** The URL of another process of the service. */
+  url?: string;
   /** The organization in the path. */
   organizationId?: string;
   /** Headers that replace those of the caller. `undefined` removes a header. */

@@ -1,37 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { applicableRules } from '../../src/testing/applicable-rules.js';
+import type { GrantKit } from '../../src/testing/grant-kit.js';
 import { GrantTestContext } from '../../src/testing/grant-test-context.js';
 import { grantMetadataOf } from '../../src/testing/grant-under-test.js';
-import type { BrokenCase, Interception } from '../support/broken-grants/broken-case.js';
+import type { Rule } from '../../src/testing/rule.js';
+import type { BrokenCase } from '../support/broken-grants/broken-case.js';
 import { BROKEN_GRANTS } from '../support/broken-grants/broken-grants.js';
+import { BROKEN_PROOFS } from '../support/broken-grants/broken-proofs.js';
 import { BROKEN_SERVICES } from '../support/broken-grants/broken-services.js';
+import { interceptingFetch } from '../support/broken-grants/intercepting-fetch.js';
 import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
 
-/** Time limit of the kit for a response in these tests. */
-const RESPONSE_TIMEOUT_MS = 2_000;
 const valid = () => ({ ticket: '123456' });
-
-/** Changes the requests and the responses of the kit. */
-function interceptingFetch(interception: Interception, fetch: typeof globalThis.fetch): typeof globalThis.fetch {
-  return async (input, init = {}) => {
-    const url = new URL(String(input));
-    const sent = {
-      path: url.pathname,
-      headers: { ...(init.headers as Record<string, string>) },
-      body: String(init.body),
-    };
-    if (init.method === 'POST') interception.request?.(sent);
-    url.pathname = decodeURI(sent.path);
-    const changed =
-      interception.request && init.method === 'POST' ? { ...init, headers: sent.headers, body: sent.body } : init;
-    const response = await fetch(url, changed);
-    if (!interception.response) return response;
-    const { status, headers } = response;
-    const intercepted = { path: url.pathname, status, headers: new Headers(headers), text: await response.text() };
-    interception.response(intercepted);
-    return new Response(intercepted.text, { status: intercepted.status, headers: intercepted.headers });
-  };
-}
 
 /** Returns the failure of the rule with the given title, for a broken grant. */
 async function failureOf({
@@ -39,6 +19,7 @@ async function failureOf({
   rule,
   interception,
   breakService,
+  responseTimeoutMs,
   restore,
   description: _description,
   failure: _failure,
@@ -47,12 +28,12 @@ async function failureOf({
   const kit = { valid, ...more };
   const rules = applicableRules(grantMetadataOf(grant), kit).filter(({ title }) => title === rule);
   expect(rules).toHaveLength(1);
-  const context = await GrantTestContext.open(grant, kit, RESPONSE_TIMEOUT_MS);
+  const context = await GrantTestContext.open(grant, kit, responseTimeoutMs);
   const { fetch } = globalThis;
   try {
     breakService?.(context.environment.service);
     if (interception) globalThis.fetch = interceptingFetch(interception, fetch);
-    return await rules[0]?.check(context).then(
+    return await context.check(rules[0] as Rule).then(
       () => 'the rule passed',
       (error: Error) => error.message,
     );
@@ -75,18 +56,55 @@ describe('the conformance kit detects a grant that', { timeout: 60_000 }, () => 
   it('breaks any of its rules', () => {
     const declarations = [{}, { form: true, groups: true, optIn: true, settings: Object, agentScope: 'tickets:any' }];
     const titles = declarations.flatMap((options) =>
-      [false, true].flatMap((singleUse) =>
-        applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, singleUse }).map(
-          ({ title }) => title,
-        ),
+      [{}, { singleUse: true, boundToClient: true, lifetime: 300, guessable: { parameter: 'code', limit: 3 } }].flatMap(
+        (more) =>
+          applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, ...more }).map(
+            ({ title }) => title,
+          ),
       ),
     );
-    const broken = new Set(cases.map(({ rule }) => rule));
+    const broken = new Set([...cases, ...BROKEN_PROOFS].map(({ rule }) => rule));
     expect([...new Set(titles)].filter((title) => !broken.has(title))).toEqual([]);
   });
 });
 
 describe('the conformance kit', () => {
+  it('tests the guesses at a grant of agents if the test declares `guessable`', () => {
+    const { grant } = grantThat(sound, { agentScope: 'tickets:any' });
+    const titlesWith = (kit: Partial<GrantKit>) =>
+      applicableRules(grantMetadataOf(grant), { valid, ...kit }).map(({ title }) => title);
+    const rule = 'refuses a right proof after 3 wrong guesses, because the test declares `guessable`';
+    expect(titlesWith({ guessable: { parameter: 'ticket', limit: 3 } })).toContain(rule);
+    expect(titlesWith({})).not.toContain(rule);
+  });
+
+  it('creates the proofs for guesses long before a window of the declared limit ends', async () => {
+    const remainingSeconds: number[] = [];
+    const { grant, modules } = grantThat(sound, { attempts: { per: ['network'], limit: '3/600' } });
+    const guessable = { parameter: 'ticket', limit: 3 };
+    const kit: GrantKit = {
+      modules,
+      guessable,
+      valid: ({ service: { clock } }) => {
+        remainingSeconds.push(600 - (clock.seconds() % 600));
+        return valid();
+      },
+    };
+    const context = await GrantTestContext.open(grant, kit);
+    const { clock } = context.environment.service;
+    clock.advance({ seconds: 595 - (clock.seconds() % 600) });
+    try {
+      for (const rule of applicableRules(grantMetadataOf(grant), kit).filter(({ title }) =>
+        title.startsWith('refuses a right proof'),
+      ))
+        await context.check(rule);
+    } finally {
+      await context.close();
+    }
+    expect(remainingSeconds.length).toBeGreaterThan(1);
+    expect(Math.min(...remainingSeconds)).toBeGreaterThan(30);
+  });
+
   it('requires a class with the decorator', () => {
     class NoGrant {}
     expect(() => grantMetadataOf(NoGrant)).toThrow('NoGrant: no grant; decorate the class with @GrantType');

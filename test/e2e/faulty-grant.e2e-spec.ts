@@ -7,7 +7,8 @@ import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.mod
 import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import type { Extension } from '../../src/extension.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../src/token/grant.js';
+import { GrantType } from '../../src/token/grant-type.decorator.js';
 import { registryWithDraw } from '../support/lotto-registry.js';
 import { startTestService } from '../support/test-service.js';
 
@@ -97,14 +98,14 @@ describe('the service does not start with an extension', () => {
   it('whose migration has the name of one of the service’s migrations', async () => {
     class House1795100000000 extends EmptyMigration {}
     expect(await startupErrorWith({ migrations: [House1795100000000] })).toBe(
-      'two migrations have the name House1795100000000; rename yours: what has run is known by it',
+      'two migrations have the name House1795100000000; rename yours, because the database records migrations by name',
     );
   });
 
   it('whose migration has no timestamp in its name', async () => {
     class Tickets extends EmptyMigration {}
     expect(await startupErrorWith({ migrations: [Tickets] })).toBe(
-      'the name of the migration Tickets must end in the time of its making: milliseconds, 13 digits, as in Tickets1795300000000',
+      'the name of the migration Tickets must end in the time at which it was written: milliseconds, 13 digits, as in Tickets1795300000000',
     );
   });
 

@@ -55,7 +55,7 @@ function agentRules(scope: string): Rule[] {
           "a customer's token": `Bearer ${accessToken}`,
           'a damaged token': `Bearer ${agent.slice(0, -9)}AAAAAAAAA`,
           'a token without its region': `Bearer ${agent.split(':')[1]}`,
-          'what is no token': 'Bearer x',
+          'a text that is not a token': 'Bearer x',
           'Basic credentials': `Basic ${Buffer.from(agent).toString('base64')}`,
         });
       },

@@ -3,6 +3,7 @@ import { fuzzOptions } from '../fuzz/fuzz-options.js';
 import { FUZZ_MARKER } from '../fuzz/hostile-values.js';
 import { Random } from '../fuzz/random.js';
 import type { GrantTestContext } from '../grant-test-context.js';
+import type { TestResponse } from '../http-client.js';
 import { ORIGIN, OWN_ORGANIZATION } from '../kit-registry.js';
 import type { RuleSet } from '../rule.js';
 import type { Parameters, SendOptions } from '../token-request.js';
@@ -30,18 +31,11 @@ export const fuzzRules: RuleSet = () => [
       const { first, requests } = fuzzOptions;
       let next = first;
       let failure: unknown;
-      const bodies = new Map<number, Promise<Parameters>>();
-      const bodyOf = (index: number) => {
-        // a request that was used would be rejected before its mutation is read
-        const turn = Math.floor(index / (context.kit.singleUse ? 1 : REQUESTS_PER_BODY));
-        const body = bodies.get(turn) ?? context.body();
-        bodies.set(turn, body);
-        return body;
-      };
       const worker = async () => {
+        const proof = new ReusedProof(context);
         while (next < first + requests && failure === undefined) {
           const index = next++;
-          await fuzzOne(context, index, await bodyOf(index)).catch((error) => {
+          await fuzzOne(context, index, proof).catch((error) => {
             failure ??= error;
           });
         }
@@ -54,8 +48,28 @@ export const fuzzRules: RuleSet = () => [
   },
 ];
 
-async function fuzzOne(context: GrantTestContext, index: number, valid: Parameters): Promise<void> {
+/** Calls `valid` only if the previous request has reached the grant, which may have used it up, or is old. */
+class ReusedProof {
+  private parameters: Parameters | undefined;
+  private uses = 0;
+
+  constructor(private readonly context: GrantTestContext) {}
+
+  async get(): Promise<Parameters> {
+    if (this.uses++ % REQUESTS_PER_BODY === 0) this.parameters = undefined;
+    this.parameters ??= await this.context.body();
+    return this.parameters;
+  }
+
+  /** Notes the response to a request that was derived from the parameters. */
+  note(response: TestResponse): void {
+    if (this.context.grantRuns.take(response) && this.context.kit.singleUse) this.parameters = undefined;
+  }
+}
+
+async function fuzzOne(context: GrantTestContext, index: number, proof: ReusedProof): Promise<void> {
   const { seed } = fuzzOptions;
+  const valid = await proof.get();
   const random = new Random(seed, index);
   const fields: Fields = Object.entries(valid).map(([name, value]) => [name, value]);
   const notes = Array.from({ length: random.pick(MUTATION_COUNTS) }, () => mutateFields(fields, random));
@@ -75,7 +89,7 @@ async function fuzzOne(context: GrantTestContext, index: number, valid: Paramete
   if (random.chance(0.1))
     options.path = `/v2/customer/${OWN_ORGANIZATION}/${random.pick(['sales', 'support', 'x'.repeat(65)])}/token`;
   try {
-    await context.send(body, options);
+    proof.note(await context.send(body, options));
   } catch (error) {
     const repeat = `FUZZ_SEED=${seed} FUZZ_FIRST=${index} FUZZ_REQUESTS=1`;
     const what = `${notes.join('; ') || 'nothing'}: ${JSON.stringify(body.toString('latin1'))}`;

@@ -20,7 +20,7 @@ const WITHOUT_GROUPS: Rule = {
 
 const GROUP_RULES: Rule[] = [
   {
-    title: 'gives a browser one customer per group, because it declares `groups`',
+    title: 'gives each group a customer of its own, because it declares `groups`',
     async check(context) {
       const { cookie } = await context.environment.newCustomer();
       const headers = { cookie, ...(await context.callerHeaders()) };
@@ -30,7 +30,8 @@ const GROUP_RULES: Rule[] = [
         const { body } = await context.expectToken(await context.body(), { ...route, headers });
         customers.add(body.entity_id);
       }
-      if (customers.size < routes.length) throw new Error('one customer in several groups; use `groupId`');
+      if (customers.size < routes.length)
+        throw new Error('one customer in several groups; find or create it in the group `groupId` of the request');
     },
   },
   {

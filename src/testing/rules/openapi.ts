@@ -7,9 +7,17 @@ import type { RuleSet } from '../rule.js';
 
 interface Entry {
   document: { components: { schemas: Record<string, { properties?: object }> } };
-  requests: Record<string, { schema: { discriminator?: { mapping: Record<string, string> } } }>;
+  requests: Record<string, { schema: BodySchema }>;
   responses: { title?: string }[];
 }
+
+interface BodySchema {
+  discriminator?: { mapping: Record<string, string> };
+  anyOf?: BodySchema[];
+}
+
+/** The discriminator of the grants. The first alternative has it if the body may also be JSON under another label. */
+const discriminatorOf = (schema?: BodySchema) => schema?.discriminator ?? schema?.anyOf?.[0]?.discriminator;
 
 const ajv = addFormats.default(new Ajv2020({ strict: false }));
 
@@ -23,7 +31,7 @@ export const openApiRules: RuleSet = ({ name, body, form }) => [
       const { document, requests } = await entryOf(context);
       const types = ['application/json', ...(form ? ['application/x-www-form-urlencoded'] : [])];
       for (const type of types) {
-        const component = requests[type]?.schema.discriminator?.mapping[name]?.split('/').at(-1) ?? '';
+        const component = discriminatorOf(requests[type]?.schema)?.mapping[name]?.split('/').at(-1) ?? '';
         const schema = document.components.schemas[component];
         if (!schema) throw new Error(`${type}: no entry of the grant`);
         const missing = declaredProperties(body).filter((each) => !Object.hasOwn(schema.properties ?? {}, each));

@@ -12,7 +12,7 @@ export const secretRules: RuleSet = ({ body }) => [
     async check(context) {
       const secrets = new Set<string>();
       for (const parameters of await requestsOf(context)) {
-        for (const secret of secretsIn(body, parameters)) secrets.add(secret);
+        for (const secret of secretsIn(body, parameters, context.environment.isPublicId)) secrets.add(secret);
         const headers = { ...(await context.callerHeaders()), ...(await cookiesOf(context)) };
         for (const value of Object.values(headers)) for (const part of secretParts(value)) secrets.add(part);
         const response = await about(JSON.stringify(parameters), () => context.send(parameters, { headers }));
@@ -38,7 +38,7 @@ async function requestsOf(context: GrantTestContext): Promise<Parameters[]> {
 }
 
 /** Texts of the same format, in which one digit or letter is replaced: the last, the first, or the middle one. */
-function similarTexts(text: string): string[] {
+export function similarTexts(text: string): string[] {
   const positions = [text.length - 1, 0, text.length >> 1].filter((at) => /[0-9a-z]/i.test(text[at] ?? ''));
   return positions.map((at) => {
     const character = text[at] as string;
@@ -53,7 +53,11 @@ async function cookiesOf(context: GrantTestContext): Promise<{ cookie?: string }
   return cookie === undefined ? { cookie: (await context.environment.newCustomer()).cookie } : {};
 }
 
-async function assertNoSecretIn({ environment, output }: GrantTestContext, secrets: Set<string>): Promise<void> {
+/** @throws Error if the log, the audit or the metrics have one of the secrets */
+export async function assertNoSecretIn(
+  { environment, output }: Pick<GrantTestContext, 'environment' | 'output'>,
+  secrets: Iterable<string>,
+): Promise<void> {
   const { text: metrics } = await request(`${environment.service.managementUrl}/metrics`, {});
   const outputs = { log: output.text, audit: JSON.stringify(environment.service.audit), metrics };
   for (const [name, text] of Object.entries(outputs)) {

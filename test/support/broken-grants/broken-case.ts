@@ -19,6 +19,8 @@ export interface InterceptedResponse {
 export interface Interception {
   request?: (sent: InterceptedRequest) => void;
   response?: (intercepted: InterceptedResponse) => void;
+  /** Whether `request` also gets requests whose method is not POST. Their body is `undefined`. */
+  everyMethod?: boolean;
 }
 
 /** A grant that violates a rule, by itself or because the service is broken, and the expected report of the kit. */
@@ -29,6 +31,8 @@ export interface BrokenCase extends Partial<GrantKit> {
   interception?: Interception;
   /** Breaks the service itself. */
   breakService?: (service: TestService) => void;
+  /** The kit's time limit for a response, where the grant exceeds it. */
+  responseTimeoutMs?: number;
   /** The title of the violated rule. */
   rule: string;
   failure: RegExp;

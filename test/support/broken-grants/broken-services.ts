@@ -286,7 +286,7 @@ export const BROKEN_SERVICES: BrokenCase[] = [
     ...only,
     interception: atPath((path) => (path.endsWith('/sales/token') ? TOKEN : path)),
     rule: 'is not available on the path of a group, because it does not declare `groups`',
-    failure: /^not refused with 400 invalid_request hint/,
+    failure: /sales\/token 200: data must have required property 'organization_id'/,
   },
   {
     description: 'is in a service that confuses the groups of two organizations',

@@ -6,14 +6,8 @@ import { IdentityModule } from '../../../src/identity/identity.module.js';
 import { OAuthError } from '../../../src/oauth/oauth-error.js';
 import { Optional } from '../../../src/oauth/parameters.js';
 import { UUID } from '../../../src/platform/uuid.js';
-import {
-  type Grant,
-  GrantBody,
-  type GrantOptions,
-  type GrantRequest,
-  type GrantResult,
-  GrantType,
-} from '../../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../../src/token/grant.js';
+import { type GrantOptions, GrantType } from '../../../src/token/grant-type.decorator.js';
 
 /** A body class that satisfies every rule. */
 export class TicketBody extends GrantBody {

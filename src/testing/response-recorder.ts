@@ -1,0 +1,43 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TestService } from './test-service.js';
+
+const REQUEST_START = 'http.server.request.start';
+
+/** Runs work, and returns the bodies of the responses that a service sent to any HTTP client meanwhile. */
+export async function recordResponses<Result>(
+  { port, managementPort }: TestService,
+  work: () => Promise<Result>,
+): Promise<{ result: Result; texts: string[] }> {
+  const bodies: Buffer[][] = [];
+  const record = (message: unknown) => {
+    const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
+    if (![port, managementPort].includes(request.socket.localPort ?? 0)) return;
+    const body: Buffer[] = [];
+    bodies.push(body);
+    copyBody(response, body);
+  };
+  subscribe(REQUEST_START, record);
+  try {
+    const result = await work();
+    return { result, texts: bodies.map((body) => Buffer.concat(body).toString()) };
+  } finally {
+    unsubscribe(REQUEST_START, record);
+  }
+}
+
+/** Replaces two methods of this one response. */
+function copyBody(response: ServerResponse, body: Buffer[]): void {
+  const { write, end } = response;
+  const copy = (chunk: unknown) => {
+    if (typeof chunk === 'string' || chunk instanceof Uint8Array) body.push(Buffer.from(chunk as string));
+  };
+  response.write = ((...parameters: unknown[]) => {
+    copy(parameters[0]);
+    return Reflect.apply(write, response, parameters);
+  }) as typeof write;
+  response.end = ((...parameters: unknown[]) => {
+    copy(parameters[0]);
+    return Reflect.apply(end, response, parameters);
+  }) as typeof end;
+}

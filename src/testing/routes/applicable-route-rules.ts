@@ -1,0 +1,19 @@
+import { routeBodyRules } from './body-rules.js';
+import { routeCallerRules } from './caller-rules.js';
+import { routeClientRules, UNLISTED_CLIENT } from './client-rules.js';
+import { routeCustomerRules } from './customer-rules.js';
+import { routeHttpRules } from './http-rules.js';
+import { routeLimitRules } from './limit-rules.js';
+import type { RouteKit } from './route-kit.js';
+import { grantsOf } from './route-registry.js';
+import type { RouteRule } from './route-rule.js';
+import { routeSecretRules } from './secret-rules.js';
+
+/** Every rule that applies to a route. */
+export function applicableRouteRules(kit: RouteKit): RouteRule[] {
+  return [
+    ...[...routeHttpRules, ...routeBodyRules, ...routeClientRules],
+    ...[...routeCallerRules(kit), ...routeCustomerRules(kit), ...routeLimitRules(kit), ...routeSecretRules(kit)],
+    ...(grantsOf(kit).length > 0 && !kit.anyClient ? [UNLISTED_CLIENT] : []),
+  ];
+}

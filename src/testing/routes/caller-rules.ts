@@ -1,0 +1,90 @@
+import { FOREIGN_ORGANIZATION, FOREIGN_SITE } from '../kit-registry.js';
+import { about } from '../rule.js';
+import { TOKEN } from '../test-environment.js';
+import type { RouteKit } from './route-kit.js';
+import type { RouteRule } from './route-rule.js';
+import type { RouteTestContext } from './route-test-context.js';
+
+/** The bearer token of the caller (protocol §2.6). */
+export function routeCallerRules({ callers, agentScope, anyOrganization }: RouteKit): RouteRule[] {
+  if (callers.length === 0) return [];
+  return [
+    ...[INVALID_BEARERS, ENDED_BEARER],
+    ...(agentScope === undefined ? [] : [MISSING_SCOPE]),
+    ...(anyOrganization ? [] : [OTHER_ORGANIZATION]),
+  ];
+}
+
+const INVALID_BEARERS: RouteRule = {
+  title: 'responds with 401 to a request without a bearer token of its kind of caller',
+  async check(context) {
+    const { callers } = context.kit;
+    const sent = await context.valid();
+    const valid = sent.headers.authorization ?? '';
+    const customer = `Bearer ${(await context.environment.newCustomer()).accessToken}`;
+    const agent = `Bearer ${await context.environment.agentToken('customers:own')}`;
+    const bearers: Record<string, string | undefined> = {
+      'no bearer': undefined,
+      'a damaged token': `${valid.slice(0, -9)}AAAAAAAAA`,
+      'a text that is not a token': 'Bearer x',
+      'Basic credentials': `Basic ${Buffer.from(valid).toString('base64')}`,
+      ...(callers.includes('customer') ? {} : { "a customer's token": customer }),
+      ...(callers.includes('agent') ? {} : { "an agent's token": agent }),
+    };
+    for (const [what, authorization] of Object.entries(bearers))
+      await about(what, () => context.expectError([401], withBearer(sent, authorization)));
+  },
+};
+
+const ENDED_BEARER: RouteRule = {
+  title: 'responds with 401 to a bearer token that has ended or expired',
+  async check(context) {
+    const { service } = context.environment;
+    const ended = await context.valid();
+    const { authorization = '' } = ended.headers;
+    await service.send('DELETE', TOKEN, { authorization });
+    await service.send('DELETE', '/v2/token', { authorization });
+    await about('an ended token', () => context.expectError([401], ended));
+    const old = await context.valid();
+    service.clock.advance({ seconds: 30 * 86_400 });
+    try {
+      await about('an expired token', () => context.expectError([401], old));
+    } finally {
+      service.clock.advance({ seconds: -30 * 86_400 });
+    }
+  },
+};
+
+const MISSING_SCOPE: RouteRule = {
+  title: 'responds with 403 to an agent without its scope',
+  async check(context) {
+    const token = await context.environment.agentToken('kit:other');
+    const sent = withBearer(await context.valid(), `Bearer ${token}`);
+    const { body } = await context.expectError([403], sent);
+    if (body.error !== 'insufficient_scope') throw new Error(`not refused with insufficient_scope: ${body.error}`);
+  },
+};
+
+const OTHER_ORGANIZATION: RouteRule = {
+  title: 'refuses the same request with a bearer token of another organization',
+  async check(context) {
+    const sent = await context.valid();
+    const bearer = await foreignBearer(context);
+    await context.expectError([400, 401, 403, 404], withBearer(sent, bearer));
+    await about('its own caller, after another one tried', () => context.expectSuccess(sent));
+  },
+};
+
+/** The bearer token of a caller of another organization. */
+export async function foreignBearer({ environment, kit }: RouteTestContext, agentClient?: string): Promise<string> {
+  if (!kit.callers.includes('customer'))
+    return `Bearer ${await environment.agentToken(kit.agentScope ?? 'customers:own', FOREIGN_ORGANIZATION, agentClient)}`;
+  const parameters = { grant_type: 'cookie', response_type: 'token', client_id: FOREIGN_SITE };
+  const { body } = await environment.service.post(TOKEN, { ...parameters, organization_id: FOREIGN_ORGANIZATION });
+  return `Bearer ${body.access_token}`;
+}
+
+function withBearer<Sent extends { headers: Record<string, string> }>(sent: Sent, authorization?: string): Sent {
+  const { authorization: _removed, ...headers } = sent.headers;
+  return { ...sent, headers: authorization === undefined ? headers : { ...headers, authorization } };
+}

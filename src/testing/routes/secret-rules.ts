@@ -1,0 +1,76 @@
+import type { GuessableParameter } from '../grant-kit.js';
+import { limitsOf, withLimits } from '../guesses-in-window.js';
+import { assertNoSecretIn, similarTexts } from '../rules/secrets.js';
+import { isPrivateText, ownParameters, secretParts, secretsIn, textsIn } from '../secret-search.js';
+import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
+import { wrongValue } from '../text-guesses.js';
+import type { Parameters } from '../token-request.js';
+import type { RouteKit } from './route-kit.js';
+import type { RouteRule } from './route-rule.js';
+import type { RouteTestContext, SentRequest } from './route-test-context.js';
+
+/** The secrets of requests and responses. */
+export function routeSecretRules({ callers, guessable }: RouteKit): RouteRule[] {
+  if (guessable) return [NO_DISCLOSURE, limitsGuesses(guessable)];
+  const isForAgents = callers.length > 0 && !callers.includes('customer');
+  return guessable === false || isForAgents ? [NO_DISCLOSURE] : [NO_DISCLOSURE, UNGUESSABLE];
+}
+
+const NO_DISCLOSURE: RouteRule = {
+  title: 'discloses no secret of a request or response on stdout, in its errors, the log, the audit or the metrics',
+  async check(context) {
+    const { isPublicId } = context.environment;
+    const body = context.body?.declared.body;
+    const [one, other] = [await context.valid(), await context.valid()];
+    const secrets = new Set(secretParts(one.headers.authorization ?? ''));
+    const sent = [one];
+    for (const name of body ? ownParameters(body) : []) {
+      const { [name]: value } = parametersOf(one);
+      if (typeof value !== 'string' || value === parametersOf(other)[name]) continue;
+      for (const wrong of similarTexts(value)) sent.unshift({ ...one, body: { ...parametersOf(one), [name]: wrong } });
+    }
+    for (const each of sent) {
+      const known = new Set(body ? secretsIn(body, parametersOf(other), isPublicId) : []);
+      const own = body ? secretsIn(body, parametersOf(each), isPublicId) : [];
+      for (const secret of own) if (!known.has(secret)) secrets.add(secret);
+      const response = await context.send(each);
+      if (response.status >= 400) continue;
+      const common = new Set(textsIn((await context.send(other)).body));
+      for (const text of textsIn(response.body).filter(isPrivateText)) if (!common.has(text)) secrets.add(text);
+    }
+    await assertNoSecretIn(context, secrets);
+  },
+};
+
+const UNGUESSABLE: RouteRule = {
+  title: NO_SHORT_PARAMETER,
+  async check(context) {
+    const body = context.body?.declared.body;
+    const [one, other] = [parametersOf(await context.valid()), parametersOf(await context.valid())];
+    const names = body ? ownParameters(body).filter((name) => typeof one[name] === 'string') : [];
+    const own = names.filter((name) => one[name] !== other[name] && !context.environment.isPublicId(`${one[name]}`));
+    assertNoShortParameter(one, own, 'limit the guesses by `Limits`');
+  },
+};
+
+function limitsGuesses({ parameter, limit }: GuessableParameter): RouteRule {
+  return {
+    title: `refuses a right request after ${limit} wrong guesses, because the test declares \`guessable\``,
+    check: (context) =>
+      withLimits(context, limitsOf(context.kit), (url) => guessUntilRefused(context, url, parameter, limit)),
+  };
+}
+
+async function guessUntilRefused(context: RouteTestContext, url: string, parameter: string, limit: number) {
+  const { body, ...sent } = await context.valid();
+  const right = (body ?? {}) as Parameters;
+  const values = Array.from({ length: limit }, (_, index) => wrongValue(`${right[parameter]}`, index));
+  const guesses = values.map((value) => context.send({ ...sent, url, body: { ...right, [parameter]: value } }));
+  const responses = await Promise.all(guesses);
+  if (responses.some(({ status }) => status < 300)) throw new Error(`${parameter}: a wrong value succeeds`);
+  const { status } = await context.send({ ...sent, url, body: right });
+  if (status < 300) throw new Error(`${parameter}: the right value succeeds after ${limit} wrong guesses`);
+}
+
+/** The parameters of the body. A body may be empty. */
+const parametersOf = ({ body }: SentRequest): Parameters => (body ?? {}) as Parameters;

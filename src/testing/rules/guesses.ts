@@ -1,0 +1,73 @@
+import type { GuessableParameter } from '../grant-kit.js';
+import type { GrantTestContext } from '../grant-test-context.js';
+import { withLimits } from '../guesses-in-window.js';
+import { provingParameters } from '../proof.js';
+import { about, type Rule, type RuleSet } from '../rule.js';
+import { SharedPatch } from '../shared-patch.js';
+import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
+import type { Parameters } from '../token-request.js';
+import { limitsSpellings } from './guess-spellings.js';
+import { attemptLimitsOf, guess } from './wrong-guesses.js';
+
+/** No caller guesses a proof. With `agentScope` the bearer token is a proof that no caller guesses. */
+export const guessRules: RuleSet = ({ agentScope }, { guessable }) => [
+  ...(agentScope === undefined ? [FROM_SECURE_RANDOM] : []),
+  ...(agentScope === undefined && guessable === undefined ? [UNGUESSABLE] : []),
+  ...(guessable ? [limitsGuesses(guessable), limitsSpellings(guessable)] : []),
+];
+
+const UNGUESSABLE: Rule = {
+  title: NO_SHORT_PARAMETER,
+  async check(context) {
+    const [one, other] = [await context.body(), await context.body()];
+    const { isPublicId } = context.environment;
+    const names = provingParameters(context, one, other).filter((name) => !isPublicId(`${one[name]}`));
+    assertNoShortParameter(one, names, 'create it with randomSecret(), or limit the guesses');
+  },
+};
+
+const FROM_SECURE_RANDOM: Rule = {
+  title: 'does not create proofs with Math.random()',
+  async check(context) {
+    const names = provingParameters(context, await context.body(), await context.body());
+    const [one, other] = [await withRepeatableRandom(context), await withRepeatableRandom(context)];
+    const predicted = names.filter((name) => one?.[name] === other?.[name]);
+    if (predicted.length === 0) return;
+    throw new Error(`${predicted}: repeats when Math.random() repeats its numbers; create it with randomSecret()`);
+  },
+};
+
+/** Creates a proof while Math.random() returns the same numbers as in the previous call. */
+async function withRepeatableRandom(context: GrantTestContext): Promise<Parameters> {
+  let state = 1;
+  const patch = new SharedPatch(Math, 'random', () => () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  });
+  const release = patch.acquire();
+  try {
+    return await about('while Math.random() repeats its numbers', () => context.body());
+  } finally {
+    release();
+  }
+}
+
+function limitsGuesses({ parameter, limit }: GuessableParameter): Rule {
+  return {
+    title: `refuses a right proof after ${limit} wrong guesses, because the test declares \`guessable\``,
+    async check(context) {
+      await withLimits(context, attemptLimitsOf(context), async (url) => {
+        const parameters = await context.body();
+        if (limit > 1) await guess(context, url, parameters, parameter, 1);
+        await about('the right value after one wrong guess', () => context.expectToken(parameters, { url }));
+      });
+      await withLimits(context, attemptLimitsOf(context), async (url) => {
+        const parameters = await context.body();
+        await guess(context, url, parameters, parameter, limit);
+        const { status } = await context.send(parameters, { url });
+        if (status === 200)
+          throw new Error(`${parameter}: the right value gets a token after ${limit} wrong guesses at the same time`);
+      });
+    },
+  };
+}

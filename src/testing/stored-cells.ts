@@ -1,0 +1,43 @@
+import { DataSource } from 'typeorm';
+import type { TestService } from './test-service.js';
+
+/** A column of a table, as the database has it, with or without an entity. */
+export interface StoredColumn {
+  table: string;
+  column: string;
+}
+
+/** TypeORM's record of the migrations. */
+const MIGRATIONS_TABLE = 'migrations';
+
+/** Every column of every table of the service's database. */
+export async function storedColumns({ application }: TestService): Promise<StoredColumn[]> {
+  const dataSource = application.get(DataSource);
+  const isMysql = ['mysql', 'mariadb'].includes(dataSource.options.type);
+  const columns: StoredColumn[] = await dataSource.query(isMysql ? MYSQL_COLUMNS : SQLITE_COLUMNS);
+  return columns.filter(({ table }) => table !== MIGRATIONS_TABLE && !table.startsWith('sqlite_'));
+}
+
+/** The columns with a cell that satisfies a condition, as `table.column`. A cell is compared as text. */
+export async function columnsWith(service: TestService, isFound: (cell: string) => boolean): Promise<string[]> {
+  const tables = new Set((await storedColumns(service)).map(({ table }) => table));
+  const found = new Set<string>();
+  for (const table of tables) {
+    const rows: object[] = await service.application.get(DataSource).query(`SELECT * FROM ${table}`);
+    for (const row of rows)
+      for (const [column, cell] of Object.entries(row)) if (isFound(textOf(cell))) found.add(`${table}.${column}`);
+  }
+  return [...found].sort();
+}
+
+function textOf(cell: unknown): string {
+  if (typeof cell === 'string') return cell;
+  if (Buffer.isBuffer(cell)) return cell.toString('latin1');
+  if (cell instanceof Date) return cell.toISOString();
+  return JSON.stringify(cell) ?? '';
+}
+
+const MYSQL_COLUMNS =
+  'SELECT table_name AS `table`, column_name AS `column` FROM information_schema.columns WHERE table_schema = DATABASE()';
+const SQLITE_COLUMNS = `SELECT tables.name AS "table", columns.name AS "column"
+  FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`;

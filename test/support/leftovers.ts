@@ -1,0 +1,40 @@
+import { getMetadataArgsStorage } from 'typeorm';
+import { vi } from 'vitest';
+
+/** Functions that tests replace, and that the next test file of the process uses. */
+const REPLACEABLE = [
+  [globalThis, 'fetch'],
+  [globalThis, 'setTimeout'],
+  [Date, 'now'],
+  [Math, 'random'],
+  [console, 'log'],
+  [console, 'error'],
+  [process.stdout, 'write'],
+  [process.stderr, 'write'],
+] as const;
+
+/** Returns a function that names what has changed in the process since, and was not restored. */
+export function leftoversSince(): () => string[] {
+  const functions = REPLACEABLE.map(([target, name]) => Reflect.get(target, name));
+  const listeners = listenersOfProcess();
+  const folder = process.cwd();
+  return () => [
+    ...(vi.isFakeTimers() ? ['fake timers'] : []),
+    ...REPLACEABLE.filter(([target, name], i) => Reflect.get(target, name) !== functions[i]).map(([, name]) => name),
+    ...[...listenersOfProcess()]
+      .filter(([name, count]) => count > (listeners.get(name) ?? 0))
+      .map(([name]) => String(name)),
+    ...(process.cwd() === folder ? [] : ['process.cwd()']),
+    ...duplicateTables().map((name) => `a second entity class of the table ${name}, because a module was loaded twice`),
+  ];
+}
+
+function listenersOfProcess(): Map<string | symbol, number> {
+  return new Map(process.eventNames().map((name) => [name, process.listenerCount(name)]));
+}
+
+/** Tables of two entity classes: the metadata of one would apply to the rows of the other. */
+function duplicateTables(): string[] {
+  const names = getMetadataArgsStorage().tables.flatMap(({ name }) => name ?? []);
+  return names.filter((name, i) => names.indexOf(name) !== i);
+}
