@@ -1,19 +1,15 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import axe from 'axe-core';
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expectAccessible } from '../support/accessibility.js';
 import { pkce } from '../support/agent-tokens.js';
-import { ApplicationSite } from '../support/application-site.js';
 import { FOR_CODE, FOR_NATIVE, FOR_PUBLIC, FOR_TOKEN, type Query, queryOf } from '../support/authorization-page.js';
+import { BROWSER_NAME, launchBrowser } from '../support/browser-launch.js';
 import { type HttpsProxy, startHttpsProxy } from '../support/https-proxy.js';
 import { ACME_AGENT, ACME_PAGE, PUBLIC_ORIGIN, testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
 const AUTH = 'https://auth.example';
 const LANDING_URL = 'https://app.elsewhere.example/home';
-/** A folder for screenshots of all pages, for manual review. */
-const SCREENSHOTS = process.env.SCREENSHOTS;
 
 const registry = testRegistry();
 registry.clients.push({
@@ -26,28 +22,18 @@ const FOR_LONG: Query = { ...FOR_PUBLIC, client_id: 'long', prompt: 'consent' };
 
 let service: TestService;
 let front: HttpsProxy;
-let backend: ApplicationSite;
 let browser: Browser;
 const contexts: BrowserContext[] = [];
-/** The console errors of Chromium. */
+/** The console errors of the pages. */
 const consoleErrors: string[] = [];
 
 beforeAll(async () => {
   service = await startTestService({ registry });
-  front = await startHttpsProxy('auth.example', service.url);
-  backend = await ApplicationSite.start('backend.acme.example', LANDING_URL);
-  browser = await chromium.launch({
-    executablePath: process.env.TEST_CHROMIUM as string,
-    chromiumSandbox: false, // Chromium has no sandbox for root, and the tests open only their own pages.
-    args: [
-      '--disable-gpu',
-      `--host-resolver-rules=MAP backend.acme.example 127.0.0.1:${backend.port}, MAP * 127.0.0.1:${front.port}`,
-    ],
-  });
+  front = await startHttpsProxy('auth.example', service.url, { 'backend.acme.example': LANDING_URL });
+  browser = await launchBrowser({ httpsPort: front.port });
 });
 afterAll(async () => {
   await browser?.close();
-  await backend?.stop();
   await front?.stop();
   await service?.stop();
 });
@@ -56,8 +42,8 @@ afterEach(async () => {
   expect(consoleErrors.splice(0)).toEqual([]);
 });
 
-async function openWindow(options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
+async function openWindow(options: BrowserContextOptions = {}, opened = browser): Promise<Page> {
+  const context = await opened.newContext({ ignoreHTTPSErrors: true, ...options });
   contexts.push(context);
   context.on('console', (message) => {
     // Chromium logs an error for each 4xx response, which the tests expect.
@@ -77,9 +63,23 @@ function authorizationUrl(parameters: Query): string {
 }
 
 async function signIn(page: Page, { email, password } = ACME_AGENT): Promise<void> {
-  await page.getByLabel('Email').fill(email);
+  const field = page.getByLabel('Email');
+  if ((await field.inputValue()) === '') await field.fill(email); // in Firefox, `fill` appends to the text of an email field
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+/** Signs in with a wrong password, and waits for the page with the error. */
+async function failToSignIn(page: Page): Promise<void> {
+  await signIn(page, { ...ACME_AGENT, password: 'wrong' });
+  await page.getByRole('alert').waitFor();
+}
+
+/** Does what closes a window, and waits until the window is closed. */
+async function closeBy(popup: Page, action: () => Promise<void>): Promise<void> {
+  const closed = popup.waitForEvent('close');
+  await action().catch((error) => popup.isClosed() || Promise.reject(error)); // the window may close during the action
+  await closed;
 }
 
 /** Waits for a URL that begins with `prefix`. Returns its parameters. */
@@ -110,7 +110,7 @@ describe('an agent in a real browser', () => {
 
   it('sees an error after a wrong password, and may try again with the same email', async () => {
     const page = await openPage(FOR_TOKEN);
-    await signIn(page, { ...ACME_AGENT, password: 'wrong' });
+    await failToSignIn(page);
     expect(await page.getByRole('alert').textContent()).toBe('The email or the password is wrong.');
     expect(await page.title()).toBe('Problem: Sign in');
     expect(await page.getByLabel('Email').inputValue()).toBe(ACME_AGENT.email);
@@ -157,17 +157,21 @@ describe('an agent in a real browser', () => {
 
   it('is redirected to a native application with a private-use scheme', async () => {
     const page = await openPage({ ...FOR_NATIVE, ...pkce().asked });
-    const redirectRequest = page.waitForEvent('requestfailed', (request) => request.url().startsWith('example.acme:'));
+    const redirect = page.waitForResponse(
+      (response) => response.headers().location?.startsWith('example.acme:') ?? false,
+    );
+    const failed = page.waitForEvent('requestfailed'); // the browser follows the redirect, and knows no such scheme
     await signIn(page);
     await page.getByRole('button', { name: 'Allow' }).click();
-    expect((await redirectRequest).url()).toMatch(/^example\.acme:\/callback\?code=dev%3A/);
+    expect((await redirect).headers().location).toMatch(/^example\.acme:\/callback\?code=dev%3A/);
+    await failed;
     consoleErrors.splice(0); // Chromium logs that no application handles the scheme.
   });
 
-  it('signs in and consents without JavaScript', async () => {
+  // By WebDriver BiDi, this Firefox cannot switch JavaScript off.
+  it.skipIf(BROWSER_NAME === 'firefox')('signs in and consents without JavaScript', async () => {
     const page = await openPage(FOR_LONG, { javaScriptEnabled: false });
-    await signIn(page, { ...ACME_AGENT, password: 'wrong' });
-    await page.getByRole('alert').waitFor();
+    await failToSignIn(page);
     await signIn(page);
     await page.getByRole('button', { name: 'Allow' }).click();
     expect(await parametersAt(page, `${PUBLIC_ORIGIN}/#`)).toHaveProperty('access_token');
@@ -176,10 +180,11 @@ describe('an agent in a real browser', () => {
   it('cannot open the page in a frame of another site', async () => {
     const page = await openWindow();
     await page.goto(ACME_PAGE);
-    await page.setContent(`<iframe src="${authorizationUrl(FOR_TOKEN)}"></iframe>`);
-    await expect.poll(() => consoleErrors.join()).toMatch(/frame-ancestors|X-Frame-Options/);
+    await page.setContent(`<iframe src="${authorizationUrl(FOR_TOKEN)}" onload="frameLoaded = true"></iframe>`);
+    await page.waitForFunction('globalThis.frameLoaded');
+    expect(front.seen).toContainEqual(expect.objectContaining({ method: 'GET', site: 'cross-site' }));
     expect(await page.frames()[1]?.locator('#email').count()).toBe(0);
-    consoleErrors.splice(0);
+    consoleErrors.splice(0); // Chromium logs that it blocks the frame.
   });
 
   it('loads nothing from other hosts on the pages', async () => {
@@ -210,11 +215,9 @@ describe('the authorization page with flow=button', () => {
 
   it('sends the response to the opener after sign-in and consent, and closes the window', async () => {
     const [opener, popup] = await openFrom(`${PUBLIC_ORIGIN}/`, { ...FOR_LONG, flow: 'button', state: '</script>"' });
-    await signIn(popup, { ...ACME_AGENT, password: 'wrong' });
+    await failToSignIn(popup);
     await signIn(popup);
-    const closed = popup.waitForEvent('close');
-    await popup.getByRole('button', { name: 'Allow' }).click();
-    await closed;
+    await closeBy(popup, () => popup.getByRole('button', { name: 'Allow' }).click());
     const data = {
       ...{ access_token: expect.stringMatching(/^dev:/), token_type: 'Bearer', expires_in: '28800' },
       ...{ scope: 'customers:own reports:read', state: '</script>"', iss: AUTH },
@@ -224,9 +227,7 @@ describe('the authorization page with flow=button', () => {
 
   it('sends no response to an opener of another origin', async () => {
     const [opener, popup] = await openFrom('https://evil.example/', { ...FOR_TOKEN, flow: 'button' });
-    const closed = popup.waitForEvent('close');
-    await signIn(popup);
-    await closed;
+    await closeBy(popup, () => signIn(popup));
     await opener.waitForTimeout(500);
     expect(await messagesOf(opener)).toEqual([]);
     consoleErrors.splice(0); // Chromium logs that the target origin differs.
@@ -241,30 +242,25 @@ describe('the authorization page with flow=button', () => {
 });
 
 describe.each(['light', 'dark'] as const)('every page in %s mode', (colorScheme) => {
-  it.each([
-    ['320 px', { width: 320, height: 640 }],
-    ['1280 px', { width: 1280, height: 800 }],
-  ])('has no violation that axe finds, and no horizontal scroll bar: %s', async (_, viewport) => {
-    const page = await openWindow({ colorScheme, viewport });
-    const check = async (name: string) => {
-      await page.evaluate(axe.source);
-      const found = await page.evaluate<{ violations: { id: string }[]; incomplete: { id: string }[] }>('axe.run()');
-      expect({ name, violations: found.violations.map(({ id }) => id) }).toEqual({ name, violations: [] });
-      expect({ name, incomplete: found.incomplete.map(({ id }) => id) }).toEqual({ name, incomplete: [] });
-      const width = await page.evaluate('document.documentElement.scrollWidth');
-      expect({ name, width }).toEqual({ name, width: viewport.width });
-      if (SCREENSHOTS === undefined) return;
-      mkdirSync(SCREENSHOTS, { recursive: true });
-      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${colorScheme}-${viewport.width}.png`) });
-    };
+  let themed: Browser;
+  beforeAll(async () => {
+    themed = await launchBrowser({ httpsPort: front.port, colorScheme });
+  });
+  afterAll(() => themed?.close());
+
+  it('has no violation that axe finds, and no horizontal scroll bar', async () => {
+    const page = await openWindow({ colorScheme }, themed);
+    const check = (name: string) => expectAccessible(page, name, colorScheme);
 
     await page.goto(authorizationUrl({ ...FOR_TOKEN, redirect_uri: 'https://evil.example/' }));
+    expect(await page.evaluate(`matchMedia('(prefers-color-scheme: ${colorScheme})').matches`)).toBe(true);
     await check('error');
     await page.goto(authorizationUrl({ ...FOR_TOKEN, flow: 'button', prompt: 'consent' }));
     await check('sign-in');
-    await signIn(page, { ...ACME_AGENT, password: 'wrong' });
+    await failToSignIn(page);
     await check('sign-in-problem');
     await signIn(page);
+    await page.getByRole('button', { name: 'Allow' }).waitFor();
     await check('consent');
     await page.getByRole('button', { name: 'Allow' }).click();
     await page.getByRole('heading', { name: 'Back to the application' }).waitFor();
@@ -272,6 +268,7 @@ describe.each(['light', 'dark'] as const)('every page in %s mode', (colorScheme)
     await page.goto(authorizationUrl(FOR_LONG));
     await check('consent-long');
     await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
     await check('signed-out');
   });
 });

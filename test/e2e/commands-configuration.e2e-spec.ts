@@ -1,7 +1,7 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { runCli, TestProcess } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
 
@@ -9,7 +9,7 @@ describe('protocol §9.3: a command that uses the database alone', { timeout: 12
   let database: TestDatabase;
   let environment: Record<string, string>;
   beforeAll(async () => {
-    database = await createTestDatabase();
+    database = await createEmptyDatabase();
     // None of these values is usable, so a command that read one of them would fail.
     const unusable = { SIGNING_KEYS_FILE: '/MARKED', ADMIN_TOKEN: 'x', SESSION_SECRET: 'x', REDIS_URL: 'MARKED' };
     const alsoUnusable = { AUTH_URL_FILE: '/MARKED', REGISTRY_FILE: '/MARKED', TRUSTED_AGENT_ISSUERS: 'MARKED' };
@@ -34,8 +34,25 @@ describe('protocol §9.3: a command that uses the database alone', { timeout: 12
   });
 });
 
+describe('protocol §9.3: a command without the DATA_DIR of the service', { timeout: 120_000 }, () => {
+  const commands = [
+    ...['migrate --check', 'migrate --complete', 'registry export', 'purge', 'revocation-feed restart'],
+    'agent-token --email x --client-id x',
+  ];
+
+  it.each(commands)('names the embedded database that does not exist, and does not create it: %s', async (command) => {
+    const database = await createEmptyDatabase();
+    const DATA_DIR = join(database.folder, 'another');
+    const { code, stdout, stderr } = await runCli(command.split(' '), { DATA_DIR });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(`sqlite:${join(DATA_DIR, 'service.sqlite')} does not exist; set DATABASE_URL or DATA_DIR`);
+    expect(existsSync(DATA_DIR)).toBe(false);
+    await database.remove();
+  });
+});
+
 it('a process in production does not start without AUTH_URL, and says what to set', async () => {
-  const database = await createTestDatabase();
+  const database = await createEmptyDatabase();
   const keys = join(database.folder, 'keys.json');
   writeFileSync(keys, '{}');
   const environment = { NODE_ENV: 'production', DATABASE_URL: database.url, SIGNING_KEYS_FILE: keys };

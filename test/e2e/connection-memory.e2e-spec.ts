@@ -49,9 +49,7 @@ describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a proc
     async (_what, maxGrowthBytes, bytes) => {
       const before = memory();
       for (let opened = 0; opened < OTHER_CONNECTION_COUNT; opened++) await open(bytes);
-      const startedAt = performance.now();
       expect((await request(`${service.url}/.well-known/jwks.json`, {})).status).toBe(200);
-      expect(performance.now() - startedAt).toBeLessThan(2_000);
       expect(memory() - before).toBeLessThan(maxGrowthBytes);
     },
   );

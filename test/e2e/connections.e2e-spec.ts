@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Module, Post } from '@nestjs/common';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ApiRoute } from '../../src/platform/http/api-route.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
@@ -34,6 +35,7 @@ let finishSlowRequests: () => void = () => undefined;
 @PublicController('slow')
 class SlowController {
   @Post()
+  @ApiRoute({ summary: 'Wait', response: '*/*' })
   async post() {
     await new Promise<void>((resolve) => {
       const earlier = finishSlowRequests;
@@ -270,6 +272,21 @@ describe('pipelined requests', () => {
 
 describe('when a port has its maximum number of connections', () => {
   const OTHER_CONNECTION_COUNT = 3 * LIMITS.maxConnections;
+  const LONG_MS = 600_000;
+  let service: TestService;
+  beforeAll(async () => {
+    // No connection ends by a timeout during a test: a place becomes free only because the service closes one.
+    const connections = {
+      ...LIMITS,
+      headersTimeoutMs: LONG_MS,
+      requestTimeoutMs: LONG_MS,
+      keepAliveTimeoutMs: LONG_MS,
+      readingTimeoutMs: LONG_MS,
+      lingerMs: LONG_MS,
+    };
+    service = await startTestService({ connections, modules: [SlowModule] });
+  });
+  afterAll(() => service?.stop());
   let connections: RawConnection[] = [];
   const openMany = async (url: string, bytes: string) => {
     for (let opened = 0; opened < OTHER_CONNECTION_COUNT; opened++)
@@ -290,12 +307,10 @@ describe('when a port has its maximum number of connections', () => {
   ])('other clients are served while all connections are %s', async (_state, bytes) => {
     await openMany(service.url, bytes);
     await openMany(service.managementUrl, bytes);
-    const startedAt = performance.now();
     const connection = (await RawConnection.open(service.url)).send(REQUEST);
     await expect.poll(() => statuses(connection.receivedSoFar)).toEqual([200]);
     const live = await request(`${service.managementUrl}/health/live`, {});
     expect(live.status).toBe(200);
-    expect(performance.now() - startedAt).toBeLessThan(LIMITS.headersTimeoutMs + 1_000);
     connection.abort();
   });
 

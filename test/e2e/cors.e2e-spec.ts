@@ -40,9 +40,13 @@ describe('protocol §2.9: CORS', () => {
     });
   const corsOf = ({ headers }: TestResponse) =>
     Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
-  const readable = (origin: string, credentials: boolean) => ({
+  const allowed = (origin: string, credentials: boolean) => ({
     'access-control-allow-origin': origin,
     ...(credentials && { 'access-control-allow-credentials': 'true' }),
+  });
+  const readable = (origin: string, credentials: boolean) => ({
+    ...allowed(origin, credentials),
+    'access-control-expose-headers': 'X-Request-Id, Retry-After',
   });
 
   it.each(WITH_COOKIES)('allows the origin of the client to read the response with credentials at %s', async (path) => {
@@ -76,6 +80,7 @@ describe('protocol §2.9: CORS', () => {
     const response = await send({ origin: ACME_ORIGIN });
     expect(response.status).toBe(status);
     expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+    expect(response.headers.get('access-control-expose-headers')).toBe('X-Request-Id, Retry-After');
     expect(response.headers.get('vary')).toBe('Origin');
   });
 
@@ -113,7 +118,7 @@ describe('protocol §2.9: CORS', () => {
     for (const method of ['POST', 'GET', 'DELETE']) {
       const response = await preflight(path, ACME_ORIGIN, method);
       expect(response.status).toBe(204);
-      expect(corsOf(response)).toMatchObject(readable(ACME_ORIGIN, credentials));
+      expect(corsOf(response)).toMatchObject(allowed(ACME_ORIGIN, credentials));
       expect(response.headers.has('access-control-allow-credentials')).toBe(credentials);
       const list = (name: string) => response.headers.get(name)?.split(/, */).sort();
       expect(list('access-control-allow-methods')).toEqual(['DELETE', 'GET', 'POST']);

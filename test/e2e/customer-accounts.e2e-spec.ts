@@ -265,13 +265,25 @@ describe('POST /oauth2/introspect', () => {
     ).toString('base64url');
     const wrong = [
       ...[access_token, refresh_token, code, await authorizationCode(service)],
-      ...['x', 'dev:', '\u0000', customer.entity_id, customer.access_token.replace(':', '%3A'), jws],
+      ...['x', 'dev:', '\u0000', customer.entity_id, ''.padEnd(9, '.')],
       `eu:${jws}`,
       ...[`${header}.${forged}.${signature}`, `${header}.${claims}.`, `${header}.${claims}`].map(
         (t) => `${region}:${t}`,
       ),
     ];
     for (const token of wrong) expectInactive(await introspect(token));
+  });
+
+  it.each([
+    [
+      'without its region prefix',
+      (token: string) => token.replace(/^dev:/, ''),
+      /^token: the region prefix is missing/,
+    ],
+    ['with %3A', (token: string) => token.replace(':', '%3A'), /^token: replace %3A by a colon$/],
+  ])('responds that a token %s is inactive, and hints at the form', async (_case, change, hint) => {
+    const body = { active: false, error_hint: expect.stringMatching(hint) };
+    expect((await introspect(change(customer.access_token))).body).toEqual(body);
   });
 
   it('responds that a revoked or expired token, or a token of an erased customer, is inactive', async () => {
@@ -302,7 +314,7 @@ describe('POST /oauth2/introspect', () => {
     ['the operator token as Basic', basic('admin', ADMIN_TOKEN)],
   ])('responds with 401 to %s', async (_, headers) => {
     expectInvalidClient(await introspect(customer.access_token, headers));
-    expectInvalidClient(await manage(service, 'POST', INTROSPECT, headers, 'no JSON'));
+    if (headers.authorization) expectInvalidClient(await manage(service, 'POST', INTROSPECT, headers, 'no JSON'));
   });
 
   it('responds with 401 to a token as credentials', async () => {
@@ -390,12 +402,55 @@ describe('POST /oauth2/revoke', () => {
     expectInvalidClient(await manage(service, 'POST', REVOKE, headers, { token, client_id: ACME_BACKEND }));
     expect(await infoStatus(service, token)).toBe(200);
   });
+});
 
-  it('does not read the secret from the body', async () => {
-    const token = await customerOfBackend();
-    const body = { token, client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
-    expectInvalidClient(await manage(service, 'POST', REVOKE, {}, body));
-    expect(await infoStatus(service, token)).toBe(200);
+describe.each([
+  [INTROSPECT, { client_id: 'customer-chat-api', client_secret: SERVER_SECRET }, CHAT_API],
+  [REVOKE, { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET }, BACKEND],
+])('%s with client_secret_post', (path, credentials, asBasic) => {
+  const send = (body: object, headers: Record<string, string> = {}) =>
+    manage(service, 'POST', path, headers, { token: customer.access_token, ...body });
+  const expectEffect = (response: TestResponse) => {
+    expect(response.status).toBe(200);
+    expect(response.text).toMatch(path === INTROSPECT ? /^\{"active":true,/ : /^\{\}$/);
+  };
+
+  it('accepts the credentials in JSON and in a form', async () => {
+    expectEffect(await send(credentials));
+    const form = new URLSearchParams({ token: customer.access_token, ...credentials }).toString();
+    expectEffect(await manage(service, 'POST', path, { 'content-type': FORM }, form));
+  });
+
+  it.each([
+    ['a wrong secret', { client_secret: 'wrong' }],
+    ['no secret', { client_secret: undefined }],
+    ['no client_id', { client_id: undefined }],
+    ['an unknown client_id', { client_id: 'nobody' }],
+    ['the client_id __proto__', { client_id: '__proto__' }],
+    ['a client without a secret', { client_id: ACME_SITE }],
+  ])('responds with 401 to %s', async (_case, changed) => {
+    expectInvalidClient(await send({ ...credentials, ...changed }));
+  });
+
+  it('rejects a request that authenticates in two ways, as one caller or as two', async () => {
+    expectInvalidRequest(await send(credentials, asBasic), /^client_secret: given twice/);
+    expectInvalidRequest(await send(credentials, OPERATOR), /^client_secret: given in addition/);
+    expectInvalidRequest(await send({ client_id: 'another' }, asBasic), /^client_id: must equal/);
+    expectInvalidClient(await send(credentials, { authorization: 'Basic !!!' }));
+    expectInvalidClient(await send(credentials, bearer('wrong-admin-token')));
+  });
+
+  it('rejects a body that is not JSON, and credentials of a wrong type', async () => {
+    const noJson = await manage(service, 'POST', path, {}, 'no JSON');
+    expect([noJson.status, noJson.body.error_description]).toEqual([400, 'Invalid message']);
+    expectInvalidRequest(await send({ ...credentials, client_secret: 1 }), 'client_secret: must be a string');
+    expectInvalidRequest(await send({ ...credentials, client_secret: '' }), 'client_secret: must not be empty');
+  });
+
+  it('reads no credentials from the query', async () => {
+    const query = new URLSearchParams(credentials).toString();
+    const response = await manage(service, 'POST', `${path}?${query}`, {}, { token: customer.access_token });
+    expectInvalidClient(response);
   });
 });
 
@@ -455,7 +510,8 @@ describe('/admin/identities/:entity_id', () => {
       [byAgent.body, { browser: false, browsers: [] }],
     ]) {
       const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-      expect((await lookUp(entity_id)).body).toEqual({ entity_id, organization_id: ACME, created_at, ...more });
+      const common = { entity_id, organization_id: ACME, created_at, refresh_families: [] };
+      expect((await lookUp(entity_id)).body).toEqual({ ...common, ...more });
     }
   });
 
@@ -612,10 +668,31 @@ describe('GET /.well-known/oauth-authorization-server', () => {
     expect(Number(seconds)).toBeLessThan(3_600);
   });
 
-  it('allows only GET, and is not on the management port', async () => {
+  it('allows only GET', async () => {
     const response = await service.post('/.well-known/oauth-authorization-server', {});
     expect({ status: response.status, allow: response.headers.get('allow') }).toEqual({ status: 405, allow: 'GET' });
-    expect((await manage(service, 'GET', '/.well-known/oauth-authorization-server')).status).toBe(404);
+  });
+
+  it('names the endpoints of the management port, with their methods, on the management port only', async () => {
+    const methods = ['client_secret_basic', 'client_secret_post'];
+    const { body, headers } = await manage(service, 'GET', '/.well-known/oauth-authorization-server');
+    const { body: ofPublicPort } = await service.send('GET', '/.well-known/oauth-authorization-server');
+    expect(JSON.stringify(ofPublicPort)).not.toMatch(/introspect|revo|oauth2/);
+    expect(body).toEqual({
+      ...ofPublicPort,
+      introspection_endpoint: service.managementUrl + INTROSPECT,
+      introspection_endpoint_auth_methods_supported: methods,
+      revocation_endpoint: service.managementUrl + REVOKE,
+      revocation_endpoint_auth_methods_supported: methods,
+    });
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('access-control-allow-origin')).toBeNull();
+    const found = await request(body.introspection_endpoint, {
+      method: 'POST',
+      headers: CHAT_API,
+      body: JSON.stringify({ token: customer.access_token }),
+    });
+    expect(found.body.active).toBe(true);
   });
 });
 

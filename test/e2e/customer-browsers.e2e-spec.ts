@@ -1,9 +1,13 @@
+import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { expectError } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
+import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
+import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
@@ -64,5 +68,41 @@ describe('protocol §9.2: the browsers of a customer', () => {
     for (const path of [`${one.body.entity_id}/browsers/${other.body.entity_id}`, `${one.body.entity_id}/browsers/x`])
       expect((await asOperator('DELETE', path)).status).toBe(404);
     expect(await idOf(cookieHeader(other))).toBe(other.body.entity_id);
+  });
+
+  it.each<[string, (cookie: string, entityId: string, browserId: string) => Promise<unknown>]>([
+    ['the operator ends it', (_, id, browserId) => asOperator('DELETE', `${id}/browsers/${browserId}`)],
+    [
+      'the browser is forgotten',
+      (cookie) => service.post('/v2/customer/forget', { client_id: ACME_SITE, organization_id: ACME }, { cookie }),
+    ],
+  ])('leave no ancestors of a link behind when %s', async (_, end) => {
+    const ancestors = service.application.get(DataSource).getRepository(LinkAncestor);
+    const { entity_id, access_token } = (await service.post(TOKEN, cookieBody())).body;
+    const before = await ancestors.count();
+    const pair = await rememberedPair(service, access_token);
+    expect(await ancestors.count()).toBeGreaterThan(before);
+    const linked = (await browsersOf(entity_id)).find(({ id }) => id !== entity_id)?.id as string;
+    await end(pair, entity_id, linked);
+    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([entity_id]);
+    expect(await ancestors.count()).toBe(before);
+  });
+
+  it('are not ended until the upgrade from release 1 is complete, because release 1 ignores the end', async () => {
+    const upgrading = await startServiceBeforeCompletion({ environment: { ADMIN_TOKEN } });
+    try {
+      const known = await upgrading.post(TOKEN, cookieBody());
+      const { entity_id } = known.body;
+      const path = `/admin/identities/${entity_id}/browsers/${entity_id}`;
+      const end = () => manage(upgrading, 'DELETE', path, bearer(ADMIN_TOKEN));
+      const again = () => upgrading.post(TOKEN, cookieBody(), { cookie: cookieHeader(known) });
+      expectError(await end(), { status: 503, error: 'temporarily_unavailable', hint: undefined });
+      expect((await again()).body.entity_id).toBe(entity_id);
+      await completeUpgradeOf(upgrading);
+      expect((await end()).status).toBe(200);
+      expect((await again()).body.entity_id).not.toBe(entity_id);
+    } finally {
+      await upgrading.stop();
+    }
   });
 });

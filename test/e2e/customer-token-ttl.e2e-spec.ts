@@ -41,7 +41,7 @@ describe('customer_token_ttl of a client', () => {
     return expires_in;
   };
 
-  it('replaces CUSTOMER_TOKEN_TTL for the customer tokens of the client, whichever grant gives them', async () => {
+  it('replaces CUSTOMER_TOKEN_TTL for the customer tokens of the client, with each grant', async () => {
     const agent = await issueAgentToken(service);
     for (const [client_id, lifetime] of [
       [BRIEF, 60],

@@ -6,6 +6,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { generateKey } from '../../src/access-token/key-set.js';
+import { ApiRoute } from '../../src/platform/http/api-route.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
@@ -67,6 +68,7 @@ function selectedBy(selector: string): Selected {
 @PublicController('failing')
 class FailingController {
   @Get()
+  @ApiRoute({ summary: 'Fail' })
   fail(): never {
     throw new Error('on purpose');
   }

@@ -17,7 +17,7 @@ describe('protocol §2.4 and §2.11: random requests', { timeout: 120_000 }, () 
       expect.arrayContaining([
         'POST /v2/customer/token',
         'POST /v2/customer/{organization_id}/{group_id}/token',
-        'POST /customer',
+        'POST /customer/',
         'POST /v2/customer/identity_transfer',
         'GET /v2/customer/info',
         'DELETE /v2/customer/token',

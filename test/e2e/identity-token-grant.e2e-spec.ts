@@ -66,6 +66,8 @@ describeGrant(IdentityTokenGrant, {
     return { code: await transferToken(service, accessToken, { client_id: clientId }) };
   },
   singleUse: true,
+  boundToClient: true,
+  lifetime: 3_600,
 });
 
 describe('protocol §4.5: the exchange of a transfer token', () => {

@@ -165,6 +165,10 @@ describe.each(['customer', 'agent'] as const)(
       expect(headers.get('access-control-allow-credentials')).toBeNull();
     });
 
+    it('compares the Origin with the client of the request, and not with the client of the bearer token', async () => {
+      expect((await requestTransfer({ client_id: PUBLIC_SITE }, { origin: PUBLIC_ORIGIN })).status).toBe(200);
+    });
+
     it('is created although the request has unknown fields, cookies and any Content-Type', async () => {
       const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
       const body = {

@@ -40,6 +40,9 @@ describeGrant(JwtBearerGrant, {
   settings: { organization: { issuer: 'https://idp.example', jwks: KIT.jwks } },
   valid: async ({ service: { clock } }) => ({ assertion: await KIT.assert(clock.now()) }),
   singleUse: true,
+  boundToClient: false,
+  lifetime: 300,
+  endsWithSessions: false, // the proof is the sign-in at the other system
 });
 
 describe('an assertion of the organization’s sign-in system', () => {

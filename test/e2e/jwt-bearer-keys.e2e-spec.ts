@@ -117,9 +117,7 @@ describe('keys at a jwks_uri', () => {
     RETRY_ONCE,
     async (_, broken) => {
       acme.issuer.broken = broken;
-      const startMs = performance.now();
       expectUnavailable(await send());
-      expect(performance.now() - startMs).toBeLessThan(3_000);
       acme.issuer.broken = undefined;
       moveTime(2);
       expect((await send()).status).toBe(200);

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { REQUESTS_PER_RACE } from '../../src/testing/race.js';
 import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/assertion-issuer.js';
@@ -225,6 +226,29 @@ describe('linking a browser to a user', () => {
     await purge(service);
     expect(await identitiesOf(service).countBy({ entityId: idle.entityId })).toBe(0);
     expect(await identitiesOf(service).countBy({ entityId })).toBe(1);
+    expect((await signInAs(sub)).body.entity_id).toBe(entityId);
+  });
+
+  it('during a purge retains the customer that is about to become idle, and the row of its user', async () => {
+    const { headers, entityId } = await newBrowser();
+    const idle = await newBrowser();
+    const sub = newUser();
+    const participants = service.application.get(CustomerDataParticipants);
+    const mustRetain = participants.mustRetain.bind(participants);
+    vi.spyOn(participants, 'mustRetain').mockImplementationOnce(async (ids) => {
+      const retained = await mustRetain(ids);
+      expect(ids).toContain(entityId);
+      service.clock.reset();
+      service.clock.advance({ seconds: 731 * DAY_SECONDS }); // the last day on which the browser leads to the customer
+      expect((await linked(sub, headers)).body.entity_id).toBe(entityId);
+      service.clock.advance({ seconds: 2 * DAY_SECONDS });
+      return retained;
+    });
+    service.clock.advance({ seconds: 733 * DAY_SECONDS });
+    await purge(service);
+    vi.restoreAllMocks();
+    expect((await identitiesOf(service).findOneBy({ entityId: idle.entityId }))?.organizationId).toBeFalsy();
+    expect((await identitiesOf(service).findOneBy({ entityId }))?.organizationId).toBe(ACME);
     expect((await signInAs(sub)).body.entity_id).toBe(entityId);
   });
 });

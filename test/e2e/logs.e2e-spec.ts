@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { AS_BACKEND, askToken, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { basic, bearer } from '../support/authorization-headers.js';
@@ -18,7 +18,7 @@ import { request, startTestService, type TestService } from '../support/test-ser
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const SLOW = { timeout: 60_000 };
-const ADMIN_TOKEN = 'operator-token-that-nobody-else-knows';
+const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
 const SERVER_SECRET = 'resource-server-secret-of-the-test';
 const FIELDS = [
   ...['level', 'time', 'msg', 'request_id', 'surface', 'method', 'route', 'status', 'duration_ms'],
@@ -65,7 +65,7 @@ describe('the log of a process that gets every kind of request', SLOW, () => {
     const inProcess = await startTestService({ environment: { ADMIN_TOKEN } });
     routes = routesOf(inProcess);
     await inProcess.stop();
-    database = await createTestDatabase();
+    database = await createEmptyDatabase();
     acme = await SignInSystem.start();
     const registry = registryWithSignIn({ [ACME]: acme.settings() });
     registry.resource_servers.push({ id: 'chat-api', secret: SERVER_SECRET, audiences: ['customer-api'] });
@@ -327,7 +327,7 @@ describe('the log on stdout', SLOW, () => {
   }
 
   it('does not end the process when stdout and stderr are on a full disk', async () => {
-    const database = await createTestDatabase();
+    const database = await createEmptyDatabase();
     const full = openSync('/dev/full', 'w');
     const { child, ask } = await startWith(full, database, full);
     expect(await ask()).toBe(200);
@@ -341,7 +341,7 @@ describe('the log on stdout', SLOW, () => {
   it.each(['a full disk', 'a reader that hangs'])(
     'does not stop the responses when stdout leads to %s',
     async (destination) => {
-      const database = await createTestDatabase();
+      const database = await createEmptyDatabase();
       const full = destination === 'a full disk' ? openSync('/dev/full', 'w') : undefined;
       const { child, ask, stderr } = await startWith(full ?? 'pipe', database);
       try {
@@ -365,7 +365,7 @@ describe('the log on stdout', SLOW, () => {
   );
 
   it('contains the last request line after SIGTERM', async () => {
-    const database = await createTestDatabase();
+    const database = await createEmptyDatabase();
     const environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
     const service = await startServiceProcess({ ...environment, MIGRATE_ON_START: 'true' });
     const last = request(`${service.url}/last-request`, { headers: { 'x-request-id': 'the-very-last' } });
@@ -376,7 +376,7 @@ describe('the log on stdout', SLOW, () => {
   });
 
   it('has readable lines in development', async () => {
-    const database = await createTestDatabase();
+    const database = await createEmptyDatabase();
     const service = await startServiceProcess({ ...environmentOf(database), MIGRATE_ON_START: 'true' });
     await request(`${service.url}/nothing`, {});
     await service.process.says(/^\[[\d:.]+\] INFO: request \{.*"status":404/m);
@@ -386,7 +386,7 @@ describe('the log on stdout', SLOW, () => {
 });
 
 it('LOG_LEVEL suppresses request lines, but no audit event', SLOW, async () => {
-  const database = await createTestDatabase();
+  const database = await createEmptyDatabase();
   const { stdout } = await TestProcess.start('cli.js', ['keys', 'generate'], {}).ended;
   expect(stdout).not.toContain('"stream"');
   const environment = {

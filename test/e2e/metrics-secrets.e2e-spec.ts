@@ -8,7 +8,7 @@ import { startTestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const MARKER = 'MARKEDSECRET';
-const ADMIN_TOKEN = 'operator-token-that-nobody-else-knows';
+const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
 
 it('the metrics contain no secret, id or other value that a caller sends', async () => {
   const service = await startTestService({ environment: { ADMIN_TOKEN } });

@@ -93,7 +93,11 @@ describe('/metrics on the management port', { timeout: 60_000 }, () => {
   });
 
   it('counts one statement for a new customer', async () => {
-    expect(await rise('cas_database_statements_total{outcome="done"}', () => newCustomer(service))).toBe(1);
+    const name = 'cas_database_statements_total{outcome="done"}';
+    const rises: number[] = [];
+    for (let customers = 0; customers < 5; customers += 1) rises.push(await rise(name, () => newCustomer(service)));
+    // The service also sends statements that no request causes, about one a second.
+    expect(Math.min(...rises)).toBe(1);
   });
 
   it('shows the database pool, the registry, the event loop, the log and the signing keys', async () => {

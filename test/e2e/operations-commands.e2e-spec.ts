@@ -2,8 +2,9 @@ import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { tokenOfUser } from '../support/tenant-user.js';
 
 const ADMIN_TOKEN = 'token-of-the-operator-of-the-commands';
 const SEPARATOR = '--- next block ---';
@@ -29,28 +30,37 @@ function blocksOf(page: string, section: string): string[] {
 describe.runIf(hasCurl)('the commands of docs/operations.md, section Administration', () => {
   let database: TestDatabase;
   let service: ServiceProcess;
+  let environment: Record<string, string>;
   let outputs: string[];
   beforeAll(async () => {
-    database = await createTestDatabase();
-    service = await startServiceProcess({
-      ...environmentOf(database),
-      NODE_ENV: 'production',
-      AUTH_URL: 'https://auth.example',
-      MIGRATE_ON_START: 'true',
-      ADMIN_TOKENS: `operator-of-the-test:${ADMIN_TOKEN}`,
-    });
-    const script = blocksOf('docs/operations.md', 'Administration')
-      .join(`\necho; echo '${SEPARATOR}'\n`)
-      .replaceAll('http://localhost:3001', service.managementUrl)
-      .replaceAll('http://localhost:3000', service.url);
-    const env = { ...process.env, ADMIN_TOKEN };
-    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env });
-    outputs = stdout.split(SEPARATOR).map((output) => output.trim());
+    database = await createEmptyDatabase();
+    environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
+    const operator = { MIGRATE_ON_START: 'true', ADMIN_TOKENS: `operator-of-the-test:${ADMIN_TOKEN}` };
+    service = await startServiceProcess({ ...environment, ...operator });
+    const blocks = blocksOf('docs/operations.md', 'Administration');
+    const [functions = ''] = blocks;
+    const firstOfCustomers = blocks.findIndex((block) => block.startsWith('CUSTOMER='));
+    outputs = await run(blocks.slice(0, firstOfCustomers), {});
+    const [, organization = ''] = outputs;
+    const ORGANIZATION = JSON.parse(organization).id;
+    const variables = { ORGANIZATION, TOKEN: await tokenOfUser(service, environment, ADMIN_TOKEN) };
+    outputs.push(...(await run([functions, ...blocks.slice(firstOfCustomers)], variables)).slice(1));
   }, 180_000);
   afterAll(async () => {
     await service?.terminate();
     await database?.remove();
   });
+
+  /** Runs blocks as one script. Returns the output of each block. */
+  async function run(blocks: string[], variables: Record<string, string>): Promise<string[]> {
+    const script = blocks
+      .join(`\necho; echo '${SEPARATOR}'\n`)
+      .replaceAll('http://localhost:3001', service.managementUrl)
+      .replaceAll('http://localhost:3000', service.url);
+    const env = { ...process.env, ADMIN_TOKEN, ...variables };
+    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env });
+    return stdout.split(SEPARATOR).map((output) => output.trim());
+  }
 
   it('create an organization, two clients, a first secret, an agent and a first token', () => {
     const [, organization = '', site = '', backend = '', agent = '', check = '', found = ''] = outputs;
@@ -71,8 +81,14 @@ describe.runIf(hasCurl)('the commands of docs/operations.md, section Administrat
     expect(JSON.parse(found)).toEqual({ organizations: [JSON.parse(organization)] });
   });
 
+  it('create a resource server, which reads the revocation feed', () => {
+    const [entry = '', complete] = outputs.slice(7);
+    expect(JSON.parse(entry)).toMatchObject({ id: 'example-api', audiences: ['customer-api'], has_secret: true });
+    expect(complete).toBe('true');
+  });
+
   it('rotate the secret of a client, say until when the old one is valid, and end all old secrets', () => {
-    const [secret = '', end = '', changed = ''] = outputs.slice(7);
+    const [secret = '', end = '', changed = ''] = outputs.slice(9);
     expect(secret).toMatch(SECRET);
     const remainingMs = Date.parse(end) - Date.now();
     expect(remainingMs > 3_500_000 && remainingMs <= 3_600_000).toBe(true);
@@ -80,13 +96,26 @@ describe.runIf(hasCurl)('the commands of docs/operations.md, section Administrat
     expect(JSON.parse(changed)).not.toHaveProperty('previous_secret_expires_at');
   });
 
-  it('find a customer by its token, and erase it with its tokens', () => {
-    const [customer = '', erased = '', afterwards = ''] = outputs.slice(10);
-    const organization = JSON.parse(outputs[1] ?? '').id;
-    expect(JSON.parse(customer)).toMatchObject({ organization_id: organization, browser: true });
-    expect(JSON.parse(erased)).toEqual({});
+  it('find a customer by its token and by its external id, with its browsers and apps', () => {
+    const [byToken = '', byExternalId = ''] = outputs.slice(12);
+    const organization_id = JSON.parse(outputs[1] ?? '').id;
+    expect(JSON.parse(byToken)).toMatchObject({
+      organization_id,
+      browser: false,
+      browsers: [{ last_seen_day: expect.any(String) }],
+      refresh_families: [{ client_id: 'example-site' }],
+    });
+    expect(JSON.parse(byExternalId)).toEqual(JSON.parse(byToken));
+  });
+
+  it('end a browser and an app of a customer, end its sessions, export it, and erase it with its tokens', () => {
+    const [browserEnded, familyEnded, sessionsEnded, exported = '', erased, afterwards] = outputs.slice(14);
+    for (const output of [browserEnded, familyEnded, sessionsEnded, erased]) expect(output).toBe('{}');
+    const { entity_id, tables } = JSON.parse(exported);
+    expect(entity_id).toBe(JSON.parse(outputs[12] ?? '').entity_id);
+    expect(tables).toMatchObject({ browser_link: [], refresh_family: [{ ended_at: expect.any(String) }] });
     expect(afterwards).toBe('404false');
-    expect(outputs).toHaveLength(13);
+    expect(outputs).toHaveLength(20);
   });
 
   it('leave audit events with the name of the token, and no secret in the log', async () => {
@@ -95,9 +124,10 @@ describe.runIf(hasCurl)('the commands of docs/operations.md, section Administrat
     const events = lines
       .map((line) => JSON.parse(line))
       .filter(({ stream, actor }) => stream === 'audit' && actor.kind === 'operator');
-    expect(events.map(({ event }) => event)).toEqual([...Array(7).fill('registry.changed'), 'identity.erased']);
+    const ofCustomer = ['browser.ended', 'token.revoked', 'sessions.ended', 'identity.exported', 'identity.erased'];
+    expect(events.map(({ event }) => event)).toEqual([...Array(9).fill('registry.changed'), ...ofCustomer]);
     for (const { actor } of events) expect(actor).toEqual({ kind: 'operator', id: 'operator-of-the-test' });
     expect(service.process.stdout).not.toContain(ADMIN_TOKEN);
-    expect(service.process.stdout).not.toContain(outputs[7]);
+    expect(service.process.stdout).not.toContain(outputs[9]);
   });
 });

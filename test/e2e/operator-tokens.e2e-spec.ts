@@ -24,6 +24,13 @@ afterAll(() => service?.stop());
 const lastEvent = () => service.audit.at(-1);
 
 describe('a named admin token', () => {
+  it('is the actor of the end of a browser in the audit', async () => {
+    const { entity_id } = await newCustomer(service);
+    const path = `/admin/identities/${entity_id}/browsers/${entity_id}`;
+    expect((await manage(service, 'DELETE', path, bearer(ALICE))).status).toBe(200);
+    expect(lastEvent()).toMatchObject({ event: 'browser.ended', actor: { kind: 'operator', id: 'alice' } });
+  });
+
   it('is the actor of each change in the audit, and a token without a name has none', async () => {
     const tokens = { alice: ALICE, 'alice-2': NEXT, '': UNNAMED };
     for (const [name, token] of Object.entries(tokens)) {

@@ -28,7 +28,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service?.stop();
-  output.release();
 });
 
 async function apply(...agents: object[]): Promise<string[]> {

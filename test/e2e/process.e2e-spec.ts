@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readKeySet } from '../../src/access-token/key-set.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { environmentOf, PORTS, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
@@ -73,7 +73,6 @@ describe.skipIf(onMariadb)('protocol §1.5: a process that gets SIGTERM', SLOW, 
       (await RawConnection.open(url)).send(head(`GET ${path}`, 0)); // an idle connection after a request
     }
     await sleep(300);
-    const start = Date.now();
     service.process.signal('SIGTERM');
 
     const ready = () => request(`${service.managementUrl}/health/ready`, {});
@@ -93,7 +92,6 @@ describe.skipIf(onMariadb)('protocol §1.5: a process that gets SIGTERM', SLOW, 
     const response = await pending.response();
     expect({ status: response.status, cookies: response.cookies.length }).toEqual({ status: 200, cookies: 2 });
     expect((await service.process.ended).code).toBe(0);
-    expect(Date.now() - start).toBeLessThan(7_500);
   });
 });
 
@@ -164,7 +162,7 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
     const other = await startTcpProxy('tcp://127.0.0.1:1');
     try {
       expect(await startFailure({ [name]: String(other.port) })).toMatch(
-        new RegExp(`^.*EADDRINUSE.*:${other.port}$`, 'm'),
+        new RegExp(`^${name}: .*EADDRINUSE.*:${other.port}$`, 'm'),
       );
     } finally {
       await other.close();
@@ -218,7 +216,8 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', SLOW, () =>
   let database: TestDatabase;
   let environment: Record<string, string>;
   beforeAll(async () => {
-    database = await createTestDatabase();
+    database = await createEmptyDatabase();
+    writeFileSync(database.url.slice('sqlite:'.length), ''); // SQLite reads an empty file as a database without tables
     environment = environmentOf(database);
   });
   afterAll(() => database.remove());
@@ -297,7 +296,7 @@ describe.skipIf(onMariadb)('protocol §9.3: commands on a database', SLOW, () =>
 
 describe('processes on an empty database', SLOW, () => {
   const withDatabase = async (test: (database: TestDatabase, environment: Record<string, string>) => Promise<void>) => {
-    const database = await createTestDatabase();
+    const database = await createEmptyDatabase();
     try {
       await test(database, environmentOf(database));
     } finally {

@@ -44,7 +44,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await closedSignIn?.issuer.stop();
-  output?.release();
 });
 
 const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>

@@ -56,7 +56,6 @@ describe('a resource that one file describes', () => {
   });
   afterAll(async () => {
     await service?.stop();
-    output.release();
   });
 
   const admin = (method: string, path: string, body?: object): Promise<TestResponse> =>

@@ -15,7 +15,9 @@ import { Organization } from '../../src/registry/organization.entity.js';
 import { RegistryRevision } from '../../src/registry/registry-revision.entity.js';
 import { ResourceServer } from '../../src/registry/resource-server.entity.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { type Grant, GrantBody, type GrantResult, GrantType } from '../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantResult } from '../../src/token/grant.js';
+import { GrantType } from '../../src/token/grant-type.decorator.js';
+import { usePasswordHashCostOfProduction } from '../support/cheap-password-hashes.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import {
   ACME,
@@ -305,11 +307,9 @@ describe('protocol §8.1: the registry file', () => {
     expect((await violationsOf(text)).length).toBeGreaterThan(0);
   });
 
-  it('is rejected at once when it contains an alias bomb', async () => {
+  it('is rejected when its aliases would expand to 12^12 values', async () => {
     const levels = Array.from({ length: 12 }, (_, at) => `l${at + 1}: &l${at + 1} [${`*l${at},`.repeat(12)}]`);
-    const start = Date.now();
     expect(await violationsOf(['l0: &l0 [MARKED]', ...levels].join('\n'))).toHaveLength(1);
-    expect(Date.now() - start).toBeLessThan(2_000);
   });
 
   it('is rejected with all violations of all kinds together', async () => {
@@ -356,11 +356,15 @@ describe('protocol §8.1: the registry file', () => {
   });
 
   describe('secrets', () => {
+    usePasswordHashCostOfProduction();
+
     it('are stored only as hashes: passwords by argon2id, the others by SHA-256', async () => {
-      await apply({ ...testRegistry(), resource_servers: [server()] });
+      const email = 'new-agent@acme.example';
+      const agents = [...testRegistry().agents, agent({ email })];
+      await apply({ ...testRegistry(), agents, resource_servers: [server()] });
       const everything = JSON.stringify(await rows());
       for (const secret of [MARKER, ACME_AGENT.password, BACKEND_SECRET]) expect(everything).not.toContain(secret);
-      const { passwordHash } = await dataSource.getRepository(Agent).findOneByOrFail({ email: ACME_AGENT.email });
+      const { passwordHash } = await dataSource.getRepository(Agent).findOneByOrFail({ email });
       expect(passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
       const { secretHash } = await dataSource
         .getRepository(ClientApplication)

@@ -11,9 +11,10 @@ import {
   redirected,
 } from '../support/authorization-page.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../support/customer-refresh.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
-import { moveOf, remember, rememberingRegistry } from '../support/remember.js';
+import { moveOf, remember } from '../support/remember.js';
 import { StatementGate } from '../support/statement-gate.js';
 import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
@@ -26,7 +27,8 @@ const MAX_STATEMENTS = 20;
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
+  const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
+  service = await startTestService({ registry: refreshingRegistry({ grants }), environment: { ADMIN_TOKEN } });
 });
 afterAll(() => service?.stop());
 
@@ -94,6 +96,14 @@ const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
     const move = await moveOf(service, await token(), { bearer_type: 'agent', customer_id: customerId });
     return (headers) => remember(service, move, { headers });
   },
+  'an exchange that gives a refresh token': async ({ token, customerId }) => {
+    const move = await moveOf(service, await token(), { bearer_type: 'agent', customer_id: customerId });
+    return (headers) => stay(service, move, {}, headers);
+  },
+  'a refresh of a customer': async ({ token, customerId }) => {
+    const { refresh_token } = await stayOf(service, await token(), { bearer_type: 'agent', customer_id: customerId });
+    return (headers) => refreshCustomer(service, refresh_token, {}, headers);
+  },
   'an exchange of an authorization code': async (cast) => {
     const code = await cast.code();
     const body = { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK };
@@ -114,7 +124,13 @@ const REQUESTS: Record<string, (cast: Cast) => Promise<Send>> = {
 };
 const BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
 
-const CUSTOMER_REQUESTS = Object.keys(REQUESTS).slice(0, 6);
+const CUSTOMER_REQUESTS = Object.keys(REQUESTS).slice(0, 8);
+/**
+ * An agent whose request reads the customer after its sessions have ended gets a valid token, as with a later request.
+ */
+const REQUESTS_WITH_EARLIER_GENERATION = CUSTOMER_REQUESTS.filter(
+  (name) => name !== 'an agent token grant' && name !== 'an identity transfer by an agent',
+);
 const AGENT_REQUESTS = Object.keys(REQUESTS)
   .slice(1)
   .filter((name) => !name.includes('by the customer'));
@@ -124,6 +140,11 @@ const EVENTS: [string, string[], (cast: Cast) => Promise<TestResponse>][] = [
     'the customer is erased',
     CUSTOMER_REQUESTS,
     ({ customerId }) => asOperator('DELETE', `/admin/identities/${customerId}`),
+  ],
+  [
+    'all sessions of the customer are ended',
+    REQUESTS_WITH_EARLIER_GENERATION,
+    ({ customerId }) => asOperator('POST', `/admin/identities/${customerId}/end_sessions`, { browsers: true }),
   ],
   ['the agent is deleted', AGENT_REQUESTS, ({ agentId }) => asOperator('DELETE', `/admin/agents/${agentId}`)],
   [
@@ -173,7 +194,9 @@ async function expectNothingValid(cast: Cast, response: TestResponse, where: str
   // A browser whose customer was erased may get a new customer.
   if (entity_id !== undefined && entity_id !== cast.customerId) return;
   if (access_token) expect(await isValid(access_token), where).toBe(false);
-  if (refresh_token) expect((await refresh(service, refresh_token)).status, where).toBe(400);
+  if (refresh_token) {
+    for (const use of [refresh, refreshCustomer]) expect((await use(service, refresh_token)).status, where).toBe(400);
+  }
   if (code) expect((await exchangeCode(service, code)).status, where).toBe(400);
   if (!identity_transfer_token) return;
   const redeemed = await redeem(service, identity_transfer_token);

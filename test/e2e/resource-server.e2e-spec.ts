@@ -35,7 +35,7 @@ describe('a resource server that checks tokens offline, by an independent librar
   const customerApi = () => new ResourceServer('customer-api');
   const agentApi = () => new ResourceServer('agent-api');
 
-  it('learns from a customer token who calls, whichever grant gave it', async () => {
+  it('learns from a customer token who calls, with a token of each grant', async () => {
     const byAgent = await service.post(
       TOKEN,
       { grant_type: 'agent_token', client_id: ACME_SITE, response_type: 'token', entity_id: customer.entity_id },

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -13,7 +13,7 @@ import { httpClientOf } from '../support/test-service.js';
 import { INFO, newCustomer } from '../support/transfers.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
-const ADMIN_TOKEN = 'operator-token-that-nobody-else-knows';
+const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
 const SECRET = 'resource-server-secret-of-the-test';
 
 const hasPrograms = ['bash', 'curl', 'grep', 'sed', 'tr'].every((program) => {
@@ -40,7 +40,7 @@ describe.runIf(hasPrograms)('the runbook: a customer’s token is refused', { ti
   let outputs: string[];
 
   beforeAll(async () => {
-    database = await createTestDatabase();
+    database = await createEmptyDatabase();
     const registry = testRegistry();
     registry.resource_servers.push({ id: 'chat-api', secret: SECRET, audiences: ['customer-api'] });
     environment = { ...environmentOf(database), NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };

@@ -5,7 +5,7 @@ import { loadConfiguration } from '../../src/platform/configuration/load-configu
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../../src/platform/database/migrate.js';
 import { Registry } from '../../src/registry/registry.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { environmentOf } from '../support/processes.js';
 import { testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
@@ -75,7 +75,7 @@ describe('six connections that migrate an empty database at the same time', () =
   let database: TestDatabase;
   const dataSources: DataSource[] = [];
   beforeEach(async () => {
-    database = await createTestDatabase();
+    database = await createEmptyDatabase();
     const options = dataSourceOptions(loadConfiguration(environmentOf(database)));
     for (let at = 0; at < 6; at++) dataSources.push(await new DataSource(options).initialize());
   });

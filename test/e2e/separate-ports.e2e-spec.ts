@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/free-port.js';
-import { createTestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase } from '../../src/testing/test-database.js';
 import { bearer } from '../support/authorization-headers.js';
 import { expectError } from '../support/expect-error.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
@@ -78,7 +78,7 @@ describe('protocol §1.5: without separate ports', () => {
 
 describe('protocol §2.2: the metrics of a process that waits for its migrations', () => {
   it.each(['MANAGEMENT_PORT', 'METRICS_PORT'])('can be read on %s', async (name) => {
-    const database = await createTestDatabase();
+    const database = await createEmptyDatabase();
     const port = await freePort();
     const starting = startTestService({ database, environment: { MIGRATE_ON_START: 'false', [name]: String(port) } });
     const scrape = () => request(urlOf(port, '/metrics'), {});

@@ -25,7 +25,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service?.stop();
-  output?.release();
 });
 
 const client = (more: object = {}) => ({ client_id: 'short', name: 'Short', client_type: 'server', ...more });

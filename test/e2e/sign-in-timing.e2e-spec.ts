@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { AgentBrowser, FOR_TOKEN } from '../support/authorization-page.js';
+import { usePasswordHashCostOfProduction } from '../support/cheap-password-hashes.js';
 import { ACME_AGENT } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
 const ROUND_COUNT = 15;
 
+usePasswordHashCostOfProduction();
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({ environment: { TRUST_PROXY: '1' } });

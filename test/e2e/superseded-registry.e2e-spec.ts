@@ -2,17 +2,16 @@ import { createHash, randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { Database } from '../../src/platform/database/database.js';
 import { AppliedRegistryFile } from '../../src/registry/applied-registry-file.entity.js';
 import { SupersededRegistryFileError } from '../../src/registry/file/applied-files.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { OutputCapture } from '../../src/testing/output-capture.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { askToken } from '../support/agent-tokens.js';
 import { manage } from '../support/management-api.js';
-import { environmentOf, runCli } from '../support/processes.js';
 import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
@@ -38,7 +37,6 @@ describe('a superseded registry file', SLOW, () => {
   });
   afterEach(async () => {
     for (const service of running.splice(0)) await service.stop();
-    output.release();
     await database.remove();
   });
 
@@ -247,50 +245,5 @@ describe('a superseded registry file', SLOW, () => {
     expect(await restart(fileOf(registry('Newer')))).toEqual(['Newer', 0]);
     expect(await rows.count()).toBe(1_000);
     expect(await rows.existsBy({ sequence: 1_020 })).toBe(true);
-  });
-});
-
-describe.skipIf(onMariadb)('the command registry apply', SLOW, () => {
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-  });
-  afterAll(() => database?.remove());
-
-  it('exits with 1 and a reason for a superseded file, and applies the file with --force', async () => {
-    const environment = { ...environmentOf(database), MIGRATE_ON_START: 'true' };
-    const cli = (...parameters: string[]) => runCli(['registry', 'apply', ...parameters], environment);
-    const fileOf = (name: string) => {
-      const path = join(database.folder, `${name}.yaml`);
-      writeFileSync(path, stringify(registry(name)));
-      return path;
-    };
-    const [older, newer] = [fileOf('Older'), fileOf('Newer')];
-    expect((await runCli(['migrate'], environment)).code).toBe(0);
-    for (const path of [older, newer]) expect((await cli(path)).code).toBe(0);
-    const { code, stdout, stderr } = await cli(older);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(
-      /superseded and not applied: .*raise its top-level revision, or run: .*registry apply --force/,
-    );
-    expect(await cli('--force', older)).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('changed: client backend'),
-    });
-    expect((await cli(older)).code).toBe(0);
-    expect((await cli(newer)).code).toBe(1);
-    expect((await Promise.all([cli('--forced', older), cli('--force')])).map((ended) => ended.code)).toEqual([2, 2]);
-  });
-
-  it('compares the file in force with the database only with --force', async () => {
-    const path = join(database.folder, 'compared.yaml');
-    writeFileSync(path, stringify(registry('Compared', OLD_SECRET, { revision: 1 })));
-    const cli = (...parameters: string[]) =>
-      runCli(['registry', 'apply', ...parameters, path], environmentOf(database));
-    const service = await startTestService({ database, environment: { REGISTRY_FILE: path } });
-    await service.application.get(DataSource).query("UPDATE client_application SET name = 'By SQL'");
-    await service.stop();
-    expect((await cli()).stdout).toContain('unchanged: client backend');
-    expect((await cli('--force')).stdout).toMatch(/^changed: client backend/m);
   });
 });

@@ -87,7 +87,6 @@ describe('protocol §3.3: the claims gty, group_id and act of a customer token',
     const code = await transferToken(service, first.body.access_token);
     expect(await statementsOf(service, () => redeem(service, code, { client_id: ACME_SITE }))).toEqual([
       'SELECT',
-      'SELECT',
       'UPDATE',
     ]);
   });

@@ -8,7 +8,7 @@ import { TOKEN } from '../support/cookie-grant.js';
 import { issueAgentToken, runCommandWithInput } from '../support/operator-commands.js';
 import { environmentOf } from '../support/processes.js';
 import { TestIssuer } from '../support/test-issuer.js';
-import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
+import { ACME, ACME_AGENT, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { agentTokenPair, authorizationCode, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
@@ -34,6 +34,12 @@ async function explain(input: string) {
 }
 
 const b64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+it('agent-token prints the issuer of the token to stderr, because a service with another issuer rejects the token', async () => {
+  const parameters = ['--email', ACME_AGENT.email, '--client-id', ACME_SITE, '--scope', 'customers:own'];
+  const { output, messages } = await runCommandWithInput(service, '', 'agent-token', ...parameters);
+  expect(messages).toBe(`issuer: ${claimsOf(output.trim()).iss}\n`);
+});
 
 describe('token explain', () => {
   it('prints a valid customer token as text, and exits with 0', async () => {
@@ -196,8 +202,16 @@ describe('the process of token explain', { timeout: 60_000 }, () => {
     expect(stderr).not.toContain('MARKED');
   });
 
-  it.each(['--help', '-h', 'help'])('prints the usage on stdout and exits with 0 for %s', async (option) => {
-    const { code, stdout, stderr } = await runProcess([option], '');
+  it.each([
+    '--help',
+    '-h',
+    'help',
+    'help keys',
+    ...['agent-token', 'keys', 'keys rotate', 'migrate', 'purge', 'registry', 'registry apply', 'token explain'].map(
+      (command) => `${command} --help`,
+    ),
+  ])('prints the usage on stdout and exits with 0 for %s', async (line) => {
+    const { code, stdout, stderr } = await runProcess(line.split(' '), '');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^usage: node dist\/cli\.js COMMAND\n/);
   });

@@ -306,9 +306,7 @@ describe('the keys of a trusted issuer', () => {
 
   it.each(UNUSABLE_RESPONSES)('cause 503 for its tokens when the issuer responds with %s', async (_, broken) => {
     rotating.broken = broken;
-    const start = performance.now();
     expectUnavailable(await send(await signed()));
-    expect(performance.now() - start).toBeLessThan(5_000);
     const ownToken = bearer(await issueAgentToken(trusting));
     expect((await trusting.post(TOKEN, agentTokenBody(), ownToken)).status).toBe(200);
     rotating.broken = undefined;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../scripts/free-port.js';
-import { createTestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase } from '../../src/testing/test-database.js';
 import { environmentOf, PORTS, runCli, TestProcess } from '../support/processes.js';
 import {
   ACME,
@@ -26,7 +26,7 @@ export interface FuzzedService {
 }
 
 export async function startFuzzedService(): Promise<FuzzedService> {
-  const database = await createTestDatabase();
+  const database = await createEmptyDatabase();
   const registry = { ...testRegistry(), resource_servers: [RESOURCE_SERVER] };
   const environment = {
     ...environmentOf(database),

@@ -58,21 +58,24 @@ export function operationsOf({ paths, components }: OpenApi): Operation[] {
   const resolved = (schema: Schema): Schema =>
     schema.$ref ? (components.schemas[schema.$ref.split('/').at(-1) as string] as Schema) : schema;
   const alternatives = (schema: Schema): Schema[] => (schema.oneOf ?? schema.anyOf ?? [schema]).map(resolved);
-  return Object.entries(paths).flatMap(([path, { servers, ...methods }]) =>
-    Object.entries(methods).map(([method, { parameters = [], security = [], requestBody }]) => {
+  return Object.entries(paths).flatMap(([path, { servers = [], ...methods }]) =>
+    Object.entries(methods).flatMap(([method, { parameters = [], security = [], requestBody }]) => {
       const content = Object.entries(requestBody?.content ?? {});
       const bodies = content.flatMap(([mediaType, { schema }]) =>
-        alternatives(resolved(schema)).map((each) => ({ mediaType, schema: each })),
+        alternatives(resolved(schema))
+          .flatMap(alternatives)
+          .filter(({ properties }) => properties)
+          .map((each) => ({ mediaType, schema: each })),
       );
-      return {
-        port: servers?.[0]?.url === '/' ? 'management' : 'public',
+      return servers.map(({ url }) => ({
+        port: url === '/' ? 'management' : 'public',
         method: method.toUpperCase(),
         path,
         parameters,
         security: security.map((each) => Object.keys(each)[0] ?? 'none'),
         bodies,
         weight: weightOf(path, parameters.length, bodies),
-      };
+      }));
     }),
   );
 }

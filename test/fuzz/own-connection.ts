@@ -38,7 +38,7 @@ export function exchangeBytes(url: URL, bytes: Buffer, timeoutMs: number, idleMs
       received = Buffer.concat([received, chunk]);
       quarters = 0;
       clearTimeout(idleTimer);
-      idleTimer = setTimeout(() => socket.end(), RESPONSE_IDLE_MS);
+      idleTimer = setTimeout(() => socket.end(), isInterim(received) ? timeoutMs : RESPONSE_IDLE_MS);
     });
     socket.on('end', () => socket.end());
     socket.on('error', () => {
@@ -56,6 +56,9 @@ export function exchangeBytes(url: URL, bytes: Buffer, timeoutMs: number, idleMs
     socket.write(bytes);
   });
 }
+
+/** Whether only `100 Continue` arrived. The response follows when the service has done its work. */
+const isInterim = (received: Buffer): boolean => received.toString('latin1') === 'HTTP/1.1 100 Continue\r\n\r\n';
 
 function allReplies(bytes: Buffer): Reply[] {
   const replies: Reply[] = [];

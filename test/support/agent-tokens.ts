@@ -4,7 +4,7 @@ import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import { BACKEND_CALLBACK, FORM, NATIVE_CALLBACK } from './authorization-page.js';
 import { runCommand } from './operator-commands.js';
 import { ACME_AGENT, ACME_BACKEND, ACME_NATIVE, ACME_SITE, BACKEND_SECRET, writeRegistry } from './test-registry.js';
-import { type TestResponse, type TestService } from './test-service.js';
+import type { HttpClient, TestResponse, TestService } from './test-service.js';
 
 /** A PKCE pair (RFC 7636). */
 export function pkce(verifier = randomBytes(32).toString('base64url')) {
@@ -15,14 +15,14 @@ export function pkce(verifier = randomBytes(32).toString('base64url')) {
 export const AS_BACKEND = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
 
 /** Sends a request to `/v2/token`. By default the backend authenticates with `client_secret_post`. */
-export function askToken(service: TestService, fields: Record<string, string | undefined>): Promise<TestResponse> {
+export function askToken(service: HttpClient, fields: Record<string, string | undefined>): Promise<TestResponse> {
   const given = Object.entries({ ...AS_BACKEND, ...fields }).filter(
     (pair): pair is [string, string] => pair[1] !== undefined,
   );
   return service.post('/v2/token', new URLSearchParams(given).toString(), { 'content-type': FORM });
 }
 
-export function exchangeCode(service: TestService, code: string, more: Record<string, string | undefined> = {}) {
+export function exchangeCode(service: HttpClient, code: string, more: Record<string, string | undefined> = {}) {
   return askToken(service, { grant_type: 'authorization_code', code, redirect_uri: BACKEND_CALLBACK, ...more });
 }
 
@@ -30,7 +30,7 @@ export const ACME_NATIVE_FORM = { client_id: ACME_NATIVE };
 
 /** Exchanges a code as the native application, which has no secret. */
 export function exchangeNativeCode(
-  service: TestService,
+  service: HttpClient,
   code: string,
   code_verifier: string,
   headers: Record<string, string> = {},
@@ -39,7 +39,7 @@ export function exchangeNativeCode(
   return service.post('/v2/token', { ...body, ...ACME_NATIVE_FORM }, headers);
 }
 
-export function refresh(service: TestService, refreshToken: string, more: Record<string, string | undefined> = {}) {
+export function refresh(service: HttpClient, refreshToken: string, more: Record<string, string | undefined> = {}) {
   return askToken(service, { grant_type: 'refresh_token', refresh_token: refreshToken, ...more });
 }
 

@@ -112,6 +112,10 @@ export const ALERT_SERIES: Record<string, AlertSeries> = {
     fires: [[steady('cas_registry_age_seconds', 70)]],
     quiet: [[steady('cas_registry_age_seconds', 5)]],
   },
+  CustomerAuthorizationRevocationsNotPublished: {
+    fires: [[steady('cas_revocation_feed_lag_seconds', 30)]],
+    quiet: [[steady('cas_revocation_feed_lag_seconds', 1)]],
+  },
   CustomerAuthorizationLimitsNotShared: {
     fires: [
       [
@@ -120,6 +124,10 @@ export const ALERT_SERIES: Record<string, AlertSeries> = {
       ],
     ],
     quiet: [[steady('cas_rate_limit_store_up', 1)]],
+  },
+  CustomerAuthorizationAuditSinkFails: {
+    fires: [[growing('cas_audit_sink_failures_total', 1)]],
+    quiet: [[growing('cas_audit_sink_failures_total', 0)]],
   },
   CustomerAuthorizationLogLinesLost: {
     fires: [[growing('cas_log_lines_lost_total', 1)]],

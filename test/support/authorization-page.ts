@@ -127,7 +127,11 @@ export function redirected({ headers }: TestResponse): {
 }
 
 /** An agent access token from the page, as a web application gets it. */
-export async function implicitToken(service: TestService, parameters = FOR_TOKEN, agent = ACME_AGENT): Promise<string> {
+export async function implicitToken(
+  service: Pick<TestService, 'url'>,
+  parameters = FOR_TOKEN,
+  agent = ACME_AGENT,
+): Promise<string> {
   const response = await new AgentBrowser(service).authorize(parameters, agent);
   return redirected(response).parameters.access_token as string;
 }

@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BrowserContext, type Cookie, chromium, type Page } from 'playwright-core';
+import type { BrowserContext, Cookie, Page } from 'playwright-core';
+import { BROWSER_NAME, type BrowserLaunchOptions, launchProfile } from './browser-launch.js';
 import { TOKEN } from './cookie-grant.js';
 
 /** The parts of a response that a script on a page can read. */
@@ -11,47 +12,24 @@ export interface PageFetchResult {
   body: Record<string, unknown>;
 }
 
-export interface BrowserOptions {
-  /** The port to which the browser sends all https requests. */
-  port: number;
-  /** Whether the browser sends third-party cookies. More and more browsers block them. */
-  thirdPartyCookies?: boolean;
-}
-
-/** Values of a Chromium setting. A default Playwright context always blocks, as incognito windows do. */
-const COOKIE_CONTROLS = { allowed: 0, blocked: 1 };
-
-/** The browser of a customer: a real Chromium with its own profile. */
+/** The browser of a customer: a real browser with its own profile. */
 export class CustomerBrowser {
   private constructor(
     private readonly profile: string,
-    private readonly options: BrowserOptions,
+    private readonly options: BrowserLaunchOptions,
     private context: BrowserContext,
   ) {}
 
-  static async open(options: BrowserOptions): Promise<CustomerBrowser> {
-    const profile = mkdtempSync(join(tmpdir(), 'chromium-'));
-    mkdirSync(join(profile, 'Default'));
-    const mode = options.thirdPartyCookies === false ? COOKIE_CONTROLS.blocked : COOKIE_CONTROLS.allowed;
-    const preferences = { profile: { cookie_controls_mode: mode } };
-    writeFileSync(join(profile, 'Default', 'Preferences'), JSON.stringify(preferences));
-    return new CustomerBrowser(profile, options, await launch(profile, options));
+  static async open(options: BrowserLaunchOptions): Promise<CustomerBrowser> {
+    const profile = mkdtempSync(join(tmpdir(), `${BROWSER_NAME}-`));
+    return new CustomerBrowser(profile, options, await launchProfile(profile, options));
   }
 
   /** Opens a page and requests a token from its script, as the SDK does: JSON as text/plain, with cookies. */
   async ask(page: string, body: object | string, path: string = TOKEN, type = 'text/plain'): Promise<PageFetchResult> {
     const tab = await this.goTo(page);
-    const request = { url: `https://auth.example${path}`, type, text: asText(body) };
     try {
-      return await tab.evaluate(async ({ url, type, text }) => {
-        const headers = { 'Content-Type': type };
-        const response = await fetch(url, { method: 'POST', credentials: 'include', headers, body: text });
-        return {
-          status: response.status,
-          headers: Object.fromEntries(response.headers),
-          body: (await response.json()) as Record<string, unknown>,
-        };
-      }, request);
+      return await askFrom(tab, body, path, type);
     } finally {
       await tab.close();
     }
@@ -76,27 +54,67 @@ export class CustomerBrowser {
   /** Restarts the browser on the same profile. */
   async restart(): Promise<void> {
     await this.context.close();
-    this.context = await launch(this.profile, this.options);
+    this.context = await launchProfile(this.profile, this.options);
+  }
+
+  /** Deletes the cookies and closes the pages. */
+  async clear(): Promise<void> {
+    const [, ...opened] = this.context.pages(); // the browser ends with its first page
+    for (const page of opened) await page.close();
+    await this.context.clearCookies();
   }
 
   async close(): Promise<void> {
     await this.context.close();
-    rmSync(this.profile, { recursive: true, force: true });
+    rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
-function launch(profile: string, { port }: BrowserOptions): Promise<BrowserContext> {
-  return chromium.launchPersistentContext(profile, {
-    executablePath: process.env.TEST_CHROMIUM as string,
-    headless: true,
-    chromiumSandbox: false, // Chromium has no sandbox for root, and the tests open only their own pages.
-    ignoreHTTPSErrors: true,
-    args: [
-      ...['--disable-gpu', '--disable-quic', '--disable-sync', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update'],
-      `--host-resolver-rules=MAP * 127.0.0.1:${port}`,
-    ],
-  });
+/** Browsers that are cleared after a test and used again in the next, because the start of a browser takes seconds. */
+export class CustomerBrowserPool {
+  private readonly idle = new Map<string, CustomerBrowser[]>();
+  private used: [key: string, CustomerBrowser][] = [];
+
+  /** A browser without cookies. */
+  async open(options: BrowserLaunchOptions): Promise<CustomerBrowser> {
+    const key = JSON.stringify(options);
+    const browser = this.idle.get(key)?.pop() ?? (await CustomerBrowser.open(options));
+    this.used.push([key, browser]);
+    return browser;
+  }
+
+  /** Ends the use of all browsers; for `afterEach`. */
+  async release(): Promise<void> {
+    for (const [key, browser] of this.used.splice(0)) {
+      await browser.clear();
+      this.idle.set(key, [...(this.idle.get(key) ?? []), browser]);
+    }
+  }
+
+  /** Ends all browsers; for `afterAll`. */
+  async close(): Promise<void> {
+    for (const browser of [...this.idle.values()].flat()) await browser.close();
+    this.idle.clear();
+  }
+}
+
+/** Sends a request from the script of a page that is open. */
+export function askFrom(
+  page: Page,
+  body: object | string,
+  path: string = TOKEN,
+  type = 'text/plain',
+): Promise<PageFetchResult> {
+  const request = { url: `https://auth.example${path}`, type, text: asText(body) };
+  return page.evaluate(async ({ url, type, text }) => {
+    const headers = { 'Content-Type': type };
+    const response = await fetch(url, { method: 'POST', credentials: 'include', headers, body: text });
+    return {
+      status: response.status,
+      headers: Object.fromEntries(response.headers),
+      body: (await response.json()) as Record<string, unknown>,
+    };
+  }, request);
 }
 
 function asText(body: object | string): string {

@@ -19,6 +19,8 @@ export interface HttpsProxy {
   port: number;
   /** The requests to the service, in order. */
   seen: SeenRequest[];
+  /** Forwards the next POST to a path, but not its response. Resolves to its status when the service has responded. */
+  loseResponse(path: string): Promise<number | undefined>;
   stop(): Promise<void>;
 }
 
@@ -26,15 +28,30 @@ const PAGE = '<!doctype html><title>A page with a chat</title>';
 
 /**
  * @param host the host name of the service
- * @param target the URL of the service, over plain HTTP
+ * @param target the URL of the service, over plain HTTP. A function selects a service for each request.
+ * @param callbacks host names of server applications, and the URL to which each one redirects the browser
+ * @param scriptOf the script at a path of any other host; undefined for a page
  */
-export async function startHttpsProxy(host: string, target: string): Promise<HttpsProxy> {
+export async function startHttpsProxy(
+  host: string,
+  target: string | (() => string),
+  callbacks: Record<string, string> = {},
+  scriptOf: (path: string) => string | undefined = () => undefined,
+): Promise<HttpsProxy> {
   const seen: SeenRequest[] = [];
+  const lost = new Map<string, (status: number | undefined) => void>();
   const server = createServer(await certificate(host), (incoming, outgoing) => {
-    if (incoming.headers.host !== host) return void outgoing.setHeader('Content-Type', 'text/html').end(PAGE);
     const { method = '', url: path = '', headers } = incoming;
+    const landingUrl = callbacks[headers.host ?? ''];
+    if (landingUrl) return void outgoing.writeHead(302, { Location: landingUrl + path }).end();
+    if (headers.host !== host) {
+      const script = scriptOf(path);
+      return void outgoing.setHeader('Content-Type', script ? 'text/javascript' : 'text/html').end(script ?? PAGE);
+    }
     seen.push({ method, path, origin: headers.origin, site: headers['sec-fetch-site'], cookie: headers.cookie });
-    pass(incoming, outgoing, target);
+    const onLost = method === 'POST' ? lost.get(path) : undefined;
+    if (onLost) lost.delete(path);
+    pass(incoming, outgoing, typeof target === 'string' ? target : target(), onLost);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -43,7 +60,8 @@ export async function startHttpsProxy(host: string, target: string): Promise<Htt
     server.close();
     await once(server, 'close');
   };
-  return { port: (server.address() as AddressInfo).port, seen, stop };
+  const loseResponse = (path: string) => new Promise<number | undefined>((resolve) => void lost.set(path, resolve));
+  return { port: (server.address() as AddressInfo).port, seen, loseResponse, stop };
 }
 
 /** Generated in memory for each run, so that the repository contains no key. */
@@ -52,9 +70,15 @@ async function certificate(host: string): Promise<{ key: string; cert: string }>
   return { key, cert };
 }
 
-function pass(incoming: IncomingMessage, outgoing: ServerResponse, target: string): void {
+function pass(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  target: string,
+  onLost?: (status: number | undefined) => void,
+): void {
   const { method, headers, url = '/' } = incoming;
   const onward = forward(target + url, { method, headers }, (response) => {
+    if (onLost) return void onLost(response.resume().statusCode);
     outgoing.writeHead(response.statusCode ?? 502, response.rawHeaders);
     response.pipe(outgoing);
   });

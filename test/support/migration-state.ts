@@ -21,6 +21,6 @@ export async function startServiceBeforeCompletion(options: Options = {}): Promi
 }
 
 /** Does what `migrate --complete` does. */
-export function completeUpgradeOf({ application }: TestService): Promise<boolean> {
-  return completeUpgrade(application.get(DataSource));
+export function completeUpgradeOf({ application, clock }: TestService): Promise<boolean> {
+  return completeUpgrade(application.get(DataSource), clock.now());
 }

@@ -22,8 +22,9 @@ export async function runCommandWithInput(
   input: string,
   name: string,
   ...parameters: string[]
-): Promise<{ code: number; output: string }> {
+): Promise<{ code: number; output: string; messages: string }> {
   let output = '';
+  let messages = '';
   const code = await run(name, parameters, {
     extension: {},
     withApplication: (work) => work(application),
@@ -31,8 +32,11 @@ export async function runCommandWithInput(
     print: (text) => {
       output += text;
     },
+    notify: (text) => {
+      messages += text;
+    },
   });
-  return { code, output };
+  return { code, output, messages };
 }
 
 /** An agent's access token. */

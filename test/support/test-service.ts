@@ -1,3 +1,5 @@
+import { validatedFetch } from '../../src/testing/response-validation.js';
+import { SharedPatch } from '../../src/testing/shared-patch.js';
 import {
   startTestService as startService,
   type TestService,
@@ -8,7 +10,18 @@ import { testRegistry } from './test-registry.js';
 export { type HttpClient, httpClientOf, request, type TestResponse } from '../../src/testing/http-client.js';
 export type { TestService };
 
+/** Compares the responses that tests get by `fetch` with the OpenAPI document, while a service runs. */
+const patch = new SharedPatch(
+  globalThis,
+  'fetch',
+  (fetch) =>
+    (...parameters: Parameters<typeof globalThis.fetch>) =>
+      validatedFetch(fetch as typeof globalThis.fetch, ...parameters),
+);
+
 /** Starts a service with the registry of the tests. */
-export function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  return startService({ registry: testRegistry(), ...options });
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const service = await startService({ registry: testRegistry(), ...options });
+  const release = patch.acquire();
+  return { ...service, stop: (linger) => service.stop(linger).finally(release) };
 }

@@ -43,12 +43,12 @@ export function redeem(service: HttpClient, code: unknown, more: object = {}, he
 }
 
 /** An authorization code from the page, for the backend. */
-export function authorizationCode(service: TestService): Promise<string> {
+export function authorizationCode(service: HttpClient): Promise<string> {
   return codeOf(new AgentBrowser(service));
 }
 
 /** An agent access token and its refresh token. */
-export async function agentTokenPair(service: TestService): Promise<{ access_token: string; refresh_token: string }> {
+export async function agentTokenPair(service: HttpClient): Promise<{ access_token: string; refresh_token: string }> {
   return (await exchangeCode(service, await authorizationCode(service))).body;
 }
 

@@ -6,10 +6,11 @@ import { Logger } from '@nestjs/common';
 import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AccessTokenClaims, AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
-import { rawSignature } from '../../src/access-token/ecdsa-signature.js';
+import { derSignature, isSignatureValid, rawSignature } from '../../src/access-token/ecdsa-signature.js';
 import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
 import { Audit } from '../../src/audit/audit.js';
+import { SinkFailures } from '../../src/audit/sink-failures.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { FileErrors } from '../../src/platform/files/file-errors.js';
@@ -128,7 +129,7 @@ describe('an altered access token is rejected', () => {
     ['five parts, as a JWE', `dev:${header}.${payload}.${signature}.${signature}.${signature}`],
     ['another token’s payload', `dev:${header}.${otherPayload()}.${signature}`],
     ['a signature of zeros', `dev:${header}.${payload}.${Buffer.alloc(64).toString('base64url')}`],
-    ['a signature in DER', `dev:${header}.${payload}.${derSignature(`${header}.${payload}`)}`],
+    ['a signature in DER', `dev:${header}.${payload}.${signatureInDer(`${header}.${payload}`)}`],
     ['another region', `eu:${header}.${payload}.${signature}`],
     ['the region in upper case', `DEV:${header}.${payload}.${signature}`],
     ['no region', `${header}.${payload}.${signature}`],
@@ -391,14 +392,32 @@ describe('a signature from node:crypto', () => {
       fc.property(fc.oneof(number, small), fc.oneof(number, small), (r, s) => {
         const raw = rawSignature(derOf(r, s)).toString('hex');
         expect([BigInt(`0x${raw.slice(0, 64)}`), BigInt(`0x${raw.slice(64)}`)]).toEqual([r, s]);
+        expect(derSignature(rawSignature(derOf(r, s)))).toEqual(derOf(r, s));
       }),
     );
+  });
+
+  it('is invalid for another text or key, with another length, and with numbers of zero', () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const raw = rawSignature(sign('sha256', Buffer.from('text'), privateKey));
+    expect(isSignatureValid(raw, 'text', publicKey)).toBe(true);
+    expect(isSignatureValid(raw, 'other', publicKey)).toBe(false);
+    expect(isSignatureValid(raw, 'text', createPublicKey({ key: publicHalf(key), format: 'jwk' }))).toBe(false);
+    for (const length of [0, 1, 32, 63, 65, 72])
+      expect(isSignatureValid(Buffer.concat([raw, raw]).subarray(0, length), 'text', publicKey)).toBe(false);
+    expect(isSignatureValid(Buffer.alloc(64), 'text', publicKey)).toBe(false);
   });
 });
 
 function signingKeys(configuration: Configuration): SigningKeys {
   const metrics = new MetricsRegistry();
-  return new SigningKeys(configuration, clock, new Audit([]), new FileErrors(metrics), metrics);
+  return new SigningKeys(
+    configuration,
+    clock,
+    new Audit([], new SinkFailures(metrics, clock)),
+    new FileErrors(metrics),
+    metrics,
+  );
 }
 
 function withKeys(keys: object[], environment: Record<string, string> = {}) {
@@ -436,7 +455,7 @@ function signed(header: object | string, claims: object = ISSUED_CLAIMS, private
   return `dev:${text}.${signature.toString('base64url')}`;
 }
 
-function derSignature(text: string): string {
+function signatureInDer(text: string): string {
   return sign('sha256', Buffer.from(text), privateKeyOf(key)).toString('base64url');
 }
 

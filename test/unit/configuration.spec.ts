@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parseAdminTokens } from '../../src/platform/configuration/admin-tokens.js';
+import { withoutCredentials } from '../../src/platform/configuration/database-url.js';
 import {
   ConfigurationError,
   DATABASE_VARIABLES,
@@ -84,6 +85,7 @@ describe('protocol §9.4: configuration', () => {
       COOKIE_PREFIX: '__svc_',
       COOKIE_DOMAIN: 'localhost',
       COOKIE_PARTITIONED: true,
+      TRY_IT: false,
       LOG_LEVEL: 'info',
     });
     expect(loadConfiguration({}).HOST).toBeUndefined();
@@ -141,6 +143,8 @@ describe('protocol §9.4: configuration', () => {
     ['AUTH_URL', 'https://auth.example:443'],
     ['MIGRATE_ON_START', 'yes'],
     ['MIGRATE_ON_START', '1'],
+    ['TRY_IT', 'yes'],
+    ['TRY_IT', '1'],
     ['TOKEN_REGION', 'with space'],
     ['TOKEN_REGION', 'colon:'],
     ['TOKEN_REGION', 'x'.repeat(17)],
@@ -211,6 +215,19 @@ describe('protocol §9.4: configuration', () => {
     const violations = violationsOf({ NODE_ENV: 'production', AUTH_URL });
     expect(violations).toEqual(accepted ? [] : ['AUTH_URL: must be https in production']);
     expect(violationsOf({ AUTH_URL })).toEqual([]);
+  });
+
+  it.each([
+    ['https://auth.example', false],
+    ['https://localhost.example', false],
+    ['http://localhost:3000', true],
+    ['https://127.0.0.1', true],
+    ['http://[::1]:3000', true],
+  ])('forbids TRY_IT in production, except for loopback hosts: %s', (AUTH_URL, accepted) => {
+    const violation = 'TRY_IT: must not be true in production, unless the host of AUTH_URL is a loopback';
+    expect(violationsOf({ NODE_ENV: 'production', AUTH_URL, TRY_IT: 'true' })).toEqual(accepted ? [] : [violation]);
+    expect(violationsOf({ NODE_ENV: 'production', AUTH_URL, TRY_IT: 'false' })).toEqual([]);
+    expect(loadConfiguration({ AUTH_URL, TRY_IT: 'true' }).TRY_IT).toBe(true);
   });
 
   it('requires AUTH_URL in production, because the default is the machine of the process', () => {
@@ -352,4 +369,9 @@ describe('protocol §9.4: ADMIN_TOKENS', () => {
     });
     expect(violations).toEqual(['ADMIN_TOKENS: must not have a token of ADMIN_TOKEN']);
   });
+});
+
+it('a database URL in a message has no credentials and options, and the path of SQLite is absolute', () => {
+  expect(withoutCredentials(`${MYSQL}?ssl=true`)).toBe('mysql://db.example:3306/service');
+  expect(withoutCredentials('sqlite:var/service.sqlite')).toBe(`sqlite:${join(process.cwd(), 'var/service.sqlite')}`);
 });

@@ -81,7 +81,7 @@ describe('the network policies', () => {
       expect(policiesOf(pod).some(({ spec }) => spec.policyTypes.includes(type))).toBe(true);
   });
 
-  it('allow the jobs to reach DNS and the database only, and nobody to reach the jobs', () => {
+  it('allow the jobs to reach DNS and the database only, and no pod to reach the jobs', () => {
     for (const [kind, pod] of pods.filter(([each]) => each !== 'Deployment')) {
       const rules = policiesOf(pod).flatMap(({ spec }) => spec.egress ?? []);
       const ports = rules.flatMap(({ ports }: Document) => ports.map(({ port }: Document) => port));

@@ -3,8 +3,9 @@ import { DiscoveryModule } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
 import { GrantSettingsClasses } from '../../src/registry/grant-settings-classes.js';
-import { type Grant, GrantBody, type GrantResult, GrantType } from '../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantResult } from '../../src/token/grant.js';
 import { GrantRegistry } from '../../src/token/grant-registry.js';
+import { GrantType } from '../../src/token/grant-type.decorator.js';
 
 const result = { entityId: 'customer', organizationId: 'organization' };
 

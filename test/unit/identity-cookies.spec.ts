@@ -5,6 +5,7 @@ import { Clock } from '../../src/platform/clock.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { randomSecret } from '../../src/platform/secret.js';
 import { uuidv7 } from '../../src/platform/uuid.js';
+import { randomRuns } from '../nightly.js';
 
 const ORIGIN = 'https://acme.example';
 const cookies = cookiesWith();
@@ -110,7 +111,7 @@ describe('reading the identity cookies', () => {
           expect(cookies.read(all.map(({ text }) => text).join('; '), ORIGIN)).toEqual(expected);
         },
       ),
-      { numRuns: 2_000 },
+      randomRuns(2_000),
     );
   });
 
@@ -121,7 +122,7 @@ describe('reading the identity cookies', () => {
         expect(cookies.read(header, ORIGIN)).toEqual(isOwn ? OWN : undefined);
         expect(cookies.read(header, undefined)).toEqual(isOwn ? OWN : undefined);
       }),
-      { numRuns: 2_000 },
+      randomRuns(2_000),
     );
   });
 
@@ -163,7 +164,7 @@ describe('reading the identity cookies', () => {
         expect(cookies.read(header, ORIGIN)).toEqual(expected);
         expect(() => cookies.read(header, undefined)).not.toThrow();
       }),
-      { numRuns: 3_000 },
+      randomRuns(3_000),
     );
   });
 
@@ -177,13 +178,11 @@ describe('reading the identity cookies', () => {
     ['tabs before semicolons', '\t\t\t\t;'],
     ['equals signs', '='],
     ['pairs', `${pair};`],
-  ])('takes time that grows with the header, not with its square: %s', (_, text) => {
-    const many = text.repeat(100_000 / text.length);
+  ])('ends for a header of 1 MB, which it would not if its time grew with the square: %s', (_, text) => {
+    const many = text.repeat(1_000_000 / text.length);
     for (const header of [many, `__svc_cid=${many}`, `__svc_cid=x${many}x`]) {
       for (const origin of [ORIGIN, undefined]) {
-        const start = performance.now();
         cookies.read(header, origin);
-        expect(performance.now() - start).toBeLessThan(500);
       }
     }
   });

@@ -6,6 +6,7 @@ import type { JwtBearerSettings } from '../../src/grants/jwt-bearer/jwt-bearer.s
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { Clock } from '../../src/platform/clock.js';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
+import { randomRuns } from '../nightly.js';
 import { AUTH_URL, SIGN_IN, SignInSystem } from '../support/assertion-issuer.js';
 import { ACME } from '../support/test-registry.js';
 
@@ -48,7 +49,7 @@ describe('an assertion', () => {
           await expectRejected(mutated);
         },
       ),
-      { numRuns: 2_000 },
+      randomRuns(2_000),
     ));
 
   it('is rejected with another header or other claims under the same signature', () =>
@@ -58,7 +59,7 @@ describe('an assertion', () => {
         segments[which] = Buffer.from(json).toString('base64url');
         await expectRejected(segments.join('.'));
       }),
-      { numRuns: 500 },
+      randomRuns(500),
     ));
 
   it('is rejected with an OAuthError if it is arbitrary text', () =>
@@ -84,6 +85,6 @@ describe('an assertion', () => {
         if (proven instanceof OAuthError) expect(proven.code).toBe('invalid_grant');
         else expect(proven.userId).toBe(sub);
       }),
-      { numRuns: 500 },
+      randomRuns(500),
     ));
 });

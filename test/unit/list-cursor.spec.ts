@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cursorAfter, keyOfCursor } from '../../src/admin/list-cursor.js';
+import { randomRuns } from '../nightly.js';
 
 const lists = fc.constantFrom('organizations', 'clients', 'agents', 'resource_servers');
 const keys = fc.stringMatching(/^[A-Za-z0-9._~-]{1,128}$/);
@@ -43,7 +44,7 @@ describe('the cursor of a list', () => {
         const key = keyOfCursor(list, text);
         if (key !== undefined) expect(text).toBe(cursorAfter(list, key));
       }),
-      { numRuns: 2_000 },
+      randomRuns(2_000),
     );
   });
 
@@ -63,7 +64,7 @@ describe('the cursor of a list', () => {
           if (changed !== cursor) expect(read).not.toBe(key);
         },
       ),
-      { numRuns: 1_000 },
+      randomRuns(1_000),
     );
   });
 

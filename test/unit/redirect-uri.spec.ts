@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ClientApplication } from '../../src/registry/client-application.entity.js';
 import { isBelow, isOrigin, isRegistrableRedirectUri } from '../../src/registry/redirect-uri.js';
+import { randomRuns } from '../nightly.js';
 
 const REGISTERED = 'https://acme.example/app';
 
@@ -76,7 +77,7 @@ describe('a redirect URI below a registered one', () => {
         expect([found.search, found.hash, found.username, found.password]).toEqual(['', '', '', '']);
         expect(found.href).toBe(uri);
       }),
-      { numRuns: 5_000 },
+      randomRuns(5_000),
     );
   });
 

@@ -1,0 +1,94 @@
+import { Module } from '@nestjs/common';
+import { decodeJwt } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Grant,
+  GrantBody,
+  type GrantRequest,
+  type GrantResult,
+  GrantType,
+  Identities,
+  IdentityModule,
+  uuidv7,
+} from '../../src/public/grant.js';
+import { OutputCapture } from '../../src/testing/output-capture.js';
+import { expectError } from '../support/expect-error.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+
+class CaseBody extends GrantBody {}
+
+type Case = (identities: Identities, groupId: string) => Promise<{ entityId: string; groupId: string }>;
+const storedId = uuidv7(Date.now());
+/** What the grant does with the group of the request. */
+let grantCase: Case;
+
+@GrantType('group_case', { body: CaseBody, groups: true })
+class GroupCaseGrant implements Grant<CaseBody> {
+  constructor(private readonly identities: Identities) {}
+
+  async grant({ groupId }: GrantRequest<CaseBody>): Promise<GrantResult> {
+    const customer = await grantCase(this.identities, groupId);
+    return { entityId: customer.entityId, organizationId: ACME, groupId: customer.groupId, generation: 0 };
+  }
+}
+
+@Module({ imports: [IdentityModule], providers: [GroupCaseGrant] })
+class GroupCaseModule {}
+
+describe('the group of the customer that a grant returns', () => {
+  const output = new OutputCapture();
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService({ modules: [GroupCaseModule], log: output.log });
+  });
+  afterAll(() => service?.stop());
+
+  const request = (group: string, next: Case) => {
+    grantCase = next;
+    const body = { grant_type: 'group_case', client_id: ACME_SITE };
+    return service.post(`/v2/customer/${ACME}/${group}/token`, body);
+  };
+  const groupOf = (token: string) => decodeJwt(token.split(':').at(-1) as string).group_id;
+
+  it('is that of a customer that the grant created in the group', async () => {
+    const { status, body } = await request('sales', (identities, groupId) =>
+      identities.create({ organizationId: ACME, groupId }),
+    );
+    expect({ status, group: groupOf(body.access_token) }).toEqual({ status: 200, group: 'sales' });
+  });
+
+  it('is that of a customer with a stored id, in parallel and in a later request', async () => {
+    const find: Case = async (identities, groupId) => {
+      const customer = await identities.createIfAbsent(storedId, { organizationId: ACME, groupId });
+      return customer ?? { entityId: 'erased', groupId };
+    };
+    const responses = await Promise.all([request('sales', find), request('sales', find), request('sales', find)]);
+    const customers = [...responses, await request('sales', find)].map(({ body }) => body);
+    expect(customers.map(({ entity_id }) => entity_id)).toEqual(Array(4).fill(storedId));
+    expect(customers.map(({ access_token }) => groupOf(access_token))).toEqual(Array(4).fill('sales'));
+    const other = await request('support', find);
+    expectError(other, { status: 500, error: 'server_error', hint: undefined });
+    expect(output.about(other.headers.get('x-request-id') ?? '').join()).toContain('store one id for each group');
+  });
+
+  it.each<[string, Case]>([
+    [
+      'a new customer without a group',
+      async (identities, groupId) => ({ ...(await identities.create(ACME)), groupId }),
+    ],
+    [
+      'a customer of a group, without its group',
+      async (identities, groupId) => ({
+        ...(await identities.create({ organizationId: ACME, groupId })),
+        groupId: '',
+      }),
+    ],
+    ['a customer that the grant did not look up', async (_, groupId) => ({ entityId: uuidv7(Date.now()), groupId })],
+  ])('is rejected with 500 and a log line that says what to do, for %s', async (_case, next) => {
+    const response = await request('sales', next);
+    expectError(response, { status: 500, error: 'server_error', hint: undefined });
+    const log = output.about(response.headers.get('x-request-id') ?? '').join();
+    expect(log).toContain('return groupId of the Customer');
+  });
+});
