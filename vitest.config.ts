@@ -1,62 +1,83 @@
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { IS_NIGHTLY } from './test/nightly.js';
+import { TEST_FILES } from './test/test-files.js';
 
-/** The end-to-end tests run on each database; `npm test` starts the MariaDB and names it in TEST_DATABASE_URL. */
-const databases = ['sqlite', ...(process.env.TEST_DATABASE_URL ? ['mariadb'] : [])];
+/** `npm test` and `npm run test:processes` start a MariaDB and name it in TEST_DATABASE_URL. */
+const hasMariadb = Boolean(process.env.TEST_DATABASE_URL);
 
-/** End-to-end tests of rules that hold before the first statement, or in memory. They run on SQLite only. */
-const WITHOUT_STATEMENTS = [
-  'client-library',
-  'conformance-kit',
-  'conformance-kit-globals',
-  'connections',
-  'cors',
-  'cross-site',
-  'dashboards',
-  'empty-parameters',
-  'jwks',
-  'jwt-bearer-keys',
-  'keys',
-  'no-install',
-  'openapi',
-  'password-length',
-  'rate-limits',
-  'registry-resource',
-  'requests',
-  'sign-in-cookies',
-  'sign-in-floods',
-  'sign-in-timing',
-  'slow-callers',
-];
-const ONLY_ON_SQLITE = WITHOUT_STATEMENTS.map((name) => `test/e2e/${name}.e2e-spec.ts`);
+/** The browser tests run in each browser; `npm test` finds the programs and names them in these variables. */
+const { TEST_CHROMIUM, TEST_FIREFOX } = process.env;
+const browsers = [...(TEST_CHROMIUM ? ['chromium'] : []), ...(TEST_FIREFOX ? ['firefox'] : [])];
+
+/** Requests of the conformance kit's fuzzing to each grant. */
+const { FUZZ_REQUESTS = IS_NIGHTLY ? '2000' : '200' } = process.env;
 
 /** `npm run test:cluster` names the kind of cluster. Only Galera's nodes can be cut off and frozen. */
 const { TEST_CLUSTER } = process.env;
 const CLUSTER_TESTS: Record<string, string[]> = {
   galera: ['*'],
-  'group-replication': ['codes', 'identities', 'revocations'],
+  'group-replication': ['browser-links', 'codes', 'external-ids', 'identities', 'revocation-feed', 'revocations'],
 };
 
-/** The example's own imports, from the sources and not from what was built last. */
-const alias = Object.entries({ '': 'service', '/grant': 'grant', '/testing': 'testing' }).map(([subpath, file]) => ({
-  find: new RegExp(`^customer-authorization-service${subpath}$`),
-  replacement: join(import.meta.dirname, `src/public/${file}.ts`),
+/** Imports by the name of a package lead to its sources, and not to what was built last. */
+const SOURCES = {
+  'customer-authorization-service': 'src/public/service.ts',
+  'customer-authorization-service/grant': 'src/public/grant.ts',
+  'customer-authorization-service/testing': 'src/public/testing.ts',
+  'token-verifier': 'packages/token-verifier/src/index.ts',
+  'token-verifier/express': 'packages/token-verifier/src/express.ts',
+  'token-verifier/nestjs': 'packages/token-verifier/src/nestjs.ts',
+};
+const alias = Object.entries(SOURCES).map(([name, path]) => ({
+  find: new RegExp(`^${name}$`),
+  replacement: join(import.meta.dirname, path),
 }));
+
+/** Whether the project runs without a MariaDB, or there is one. */
+function isPossible(project: string): boolean {
+  return hasMariadb || !project.endsWith('mariadb');
+}
+
+function databaseOf(project: string): string {
+  return project.endsWith('mariadb') ? 'mariadb' : 'sqlite';
+}
+
+function isIsolated(project: string): boolean {
+  return project.startsWith('isolated');
+}
 
 export default defineConfig({
   resolve: { alias },
   test: {
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000, // with other work, a machine can be many times slower
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
+    maxWorkers: 2 * availableParallelism(), // a worker waits for its sockets half of the time
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.spec.ts'], env: { TEST_DATABASE: 'sqlite' } } },
-      ...databases.map((database) => ({
+      ...(['unit', 'sqlite', 'mariadb', 'isolated', 'isolated-mariadb'] as const).filter(isPossible).map((name) => ({
         extends: true as const,
         test: {
-          name: database,
-          include: ['test/e2e/**/*.e2e-spec.ts'],
-          exclude: database === 'mariadb' ? ONLY_ON_SQLITE : [],
-          env: { TEST_DATABASE: database },
+          name,
+          ...TEST_FILES[name],
+          env: {
+            FUZZ_REQUESTS,
+            TEST_DATABASE: databaseOf(name),
+            TEST_SHARES_MODULES: isIsolated(name) ? '' : 'true',
+            ...((isIsolated(name) || name === 'unit') && { TEST_STATEMENTS_FILE: '' }), // statements of the tests' own
+          },
+          isolate: isIsolated(name),
+          setupFiles: ['test/support/setup.ts'],
+        },
+      })),
+      ...(['processes', 'processes-mariadb'] as const).filter(isPossible).map((name) => ({
+        extends: true as const,
+        test: {
+          name,
+          ...TEST_FILES[name],
+          env: { TEST_DATABASE: databaseOf(name) },
+          setupFiles: ['reflect-metadata'], // for files that import classes with decorators, and nothing of Nest
         },
       })),
       ...(process.env.TEST_FAULTS
@@ -72,11 +93,35 @@ export default defineConfig({
             },
           ]
         : []),
-      ...(process.env.TEST_CHROMIUM
+      ...browsers.flatMap((browser) =>
+        [browser, `isolated-${browser}`].map((name) => ({
+          extends: true as const,
+          test: {
+            name,
+            ...TEST_FILES[isIsolated(name) ? 'isolated-browser' : 'browser'],
+            env: {
+              TEST_DATABASE: 'sqlite',
+              TEST_BROWSER: browser,
+              TEST_SHARES_MODULES: isIsolated(name) ? '' : 'true',
+              TEST_STATEMENTS_FILE: '', // other tests send the same statements
+            },
+            isolate: isIsolated(name),
+            setupFiles: ['test/support/setup.ts'],
+            testTimeout: 180_000, // on a machine with other work, the start of a browser takes many seconds
+          },
+        })),
+      ),
+      ...(process.env.TEST_RELEASE_1
         ? [
             {
               extends: true as const,
-              test: { name: 'browser', include: ['test/browser/**/*.spec.ts'], env: { TEST_DATABASE: 'sqlite' } },
+              test: {
+                name: 'upgrade',
+                include: ['test/upgrade/**/*.spec.ts'],
+                testTimeout: 300_000,
+                hookTimeout: 300_000,
+                fileParallelism: false, // each file starts a database and several processes
+              },
             },
           ]
         : []),

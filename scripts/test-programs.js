@@ -42,6 +42,9 @@ export const findMariadb = () => findProgram(['mariadbd'], SBIN);
 export const findChromium = () =>
   process.env.TEST_CHROMIUM || findProgram(['chromium', 'chromium-browser', 'google-chrome']);
 
+/** The path of a Firefox. */
+export const findFirefox = () => process.env.TEST_FIREFOX || findProgram(['firefox-esr', 'firefox']);
+
 /** The path of a Redis server. */
 export const findRedis = () => process.env.TEST_REDIS_SERVER || findProgram(['redis-server', 'valkey-server']);
 
@@ -61,6 +64,7 @@ export const MARIADB = ofDebian(
   'TEST_DATABASE_URL=mariadb://USER:PASSWORD@HOST:PORT/  (an account that may create databases)',
 );
 export const CHROMIUM = ofDebian('Chromium', ['chromium'], findChromium, 'TEST_CHROMIUM=/path/to/chromium');
+export const FIREFOX = ofDebian('Firefox', ['firefox-esr'], findFirefox, 'TEST_FIREFOX=/path/to/firefox');
 export const REDIS = ofDebian('Redis server', ['redis-server'], findRedis, 'TEST_REDIS_SERVER=/path/to/redis-server');
 export const GALERA = ofDebian('Galera node', ['mariadb-server', 'galera-4', 'rsync'], findGalera);
 export const WRK = ofDebian('load generator wrk', ['wrk'], () => findProgram(['wrk']));

@@ -31,6 +31,14 @@ describe('--no-install', () => {
     );
   });
 
+  it('makes npm run test:firefox end with 1 and name the package of Firefox only', async () => {
+    const { code, stderr } = await run('test.js', '--project', 'firefox', '--no-install');
+    expect(code).toBe(1);
+    expect(stderr).toContain('Firefox: apt-get update && apt-get install -y --no-install-recommends firefox-esr\n');
+    expect(stderr).toContain('or set TEST_FIREFOX=');
+    expect(stderr).not.toContain('Chromium');
+  });
+
   it('makes npm run test:cluster end with 1 and name the packages that it would install or fetch', async () => {
     const { code, stdout, stderr } = await run('test-cluster.js', '--no-install');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

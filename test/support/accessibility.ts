@@ -1,0 +1,62 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { BROWSER_NAME } from './browser-launch.js';
+
+export type ColorScheme = 'light' | 'dark';
+
+/** A folder for screenshots of all pages, for manual review. */
+export const SCREENSHOTS = process.env.SCREENSHOTS;
+
+const WIDE = { width: 1280, height: 800 };
+const NARROW = { width: 320, height: 640 };
+
+/** The rules of axe whose result depends on the colours, and those whose result depends on the width. */
+const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
+const LAYOUT_RULES = ['target-size', 'scrollable-region-focusable'];
+
+/** The rules of axe for each window: all of them once, in the dark and in a narrow window those that can differ. */
+const WINDOWS = {
+  light: [
+    { viewport: NARROW, rules: LAYOUT_RULES },
+    { viewport: WIDE, rules: undefined },
+  ],
+  dark: [
+    { viewport: NARROW, rules: LAYOUT_RULES },
+    { viewport: WIDE, rules: COLOR_RULES },
+  ],
+};
+
+interface AxeResult {
+  id: string;
+  nodes: { html: string; any: { message: string }[] }[];
+}
+
+/** The ids and tags of elements that need a horizontal scroll bar, or that their own card cuts off. */
+const TOO_WIDE = `[document.documentElement, ...document.querySelectorAll('.step, main')]
+  .filter((element) => element.scrollWidth > element.clientWidth)
+  .map((element) => element.id || element.firstElementChild.id || element.tagName + '.' + element.className)`;
+
+/** Checks what axe finds, and that a window of 320 or 1280 px needs no horizontal scroll bar. */
+export async function expectAccessible(page: Page, name: string, colorScheme: ColorScheme = 'light'): Promise<void> {
+  await page.evaluate(axe.source);
+  for (const { viewport, rules } of WINDOWS[colorScheme]) {
+    await page.setViewportSize(viewport);
+    const window = `${name}, ${colorScheme}, ${viewport.width} px`;
+    expect({ window, problems: await problemsIn(page, rules) }).toEqual({ window, problems: [] });
+    expect({ window, tooWide: await page.evaluate(TOO_WIDE) }).toEqual({ window, tooWide: [] });
+    if (SCREENSHOTS === undefined) continue;
+    mkdirSync(SCREENSHOTS, { recursive: true });
+    const path = join(SCREENSHOTS, `${BROWSER_NAME}-${name}-${colorScheme}-${viewport.width}.png`);
+    await page.screenshot({ path, fullPage: true });
+  }
+}
+
+async function problemsIn(page: Page, rules: string[] | undefined): Promise<string[]> {
+  const options = rules ? { runOnly: rules } : {};
+  const run = `axe.run(${JSON.stringify(options)})`;
+  const { violations, incomplete } = await page.evaluate<Record<'violations' | 'incomplete', AxeResult[]>>(run);
+  return [...violations, ...incomplete].map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.any[0]?.message}`);
+}

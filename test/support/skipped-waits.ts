@@ -1,0 +1,21 @@
+import { afterEach, beforeEach, vi } from 'vitest';
+
+/** Moves the clock in place of each wait of the examples for callers. Returns the waits of the running test. */
+export function skipWaits(): { totalMs(): number } {
+  let movedMs = 0;
+  beforeEach(() => {
+    movedMs = 0;
+    const { setTimeout } = globalThis;
+    const now = Date.now;
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + movedMs);
+    const start = (work: () => void, delayMs = 0, ...parameters: []) => {
+      // Node.js starts timers of its own for connections.
+      if (!new Error().stack?.includes('examples/integrating')) return setTimeout(work, delayMs, ...parameters);
+      movedMs += delayMs;
+      return setTimeout(work, 0, ...parameters);
+    };
+    vi.spyOn(globalThis, 'setTimeout').mockImplementation(start as typeof setTimeout);
+  });
+  afterEach(() => void vi.restoreAllMocks());
+  return { totalMs: () => movedMs };
+}

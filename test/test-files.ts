@@ -1,0 +1,150 @@
+import { IS_NIGHTLY } from './nightly.js';
+
+/**
+ * End-to-end tests whose rules depend on the SQL of the database: races, locks, unique keys, collations, times and
+ * numbers in SQL, migrations, outages. `npm test` runs them on SQLite and on MariaDB, all other files on SQLite only.
+ * `npm test` fails if a statement of the service ran on SQLite only (docs/testing.md).
+ */
+const ON_BOTH_DATABASES = [
+  'admin-lists',
+  'admin-timeout',
+  'at-once',
+  'bearer',
+  'browser-links',
+  'client-secrets',
+  'conflicts',
+  'consents',
+  'customer-accounts',
+  'customer-browsers',
+  'customer-export',
+  'customer-refresh',
+  'customer-refresh-purge',
+  'database-numbers',
+  'database-outage',
+  'deleted-client',
+  'end-sessions',
+  'end-sessions-browsers',
+  'erased-rows',
+  'erasure-steps',
+  'errors',
+  'external-id',
+  'forget',
+  'guide-token-store',
+  'idle-customers',
+  'idle-days',
+  'jwt-bearer-links',
+  'jwt-bearer-users',
+  'listeners',
+  'many-refresh-families',
+  'metrics',
+  'migration-state',
+  'purge',
+  'purge-generations',
+  'races',
+  'refresh-processes',
+  'registry',
+  'registry-deltas',
+  'registry-file-races',
+  'remember-browser',
+  'remember-errors',
+  'replays',
+  'requests',
+  'revocation-feed',
+  'revocation-feed-history',
+  'revocation-feed-races',
+  'revocation-feed-upgrade',
+  'revocations',
+  'schema',
+  'superseded-registry',
+  'token-descendants',
+];
+
+/**
+ * End-to-end tests that replace modules with `vi.mock`, or import entities that are not the service's. Such files do
+ * not share modules with other files.
+ */
+const ISOLATED = [
+  'conformance-kit',
+  'conformance-kit-proofs',
+  'custom-grant',
+  'faulty-grant',
+  'faulty-table',
+  'openapi',
+  'openapi-texts',
+  'registry-resource',
+];
+
+/** Those that also run on MariaDB. */
+const ISOLATED_ON_BOTH_DATABASES = ['custom-grant', 'faulty-table'];
+
+/** A unit test whose writers go on writing to closed files, which can become the sockets of other tests. */
+const WRITES_TO_CLOSED_FILES = 'test/unit/buffered-stdout.spec.ts';
+
+/** Unit tests that share no process with other files. The second one replaces modules. */
+const ISOLATED_UNIT_TESTS = [WRITES_TO_CLOSED_FILES, 'test/unit/verified-tokens.spec.ts'];
+
+/** End-to-end tests that start processes of the built service, npm or commands of the documents, on SQLite. */
+const WITH_PROCESSES = [
+  'commands-configuration',
+  'connection-memory',
+  'fuzz',
+  'guides',
+  'keys',
+  'logs',
+  'new-grant',
+  'new-package',
+  'no-install',
+  'npm-start',
+  'operations-commands',
+  'package',
+  'process',
+  'readme',
+  'registry-apply-command',
+  'runbook',
+  'token-explain',
+  'tracing',
+  'try-it-process',
+];
+
+/** Unit tests that run compilers, npm, `kustomize`, `promtool` or processes. */
+const UNIT_TESTS_WITH_PROCESSES = [
+  'packages/token-verifier/test/readme.spec.ts',
+  'packages/token-verifier/test/startup.spec.ts',
+  'test/unit/alerts.spec.ts',
+  'test/unit/check-advisories.spec.ts',
+  'test/unit/kustomize.spec.ts',
+  'test/unit/sqlite-file.spec.ts',
+  'test/unit/tutorial.spec.ts',
+];
+
+/** Those that start processes with MariaDB. */
+const WITH_PROCESSES_ON_MARIADB = ['database-tls', 'process', 'revocation-feed-processes', 'tracing'];
+
+/** Tests of an example package, whose entities are not the service's either. They run on both databases. */
+const EXAMPLE = ['examples/device-approval/test/device-approval*.spec.ts'];
+
+const paths = (names: string[]) => names.map((name) => `test/e2e/${name}.e2e-spec.ts`);
+
+const WITHOUT_PROCESSES = {
+  include: ['test/e2e/**/*.e2e-spec.ts'],
+  exclude: paths([...ISOLATED, ...WITH_PROCESSES, ...WITH_PROCESSES_ON_MARIADB]),
+};
+
+/** A browser test of the example package. */
+const EXAMPLE_IN_BROWSER = ['test/browser/device-approval.spec.ts'];
+
+/** The test files of each project of vitest. */
+export const TEST_FILES = {
+  unit: {
+    include: ['test/unit/**/*.spec.ts', 'packages/*/test/**/*.spec.ts'],
+    exclude: [...ISOLATED_UNIT_TESTS, ...UNIT_TESTS_WITH_PROCESSES],
+  },
+  sqlite: WITHOUT_PROCESSES,
+  mariadb: IS_NIGHTLY ? WITHOUT_PROCESSES : { include: paths(ON_BOTH_DATABASES) },
+  isolated: { include: [...paths(ISOLATED), ...ISOLATED_UNIT_TESTS, ...EXAMPLE] },
+  'isolated-mariadb': { include: [...paths(IS_NIGHTLY ? ISOLATED : ISOLATED_ON_BOTH_DATABASES), ...EXAMPLE] },
+  processes: { include: [...paths(WITH_PROCESSES), ...UNIT_TESTS_WITH_PROCESSES] },
+  browser: { include: ['test/browser/**/*.spec.ts'], exclude: EXAMPLE_IN_BROWSER },
+  'isolated-browser': { include: EXAMPLE_IN_BROWSER },
+  'processes-mariadb': { include: paths(WITH_PROCESSES_ON_MARIADB) },
+};
