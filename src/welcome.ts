@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { Service } from './bootstrap.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { DEMO } from './registry/demo-registry.js';
@@ -11,7 +12,12 @@ export function listeningMessage(configuration: Configuration, service: Service)
   return `listening on ${HOST}: ${ports.join(', ')}`;
 }
 
-/** The output of a first run: the ports of the service, and commands to paste. */
+/** The URL of the try-it page. It is the first output, and precedes the log of the start. */
+export function tryItMessage({ TRY_IT, AUTH_URL }: Configuration): string {
+  return TRY_IT ? `\nTry the service in a browser: ${AUTH_URL}/try\n\n` : '';
+}
+
+/** The output of a first run: the URL of the try-it page, the ports of the service, and commands to paste. */
 export function welcome(configuration: Configuration, service: Service): string {
   const { DATA_DIR } = configuration;
   const customerUrl = `http://localhost:${service.port}/v2/customer`;
@@ -22,9 +28,12 @@ export function welcome(configuration: Configuration, service: Service): string 
       response_type: 'token',
       ...(hasOrganization && { organization_id: DEMO.organizationId }),
     });
-  return `${listeningMessage(configuration, service)}
+  return `${tryItMessage(configuration)}${listeningMessage(configuration, service)}
 
-The demo registry is in ${DATA_DIR}/demo-registry.yaml. Paste these:
+Clients, their origins, agents and passwords: ${resolve(DATA_DIR, 'demo-registry.yaml')}
+The service applies changes of this file without a restart.
+
+Paste these:
 
 # a new customer
 curl -s -c cookies.txt ${customerUrl}/token -d '${body(true)}'

@@ -1,24 +1,45 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { EXAMPLE } from '../platform/http/api-examples.js';
 import { randomSecret } from '../platform/secret.js';
 
 export const DEMO = {
-  organizationId: '390e44e6-f1e6-4368-86dd-b74514508c2e',
-  clientId: '9cbf3a968289727cb3cdfe83ab1d9836',
-  serverClientId: '2d1f4b7c90a84e35b6c1d8f7a2e0935c',
+  organizationId: EXAMPLE.organizationId,
+  clientId: EXAMPLE.clientId,
+  serverClientId: EXAMPLE.serverClientId,
+  nativeClientId: EXAMPLE.nativeClientId,
+  agentEmail: EXAMPLE.agentEmail,
 };
 
+/** The redirect URI of the demo clients: the try-it page that shows the token of an agent (protocol §11). */
+export const signedInUrl = (authUrl: string): string => `${authUrl}/try/signed-in`;
+
+/** The redirect URI of a backend under development. Nothing needs to listen there: the browser shows the code in the URL. */
+const BACKEND_CALLBACK = 'http://localhost:9000/callback';
+
 /**
- * The path of a demo registry with an organization, a web and a server application, and an agent. The first start
- * writes the file with random secrets (mode 0600). Later starts do not change it.
+ * The path of a demo registry with an organization, its web, server and native application, a resource server, an agent
+ * and the agent of the backend. The first start writes the file with random secrets (mode 0600). Later starts do not
+ * change it.
+ *
+ * @param grantTypes grants of an extension that the web application may use too
  */
-export function demoRegistry(folder: string, authUrl: string): string {
+export function demoRegistry(folder: string, authUrl: string, grantTypes: string[] = []): string {
   const path = join(folder, 'demo-registry.yaml');
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const redirect_uris = [...new Set(['http://localhost:3000/', `${authUrl}/`])];
-  const registry = {
+  const text = stringify(demoEntries(authUrl, grantTypes), { aliasDuplicateObjects: false });
+  writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
+  return path;
+}
+
+/** An organization, a web and a server application, and an agent, with random secrets. */
+export function demoEntries(authUrl: string, grantTypes: string[] = []) {
+  const redirect_uris = [...new Set(['http://localhost:3000/', `${authUrl}/`, signedInUrl(authUrl)])];
+  // a page of the site may move its customer into the app, and sends its own origin (protocol §4.10)
+  const pageOrigins = new Set(['http://localhost:8080', ...redirect_uris.map((uri) => new URL(uri).origin)]);
+  return {
     organizations: [
       { id: DEMO.organizationId, name: 'Acme', license: { chat_between_groups: false }, public_clients: [] },
     ],
@@ -30,8 +51,10 @@ export function demoRegistry(folder: string, authUrl: string): string {
         organization_id: DEMO.organizationId,
         redirect_uris,
         redirect_uri_match: 'prefix',
+        origins: ['http://localhost:8080'],
         scopes: ['customers:own'],
-        grants: { identity_token: { remember: ['browser'] } },
+        grant_types: ['cookie', 'agent_token', 'identity_token', 'refresh_token', ...grantTypes],
+        grants: { identity_token: { remember: ['browser', 'refresh_token'] } },
       },
       {
         client_id: DEMO.serverClientId,
@@ -39,20 +62,26 @@ export function demoRegistry(folder: string, authUrl: string): string {
         client_type: 'server',
         organization_id: DEMO.organizationId,
         client_secret: randomSecret('base64url'),
-        redirect_uris,
+        redirect_uris: [...redirect_uris, BACKEND_CALLBACK],
         scopes: ['customers:own'],
       },
-    ],
-    agents: [
       {
-        email: 'agent@acme.example',
-        name: 'Agent One',
-        password: randomSecret('base64url').slice(0, 16),
+        client_id: DEMO.nativeClientId,
+        name: 'Acme app',
+        client_type: 'native',
         organization_id: DEMO.organizationId,
-        scopes: ['customers:own'],
+        redirect_uris: ['example.acme:/callback'],
+        origins: [...pageOrigins],
+        grant_types: ['cookie', 'identity_token', 'refresh_token'],
+        grants: { identity_token: { remember: ['refresh_token'] } },
       },
     ],
+    resource_servers: [{ id: 'chat-api', secret: randomSecret('base64url'), audiences: ['customer-api'] }],
+    agents: [demoAgent(DEMO.agentEmail, 'Agent One'), demoAgent('backend@acme.example', 'Agent of the Acme backend')],
   };
-  writeFileSync(path, stringify(registry, { aliasDuplicateObjects: false }), { mode: 0o600, flag: 'wx' });
-  return path;
+}
+
+function demoAgent(email: string, name: string): object {
+  const password = randomSecret('base64url').slice(0, 16);
+  return { email, name, password, organization_id: DEMO.organizationId, scopes: ['customers:own'] };
 }

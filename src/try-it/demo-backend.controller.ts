@@ -1,0 +1,71 @@
+import { HttpCode, Post, Req, UseGuards } from '@nestjs/common';
+import { IsObject, IsString, MaxLength, MinLength } from 'class-validator';
+import type { Request } from 'express';
+import { readBody } from '../oauth/body-reader.js';
+import { parseJsonObject } from '../oauth/json-object.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { readParameters } from '../oauth/parameters.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiRoute } from '../platform/http/api-route.js';
+import { PublicController } from '../platform/http/surfaces.js';
+import { DemoBackendGuard } from './demo-backend.guard.js';
+import { type BackendExchange, DemoBackend } from './demo-backend.js';
+
+class DemoUserBody {
+  @IsString()
+  @MinLength(1)
+  @MaxLength(1_000)
+  @ApiProperty("The organization's own id of the user.", EXAMPLE.externalId)
+  external_id: string;
+}
+
+class DemoExchangeResponse {
+  @IsObject()
+  @ApiProperty('The request that the demo backend sent. A placeholder replaces the agent token.', {
+    method: 'POST',
+    url: 'http://127.0.0.1:3000/v2/customer/token',
+    headers: {},
+    body: {},
+  })
+  request: BackendExchange['request'];
+
+  @IsObject()
+  @ApiProperty('The response that it got.', { status: 200, headers: {}, body: {} })
+  response: BackendExchange['response'];
+
+  @IsObject()
+  @ApiProperty('The claims of the agent token.', { sub: EXAMPLE.agentId, aud: 'agent-api' })
+  agentTokenClaims: object;
+}
+
+/** The demo backend of the try-it page (protocol §11). */
+@PublicController('try/backend')
+@UseGuards(DemoBackendGuard)
+export class DemoBackendController {
+  constructor(private readonly backend: DemoBackend) {}
+
+  @Post('customer')
+  @HttpCode(200)
+  @ApiRoute({
+    summary: 'Let the demo backend get a customer token for a user',
+    description:
+      'The demo backend gets a token by the grant `agent_token`. It serves only the try-it page on the same machine.',
+    body: DemoUserBody,
+    response: DemoExchangeResponse,
+    errors: () => [
+      OAuthError.invalidRequest('Origin: must be the origin of the try-it page'),
+      OAuthError.invalidRequest('Host: must be a loopback address'),
+      OAuthError.notFound(),
+    ],
+  })
+  async customer(@Req() request: Request): Promise<BackendExchange> {
+    const { external_id } = readParameters(DemoUserBody, parseJsonObject(await readBody(request)));
+    return this.backend.customerOf(external_id, `${ownUrl(request)}/v2/customer/token`);
+  }
+}
+
+/** The URL at which this process reaches itself: the address and port to which the request was sent. */
+function ownUrl({ socket: { localAddress = '127.0.0.1', localPort } }: Request): string {
+  return `http://${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
+}

@@ -1,0 +1,58 @@
+// @ts-check
+/** The ids of the demo registry, and the URLs of the pages. */
+
+const { authUrl = '', clientId = '', organizationId = '' } = document.body.dataset;
+
+export const DEMO = { authUrl, clientId, organizationId };
+export const TOKEN_PATH = '/v2/customer/token';
+export const SECOND_BROWSER_URL = `${authUrl}/try/second-browser`;
+
+/** The customer that the first browser had last. Only the id is stored, and never a token. */
+const CUSTOMER_ITEM = 'try-it customer';
+
+/** Hides the steps and says so if the page was opened at another origin than that of the demo clients. */
+export function hasDemoOrigin() {
+  const isDemo = location.origin === authUrl;
+  const notice = document.getElementById('other-origin');
+  if (notice) notice.hidden = isDemo;
+  return isDemo;
+}
+
+export const lastCustomer = () => localStorage.getItem(CUSTOMER_ITEM);
+
+/** @param {string | undefined} entityId */
+export function storeLastCustomer(entityId) {
+  if (entityId === undefined) localStorage.removeItem(CUSTOMER_ITEM);
+  else localStorage.setItem(CUSTOMER_ITEM, entityId);
+}
+
+/** The body of the cookie grant (protocol §4.1). */
+export const cookieGrant = () => ({
+  grant_type: 'cookie',
+  client_id: clientId,
+  response_type: 'token',
+  organization_id: organizationId,
+});
+
+/**
+ * The parameters in the fragment of a pasted or opened link.
+ * @param {string} link
+ */
+export function fragmentOf(link) {
+  const [, fragment = ''] = link.trim().split('#', 2);
+  return new URLSearchParams(fragment);
+}
+
+/** Reads the parameters of the page's own URL, and removes them from the address bar and the history. */
+export function takeFragment() {
+  const parameters = fragmentOf(location.href);
+  if (location.hash !== '') history.replaceState(null, '', location.pathname);
+  return parameters;
+}
+
+/** Reads the query of the page's own URL, and removes it from the address bar and the history. */
+export function takeQuery() {
+  const query = new URLSearchParams(location.search);
+  if (location.search !== '') history.replaceState(null, '', location.pathname + location.hash);
+  return query;
+}

@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { demoEntries } from '../../src/registry/demo-registry.js';
+import { expectError } from '../support/expect-error.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+
+const AUTH = 'https://auth.example';
+const PAGES = ['/try', '/try/second-browser', '/try/signed-in'];
+const BACKEND = '/try/backend/customer';
+const FILES = '/try/files/';
+const DIRECTIVES = [
+  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],
+  ...["form-action 'none'", "frame-ancestors 'none'", "base-uri 'none'"],
+  ...["require-trusted-types-for 'script'", "trusted-types 'none'"],
+];
+const MARKUP = '/tmp/"><img src=x>';
+
+// cspell:ignore ftry fmain fetc fpasswd
+let service: TestService;
+beforeAll(async () => {
+  const environment = { TRY_IT: 'true', DATA_DIR: MARKUP };
+  service = await startTestService({ registry: demoEntries(AUTH), environment });
+});
+afterAll(() => service?.stop());
+
+/** The URL of each file that a page or a script refers to. */
+const referencesIn = (text: string) =>
+  [...text.matchAll(/(?:src|href)="([^"#]+)"|from '\.\/([\w.-]+)'/g)].map(([, url, module]) => url ?? FILES + module);
+
+describe('protocol §11: without TRY_IT', () => {
+  it('no route of the try-it page exists, in the service or in its OpenAPI document', async () => {
+    const plain = await startTestService({ registry: demoEntries(AUTH) });
+    try {
+      for (const path of [...PAGES, `${FILES}try-it.js`, BACKEND]) {
+        const response = await plain.send(path === BACKEND ? 'POST' : 'GET', path, { origin: plain.url });
+        expectError(response, { status: 404, error: 'not_found', hint: undefined });
+      }
+      const document = await (await fetch(`${plain.managementUrl}/openapi.json`)).text();
+      expect(document).not.toContain('"/try');
+    } finally {
+      await plain.stop();
+    }
+  });
+});
+
+describe('protocol §11: the pages below /try', () => {
+  it.each(PAGES)('%s has a strict policy, no inline script or style, and nothing from other hosts', async (path) => {
+    const { status, headers, text, cookies } = await service.send('GET', path);
+    expect(status).toBe(200);
+    expect(headers.get('content-security-policy')?.split('; ')).toEqual(DIRECTIVES);
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('referrer-policy')).toBe('same-origin');
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('access-control-allow-origin')).toBeNull();
+    expect(cookies).toEqual([]);
+    expect(text).not.toMatch(/<style|\sstyle=|\son\w+=|javascript:/i);
+    for (const [script] of text.matchAll(/<script[^>]*>[^<]*/g)) expect(script).toMatch(/ src="\/try\/files\/[^"]+">$/);
+    for (const url of referencesIn(text)) expect(new URL(url, AUTH).origin).toBe(AUTH);
+  });
+
+  it('refer only to files that the service serves, directly and by imports', async () => {
+    const seen = new Map<string, string | null>();
+    const visit = async (path: string): Promise<void> => {
+      if (seen.has(path) || !/\.(js|css|svg)$/.test(path)) return;
+      const { status, headers, text } = await service.send('GET', path);
+      expect({ path, status }).toEqual({ path, status: 200 });
+      seen.set(path, headers.get('content-type'));
+      for (const next of path.endsWith('.js') ? referencesIn(text) : []) await visit(next);
+    };
+    for (const page of PAGES) {
+      for (const path of referencesIn((await service.send('GET', page)).text)) await visit(path);
+    }
+    expect(Object.fromEntries(seen)).toMatchObject({
+      [`${FILES}try-it.js`]: 'text/javascript; charset=utf-8',
+      [`${FILES}qr.js`]: 'text/javascript; charset=utf-8',
+      [`${FILES}try-it.css`]: 'text/css; charset=utf-8',
+      [`${FILES}icon.svg`]: 'image/svg+xml',
+    });
+  });
+
+  it.each([
+    ...['qr.d.ts', 'layout.eta', '__proto__', 'constructor', '..%2ftry-it.controller.ts', '..%2f..%2fmain.ts'],
+    ...['%2fetc%2fpasswd', 'try-it.js%00', 'TRY-IT.JS'],
+  ])('do not serve %s as a file', async (name) => {
+    expect((await service.send('GET', FILES + name)).status).toBe(404);
+  });
+
+  it('show a folder name with markup as text', async () => {
+    const { text } = await service.send('GET', '/try');
+    expect(text).not.toContain('<img');
+    expect(text).toContain('&lt;img src=x&gt;');
+  });
+});
+
+describe('protocol §11: with another registry than that of the demo', () => {
+  const HINT = 'The try-it page is not available';
+
+  it.each([
+    ['the registry of the tests', undefined, 'is not the demo registry'],
+    ['a demo registry for another AUTH_URL', demoEntries('https://other.example'), 'or for another AUTH_URL'],
+  ])('the pages explain what is missing, and the backend does not exist: %s', async (_what, registry, reason) => {
+    const other = await startTestService({ ...(registry && { registry }), environment: { TRY_IT: 'true' } });
+    try {
+      for (const page of PAGES) {
+        const { status, text, headers } = await other.send('GET', page);
+        expect({ status, type: headers.get('content-type') }).toEqual({
+          status: 404,
+          type: 'text/html; charset=utf-8',
+        });
+        expect(text).toContain(HINT);
+        expect(text).toContain(reason);
+      }
+      const response = await other.post(BACKEND, { external_id: 'user-1' }, { origin: other.url });
+      expectError(response, { status: 404, error: 'not_found', hint: undefined });
+    } finally {
+      await other.stop();
+    }
+  });
+});
+
+describe('protocol §11: the page of an extension', () => {
+  it('is linked from the try-it page under its title, as text', async () => {
+    const tryIt = { title: 'Approve <a device>', path: '/try/device-approval' } as const;
+    const extended = await startTestService({ registry: demoEntries(AUTH), environment: { TRY_IT: 'true' }, tryIt });
+    try {
+      const { text } = await extended.send('GET', '/try');
+      expect(text).toContain('<a href="/try/device-approval">Approve &lt;a device&gt;</a>');
+    } finally {
+      await extended.stop();
+    }
+  });
+
+  it('may use grants of the extension with the web client of the demo registry, and no other client may', () => {
+    const grantsOf = (grantTypes?: string[]) =>
+      demoEntries(AUTH, grantTypes).clients.map(({ grant_types }) => grant_types?.includes('device_approval'));
+    expect(grantsOf(['device_approval'])).toEqual([true, undefined, false]);
+    expect(grantsOf()).toEqual([false, undefined, false]);
+  });
+});
