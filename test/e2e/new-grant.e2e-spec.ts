@@ -34,6 +34,8 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     });
   }
   const newGrant = (...parameters: string[]) => run('node', 'scripts/new-grant.js', ...parameters);
+  const pathsIn = (output: string) => [...output.matchAll(/^ {2}(\S+\.ts)$/gm)].map(([, path = '']) => path);
+  const writtenPaths: string[] = [];
   const application = () => readFileSync(join(project, 'src/app.module.ts'), 'utf8');
 
   it.each([
@@ -44,7 +46,8 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     ['sms-', 'no name for a grant'],
     ['s'.repeat(41), 'no name for a grant'],
     ['refresh-token', 'has a meaning in RFC 6749'],
-    ['cookie', 'src/grants/cookie is there already'],
+    ['cookie', 'is a grant of the service'],
+    ['  sms', 'no name for a grant'],
     ['', 'usage: npm run new:grant -- NAME'],
   ])('rejects the name %j and writes nothing', async (name, message) => {
     const before = application();
@@ -52,12 +55,12 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(message);
     expect(application()).toBe(before);
-    expect(existsSync(join(project, `test/e2e/${name}-grant.e2e-spec.ts`))).toBe(name === 'cookie');
+    expect(existsSync(join(project, `test/e2e/${name}-grant.e2e-spec.ts`))).toBe(name === 'cookie'); // its own test
   });
 
   it('writes a grant, its test and its line in the application module, and prints the next steps', async () => {
     const before = application().split('\n');
-    const { code, stdout, stderr } = await newGrant('sms-code');
+    const { code, stdout, stderr } = await newGrant('sms code');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const added = application()
       .split('\n')
@@ -66,21 +69,44 @@ describe.skipIf(onMariadb)('npm run new:grant', SLOW, () => {
       "import { SmsCodeGrantModule } from './grants/sms-code/sms-code-grant.module.js';",
       '    SmsCodeGrantModule,',
     ]);
-    for (const [, path] of stdout.matchAll(/^ {2}(\S+\.ts)$/gm))
-      expect(existsSync(join(project, `${path}`))).toBe(true);
+    for (const path of pathsIn(stdout)) expect(existsSync(join(project, path))).toBe(true);
+    writtenPaths.push(...pathsIn(stdout));
     expect(stdout).toContain('npm test -- test/e2e/sms-code-grant.e2e-spec.ts');
     const page = readFileSync(join(PROJECT, 'docs/adding-a-grant.md'), 'utf8');
     expect(page).toContain(`\`\`\`text npm run new:grant\n${stdout}\`\`\`\n`);
-    expect((await newGrant('sms-code')).stderr).toContain('src/grants/sms-code is there already');
+    expect((await newGrant('sms-code')).stderr).toContain('src/grants/sms-code exists already');
   });
 
-  it('writes a grant that passes npm run check', async () => {
-    expect(await run('npm', 'run', 'check')).toMatchObject({ code: 0 });
+  it('writes a grant with a route and a table, and adds its module and its migration', async () => {
+    const { code, stdout, stderr } = await newGrant('magic link', '--route');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(application()).toContain('    MagicLinkGrantModule,\n');
+    expect(readFileSync(join(project, 'src/migrations/migrations.ts'), 'utf8')).toMatch(
+      /\n {2}MagicLinkCodes\d{13},\n\];/,
+    );
+    for (const path of pathsIn(stdout)) expect(existsSync(join(project, path))).toBe(true);
+    writtenPaths.push(...pathsIn(stdout));
   });
 
-  it('writes a grant that passes its own test, with every rule of the conformance kit', async () => {
-    const tests = ['run', '--project', 'sqlite', 'test/e2e/sms-code-grant.e2e-spec.ts'];
+  it('writes grants that pass the checks of source files in npm run check', async () => {
+    expect(writtenPaths.length).toBeGreaterThan(10);
+    const checks = ['types', 'style', 'imports', 'unused', 'environment', 'units'].map((name) => [name]);
+    for (const [name, ...paths] of [...checks, ['spelling', '--', ...writtenPaths]]) {
+      const { code, stdout, stderr } = await run('npm', 'run', `check:${name}`, ...paths);
+      expect(code, `check:${name} printed:\n${stdout}${stderr}`).toBe(0);
+    }
+  });
+
+  it('writes grants that pass their own tests, with every rule of the conformance kit', async () => {
+    const files = ['sms-code-grant', 'magic-link-grant', 'magic-link-route'];
+    const tests = ['run', '--project', 'sqlite', ...files.map((name) => `test/e2e/${name}.e2e-spec.ts`)];
     const { code, stdout } = await run('node', 'node_modules/vitest/vitest.mjs', ...tests);
-    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*[2-9]\d passed/) });
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*1\d\d passed/) });
+  });
+
+  it('writes grants and a route with texts and examples for the OpenAPI document', async () => {
+    const parameters = ['run', '--project', 'isolated', 'test/e2e/openapi-texts.e2e-spec.ts'];
+    const { code, stdout } = await run('node', 'node_modules/vitest/vitest.mjs', ...parameters);
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/Tests .*\d+ passed/) });
   });
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -7,15 +7,22 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
 const PROJECT = join(import.meta.dirname, '../..');
-const EXAMPLE = join(PROJECT, 'examples/lotto-grant');
 const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
 const page = read('docs/adding-a-grant.md');
-const shellBlocks = Array.from(page.matchAll(/^```sh\n(.*?)^```$/gms), ([, text = '']) => text);
+const errorsPage = read('docs/grant-errors.md');
+const routePage = read('docs/adding-a-route.md');
+const headingsOf = (text: string): string[] =>
+  Array.from(text.matchAll(/^#+ (.+)$/gm), ([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
 const wayA = page.slice(page.indexOf('\n## Way A'), page.indexOf('\n## Way B'));
 
-/** The first column of the tables of a section, without its backticks. */
+/** The first column of the tables of a section of the page of errors, without its backticks. */
 const messagesAfter = (words: string, next: string): string[] => {
-  const section = page.slice(page.indexOf(words), page.indexOf(next));
+  const section = errorsPage.slice(errorsPage.indexOf(words), errorsPage.indexOf(next));
   return Array.from(section.matchAll(/^\| `([^|]+)` \|/gm), ([, message = '']) => message);
 };
 
@@ -40,22 +47,24 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     const scripts = ['', 'examples/lotto-grant/'].flatMap((folder) =>
       Object.keys(JSON.parse(read(`${folder}package.json`)).scripts),
     );
-    const named = Array.from(page.matchAll(/npm run (?:-s )?([\w:-]+)/g), ([, name]) => name);
+    const named = Array.from(`${page}${routePage}`.matchAll(/npm run (?:-s )?([\w:-]+)/g), ([, name]) => name);
     expect(named.length).toBeGreaterThan(3);
     for (const name of named) expect(scripts).toContain(name);
   });
 
-  it('links only to pages and headings that exist', () => {
-    const anchors = Array.from(page.matchAll(/^#+ (.+)$/gm), ([, title = '']) =>
-      title
-        .toLowerCase()
-        .replaceAll(/[^\w -]/g, '')
-        .replaceAll(' ', '-'),
-    );
-    for (const [, target = ''] of page.matchAll(/\]\(([^)]+)\)/g)) {
-      if (target.startsWith('#')) expect(anchors).toContain(target.slice(1));
-      else expect(readdirSync(join(PROJECT, 'docs', target, '..'))).toContain(target.split('/').at(-1));
+  it.each([page, routePage, errorsPage])('links only to pages and headings that exist (page %#)', (text) => {
+    for (const [, target = ''] of text.matchAll(/\]\(([^)]+)\)/g)) {
+      const [path = '', heading] = target.split('#');
+      if (path !== '') expect(readdirSync(join(PROJECT, 'docs', path, '..'))).toContain(path.split('/').at(-1));
+      const linked = path === '' ? text : heading === undefined ? '' : read(join('docs', path));
+      if (heading !== undefined) expect(headingsOf(linked)).toContain(heading);
     }
+  });
+
+  it('shows the names of limits that the example declares', () => {
+    const [, limits = ''] = /SMS_LIMITS = (.*);/.exec(read('test/support/sms-extension.ts')) ?? [];
+    expect(limits).not.toBe('');
+    expect(page).toContain(`\`${limits}\``);
   });
 
   it('requests the generated grant with a client that its registry allows', () => {
@@ -72,19 +81,22 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
     expect(own.code).toMatch(new RegExp(rule));
   });
 
-  it('renames all files of the example and their contents', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'renamed-'));
+  it('shows a program of the package, and requests the generated grant with a client that its registry allows', () => {
+    expect(page).toContain('npx customer-authorization-service new-package "sms code"');
+    const folder = mkdtempSync(join(tmpdir(), 'generated-'));
     try {
-      for (const part of readdirSync(EXAMPLE).filter((name) => !['node_modules', 'dist', 'var'].includes(name)))
-        cpSync(join(EXAMPLE, part), join(folder, part), { recursive: true });
-      const commands = shellBlocks.find((text) => text.startsWith('NAME=sms\n')) ?? 'exit 1';
-      execFileSync('bash', ['-euo', 'pipefail', '-c', commands], { cwd: folder });
-      const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-      for (const { parentPath, name } of files) {
-        const text = `${name}\n${readFileSync(join(parentPath, name), 'utf8')}`;
-        expect(text).not.toMatch(/lotto|1795300000000/i);
-      }
-      expect(readFileSync(join(folder, 'src/sms.grant.ts'), 'utf8')).toContain("@GrantType('sms', { body: SmsBody,");
+      const { bin, name } = JSON.parse(read('package.json'));
+      execFileSync(join(PROJECT, bin[name]), ['new-package', 'sms code'], { cwd: folder });
+      const [, requestBody = ''] = /-d '(\{.*\})'/.exec(page.slice(page.indexOf('\n## Way B'))) ?? [];
+      const [client] = parse(readFileSync(join(folder, 'sms-code/registry.yaml'), 'utf8')).clients;
+      const { grant_type, client_id, organization_id, code } = JSON.parse(requestBody);
+      expect({ client_id, organization_id }).toMatchObject({
+        client_id: client.client_id,
+        organization_id: client.organization_id,
+      });
+      expect(code.startsWith(client.grants[grant_type].code_prefix)).toBe(true);
+      const requestOfReadme = readFileSync(join(folder, 'sms-code/README.md'), 'utf8');
+      expect(requestOfReadme).toContain(requestBody);
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -92,15 +104,19 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
 
   it('lists the errors of the compiler', () => {
     const errors = compilerErrors();
-    const messages = messagesAfter('### Compiler errors', '### Start-up errors');
+    const messages = messagesAfter('## Compiler errors', '## Start-up errors');
     expect(messages).toHaveLength(7);
     for (const message of messages) expect(errors.split('\n').map((line) => line.trim())).toContain(message);
   }, 180_000); // the compiler runs
 
   it('lists the errors of the start and of the test kit that tests check', () => {
-    const tests = ['e2e/faulty-grant.e2e-spec', 'e2e/faulty-table.e2e-spec', 'e2e/conformance-kit.e2e-spec'];
-    const testedText = [...tests, 'unit/grant-registry.spec'].map((name) => read(`test/${name}.ts`)).join('\n');
-    const messages = messagesAfter('### Start-up errors', '### Errors of NestJS');
+    const grants = ['faulty-grant', 'faulty-table', 'conformance-kit', 'grant-attempts'];
+    const tests = [...grants, 'faulty-routes', 'extension-limits', 'extension-audit'].map(
+      (name) => `e2e/${name}.e2e-spec`,
+    );
+    const texts = [...tests, 'unit/grant-registry.spec'].map((name) => read(`test/${name}.ts`));
+    const testedText = texts.join('\n').replaceAll("\\'", "'");
+    const messages = messagesAfter('## Start-up errors', '## Errors of NestJS');
     expect(messages.length).toBeGreaterThan(10);
     for (const message of messages) expect(testedText).toContain(message.replace(/ name its module in …$/, ''));
   });

@@ -1,0 +1,54 @@
+// @ts-check
+/** The files of `npm run new:grant -- NAME --route`: the templates of new-package, with the imports of this project. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fillIn } from './grant-names.js';
+
+const TEMPLATES = join(import.meta.dirname, 'new-package/route');
+const MIGRATIONS = 'src/migrations/migrations.ts';
+const PACKAGE = 'customer-authorization-service';
+
+/**
+ * The text of each file, by its path in the project.
+ * @param {string} project @param {import('./grant-names.js').GrantNames} names
+ * @returns {Record<string, string>}
+ */
+export function routeFiles(project, names) {
+  const { name, className, variable } = names;
+  const list = readFileSync(join(project, MIGRATIONS), 'utf8');
+  const now = timeAfter(list);
+  /** @param {string} path */
+  const filledIn = (path) => fillIn(readFileSync(join(TEMPLATES, path), 'utf8'), names, { now });
+  /** @type {Record<string, string>} */
+  const files = {};
+  for (const template of readdirSync(join(TEMPLATES, 'src'))) {
+    const file = fillIn(template.replace(/\.txt$/, ''), names, { now });
+    const text = filledIn(`src/${template}`);
+    if (file.endsWith('.extension.ts')) continue;
+    if (file.startsWith(now)) files[`src/migrations/${file}`] = text.replace(`${PACKAGE}/grant`, './schema.js');
+    else files[`src/grants/${name}/${file}`] = text.replace(`${PACKAGE}/grant`, '../../public/grant.js');
+  }
+  for (const kind of ['grant', 'route']) {
+    files[`test/e2e/${name}-${kind}.e2e-spec.ts`] = filledIn(`test/$name$-${kind}.spec.ts.txt`)
+      .replace(/^import .*extension\.js';\n/m, '')
+      .replaceAll('../src/', `../../src/grants/${name}/`)
+      .replace(`${PACKAGE}/testing`, '../../src/public/testing.js')
+      .replace(new RegExp(`\\.\\.\\.${variable}Extension,\\s`, 'g'), '');
+  }
+  files[MIGRATIONS] = withMigration(list, `${className}Codes${now}`, `./${now}-${name}-codes.js`);
+  return files;
+}
+
+/** The current time, or one second after the last migration if its time is in the future. @param {string} list */
+function timeAfter(list) {
+  const times = Array.from(list.matchAll(/(\d{13})-/g), ([, time]) => Number(time));
+  return String(Math.max(Date.now(), Math.max(...times) + 1_000));
+}
+
+/** @param {string} list @param {string} className @param {string} path */
+function withMigration(list, className, path) {
+  const end = list.indexOf(',\n];');
+  if (end < 0) throw new Error(`${MIGRATIONS} has no list of migrations; add ${className} yourself`);
+  const listed = `${list.slice(0, end)},\n  ${className}${list.slice(end)}`;
+  return listed.replace(/^(?=\nexport type MigrationClass)/m, `import { ${className} } from '${path}';\n`);
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env node
+// @ts-check
+/**
+ * `customer-authorization-service new-package NAME`: writes a package that adds a grant to the service, from the
+ * templates in scripts/new-package/. It is a program of the published package and uses only modules of Node.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fillIn, grantNames } from './grant-names.js';
+
+const TEMPLATES = join(import.meta.dirname, 'new-package');
+const SERVICE = JSON.parse(readFileSync(join(dirname(import.meta.dirname), 'package.json'), 'utf8'));
+const USAGE = 'usage: customer-authorization-service new-package NAME [--route] [--grant-type URI]';
+/** The packages that a generated package imports itself, in the versions of the service. */
+const DEPENDENCIES = ['@nestjs/common', '@nestjs/typeorm', 'class-validator', 'typeorm'];
+const DEVELOPMENT_DEPENDENCIES = ['@types/node', 'ajv', 'ajv-formats', 'typescript', 'vitest'];
+
+try {
+  console.log(newPackage(process.argv.slice(2)));
+} catch (error) {
+  console.error(/** @type {Error} */ (error).message);
+  process.exitCode = 1;
+}
+
+/** @param {string[]} args */
+function newPackage(args) {
+  const options = /** @type {const} */ ({ route: { type: 'boolean' }, 'grant-type': { type: 'string' } });
+  const { positionals, values } = parseArgs({ args, options, allowPositionals: true });
+  const [command, name, ...more] = positionals;
+  if (command !== 'new-package' || !name || more.length > 0) throw new Error(USAGE);
+  const names = grantNames(name, values['grant-type']);
+  if (existsSync(names.name))
+    throw new Error(`${names.name} exists already; choose another name, or delete the folder`);
+  const files = filesOf(['common', values.route ? 'route' : 'plain'], names);
+  for (const [path, text] of files) {
+    mkdirSync(join(names.name, dirname(path)), { recursive: true });
+    writeFileSync(join(names.name, path), text);
+  }
+  return whatNext([...files.keys()], names.name);
+}
+
+/**
+ * The text of each file, by its path in the package.
+ * @param {string[]} folders @param {import('./grant-names.js').GrantNames} names
+ */
+function filesOf(folders, names) {
+  const more = { now: String(Date.now()), version: SERVICE.version };
+  const files = new Map([['package.json', manifest(names)]]);
+  for (const folder of folders.map((name) => join(TEMPLATES, name))) {
+    for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
+      if (!path.endsWith('.txt')) continue;
+      // npm does not pack files named .gitignore
+      const target = fillIn(path.replace(/\.txt$/, '').replace(/^gitignore$/, '.gitignore'), names, more);
+      files.set(target, fillIn(readFileSync(join(folder, path), 'utf8'), names, more));
+    }
+  }
+  return files;
+}
+
+/** @param {import('./grant-names.js').GrantNames} names */
+function manifest({ name, grantType }) {
+  const versions = { ...SERVICE.devDependencies, ...SERVICE.dependencies, [SERVICE.name]: SERVICE.version };
+  /** @param {string[]} packages */
+  const pinned = (packages) => Object.fromEntries(packages.map((dependency) => [dependency, versions[dependency]]));
+  const content = {
+    name: `${name}-grant`,
+    version: '0.1.0',
+    description: `The customer authorization service with the grant ${grantType}.`,
+    private: true,
+    type: 'module',
+    engines: SERVICE.engines,
+    scripts: {
+      build: 'tsc -p tsconfig.build.json',
+      check: 'tsc',
+      start: 'node dist/main.js',
+      cli: 'node dist/cli.js',
+      test: 'npm run build && vitest run',
+    },
+    dependencies: pinned([...DEPENDENCIES, SERVICE.name].sort()),
+    devDependencies: pinned(DEVELOPMENT_DEPENDENCIES),
+    overrides: SERVICE.overrides,
+    allowScripts: { '@scarf/scarf': false },
+  };
+  return `${JSON.stringify(content, null, 2)}\n`;
+}
+
+/** @param {string[]} paths @param {string} folder */
+function whatNext(paths, folder) {
+  return `written:
+${paths.map((path) => `  ${folder}/${path}`).join('\n')}
+
+It works without changes. Try it:
+  cd ${folder}
+  npm install        # if the service is a tarball: npm install PATH/customer-authorization-service-${SERVICE.version}.tgz
+  npm test
+  REGISTRY_FILE=registry.yaml npm start
+
+README.md shows a request for a token. node_modules/customer-authorization-service/docs/adding-a-grant.md is the tutorial.`;
+}
