@@ -1,0 +1,22 @@
+import { bearerToken } from './bearer.js';
+import type { AccessTokenClaims } from './claims.js';
+import type { TokenVerifier } from './token-verifier.js';
+
+/** What the middleware uses of a request. */
+export interface AuthorizedRequest {
+  headers: { authorization?: string | undefined };
+  /** The claims of the token, after the middleware. */
+  auth?: AccessTokenClaims;
+}
+
+/** Express middleware: sets `request.auth`, or passes a TokenVerifierError to the error handler of the application. */
+export function requireToken(verifier: Pick<TokenVerifier, 'verify'>) {
+  return async (request: AuthorizedRequest, _response: unknown, next: (error?: unknown) => void): Promise<void> => {
+    try {
+      request.auth = await verifier.verify(bearerToken(request.headers.authorization));
+    } catch (error) {
+      return next(error);
+    }
+    next();
+  };
+}

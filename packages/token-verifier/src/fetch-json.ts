@@ -1,0 +1,76 @@
+/** A GET request with limits. */
+export interface JsonRequest {
+  url: URL;
+  headers?: Record<string, string>;
+  timeoutMs: number;
+  maxBytes: number;
+  /** Ends the request early. */
+  signal: AbortSignal;
+}
+
+/** A response whose status is not 200. */
+export class StatusError extends Error {
+  override readonly name = 'StatusError';
+
+  constructor(
+    readonly status: number,
+    readonly retryAfter: string | null,
+  ) {
+    super(`the response has status ${status}`);
+  }
+}
+
+/** A response with status 200 that cannot be used. */
+export class MalformedResponseError extends Error {
+  override readonly name = 'MalformedResponseError';
+}
+
+/**
+ * Fetches JSON. Redirects are not followed, because they would send the credentials elsewhere. The time limit covers
+ * the body, and the size limit counts the decompressed body.
+ */
+export async function fetchJson({ url, headers = {}, timeoutMs, maxBytes, signal }: JsonRequest): Promise<unknown> {
+  const controller = new AbortController();
+  const abort = () => controller.abort(signal.reason);
+  const timer = setTimeout(() => controller.abort(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
+  signal.addEventListener('abort', abort);
+  try {
+    signal.throwIfAborted();
+    const accept = { Accept: 'application/json', ...headers };
+    const response = await fetch(url, { headers: accept, redirect: 'manual', signal: controller.signal });
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      throw new StatusError(response.status, response.headers.get('Retry-After'));
+    }
+    return parseJson(await readText(response, maxBytes));
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+async function readText({ body }: Response, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    if (length > maxBytes) throw new MalformedResponseError(`the response has more than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new MalformedResponseError('the response is not JSON', { cause });
+  }
+}
+
+/** The message of an error of `fetchJson`, and the code of the network error. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'no response yet';
+  const { code } = (error.cause ?? {}) as { code?: unknown };
+  return typeof code === 'string' ? `${error.message}: ${code}` : error.message;
+}

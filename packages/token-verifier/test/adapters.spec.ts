@@ -1,0 +1,102 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Controller, Get, Module, Req, UseGuards } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import express, { type ErrorRequestHandler, type Request } from 'express';
+import { requireToken } from 'token-verifier/express';
+import { TokenGuard } from 'token-verifier/nestjs';
+import { describe, expect, it } from 'vitest';
+import type { AuthorizedRequest } from '../src/express.js';
+import { VerifierTest } from './support/started-verifier.js';
+
+const test = new VerifierTest();
+const SOURCES = join(import.meta.dirname, '../src');
+
+type Verifier = ReturnType<typeof test.create>;
+
+async function expressApplication(verifier: Verifier) {
+  const application = express();
+  application.get('/me', requireToken(verifier), (request: Request & AuthorizedRequest, response) => {
+    response.json({ customer: request.auth?.sub });
+  });
+  const handle: ErrorRequestHandler = (error, _request, response, _next) =>
+    void response.status(error.statusCode).set(error.headers).json({ code: error.code });
+  const server = application.use(handle).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, stop: () => server.close() };
+}
+
+async function nestApplication(verifier: Verifier) {
+  @Controller('me')
+  class MeController {
+    @Get()
+    @UseGuards(new TokenGuard(verifier))
+    me(@Req() request: AuthorizedRequest) {
+      return { customer: request.auth?.sub };
+    }
+  }
+  @Module({ controllers: [MeController] })
+  class ApplicationModule {}
+  const application = await NestFactory.create(ApplicationModule, { logger: false });
+  await application.listen(0, '127.0.0.1');
+  return { server: application.getHttpServer() as Server, stop: () => application.close() };
+}
+
+describe.each([
+  ['Express', expressApplication, { code: 'expired' }],
+  ['NestJS', nestApplication, { statusCode: 401, message: 'Unauthorized' }],
+])('the adapter for %s', (_, start, bodyOfExpired) => {
+  async function request(verifier: Verifier, authorization?: string) {
+    const { server, stop } = await start(verifier);
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/me`;
+    const response = await fetch(url, { headers: authorization === undefined ? {} : { authorization } });
+    const body = await response.json();
+    await stop();
+    return { status: response.status, headers: response.headers, body };
+  }
+
+  it('puts the claims into request.auth', async () => {
+    const verifier = await test.start();
+    for (const scheme of ['Bearer', 'bearer'])
+      expect(await request(verifier, `${scheme} ${await test.token()}`)).toMatchObject({
+        status: 200,
+        body: { customer: 'customer-1' },
+      });
+  });
+
+  it('responds with 401 and a challenge to a token that is not valid, without the reason', async () => {
+    const verifier = await test.start();
+    const token = await test.token({ exp: test.clock.seconds() });
+    const { status, headers, body } = await request(verifier, `Bearer ${token}`);
+    expect({ status, body }).toEqual({ status: 401, body: bodyOfExpired });
+    expect(headers.get('WWW-Authenticate')).toBe('Bearer error="invalid_token"');
+  });
+
+  it.each([undefined, '', 'Bearer', 'Basic YTpi', 'Bearer a b', 'Bearer a, Bearer b'])(
+    'responds with 401 and a challenge without an error to the header %j',
+    async (authorization) => {
+      const { status, headers } = await request(await test.start(), authorization);
+      expect(status).toBe(401);
+      expect(headers.get('WWW-Authenticate')).toBe('Bearer');
+    },
+  );
+
+  it('responds with 503 and Retry-After while the verifier cannot decide', async () => {
+    const verifier = await test.start();
+    test.clock.set(61);
+    const { status, headers } = await request(verifier, `Bearer ${await test.token()}`);
+    expect(status).toBe(503);
+    expect(headers.get('Retry-After')).toBe('5');
+  });
+});
+
+it.each(['express.ts', 'nestjs.ts'])('%s has at most 30 lines, and imports files of the package only', (file) => {
+  const lines = readFileSync(join(SOURCES, file), 'utf8').trimEnd().split('\n');
+  expect(lines.length).toBeLessThanOrEqual(30);
+  expect(
+    lines.filter((line) => /^import|\bimport\(/.test(line)).every((line) => /from '\.\/[\w-]+\.js';$/.test(line)),
+  ).toBe(true);
+});

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { TokenVerifier } from '../src/token-verifier.js';
+import { eventually, VerifierTest } from './support/started-verifier.js';
+
+const test = new VerifierTest();
+const revoked = (value: string) => ({ kind: 'jti', value });
+
+describe('close', () => {
+  it('ends the requests, rejects ready, and lets no token be accepted', async () => {
+    const verifier = await test.start();
+    const starting = test.create();
+    const ready = starting.ready();
+    starting.close();
+    await expect(ready).rejects.toMatchObject({ code: 'verifier_closed' });
+    let closed = false;
+    test.issuer.feed.handler = (_, response) => void response.on('close', () => (closed = true));
+    test.issuer.feed.add(revoked('other'));
+    const before = test.issuer.feed.requests.length;
+    await eventually(() => expect(test.issuer.feed.requests.length).toBeGreaterThan(before));
+    verifier.close();
+    await eventually(() => expect(closed).toBe(true));
+    expect(verifier.state.revocations).toBe('closed');
+    await expect(verifier.verify(await test.token())).rejects.toMatchObject({
+      code: 'verifier_closed',
+      statusCode: 503,
+    });
+  });
+});
+
+describe('ready', () => {
+  it('resolves only when the keys were fetched too, and fetches them again after an error', async () => {
+    test.issuer.jwks = (_, response) => void response.writeHead(503).end();
+    const verifier = test.create();
+    await eventually(() => expect(verifier.state.revocations).toBe('current'));
+    await expect(verifier.ready({ signal: AbortSignal.timeout(50) })).rejects.toMatchObject({
+      message: 'The verifier is not ready: the keys were not read (the response has status 503)',
+      cause: { name: 'TimeoutError' },
+    });
+    await expect(verifier.verify(await test.token())).rejects.toMatchObject({ code: 'keys_unavailable' });
+    test.issuer.jwks = undefined;
+    test.clock.advance(1);
+    await verifier.ready({ signal: AbortSignal.timeout(20_000) });
+    const { jwksRequests } = test.issuer;
+    expect(await verifier.verify(await test.token())).toBeDefined();
+    expect(test.issuer.jwksRequests).toBe(jwksRequests);
+  });
+
+  it('rejects when its signal aborts, and resolves later with the first list', async () => {
+    test.issuer.feed.handler = (_, response) => void response.writeHead(503).end();
+    const verifier = test.create();
+    expect(verifier.state).toEqual({ revocations: 'starting', entries: 0 });
+    const reason = new Error('too slow');
+    await expect(verifier.ready({ signal: AbortSignal.abort(reason) })).rejects.toMatchObject({ cause: reason });
+    await expect(verifier.ready({ signal: AbortSignal.timeout(1) })).rejects.toMatchObject({
+      cause: { name: 'TimeoutError' },
+    });
+    await expect(verifier.verify(await test.token())).rejects.toMatchObject({ code: 'revocations_stale' });
+    test.issuer.feed.handler = undefined;
+    await verifier.ready({ signal: AbortSignal.timeout(20_000) });
+    expect(verifier.state.revocations).toBe('current');
+  });
+});
+
+describe('the options', () => {
+  const revocations = (changes: object) => ({ revocations: { ...test.issuer.options.revocations, ...changes } });
+  it.each<[string, () => object]>([
+    ['issuer', () => ({ issuer: 'auth.example' })],
+    ['issuer', () => ({ issuer: '' })],
+    ['audience', () => ({ audience: [] })],
+    ['audience', () => ({ audience: '' })],
+    ['jwksUrl', () => ({ jwksUrl: 'file:///keys.json' })],
+    ['maxKeyAgeSeconds', () => ({ maxKeyAgeSeconds: 86_401 })],
+    ['cacheSize', () => ({ cacheSize: -1 })],
+    ['revocations.id', () => ({ revocations: undefined })],
+    ['revocations.id', () => revocations({ id: '' })],
+    ['revocations.secret', () => revocations({ secret: undefined })],
+    ['revocations.url', () => revocations({ url: 'https://user:password@auth.example/oauth2/revocations' })],
+    ['maxAgeSeconds', () => revocations({ maxAgeSeconds: 4 })],
+    ['maxAgeSeconds', () => revocations({ maxAgeSeconds: undefined })],
+    ['maxEntries', () => revocations({ maxEntries: 0 })],
+    ['onStale', () => revocations({ onStale: 'ignore' })],
+  ])('are checked: an invalid %s is named', (name, changes) => {
+    const options = { ...test.issuer.options, ...changes() };
+    const create = () => new TokenVerifier(options as typeof test.issuer.options, test.clock);
+    expect(create).toThrow(TypeError);
+    expect(create).toThrow(`${name}: `);
+  });
+});

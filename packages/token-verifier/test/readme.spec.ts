@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import ts from 'typescript';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TestIssuer } from './support/test-issuer.js';
+
+const PACKAGE = join(import.meta.dirname, '..');
+const PROJECT = join(PACKAGE, '../..');
+const page = readFileSync(join(PACKAGE, 'README.md'), 'utf8');
+const blocks = new Map(
+  Array.from(page.matchAll(/^```ts ([\w-]+)\n(.*?)^```$/gms), ([, name = '', text = '']) => [name, text]),
+);
+
+/** Calls what the blocks define, and prints the results. */
+const HARNESS = `
+import { once } from 'node:events';
+import { NestFactory } from '@nestjs/core';
+import { Module } from '@nestjs/common';
+
+@Module({ controllers: [MeController] })
+class ReadmeModule {}
+const nest = await NestFactory.create(ReadmeModule, { logger: false });
+nest.useGlobalFilters(new TokenErrorFilter());
+await nest.listen(0, '127.0.0.1');
+const server = app.listen(0, '127.0.0.1');
+await once(server, 'listening');
+const bodyOf = async (port: number, token: string) => {
+  const response = await fetch(\`http://127.0.0.1:\${port}/me\`, { headers: { Authorization: \`Bearer \${token}\` } });
+  return [response.status, response.status === 200 ? await response.json() : response.headers.get('WWW-Authenticate')];
+};
+const token = process.env.TOKEN ?? '';
+const ports = [server.address(), nest.getHttpServer().address()].map((address) => (address as { port: number }).port);
+const adapters = [];
+for (const port of ports) adapters.push(await bodyOf(port, token), await bodyOf(port, 'x'));
+const results = { customer: await customerOf(token), rejected: await customerOf('x'), adapters, revocations, problem, entries, syncedAt };
+process.stdout.write(JSON.stringify(results));
+server.close();
+await nest.close();
+process.kill(process.pid, 'SIGTERM');
+`;
+
+let issuer: TestIssuer;
+/** Outside the project, which other tests copy and check meanwhile. */
+const folder = mkdtempSync(join(tmpdir(), 'readme-'));
+const file = join(folder, 'readme.ts');
+beforeAll(async () => {
+  issuer = await TestIssuer.start();
+  const text = ["import { type AccessTokenClaims, createTokenVerifier, TokenVerifierError } from 'token-verifier';"]
+    .concat([...blocks.values(), HARNESS].map((block) => block.replace(/^import .* from 'token-verifier';$/gm, '')))
+    .join('\n')
+    .replaceAll('https://auth.example', issuer.url)
+    .replaceAll('https://auth-internal.example', issuer.url);
+  symlinkSync(join(PROJECT, 'node_modules'), join(folder, 'node_modules'));
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  const config = { extends: join(PROJECT, 'tsconfig.json'), include: ['readme.ts'], exclude: [] };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
+  writeFileSync(file, text);
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await issuer?.stop();
+});
+
+describe('the code in the README', () => {
+  it('compiles', () => {
+    const config = ts.readConfigFile(join(PROJECT, 'tsconfig.json'), ts.sys.readFile).config;
+    const { options } = ts.parseJsonConfigFileContent(config, ts.sys, PROJECT);
+    const program = ts.createProgram([file], { ...options, noUnusedLocals: false, noEmit: true });
+    const diagnostics = program.getSemanticDiagnostics(program.getSourceFile(file));
+    expect(diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))).toEqual([]);
+  });
+
+  it('verifies tokens in a function, in Express and in NestJS, and ends the process at SIGTERM', async () => {
+    issuer.feed.add({ kind: 'jti', value: 'other' });
+    const env = { ...process.env, TOKEN: await issuer.token(Date.now()), RESOURCE_SERVER_SECRET: 'the-secret' };
+    const run = promisify(execFile)(process.execPath, ['--import', 'tsx', file], { cwd: folder, env });
+    const { stdout } = await run;
+    expect(JSON.parse(stdout)).toEqual({
+      customer: 'customer-1',
+      rejected: 401,
+      adapters: [
+        [200, { customer: 'customer-1' }],
+        [401, 'Bearer error="invalid_token"'],
+        [200, { customer: 'customer-1' }],
+        [401, 'Bearer error="invalid_token"'],
+      ],
+      revocations: 'current',
+      entries: 1,
+      syncedAt: expect.any(String),
+    });
+  });
+
+  it('is all in these blocks, and the commands name this version', () => {
+    expect([...blocks.keys()]).toEqual([
+      'verify',
+      'express',
+      'express-types',
+      'nestjs',
+      'nestjs-filter',
+      'state',
+      'close',
+    ]);
+    const { name, version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
+    expect(page).toContain(`./${name}-${version}.tgz`);
+    expect(page.match(/^```\w/gm)?.length).toBe(blocks.size + 1);
+  });
+});
+
+describe('the tables of the README', () => {
+  const namesIn = (text: string, pattern: RegExp) => Array.from(text.matchAll(pattern), ([, name]) => name).sort();
+  const section = (heading: string) => page.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
+
+  it('list each error code', () => {
+    const source = readFileSync(join(PACKAGE, 'src/errors.ts'), 'utf8');
+    expect(namesIn(section('Errors'), /^\| `(\w+)` \| \d/gm)).toEqual(namesIn(source, /^ {2}(\w+): \[\d/gm));
+  });
+
+  it('list each option', () => {
+    const source =
+      readFileSync(join(PACKAGE, 'src/options.ts'), 'utf8').split('/** Options that are complete')[0] ?? '';
+    const options = namesIn(source, /^ {2}(\w+)\??:/gm).filter((name) => name !== 'revocations');
+    expect(namesIn(section('Options'), /`(?:revocations\.)?(\w+)`(?:, | \| (?:yes|no))/g)).toEqual(options);
+  });
+});

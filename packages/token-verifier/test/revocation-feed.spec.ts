@@ -1,0 +1,153 @@
+import type { RequestListener } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { eventually, VerifierTest } from './support/started-verifier.js';
+import { RESOURCE_SERVER } from './support/test-issuer.js';
+
+const test = new VerifierTest();
+const revoked = (value: string, changes: object = {}) => ({ kind: 'jti', value, ...changes });
+const STALE = { code: 'revocations_stale', statusCode: 503 };
+const json =
+  (body: unknown): RequestListener =>
+  (_, response) =>
+    void response.end(JSON.stringify(body));
+const page = (...revocations: unknown[]) => ({ revocations, cursor: 'x', complete: true });
+const EXPIRES = { expires_at: '2027-02-01T00:00:00.000Z' };
+
+describe('the revocation feed', () => {
+  it('is read with form-urlencoded Basic credentials, first in full, then from the cursor with wait', async () => {
+    test.issuer.feed.add(...Array.from({ length: 2_500 }, (_, index) => revoked(`token-${index}`)));
+    const verifier = await test.start();
+    expect(verifier.state).toMatchObject({ revocations: 'current', entries: 2_500, syncedAt: expect.any(Date) });
+    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.2500&wait=25'));
+    expect(test.issuer.feed.requests.slice(0, 3).map(({ url }) => url.search)).toEqual([
+      '',
+      '?after=1.1000',
+      '?after=1.2000',
+    ]);
+    const encoded = test.issuer.feed.requests[0]?.authorization?.replace('Basic ', '') ?? '';
+    const [id = '', secret = ''] = Buffer.from(encoded, 'base64').toString().split(':').map(decodeURIComponent);
+    expect({ id, secret }).toEqual(RESOURCE_SERVER);
+  });
+
+  it('waits for at most half of maxAgeSeconds, so that an idle feed stays current', async () => {
+    await test.start(test.revocations({ maxAgeSeconds: 9 }));
+    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.0&wait=4'));
+  });
+
+  it('that was unavailable is followed again from the cursor, with pauses that become longer', async () => {
+    const verifier = await test.start();
+    const token = await test.token();
+    const unavailable: RequestListener = (_, response) => void response.writeHead(503).end();
+    test.issuer.feed.handler = unavailable;
+    test.issuer.feed.add(revoked('token-1'));
+    await eventually(() => expect(verifier.state.problem).toBe('error_response'));
+    test.issuer.feed.handler = undefined;
+    await eventually(() => expect(verifier.verify(token)).rejects.toMatchObject({ code: 'revoked' }));
+    expect(verifier.state).not.toHaveProperty('problem');
+  });
+
+  it.each<[string, RequestListener, string]>([
+    ['cannot be reached', (request) => void request.socket.destroy(), 'unreachable'],
+    ['rejects the credentials', (_, response) => void response.writeHead(401).end(), 'rejected_credentials'],
+    [
+      'responds with a redirect',
+      (_, response) => void response.writeHead(307, { Location: '/' }).end(),
+      'error_response',
+    ],
+    ['responds with an error', (_, response) => void response.writeHead(500).end(), 'error_response'],
+  ])(
+    'that %s is stale after maxAgeSeconds, and under reject no token is accepted then',
+    async (_, handler, problem) => {
+      const verifier = await test.start();
+      const token = await test.token();
+      test.issuer.feed.handler = handler;
+      test.issuer.feed.add(revoked('other'));
+      await eventually(() => expect(verifier.state).toMatchObject({ revocations: 'current', problem }));
+      test.clock.advance(60);
+      expect(await verifier.verify(token)).toBeDefined();
+      test.clock.advance(0.001);
+      expect(verifier.state).toMatchObject({ revocations: 'stale', problem });
+      await expect(verifier.verify(token)).rejects.toMatchObject(STALE);
+      test.issuer.feed.handler = undefined;
+      await eventually(async () => expect(await verifier.verify(token)).toBeDefined());
+    },
+  );
+
+  it('that is stale leaves tokens valid under accept, but not the tokens that are known to have ended', async () => {
+    test.issuer.feed.add(revoked('token-2'));
+    const verifier = await test.start(test.revocations({ onStale: 'accept' }));
+    test.issuer.feed.handler = (_, response) => void response.writeHead(503).end();
+    test.issuer.feed.add(revoked('other'));
+    test.clock.advance(61);
+    expect(verifier.state.revocations).toBe('stale');
+    expect(await verifier.verify(await test.token())).toBeDefined();
+    await expect(verifier.verify(await test.token({ jti: 'token-2' }))).rejects.toMatchObject({ code: 'revoked' });
+  });
+
+  it('is stale at once after the clock was set ahead by more than maxAgeSeconds', async () => {
+    const verifier = await test.start();
+    test.clock.set(61);
+    expect(verifier.state.revocations).toBe('stale');
+  });
+
+  it('that rejects the cursor is read in full again, and the revocations in force stay in force', async () => {
+    test.issuer.feed.add(revoked('token-1'));
+    const verifier = await test.start();
+    await eventually(() => expect(test.issuer.feed.lastRequest?.search).toBe('?after=1.1&wait=25'));
+    test.issuer.feed.replaceBy(revoked('token-2'));
+    await eventually(() => expect(verifier.state.entries).toBe(2));
+    for (const jti of ['token-1', 'token-2'])
+      await expect(verifier.verify(await test.token({ jti }))).rejects.toMatchObject({ code: 'revoked' });
+    expect(verifier.state.revocations).toBe('current');
+  });
+
+  it.each<[string, unknown]>([
+    ['a list', []],
+    ['null', null],
+    ['without revocations', { cursor: 'x', complete: true }],
+    ['without a cursor', { revocations: [], complete: true }],
+    ['with a long cursor', { revocations: [], cursor: 'x'.repeat(4_097), complete: true }],
+    ['without complete', { revocations: [], cursor: 'x' }],
+    ['with an entry that is null', page(null)],
+    ['with an entry without a value', page({ kind: 'jti', ...EXPIRES })],
+    ['with an entry without an end', page({ kind: 'jti', value: 'x' })],
+    ['with an entry whose end is no time', page({ kind: 'jti', value: 'x', expires_at: 'tomorrow' })],
+  ])('is stale at once if its response is malformed: %s', async (_, body) => {
+    const verifier = await test.start();
+    test.issuer.feed.handler = json(body);
+    test.issuer.feed.add(revoked('other'));
+    await eventually(() =>
+      expect(verifier.state).toMatchObject({ revocations: 'stale', problem: 'malformed_response' }),
+    );
+    await expect(verifier.verify(await test.token())).rejects.toMatchObject(STALE);
+    test.issuer.feed.handler = undefined;
+    await eventually(() => expect(verifier.state.revocations).toBe('current'));
+  });
+
+  it.each<[string, object]>([
+    ['of an unknown kind', { kind: 'device' }],
+    ['of a client without a time', { kind: 'client' }],
+    ['of a client with an invalid time', { kind: 'client', issued_before: 'yesterday' }],
+    ['of a client with a generation and a time', { kind: 'client', generation: 1, issued_before: EXPIRES.expires_at }],
+    [
+      'of a subject with a generation and a time',
+      { kind: 'subject', generation: 1, issued_before: EXPIRES.expires_at },
+    ],
+    ['with an unknown field', { kind: 'jti', audience: 'customer-api' }],
+    ['of a subject without a generation and a time', { kind: 'subject' }],
+    ['of a subject with an invalid generation', { kind: 'subject', generation: -1 }],
+    [
+      'of a subject with a generation as text and a time',
+      { kind: 'subject', generation: '1', issued_before: EXPIRES.expires_at },
+    ],
+  ])('is stale while an entry is in force that the verifier cannot apply: %s', async (_, entry) => {
+    test.issuer.feed.add({ value: 'x', expires_at: new Date(test.clock.now() + 100_000).toISOString(), ...entry });
+    const verifier = await test.start();
+    expect(verifier.state).toMatchObject({ revocations: 'stale', problem: 'unknown_entry' });
+    test.issuer.feed.add(revoked('token-1'));
+    await eventually(() => expect(verifier.state.entries).toBe(1)); // The other entries apply.
+    test.clock.advance(100);
+    test.issuer.feed.add(revoked('token-2'));
+    await eventually(() => expect(verifier.state).toMatchObject({ revocations: 'current', entries: 2 }));
+  });
+});

@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { VerifierTest } from './support/started-verifier.js';
+
+const UNREACHABLE_URL = 'http://127.0.0.1:9';
+const READY_TIMEOUT_MS = 4_000;
+const STARTING_API = join(import.meta.dirname, 'support/starting-api.ts');
+
+const test = new VerifierTest();
+
+/** Starts a process that has nothing but a verifier, and waits until the process ends. */
+function startApi(changes: object): Promise<{ code: number | null; stderr: string }> {
+  const options = JSON.stringify({ ...test.issuer.options, ...changes });
+  const parameters = ['--import', 'tsx', STARTING_API, options, `${READY_TIMEOUT_MS}`];
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, parameters, (_error, _stdout, stderr) =>
+      resolve({ code: child.exitCode, stderr }),
+    );
+  });
+}
+
+describe('a process that awaits ready, and has no other work', () => {
+  it('stays alive until ready rejects, and prints that the service is unreachable', async () => {
+    const { code, stderr } = await startApi({
+      jwksUrl: `${UNREACHABLE_URL}/keys`,
+      ...test.revocations({ url: `${UNREACHABLE_URL}/oauth2/revocations` }),
+    });
+    expect(stderr).toMatch(/not ready: the revocations were not read \(unreachable\); the keys were not read \(\w+/);
+    expect(code).toBe(1);
+  });
+
+  it('stays alive until ready rejects, and prints that the credentials are wrong', async () => {
+    test.issuer.feed.handler = (_, response) => void response.writeHead(401).end();
+    const { code, stderr } = await startApi({});
+    expect(stderr).toContain('not ready: the revocations were not read (rejected_credentials, status 401)');
+    expect(code).toBe(1);
+  });
+
+  it('stays alive until ready rejects, and prints that the URL is that of the public port', async () => {
+    test.issuer.feed.handler = (_, response) => void response.writeHead(404).end();
+    const { code, stderr } = await startApi({});
+    expect(stderr).toContain('not ready: the revocations were not read (error_response, status 404)');
+    expect(code).toBe(1);
+  });
+
+  it('stays alive until ready rejects, and prints why the keys are missing', async () => {
+    test.issuer.jwks = (_, response) => void response.writeHead(404).end();
+    const { code, stderr } = await startApi({});
+    expect(stderr).toContain('not ready: the keys were not read (the response has status 404)');
+    expect(code).toBe(1);
+  });
+
+  it('becomes ready when the service starts some seconds later, and then ends by close', async () => {
+    let requests = 0;
+    test.issuer.feed.handler = (_, response) => {
+      if (++requests === 2) test.issuer.feed.handler = undefined;
+      response.writeHead(503).end();
+    };
+    expect(await startApi({})).toEqual({ code: 0, stderr: '' });
+  });
+});

@@ -1,0 +1,54 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+
+const PAGE_ENTRIES_COUNT = 1_000;
+
+/** The revocation feed of the test's issuer. A cursor is the number of entries before it. */
+export class TestFeed {
+  readonly requests: { url: URL; authorization: string | undefined }[] = [];
+  /** Replaces the responses of the feed. */
+  handler: RequestListener | undefined;
+  private entries: object[] = [];
+  private generation = 1;
+  private waiting: (() => void)[] = [];
+
+  /** Adds an entry, and ends the requests that wait for one. */
+  add(...entries: object[]): void {
+    for (const entry of entries) this.entries.push({ expires_at: '2027-02-01T00:00:00.000Z', ...entry });
+    for (const respond of this.waiting.splice(0)) respond();
+  }
+
+  /** The feed does not know its cursors any more, and has other entries. */
+  replaceBy(...entries: object[]): void {
+    this.generation += 1;
+    this.entries = [];
+    this.add(...entries);
+  }
+
+  get lastRequest(): URL | undefined {
+    return this.requests.at(-1)?.url;
+  }
+
+  respond(request: IncomingMessage, response: ServerResponse): void {
+    const url = new URL(request.url ?? '', 'http://feed.test');
+    this.requests.push({ url, authorization: request.headers.authorization });
+    if (this.handler) return void this.handler(request, response);
+    const [generation, start] = (url.searchParams.get('after') ?? `${this.generation}.0`).split('.').map(Number);
+    if (generation !== this.generation) return void response.writeHead(400).end('{"error":"invalid_request"}');
+    const send = () => {
+      if (generation === this.generation) this.sendPage(response, Number(start));
+      else response.destroy();
+    };
+    if (Number(start) < this.entries.length || !url.searchParams.has('wait')) return send();
+    const timer = setTimeout(send, Number(url.searchParams.get('wait')) * 1000);
+    response.on('close', () => clearTimeout(timer));
+    this.waiting.push(send);
+  }
+
+  private sendPage(response: ServerResponse, start: number): void {
+    if (response.writableEnded) return;
+    const revocations = this.entries.slice(start, start + PAGE_ENTRIES_COUNT);
+    const end = start + revocations.length;
+    const page = { revocations, cursor: `${this.generation}.${end}`, complete: end === this.entries.length };
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(page));
+  }
+}
