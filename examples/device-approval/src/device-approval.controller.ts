@@ -1,0 +1,55 @@
+import { HttpCode, Post } from '@nestjs/common';
+import {
+  ApiRoute,
+  Caller,
+  ClientRequest,
+  CustomerGuard,
+  type CustomerPrincipal,
+  ExtensionAudit,
+  Limits,
+  OAuthError,
+  PublicController,
+  ValidatedBody,
+} from 'customer-authorization-service/grant';
+import { DecisionBody, StartBody } from './device-approval.body.js';
+import type { DEVICE_APPROVAL_LIMITS } from './device-approval.limits.js';
+import { DeviceApprovals } from './device-approvals.js';
+import { StartResponse } from './start.response.js';
+
+/** A new device starts, and a signed-in customer decides about it. The new device then polls the grant. */
+@PublicController('v2/customer/device_approval')
+export class DeviceApprovalController {
+  constructor(
+    private readonly approvals: DeviceApprovals,
+    private readonly limits: Limits<typeof DEVICE_APPROVAL_LIMITS>,
+    private readonly audit: ExtensionAudit<'device_approval'>,
+  ) {}
+
+  @Post('start')
+  @ApiRoute({ summary: 'Get the codes of a new device', response: StartResponse, errorStatuses: [429] })
+  @HttpCode(200)
+  start(
+    @ClientRequest(StartBody, { grant: 'device_approval' }) { client, body }: ClientRequest<StartBody>,
+  ): Promise<StartResponse> {
+    this.limits.takeForNetwork('device_approval_start');
+    return this.approvals.start(client.clientId, body.organization_id);
+  }
+
+  @Post('decide')
+  @ApiRoute({ summary: 'Approve or deny a new device', errorStatuses: [429] })
+  @HttpCode(200)
+  async decide(
+    @Caller(CustomerGuard) customer: CustomerPrincipal,
+    @ValidatedBody(DecisionBody) { user_code, decision }: DecisionBody,
+  ): Promise<object> {
+    this.limits.take('device_approval_guess', customer.entityId);
+    const isDecided = await this.approvals.decide(customer, user_code, decision === 'approve');
+    if (!isDecided) throw OAuthError.invalidRequest('user_code: no device waits with this code');
+    this.audit.record({
+      event: decision === 'approve' ? 'device_approval.approved' : 'device_approval.denied',
+      outcome: 'success',
+      actor: { kind: 'customer', id: customer.entityId },
+    });
+    return {};
+  }
+}

@@ -1,0 +1,57 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { deviceApproval } from '../../examples/device-approval/src/device-approval.extension.js';
+import { expectAccessible } from '../support/accessibility.js';
+import { clickIn, customerIn, TryItSite } from '../support/try-it-page.js';
+
+const NEW_DEVICE = '/try/device-approval';
+
+let site: TryItSite;
+beforeAll(async () => {
+  site = await TryItSite.start('light', deviceApproval);
+});
+afterEach(async () => {
+  await site.closePages();
+  expect(site.problems.splice(0)).toEqual([]);
+});
+afterAll(() => site?.stop());
+
+const result = (page: Page) => page.locator('#result p');
+
+/** Shows a code on the new device, and opens its link on the signed-in device. */
+async function showCode(device: Page, signedIn: Page): Promise<void> {
+  await device.getByRole('button', { name: 'Show a code' }).click();
+  await device.locator('#qr svg').waitFor();
+  const [code, link] = [await device.locator('#code').innerText(), await device.locator('#link').innerText()];
+  await signedIn.goto(link);
+  expect(await signedIn.getByLabel('Code of the new device').inputValue()).toBe(code.replace('-', ''));
+  expect(signedIn.url()).not.toContain('user_code');
+}
+
+describe('the pages of the example that approves a new device', () => {
+  it('are linked from the try-it page, and make the new device the customer that approved it', async () => {
+    const signedIn = await site.open();
+    const customer = customerIn(await clickIn(signedIn, 'new', 'Get a token'));
+    expect(await signedIn.getByRole('link', { name: 'Approve a new device' }).getAttribute('href')).toBe(NEW_DEVICE);
+    const device = await site.open(NEW_DEVICE);
+    await showCode(device, signedIn);
+    await signedIn.getByRole('button', { name: 'Approve' }).click();
+    await result(signedIn).getByText('The new device gets a token for this customer.').waitFor();
+    await result(device).getByText(`Approved: this device is customer ${customer}.`).waitFor();
+  });
+
+  it('show the new device that the customer denied it', async () => {
+    const [device, signedIn] = [await site.open(NEW_DEVICE), await site.open()];
+    await showCode(device, signedIn);
+    await signedIn.getByRole('button', { name: 'Deny' }).click();
+    await result(device).getByText('The other device denied the request.').waitFor();
+  });
+
+  it('have no violation that axe finds, and no horizontal scroll bar', async () => {
+    const [device, signedIn] = [await site.open(NEW_DEVICE), await site.open('/try')];
+    await showCode(device, signedIn);
+    await result(device).waitFor();
+    await expectAccessible(device, 'new device');
+    await expectAccessible(signedIn, 'signed-in device');
+  });
+});
