@@ -10,7 +10,8 @@ import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import { migrationName, migrations } from '../../src/migrations/migrations.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { Agents } from '../../src/registry/agents.js';
-import { type Grant, GrantBody, type GrantRequest, type GrantResult, GrantType } from '../../src/token/grant.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../src/token/grant.js';
+import { GrantType } from '../../src/token/grant-type.decorator.js';
 import { cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import {
@@ -63,6 +64,9 @@ describeGrant(LottoGrant, {
   settings: { client: { winning_ending: '7', prize: 'a bicycle' } },
   valid: () => ({ ticket: winningTicket() }),
   singleUse: true,
+  boundToClient: false,
+  lifetime: false,
+  guessable: false,
 });
 
 /** Created before the tables of the service itself. */

@@ -1,17 +1,25 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, onMariadb } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, onMariadb } from '../../src/testing/test-database.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { lottoBody, registryWithDraw } from '../support/lotto-registry.js';
-import { exampleManifest, PackedExample, type ProcessResult, serviceManifest } from '../support/packed-example.js';
+import {
+  exampleManifest,
+  manifestOf,
+  PackedExample,
+  type ProcessResult,
+  serviceManifest,
+} from '../support/packed-example.js';
 import { environmentOf, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
 import { httpClientOf } from '../support/test-service.js';
 
 const SLOW = { timeout: 180_000 };
 const TSC = 'node_modules/typescript/bin/tsc';
-const DEEP = ['dist/bootstrap.js', 'dist/public/grant.js', 'bootstrap', 'package.json'];
+const DEEP = ['dist/bootstrap.js', 'dist/public/grant.js', 'bootstrap', 'package.json'].map(
+  (path) => `${serviceManifest.name}/${path}`,
+);
 
 describe.skipIf(onMariadb)(
   'the packed package, installed next to another team’s package (examples/lotto-grant)',
@@ -35,16 +43,18 @@ describe.skipIf(onMariadb)(
 
     it('contains the built service, its declarations and views, and the pages for builders and operators', () => {
       const [built, otherFiles] = [true, false].map((isBuilt) =>
-        example.files.filter((path) => path.startsWith('dist/') === isBuilt),
+        example.files.filter((path) => !path.startsWith('scripts/') && path.startsWith('dist/') === isBuilt),
       );
       const kinds = new Set(built?.map((path) => /(\.d)?\.\w+$/.exec(path)?.[0]));
-      expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.html', '.js', '.txt']);
+      expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.html', '.js', '.svg', '.txt']);
       expect(otherFiles?.sort()).toEqual(
         [
           '.env.example',
           'README.md',
           'docs/adding-a-grant.md',
+          'docs/adding-a-route.md',
           'docs/configuration.md',
+          'docs/grant-errors.md',
           'docs/observability.md',
           'docs/operations.md',
           'docs/public-surface.md',
@@ -68,7 +78,7 @@ describe.skipIf(onMariadb)(
     });
 
     it('runs as a process of the other package, and gives tokens for the grants of both packages', async () => {
-      const database = await createTestDatabase();
+      const database = await createEmptyDatabase();
       try {
         const REGISTRY_FILE = writeRegistry(join(database.folder, 'registry.yaml'), registryWithDraw());
         const environment = { ...environmentOf(database), REGISTRY_FILE };
@@ -85,7 +95,7 @@ describe.skipIf(onMariadb)(
     });
 
     it('waits for the migrations of the other package, which its own commands do not know', async () => {
-      const database = await createTestDatabase();
+      const database = await createEmptyDatabase();
       try {
         const environment = { ...environmentOf(database), MIGRATE_ON_START: 'false' };
         expect(await runCli(['migrate'], environment)).toMatchObject({ code: 0 });
@@ -103,20 +113,46 @@ describe.skipIf(onMariadb)(
       }
     });
 
-    it.each(DEEP)('does not let %s be imported, by Node or by the compiler', async (path) => {
-      const specifier = `${serviceManifest.name}/${path}`;
-      const atRuntime = await example.run('--input-type=module', '--eval', `await import('${specifier}')`);
-      expect(atRuntime).toMatchObject({
+    it.each(DEEP)('does not let Node import %s', async (specifier) => {
+      const { exitCode, output } = await example.run('--input-type=module', '--eval', `await import('${specifier}')`);
+      expect({ exitCode, output }).toEqual({
         exitCode: 1,
         output: expect.stringContaining('ERR_PACKAGE_PATH_NOT_EXPORTED'),
       });
-      const { exitCode, output } = await compiled(
-        `import '${specifier}';\nimport * as all from '${specifier}';\nall;\n`,
-      );
+    });
+
+    it('does not let the compiler import any other file', async () => {
+      const imports = DEEP.map((specifier, i) => `import '${specifier}';\nimport * as all${i} from '${specifier}';\n`);
+      const { exitCode, output } = await compiled(`${imports.join('')}${DEEP.map((_, i) => `all${i};\n`).join('')}`);
       expect(exitCode).not.toBe(0);
-      expect(output).toContain(`Cannot find module '${specifier}'`);
+      for (const specifier of DEEP) expect(output).toContain(`Cannot find module '${specifier}'`);
     });
   },
+);
+
+it.skipIf(onMariadb)(
+  'the example with routes (examples/device-approval) compiles, passes its own tests, and serves its pages',
+  async () => {
+    const example = await PackedExample.install('device-approval');
+    const database = await createEmptyDatabase();
+    try {
+      expect(await example.run(TSC, '-p', 'tsconfig.build.json')).toEqual({ exitCode: 0, output: '' });
+      const tests = await example.run('node_modules/vitest/vitest.mjs', 'run');
+      expect(tests).toMatchObject({ exitCode: 0, output: expect.stringMatching(/Tests .*[5-9]\d passed/) });
+      const environment = { ...environmentOf(database), TRY_IT: 'true', REGISTRY_FILE: '' };
+      const service = await startServiceProcess(environment, example.folder, example.built('main.js'));
+      const page = await fetch(`${service.url}/try/device-approval`);
+      expect({ status: page.status, text: await page.text() }).toMatchObject({
+        status: 200,
+        text: expect.stringContaining('<h1>A new device</h1>'),
+      });
+      expect(await service.terminate()).toBe(0);
+    } finally {
+      await database.remove();
+      example.remove();
+    }
+  },
+  SLOW.timeout,
 );
 
 it('the example requires the same versions as the service, so that a process loads each package once', () => {
@@ -128,4 +164,6 @@ it('the example requires the same versions as the service, so that a process loa
   for (const dependencies of [exampleManifest.dependencies, exampleManifest.devDependencies])
     expect(versions).toMatchObject(dependencies);
   expect(exampleManifest.overrides).toEqual(serviceManifest.overrides);
+  const { qr: _qr, ...shared } = manifestOf(join(import.meta.dirname, '../../examples/device-approval')).dependencies;
+  expect(versions).toMatchObject(shared);
 });

@@ -10,4 +10,7 @@ describeGrant(LottoGrant, {
   settings: { client: { winning_ending: '7', prize: 'a bicycle' } },
   valid: () => ({ ticket: `${10_000 + drawn++}7` }),
   singleUse: true,
+  boundToClient: false,
+  lifetime: false,
+  guessable: false,
 });

@@ -23,7 +23,10 @@ const cli = (...parameters: string[]) =>
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-describe("the operator's commands", { timeout: 30_000 }, () => {
+/** Long enough for a machine with other work. */
+const SLOW = { timeout: 120_000 };
+
+describe("the operator's commands", SLOW, () => {
   it('migrate creates the tables of the service and of this package, once', () => {
     expect(() => cli('migrate', '--check')).toThrow();
     expect(cli('migrate')).toMatch(/^(migrated: \w+\n)+migrated: LottoTickets1795300000000\n$/);
@@ -36,7 +39,7 @@ describe("the operator's commands", { timeout: 30_000 }, () => {
   });
 });
 
-describe('the service', () => {
+describe('the service', SLOW, () => {
   const service = { stop: async (): Promise<unknown> => undefined, url: '' };
   beforeAll(async () => {
     const child = spawn(process.execPath, ['dist/main.js'], {
@@ -53,7 +56,7 @@ describe('the service', () => {
       service.url = `http://127.0.0.1:${port}/v2/customer/token`;
       break;
     }
-  }, 30_000);
+  }, SLOW.timeout);
   afterAll(() => service.stop());
 
   async function draw(ticket: string): Promise<{ status: number; body: Record<string, unknown> }> {
