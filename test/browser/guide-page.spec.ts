@@ -1,0 +1,81 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { launchBrowser } from '../support/browser-launch.js';
+import { guideFile } from '../support/guide-site.js';
+import { testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+
+/** The file with the URL of the service and the ids. */
+const OPTIONS_FILE = 'chat.js';
+
+let folder: string;
+let server: ChildProcess;
+let service: TestService;
+let browser: Browser;
+let page: string;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'guide-'));
+  cpSync('examples/integrating', folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  server = spawn(process.execPath, [join(folder, 'serve.js'), '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line] = (await once(server.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
+  page = /http:\S+/.exec(line.toString())?.[0] as string;
+  const registry = testRegistry();
+  registry.clients = registry.clients.map((client) => ({ ...client, origins: [new URL(page).origin] }));
+  service = await startTestService({ registry, environment: { AUTH_URL: 'http://localhost:3000' } });
+  const options = guideFile(OPTIONS_FILE, service.url.replace('127.0.0.1', 'localhost'));
+  writeFileSync(join(folder, 'browser', OPTIONS_FILE), options);
+  browser = await launchBrowser();
+});
+afterEach(async () => {
+  await browser?.close();
+  await service?.stop();
+  server?.kill();
+  rmSync(folder, { recursive: true });
+});
+
+/** The customer that a page shows. */
+async function shownCustomer(tab: Page): Promise<string> {
+  await expect.poll(() => tab.locator('output').innerText()).toMatch(/^[\w-]{36}$/);
+  return tab.locator('output').innerText();
+}
+
+it('the page browser/index.html, served by serve.js without TLS, keeps its customer until the user leaves', async () => {
+  const tab = await browser.newPage();
+  const customer = () => shownCustomer(tab);
+  await tab.goto(page);
+  const first = await customer();
+  await tab.reload();
+  expect(await customer()).toBe(first);
+  const seen = [first];
+  for (const button of ['Leave this browser', 'Log out everywhere']) {
+    await Promise.all([tab.waitForEvent('load'), tab.getByRole('button', { name: button }).click()]);
+    expect(seen).not.toContain(await customer());
+    seen.push(await customer());
+  }
+});
+
+it('the page browser/index.html reloads if its customer has changed in another tab or on another device', async () => {
+  const context = await browser.newContext();
+  const [tab, other] = [await context.newPage(), await context.newPage()];
+  for (const each of [tab, other]) await each.goto(page);
+  const first = await shownCustomer(tab);
+  expect(await shownCustomer(other)).toBe(first);
+  await tab.getByRole('button', { name: 'Leave this browser' }).click();
+  await expect.poll(() => shownCustomer(other)).not.toBe(first);
+  const second = await shownCustomer(other);
+  await expect.poll(() => shownCustomer(tab)).toBe(second);
+  await other.evaluate(`(async () => {
+    const { options, tokens } = await import('./chat.js');
+    const headers = { Authorization: 'Bearer ' + (await tokens.get()) };
+    const request = { method: 'POST', credentials: 'include', headers, body: '{"browsers":true}' };
+    await fetch(options.url + '/v2/customer/end_sessions', request);
+  })()`);
+  await Promise.all([other.waitForEvent('load'), other.getByRole('button', { name: 'Call an API' }).click()]);
+  expect([first, second]).not.toContain(await shownCustomer(other));
+});

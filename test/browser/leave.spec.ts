@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { customerOf, GuideSite, runInPage } from '../support/guide-site.js';
+
+const INFO = '/v2/customer/info';
+const LEAVING = /\/v2\/customer\/(forget|end_sessions)$/;
+
+let site: GuideSite;
+beforeEach(async () => {
+  site = await GuideSite.start();
+});
+afterEach(() => site?.stop());
+
+/** The status that a token gets now. */
+const statusOf = async (token: string) =>
+  (await site.service.send('GET', INFO, { authorization: `Bearer ${token}` })).status;
+
+describe('browser/leave.js of the guide', () => {
+  it('leaves on this browser: all its open pages get a token of a new customer, and the old token does not end', async () => {
+    const [tab, other] = [await site.openPage(), await site.openPage()];
+    const [before, token] = [await customerOf(tab), await runInPage<string>(tab, 'return tokens.get();')];
+    expect(await customerOf(other)).toBe(before);
+    await runInPage(tab, 'await leaveThisBrowser(tokens);');
+    const after = await customerOf(tab);
+    expect(after).not.toBe(before);
+    await expect.poll(() => customerOf(other)).toBe(after);
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  it('logs out everywhere: the tokens end, and no browser leads to the customer any more', async () => {
+    const [tab, other] = [await site.openPage(), await site.openPage()];
+    const [before, token] = [await customerOf(tab), await runInPage<string>(other, 'return tokens.get();')];
+    await runInPage(tab, 'await logOutEverywhere(tokens);');
+    expect(await statusOf(token)).toBe(401);
+    const after = await customerOf(tab);
+    expect(after).not.toBe(before);
+    await expect.poll(() => customerOf(other)).toBe(after); // the page reloads
+  });
+
+  it('logs out everywhere also if the token of the page has ended before', async () => {
+    const tab = await site.openPage();
+    const before = await customerOf(tab);
+    const token = await runInPage<string>(tab, 'return tokens.get();');
+    await site.service.send('DELETE', '/v2/customer/token', { authorization: `Bearer ${token}` });
+    await runInPage(tab, 'await logOutEverywhere(tokens);');
+    expect(await customerOf(tab)).not.toBe(before);
+  });
+
+  it.each(['logOutEverywhere', 'leaveThisBrowser'])('%s repeats its request after 503', async (leave) => {
+    const tab = await site.openPage();
+    const before = await customerOf(tab);
+    const headers = {
+      'Access-Control-Allow-Credentials': 'true',
+      'Access-Control-Allow-Origin': new URL(tab.url()).origin,
+      'Access-Control-Expose-Headers': 'Retry-After',
+      'Retry-After': '1',
+    };
+    await tab.route(LEAVING, (route) => route.fulfill({ status: 503, headers, body: '{}' }), { times: 1 });
+    await runInPage(tab, `await ${leave}(tokens);`);
+    expect(await customerOf(tab)).not.toBe(before);
+  });
+
+  it('logs out everywhere, and creates no unused customer, if the response is lost', async () => {
+    const tab = await site.openPage();
+    const before = await customerOf(tab);
+    const status = site.front.loseResponse('/v2/customer/end_sessions');
+    await runInPage(tab, 'await logOutEverywhere(tokens);');
+    expect(await status).toBe(200);
+    expect(site.tokenRequests).toBe(1);
+    expect(await customerOf(tab)).not.toBe(before);
+    expect(site.tokenRequests).toBe(2);
+  });
+
+  it('does not log out another customer if the browser has lost its cookies', async () => {
+    const tab = await site.openPage();
+    const token = await runInPage<string>(tab, 'return tokens.get();');
+    await tab.context().clearCookies();
+    const logOut = 'return logOutEverywhere(tokens).catch(({ ...fields }) => fields);';
+    expect(await runInPage(tab, logOut)).toMatchObject({ status: 400, error: 'invalid_request' });
+    expect(await statusOf(token)).toBe(200);
+    expect(site.tokenRequests).toBe(1);
+  });
+});
+
+describe("credentials: 'include' in a page", () => {
+  const statusWithCredentials = (method: string, path: string) =>
+    `fetch(SERVICE + '${path}', { method: '${method}', credentials: 'include', headers }).then(({ status }) => status, ({ name }) => name)`;
+
+  it('works for a DELETE of the token, and makes the browser block token info and a transfer', async () => {
+    const results = await runInPage(
+      await site.openPage(),
+      `const headers = { Authorization: 'Bearer ' + (await tokens.get()) };
+      return [
+        await ${statusWithCredentials('GET', INFO)},
+        await ${statusWithCredentials('POST', '/v2/customer/identity_transfer')},
+        await ${statusWithCredentials('DELETE', '/v2/customer/token')},
+      ];`,
+    );
+    expect(results).toEqual(['TypeError', 'TypeError', 200]);
+  });
+});

@@ -1,0 +1,153 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { TestIssuer } from '../support/test-issuer.js';
+import { ACME, ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { agentTokenPair } from '../support/transfers.js';
+
+const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
+
+interface Tokens {
+  accessToken: string;
+  expiresAtMs: number;
+  refreshToken: string;
+}
+
+/** The store that all replicas share: one row with a lock. */
+class SharedStore {
+  private lock: Promise<unknown> = Promise.resolve();
+  /** Whether a replica crashes before it stores the next tokens. */
+  crashes = false;
+
+  constructor(public tokens: Tokens) {}
+
+  async read(): Promise<Tokens> {
+    return this.tokens;
+  }
+
+  update(change: (current: Tokens) => Promise<Tokens> | Tokens): Promise<Tokens> {
+    const work = this.lock.then(async () => {
+      const tokens = await change(this.tokens);
+      if (this.crashes) throw new Error('crashed');
+      this.tokens = tokens;
+      return tokens;
+    });
+    this.lock = work.catch(() => undefined);
+    return work;
+  }
+}
+
+let service: TestService;
+let issuer: TestIssuer;
+// biome-ignore lint/suspicious/noExplicitAny: the examples are JavaScript without types
+let examples: any;
+const configured = JSON.parse(readFileSync(join(EXAMPLES, 'backend/trusted-issuers.json'), 'utf8'))[0];
+beforeAll(async () => {
+  issuer = await TestIssuer.start('RS256');
+  const TRUSTED_AGENT_ISSUERS = JSON.stringify([{ ...configured, jwks_uri: issuer.trust().jwks_uri }]);
+  service = await startTestService({ environment: { TRUSTED_AGENT_ISSUERS } });
+  const files = ['backend/agent-session.js', 'backend/customer-token.js', 'backend/customer-tokens.js'];
+  examples = Object.assign({}, ...(await Promise.all(files.map((file) => import(join(EXAMPLES, file))))));
+});
+afterAll(async () => {
+  await service?.stop();
+  await issuer?.stop();
+});
+
+/** A store with the tokens of a sign-in, of which the access token has to be renewed. */
+async function signedIn(): Promise<SharedStore> {
+  const { access_token, refresh_token } = await agentTokenPair(service);
+  return new SharedStore({ accessToken: access_token, expiresAtMs: 0, refreshToken: refresh_token });
+}
+
+const replicaOf = (store: SharedStore) =>
+  new examples.AgentSession({ url: service.url, clientId: ACME_BACKEND, clientSecret: BACKEND_SECRET, store });
+const tokenFor = (session: unknown, userId: unknown) =>
+  examples.customerToken({ url: service.url, clientId: ACME_SITE, session }, userId);
+const statusOf = async (agentToken: string) => (await service.post(TOKEN, agentTokenBody(), bearer(agentToken))).status;
+
+describe('backend/agent-session.js with two replicas', () => {
+  it('renews the agent token once for parallel calls', async () => {
+    const store = await signedIn();
+    const replicas = [replicaOf(store), replicaOf(store)];
+    const before = store.tokens.refreshToken;
+    const tokens = await Promise.all(Array.from({ length: 10 }, (_, index) => replicas[index % 2].token()));
+    expect(new Set(tokens)).toEqual(new Set([store.tokens.accessToken]));
+    expect(store.tokens.refreshToken).not.toBe(before);
+    expect(await statusOf(tokens[0])).toBe(200);
+  });
+
+  it('stays signed in if a replica crashes before it has stored the new tokens', async () => {
+    const store = await signedIn();
+    store.crashes = true;
+    await expect(replicaOf(store).token()).rejects.toThrow('crashed');
+    store.crashes = false;
+    const second = replicaOf(store);
+    expect(await statusOf(await second.token())).toBe(200);
+    store.tokens.expiresAtMs = 0;
+    expect(await statusOf(await second.token())).toBe(200);
+  });
+
+  it('reports that a person must sign in again', async () => {
+    const store = await signedIn();
+    store.tokens.refreshToken = 'dev:unknown';
+    const message = expect.stringContaining('no agent token: 400 invalid_grant');
+    await expect(replicaOf(store).token()).rejects.toMatchObject({ message, status: 400, error: 'invalid_grant' });
+  });
+});
+
+describe('backend/customer-token.js', () => {
+  it('returns the same customer for a user to each replica', async () => {
+    const store = await signedIn();
+    const replicas = [replicaOf(store), replicaOf(store)];
+    const responses = await Promise.all(replicas.map((session) => tokenFor(session, 'user-1')));
+    expect(responses[0].entity_id).toBe(responses[1].entity_id);
+    expect(responses.map(({ created }) => created).sort()).toEqual([false, true]);
+    expect(responses[0].organization_id).toBe(ACME);
+  });
+
+  it('replaces an agent token that the service rejects', async () => {
+    const store = await signedIn();
+    const session = replicaOf(store);
+    await session.token();
+    await service.send('DELETE', '/v2/token', bearer(store.tokens.accessToken));
+    expect(await tokenFor(session, 'user-2')).toMatchObject({ created: true });
+  });
+
+  it('fails with the status and the hint of the service', async () => {
+    const failure = { status: 400, hint: 'external_id: must not be empty' };
+    await expect(tokenFor(replicaOf(await signedIn()), '')).rejects.toMatchObject(failure);
+  });
+
+  it.each([undefined, null, Number.NaN, 2 ** 60])(
+    'sends no request for a user without an exact id: %s',
+    async (userId) => {
+      const session = { token: () => expect.unreachable() };
+      await expect(tokenFor(session, userId)).rejects.toMatchObject({ error: 'no_user_id' });
+    },
+  );
+
+  it('sends a number as a string', async () => {
+    const session = replicaOf(await signedIn());
+    expect((await tokenFor(session, 4711)).entity_id).toBe((await tokenFor(session, '4711')).entity_id);
+  });
+});
+
+describe('backend/trusted-issuers.json', () => {
+  it('lets the service accept the token that the page describes', async () => {
+    const claims = {
+      iss: configured.issuer,
+      aud: configured.audience,
+      sub: 'crm-backend',
+      scope: 'customers:own',
+      [configured.organization_claim]: ACME,
+    };
+    const token = await issuer.sign(service.clock.now(), claims, { typ: configured.typ });
+    const session = { token: async () => token };
+    expect(await tokenFor(session, 'user-3')).toMatchObject({ organization_id: ACME });
+  });
+});

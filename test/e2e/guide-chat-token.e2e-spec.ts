@@ -1,0 +1,129 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pkce } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { loadExample } from '../support/load-example.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { ACME_BACKEND, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+
+const bodyOf = (response: Response) => response.json() as Promise<{ access_token: string; expires_in: number }>;
+
+let service: TestService;
+let agentToken: string;
+beforeAll(async () => {
+  service = await startTestService();
+  agentToken = await issueAgentToken(service, { clientId: ACME_BACKEND });
+});
+afterAll(() => service?.stop());
+
+describe('backend/chat-token.js', () => {
+  let server: Server;
+  let url: string;
+  /** The sign-ins of the application, by the value of its cookie. */
+  const sessions = new Map<string, object>([
+    ['signed-in', { userId: 'user-1' }],
+    ['on-another-device', { userId: 'user-1' }],
+    ['without-a-user', {}],
+  ]);
+  beforeAll(async () => {
+    const { chatToken } = await loadExample('backend/chat-token.js');
+    const app = express();
+    app.use((incoming, _response, next) => {
+      const { cookie = '' } = incoming.headers;
+      const session = sessions.get(cookie);
+      Object.assign(incoming, { session });
+      next();
+    });
+    const session = { token: async () => agentToken };
+    const options = { url: service.url, clientId: ACME_SITE, session };
+    app.all('/chat-token', chatToken({ pageOrigin: ACME_ORIGIN, ...options }));
+    server = app.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/chat-token`;
+  });
+  afterAll(() => void server?.close());
+
+  const send = (cookie: string, { method = 'POST', query = '' } = {}) =>
+    fetch(url + query, { method, headers: { cookie, origin: ACME_ORIGIN } });
+  const tokenOf = async (cookie: string, query = '') => (await bodyOf(await send(cookie, { query }))).access_token;
+  const info = (token: string) => service.send('GET', '/v2/customer/info', { ...bearer(token), origin: ACME_ORIGIN });
+
+  it('gives the page a token that it can use, and the rest of its lifetime', async () => {
+    const response = await send('signed-in');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    const { access_token, expires_in } = await bodyOf(response);
+    expect(expires_in).toBeGreaterThan(28_000);
+    expect((await info(access_token)).status).toBe(200);
+  });
+
+  it('caches one token per sign-in, all of the same customer, and replaces it on request', async () => {
+    const [first, again, other] = [
+      await tokenOf('signed-in'),
+      await tokenOf('signed-in'),
+      await tokenOf('on-another-device'),
+    ];
+    expect(again).toBe(first);
+    expect(other).not.toBe(first);
+    const customers = await Promise.all([first, other].map(async (token) => (await info(token)).body.entity_id));
+    expect(new Set(customers).size).toBe(1);
+    expect(await tokenOf('signed-in', '?renew')).not.toBe(first);
+  });
+
+  it('lets the page read the 401 of a visitor, and responds to a preflight, which has no cookie', async () => {
+    for (const cookie of ['', 'without-a-user']) {
+      const { status, headers } = await send(cookie);
+      expect([status, headers.get('access-control-allow-origin')]).toEqual([401, ACME_ORIGIN]);
+      expect(headers.get('access-control-allow-credentials')).toBe('true');
+    }
+    const { status, headers } = await send('', { method: 'OPTIONS' });
+    expect([status, headers.get('access-control-allow-origin')]).toEqual([204, ACME_ORIGIN]);
+  });
+
+  it.each([undefined, null])('treats a session with the user id %s as signed out', async (userId) => {
+    sessions.set('no-id', { userId });
+    expect((await send('no-id')).status).toBe(401);
+  });
+
+  it('stores the id of the customer in the session, so that the backend can end all of its tokens', async () => {
+    sessions.set('leaving', { userId: 'user-4' });
+    const token = await tokenOf('leaving');
+    const { chatToken } = sessions.get('leaving') as { chatToken: { entity_id: string } };
+    const body = { customer_id: chatToken.entity_id };
+    expect((await service.post('/v2/customer/end_sessions', body, bearer(agentToken))).status).toBe(200);
+    expect((await info(token)).status).toBe(401);
+  });
+
+  it('lets the backend end the token of one sign-in without an Origin', async () => {
+    const token = await tokenOf('signed-in');
+    expect((await service.send('DELETE', '/v2/customer/token', bearer(token))).status).toBe(200);
+    expect((await info(token)).status).toBe(401);
+  });
+
+  it('gives a separate token for a move, which moves the customer of the user and survives the log-out', async () => {
+    sessions.set('moving', { userId: 'user-5' });
+    const token = await tokenOf('moving');
+    const { approveMove } = await loadExample('second-device/old-device.js');
+    const { request } = await loadExample('browser/request.js');
+    const requestToken = () => request(`${url}?separate`, { headers: { cookie: 'moving', origin: ACME_ORIGIN } });
+    const { verifier, asked } = pkce();
+    const tokens = { url: `${service.url}/v2/customer`, get: () => tokenOf('moving'), requestToken };
+    const { transferToken } = await approveMove(tokens, ACME_SITE, asked.code_challenge);
+    expect(await tokenOf('moving')).toBe(token);
+    const { entity_id } = (await info(token)).body;
+    await service.send('DELETE', '/v2/customer/token', bearer(token));
+    const exchange = {
+      grant_type: 'identity_token',
+      client_id: ACME_SITE,
+      code: transferToken,
+      code_verifier: verifier,
+    };
+    const received = await service.post(TOKEN, exchange);
+    expect(received.body).toMatchObject({ entity_id });
+    expect((await info(received.body.access_token as string)).status).toBe(200);
+  });
+});

@@ -1,0 +1,108 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { loadExample } from '../support/load-example.js';
+import { stubPageGlobals } from '../support/page-globals.js';
+import { type ScriptedServer, type ScriptedStep, startScriptedServer } from '../support/scripted-server.js';
+import { skipWaits } from '../support/skipped-waits.js';
+
+const { TokenClient } = await loadExample('browser/token-client.js');
+const { TokenClient: TokenClientOfOtherTab } = await loadExample('browser/token-client.js?tab=2');
+const { errorText } = await loadExample('browser/error-text.js');
+const { RequestError } = await loadExample('browser/request.js');
+
+skipWaits();
+stubPageGlobals();
+let server: ScriptedServer | undefined;
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+});
+
+/** A token client of a browser whose token responses belong in turn to these customers, and later to the last one. */
+function clientOf(customers: string[], Client = TokenClient, expires_in = 3600) {
+  const onCustomerChange = vi.fn();
+  const tokens = new Client({ url: 'http://any', clientId: 'any', organizationId: 'any', onCustomerChange });
+  const requestToken = vi.spyOn(tokens, 'requestToken').mockImplementation(async () => {
+    const entity_id = customers.length > 1 ? customers.shift() : customers[0];
+    return { access_token: `dev:${entity_id}`, entity_id, expires_in };
+  });
+  return { tokens, onCustomerChange, requestToken };
+}
+
+/** Starts an API that responds by the script. Returns its URL. */
+async function startApi(script: ScriptedStep[]): Promise<string> {
+  server = await startScriptedServer(script);
+  return server.url;
+}
+const CHANGED = { name: 'RequestError', error: 'customer_changed', isTemporary: false, mayHaveSucceeded: false };
+
+describe('browser/token-client.js when the browser has another customer than before', () => {
+  it('does not repeat a call that got 401, and calls onCustomerChange once', async () => {
+    const { tokens, onCustomerChange } = clientOf(['old', 'new']);
+    const api = await startApi([401, 200]);
+    await expect(tokens.fetch(api)).rejects.toMatchObject(CHANGED);
+    expect(server?.requests()).toBe(1);
+    expect(onCustomerChange.mock.calls).toEqual([['new']]);
+    expect((await tokens.fetch(api)).status).toBe(200);
+    expect(onCustomerChange).toHaveBeenCalledOnce();
+  });
+
+  it('does not repeat a call whose token expired while it waited after 429', async () => {
+    const { tokens, onCustomerChange } = clientOf(['old', 'new'], TokenClient, 1);
+    await expect(tokens.fetch(await startApi([429, 200]))).rejects.toMatchObject(CHANGED);
+    expect(server?.requests()).toBe(1);
+    expect(onCustomerChange.mock.calls).toEqual([['new']]);
+  });
+
+  it('does not send a call that begins before the page knows the new customer', async () => {
+    const { tokens, onCustomerChange } = clientOf(['old', 'new']);
+    const api = await startApi([200]);
+    await tokens.get();
+    tokens.discard();
+    await expect(tokens.fetch(api)).rejects.toMatchObject(CHANGED);
+    expect(server?.requests()).toBe(0);
+    expect(onCustomerChange.mock.calls).toEqual([['new']]);
+  });
+
+  it('repeats a call with a new token of the same customer', async () => {
+    const { tokens, onCustomerChange, requestToken } = clientOf(['same']);
+    expect((await tokens.fetch(await startApi([401, 200]))).status).toBe(200);
+    expect(requestToken).toHaveBeenCalledTimes(2);
+    expect(onCustomerChange).not.toHaveBeenCalled();
+  });
+});
+
+describe('browser/token-client.js after a tab has left its customer', () => {
+  it('calls onCustomerChange in the other tabs, and not in the tab that has left', async () => {
+    const leaving = clientOf(['old', 'new']);
+    const other = clientOf(['old', 'new'], TokenClientOfOtherTab);
+    await Promise.all([leaving.tokens.get(), other.tokens.get()]);
+    leaving.tokens.discardInAllTabs();
+    await vi.waitUntil(() => other.onCustomerChange.mock.calls.length > 0);
+    expect(other.onCustomerChange.mock.calls).toEqual([['new']]);
+    expect(await leaving.tokens.entityId()).toBe('new');
+    expect(leaving.onCustomerChange).not.toHaveBeenCalled();
+  });
+
+  it('calls nothing in another tab whose customer is the same, and requests no token there for an unused client', async () => {
+    const leaving = clientOf(['old', 'new']);
+    const other = clientOf(['of a group that stays'], TokenClientOfOtherTab);
+    const unused = clientOf(['any'], TokenClientOfOtherTab);
+    await other.tokens.get();
+    leaving.tokens.discardInAllTabs();
+    await vi.waitUntil(() => other.requestToken.mock.calls.length === 2);
+    expect(await other.tokens.entityId()).toBe('of a group that stays');
+    expect(other.onCustomerChange).not.toHaveBeenCalled();
+    expect(unused.requestToken).not.toHaveBeenCalled();
+  });
+});
+
+describe('browser/error-text.js', () => {
+  it.each([
+    [{ error: 'customer_changed' }, 'Reload the page'],
+    [{ status: 429, error: 'temporarily_unavailable', retryAfterSeconds: 30 }, '30 seconds'],
+    [{ error: 'no_response' }, 'not reachable'],
+    [{ status: 400, error: 'invalid_request', requestId: 'an-id' }, 'an-id'],
+  ])('has a text for %j', (fields, text) => {
+    expect(errorText(new RequestError(fields))).toContain(text);
+  });
+});

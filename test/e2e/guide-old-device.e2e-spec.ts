@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refreshingRegistry } from '../support/customer-refresh.js';
+import { loadExample } from '../support/load-example.js';
+import { stubPageGlobals } from '../support/page-globals.js';
+import { pageTokens } from '../support/page-tokens.js';
+import { startScriptedServer } from '../support/scripted-server.js';
+import { secureStorage } from '../support/secure-storage.js';
+import { skipWaits } from '../support/skipped-waits.js';
+import { ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const { AppSession } = await loadExample('second-device/app.js');
+const { approveMove, endMove } = await loadExample('second-device/old-device.js');
+
+skipWaits();
+stubPageGlobals();
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: refreshingRegistry() });
+});
+afterAll(() => service?.stop());
+
+const tokensAt = (url: string) => pageTokens(service, url);
+const phone = () => new AppSession({ url: service.url, clientId: ACME_SITE, store: secureStorage() });
+
+describe('second-device/old-device.js', () => {
+  it('repeats the request for a transfer token after a lost response, 429 and 503', async () => {
+    const server = await startScriptedServer(['closed', 429, 503, 200]);
+    expect(await approveMove(tokensAt(server.url), ACME_SITE, 'any')).toHaveProperty('bearer');
+    expect(server.requests()).toBe(4);
+    await server.stop();
+  });
+
+  it('creates a fresh transfer token for the same challenge, with a bearer of its own', async () => {
+    const tokens = tokensAt(service.url);
+    const device = phone();
+    const challenge = await device.beginMove();
+    const [shown, fresh] = [
+      await approveMove(tokens, ACME_SITE, challenge),
+      await approveMove(tokens, ACME_SITE, challenge),
+    ];
+    expect(fresh).toMatchObject({ expiresInSeconds: 3600 });
+    expect(fresh.transferToken).not.toBe(shown.transferToken);
+    expect(fresh.bearer).not.toBe(shown.bearer);
+    expect(await device.finishMove(fresh.transferToken)).toHaveProperty('access_token');
+  });
+
+  it('moves no customer that the page does not show, which happens in a browser without cookies', async () => {
+    const tokens = { ...tokensAt(service.url), requestToken: () => newCustomer(service) };
+    await expect(approveMove(tokens, ACME_SITE, 'any')).rejects.toMatchObject({ error: 'other_customer' });
+  });
+
+  it('does not report that a move has ended if the bearer has expired', async () => {
+    const tokens = tokensAt(service.url);
+    const { bearer } = await approveMove(tokens, ACME_SITE, await phone().beginMove());
+    service.clock.advance({ seconds: 28_800 });
+    await expect(endMove(tokens, bearer)).rejects.toMatchObject({ error: 'too_late' });
+    service.clock.reset();
+  });
+
+  it('has ended a move if the response to the first attempt was lost', async () => {
+    const server = await startScriptedServer(['closed', { error: 'invalid_token', status: 401 }]);
+    await endMove(tokensAt(server.url), 'dev:any');
+    expect(server.requests()).toBe(2);
+    await server.stop();
+  });
+});

@@ -1,0 +1,149 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { createServer, type Server as HttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { generate } from 'selfsigned';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { bearer } from '../support/authorization-headers.js';
+import { loadExample } from '../support/load-example.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { ACME, testRegistry } from '../support/test-registry.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const SECRET = 'secret-of-the-resource-server-of-the-guide';
+
+let service: TestService;
+let agentToken: string;
+const servers: (Server | HttpsServer)[] = [];
+beforeAll(async () => {
+  const resource_servers = [{ id: 'chat-api', secret: SECRET, audiences: ['customer-api'] }];
+  service = await startTestService({ registry: { ...testRegistry(), resource_servers } });
+  agentToken = await issueAgentToken(service);
+  Object.assign(process.env, {
+    AUTH_URL: 'https://auth.example',
+    JWKS_URL: `${service.url}/.well-known/jwks.json`,
+    REVOCATIONS_URL: `${service.managementUrl}/oauth2/revocations`,
+    INTROSPECTION_URL: `${service.managementUrl}/oauth2/introspect`,
+    RESOURCE_SERVER_SECRET: SECRET,
+    PORT: '0',
+  });
+});
+afterAll(async () => {
+  for (const server of servers) server.close();
+  await service?.stop();
+});
+
+async function urlOf(server: Server | HttpsServer): Promise<string> {
+  servers.push(server);
+  if (!server.listening) await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Tokens that a customer API must reject, each made from a valid customer token. */
+async function wrongTokens(): Promise<string[]> {
+  const { access_token: token } = await newCustomer(service);
+  const [head = '', claims = '', signature = ''] = token.split('.');
+  const [, , otherSignature = ''] = (await newCustomer(service)).access_token.split('.');
+  return [
+    agentToken,
+    `${head}.${claims}.${otherSignature}`,
+    `${head}.${claims}.`,
+    `${token}x${signature}`,
+    'dev:x',
+    'x',
+  ];
+}
+
+/** The keys of the service over TLS, because aws-jwt-verify fetches keys by https only. */
+async function startKeyServer(): Promise<string> {
+  const { private: key, cert } = await generate([{ name: 'commonName', value: 'localhost' }], { keyType: 'ec' });
+  const server = createServer({ key, cert }, async (_, response) => {
+    response.end(await (await fetch(`${service.url}/.well-known/jwks.json`)).text());
+  }).listen(0, '127.0.0.1');
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'; // The certificate is made for the test.
+  return (await urlOf(server)).replace('http:', 'https:');
+}
+
+describe.each(['resource-server/jose.js', 'resource-server/fast-jwt.js', 'resource-server/aws-jwt-verify.js'])(
+  '%s',
+  (file) => {
+    beforeAll(async () => {
+      if (file.includes('aws')) process.env.JWKS_URL = await startKeyServer();
+    });
+
+    it('returns the claims of a customer token, and rejects agent tokens and damaged tokens', async () => {
+      const { verify } = await loadExample(file);
+      const { access_token, entity_id } = await newCustomer(service);
+      expect(await verify(access_token)).toMatchObject({ sub: entity_id, aud: 'customer-api' });
+      for (const wrong of await wrongTokens()) await expect(async () => verify(wrong)).rejects.toThrow();
+    });
+
+    it('rejects a JWS that is valid but no access token', async () => {
+      const { verify } = await loadExample(file);
+      const { access_token } = await newCustomer(service);
+      await expect(async () => verify(access_token.slice(0, -8))).rejects.toThrow();
+    });
+  },
+);
+
+describe('resource-server/express-oauth2-jwt-bearer.js', () => {
+  it('accepts a customer token, and responds with 401 to every other one', async () => {
+    const { app } = await loadExample('resource-server/express-oauth2-jwt-bearer.js');
+    const url = `${await urlOf(app.listen(0, '127.0.0.1'))}/chats`;
+    const { access_token, entity_id } = await newCustomer(service);
+    expect((await request(url, { headers: bearer(access_token) })).body).toEqual({ customer: entity_id });
+    for (const wrong of await wrongTokens()) expect((await request(url, { headers: bearer(wrong) })).status).toBe(401);
+    expect((await request(url, {})).status).toBe(401);
+  });
+});
+
+describe('resource-server/token-verifier.js', () => {
+  afterAll(() => void process.removeAllListeners('SIGTERM')); // the example listens to it
+
+  it('accepts a token until it is ended, lets pages read its responses, and responds with 503 if it cannot decide', async () => {
+    const { server, verifier } = await loadExample('resource-server/token-verifier.js');
+    const url = await urlOf(server);
+    const { access_token, entity_id } = await newCustomer(service);
+    const chatsOf = (organization: string) => `${url}/organizations/${organization}/chats`;
+    const chats = (token: string) => request(chatsOf(ACME), { headers: bearer(token) });
+    expect((await chats(access_token)).body).toEqual({ customer: entity_id, organization: ACME });
+    for (const wrong of await wrongTokens()) expect((await chats(wrong)).status).toBe(401);
+    expect((await request(chatsOf('another'), { headers: bearer(access_token) })).status).toBe(404);
+    await service.send('DELETE', '/v2/customer/token', bearer(access_token));
+    const statusOf = async () => (await chats(access_token)).status;
+    await vi.waitFor(async () => expect(await statusOf()).toBe(401), 10_000);
+    expect((await request(`${url}/health`, {})).body).toMatchObject({ revocations: 'current', entries: 1 });
+    const withoutToken = await request(chatsOf(ACME), {});
+    expect([withoutToken.status, withoutToken.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect(withoutToken.body).toEqual({});
+    const headers = { origin: 'http://localhost:8080' };
+    const [unreadable, readable, preflight] = [
+      withoutToken,
+      await request(chatsOf(ACME), { headers }),
+      await request(chatsOf(ACME), { headers, method: 'OPTIONS' }),
+    ];
+    const origins = [unreadable, readable, preflight].map((each) => each.headers.get('access-control-allow-origin'));
+    expect(origins).toEqual([null, headers.origin, headers.origin]);
+    expect([readable.status, preflight.status]).toEqual([401, 204]);
+    expect(preflight.headers.get('access-control-allow-headers')).toContain('Authorization');
+    verifier.close();
+    const undecided = await chats((await newCustomer(service)).access_token);
+    expect([undecided.status, undecided.headers.get('retry-after')]).toEqual([503, '5']);
+  });
+});
+
+describe('resource-server/introspection.js and resource-server/auth-service.js', () => {
+  it('know at once that a token has ended, which jose.js does not notice', async () => {
+    const { server } = await loadExample('resource-server/auth-service.js');
+    const url = await urlOf(server);
+    const { access_token, entity_id } = await newCustomer(service);
+    const accepted = await request(url, { headers: bearer(access_token) });
+    expect([accepted.status, accepted.headers.get('x-customer-id')]).toEqual([204, entity_id]);
+    await service.send('DELETE', '/v2/customer/token', bearer(access_token));
+    expect((await request(url, { headers: bearer(access_token) })).status).toBe(401);
+    expect(await (await loadExample('resource-server/jose.js')).verify(access_token)).toMatchObject({ sub: entity_id });
+    for (const wrong of [agentToken, 'x']) expect((await request(url, { headers: bearer(wrong) })).status).toBe(401);
+    expect((await request(url, {})).status).toBe(401);
+  });
+});

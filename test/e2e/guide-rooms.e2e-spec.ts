@@ -1,0 +1,141 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { refreshingRegistry } from '../support/customer-refresh.js';
+import { loadExample } from '../support/load-example.js';
+import { stubPageGlobals } from '../support/page-globals.js';
+import { pageTokens } from '../support/page-tokens.js';
+import { startScriptedServer } from '../support/scripted-server.js';
+import { secureStorage } from '../support/secure-storage.js';
+import { skipWaits } from '../support/skipped-waits.js';
+import { ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { INFO } from '../support/transfers.js';
+
+const { AppSession } = await loadExample('second-device/app.js');
+const { endMove } = await loadExample('second-device/old-device.js');
+const { moveRooms } = await loadExample('second-device/relay.js');
+const { closeRoom, openRoom, receiveMove, sendMove } = await loadExample('second-device/room.js');
+
+skipWaits();
+stubPageGlobals();
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ registry: refreshingRegistry() });
+});
+afterAll(() => service?.stop());
+let relay: Server;
+let rooms: string;
+beforeEach(async () => {
+  relay = createServer(express().use('/rooms', moveRooms())).listen(0, '127.0.0.1');
+  await once(relay, 'listening');
+  rooms = `http://127.0.0.1:${(relay.address() as AddressInfo).port}/rooms`;
+});
+afterEach(() => {
+  relay.closeAllConnections();
+  relay.close();
+});
+
+async function send(method: string, path: string, body?: object, headers: Record<string, string> = {}) {
+  const response = await fetch(rooms + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+  return { status: response.status, body: (await response.json()) as Record<string, string> };
+}
+
+const tokensAt = (url: string) => pageTokens(service, url);
+
+function phone() {
+  return new AppSession({ url: service.url, clientId: ACME_SITE, store: secureStorage() });
+}
+
+/** A device that scans the QR code of a room. */
+const receive = (room: { url: string }, device: unknown = phone(), options: object = {}) =>
+  receiveMove(room.url, device, { showCode: () => undefined, ...options });
+
+const agree = async () => true;
+
+describe('second-device/room.js with relay.js', () => {
+  it('moves a customer from a computer to a phone, and both show the same code', async () => {
+    const [showCode, askUser] = [vi.fn(), vi.fn(agree)];
+    const tokens = tokensAt(service.url);
+    const room = await openRoom(rooms);
+    const move = sendMove(room, tokens, askUser);
+    const { access_token } = await receive(room, phone(), { showCode });
+    expect(showCode.mock.lastCall).toEqual(askUser.mock.lastCall);
+    const { bearer } = await move;
+    const infoOf = (each: string) => service.send('GET', INFO, { authorization: `Bearer ${each}` });
+    expect((await infoOf(access_token)).body.entity_id).toBe((await infoOf(bearer)).body.entity_id);
+    await endMove(tokens, bearer);
+    expect((await infoOf(access_token)).status).toBe(401);
+  });
+
+  it.each([
+    ['stays open after a temporary error, and the second call does not ask the user again', 'limited', 'dev:transfer'],
+    ['closes after a final error', { error: 'invalid_grant' }, 'room_closed'],
+  ] as const)('%s', async (_, step, expected) => {
+    const server = await startScriptedServer([step, { status: 200, identity_transfer_token: 'dev:transfer' }]);
+    const askUser = vi.fn(agree);
+    const room = await openRoom(rooms);
+    const device = {
+      clientId: ACME_SITE,
+      beginMove: async () => 'a'.repeat(43),
+      finishMove: async (code: string) => code,
+    };
+    const received = receive(room, device).catch(({ error }: { error: string }) => error);
+    const send = () => sendMove(room, tokensAt(server.url), askUser);
+    await expect(send()).rejects.toHaveProperty('status');
+    if (step === 'limited') await send();
+    expect(await received).toBe(expected);
+    expect(askUser).toHaveBeenCalledOnce();
+    await server.stop();
+  });
+
+  it('lets the same phone scan the QR code again, and rejects another phone', async () => {
+    const room = await openRoom(rooms);
+    const [first, other] = [phone(), phone()];
+    const [scan, again] = [receive(room, first), receive(room, first)];
+    for (const each of [scan, again]) each.catch(() => undefined);
+    await vi.waitFor(async () => expect((await send('GET', `/${room.id}`)).body.challenge).toBeDefined());
+    await expect(receive(room, other)).rejects.toMatchObject({ status: 409, error: 'room_taken' });
+    expect(await Promise.race([again, new Promise((resolve) => setImmediate(resolve, 'waiting'))])).toBe('waiting');
+    const later = Date.now() + 600_001;
+    vi.spyOn(Date, 'now').mockReturnValue(later);
+    await expect(again).rejects.toMatchObject({ error: 'room_closed' });
+  });
+
+  it('closes the room when the user of the computer denies the move', async () => {
+    const room = await openRoom(rooms);
+    const move = sendMove(room, tokensAt(service.url), async () => false);
+    await expect(receive(room)).rejects.toMatchObject({ status: 404, error: 'room_closed' });
+    expect(await move).toBeUndefined();
+  });
+
+  it('ends on both devices when one of them cancels', async () => {
+    const room = await openRoom(rooms);
+    const aborted = { signal: AbortSignal.abort() };
+    await expect(receive(room, phone(), aborted)).rejects.toMatchObject({ error: 'move_cancelled' });
+    await closeRoom(room);
+    await expect(sendMove(room, tokensAt(service.url), agree)).rejects.toMatchObject({ error: 'room_closed' });
+  });
+});
+
+describe('second-device/relay.js', () => {
+  it('takes one challenge per room, and a transfer token of the owner only', async () => {
+    const { room, ownerSecret = '' } = (await send('POST', '')).body;
+    const phone = { challenge: 'a'.repeat(43), clientId: ACME_SITE };
+    const other = { ...phone, challenge: 'b'.repeat(43) };
+    expect((await send('PUT', `/${room}/challenge`, { ...phone, challenge: 'short' })).status).toBe(400);
+    expect((await send('PUT', `/${room}/challenge`, phone)).status).toBe(200);
+    expect((await send('PUT', `/${room}/challenge`, phone)).status).toBe(200);
+    expect((await send('PUT', `/${room}/challenge`, other)).body).toEqual({ error: 'room_taken' });
+    const transferToken = 'dev:transfer';
+    expect((await send('PUT', `/${room}/transfer-token`, { transferToken })).body).toEqual({ error: 'not_owner' });
+    const owner = { 'X-Owner-Secret': ownerSecret };
+    expect((await send('PUT', `/${room}/transfer-token`, { transferToken }, owner)).status).toBe(200);
+    expect((await send('GET', `/${room}`)).body).toEqual({ ...phone, transferToken });
+    const later = Date.now() + 600_001;
+    vi.spyOn(Date, 'now').mockReturnValue(later);
+    expect((await send('GET', `/${room}`)).body).toEqual({ error: 'room_closed' });
+  });
+});

@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { TOKEN } from './cookie-grant.js';
+import { CustomerBrowser } from './customer-browser.js';
+import { type HttpsProxy, startHttpsProxy } from './https-proxy.js';
+import { ACME_PAGE, ACME_SITE } from './test-registry.js';
+import { startTestService, type TestService } from './test-service.js';
+
+const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
+const DEMO_CLIENT = '9cbf3a968289727cb3cdfe83ab1d9836';
+const SERVICE = 'https://auth.example';
+
+/** A file of examples/integrating, such as browser/chat.js or browser/request.js, for a service and a client of a test. */
+export const guideFile = (name: string, url: string): string =>
+  readFileSync(join(EXAMPLES, 'browser', name), 'utf8')
+    .replace('http://localhost:3000', url)
+    .replace(DEMO_CLIENT, ACME_SITE);
+
+/** Pages of another site than the service, with the files of examples/integrating/browser next to them. */
+export class GuideSite {
+  private constructor(
+    readonly service: TestService,
+    readonly front: HttpsProxy,
+    private readonly browser: CustomerBrowser,
+  ) {}
+
+  static async start(environment: Record<string, string> = {}): Promise<GuideSite> {
+    const service = await startTestService({ environment });
+    const front = await startHttpsProxy('auth.example', service.url, {}, (path) =>
+      path.endsWith('.js') ? guideFile(path.split('/').at(-1) as string, SERVICE) : undefined,
+    );
+    return new GuideSite(service, front, await CustomerBrowser.open({ httpsPort: front.port }));
+  }
+
+  openPage(): Promise<Page> {
+    return this.browser.goTo(ACME_PAGE);
+  }
+
+  /** How many token requests have reached the service. */
+  get tokenRequests(): number {
+    return this.front.seen.filter(({ method, path }) => method === 'POST' && path === TOKEN).length;
+  }
+
+  async stop(): Promise<void> {
+    await this.browser.close();
+    await this.front.stop();
+    await this.service.stop();
+  }
+}
+
+/** Runs the body of an async function in a page. The exports of the files are variables, and `SERVICE` is the URL. */
+export function runInPage<Result>(tab: Page, body: string, page = ACME_PAGE, url = SERVICE): Promise<Result> {
+  return tab.evaluate(`(async () => {
+    const SERVICE = '${url}';
+    const names = ['chat.js', 'groups.js', 'token-client.js', 'leave.js'];
+    const modules = await Promise.all(names.map((name) => import('${page}' + name)));
+    const { tokens, TokenClient, leaveThisBrowser, logOutEverywhere, ...exports } = Object.assign({}, ...modules);
+    const { groups, logOutOfAllGroups } = exports;
+    const customer = async (client = tokens) =>
+      (await (await client.fetch(SERVICE + '/v2/customer/info')).json()).entity_id;
+    ${body}
+  })()`);
+}
+
+/** The id of the customer whose token the page has. */
+export const customerOf = (tab: Page): Promise<string> => runInPage(tab, 'return customer();');

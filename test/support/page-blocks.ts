@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const PROJECT = join(import.meta.dirname, '../..');
+
+/** A fenced code block of a page. */
+export interface PageBlock {
+  language: string;
+  /** The file that the block quotes, or '': ```ts src/main.ts */
+  file: string;
+  text: string;
+}
+
+export const readPage = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
+
+/** The fenced code blocks of a page, in order. */
+export function blocksOf(page: string): PageBlock[] {
+  const fences = readPage(page).matchAll(/^```(\w+)(?: (\S+))?\n(.*?)^```$/gms);
+  return Array.from(fences, ([, language = '', file = '', text = '']) => ({ language, file, text }));
+}
+
+const NEXT_BLOCK = '--- next block ---';
+
+/** The shell blocks of a page as one script, so that a block can use the variables of earlier ones. */
+export function shellScriptOf(page: string): string {
+  return blocksOf(page)
+    .filter(({ language, file }) => language === 'sh' && file === '')
+    .map(({ text }) => `${text}echo; echo '${NEXT_BLOCK}'\n`)
+    .join('');
+}
+
+/** A block that shows the output of the shell block before it, and the actual output. */
+export interface ShownOutput {
+  language: string;
+  shown: string;
+  actual: string;
+}
+
+/** The `json` and `text` blocks of a page, each with the output of the shell block before it. */
+export function shownOutputs(page: string, stdout: string): ShownOutput[] {
+  const outputs = stdout.split(NEXT_BLOCK).map((output) => output.trim());
+  const found: ShownOutput[] = [];
+  let current = -1;
+  for (const { language, file, text } of blocksOf(page)) {
+    if (file !== '') continue;
+    if (language === 'sh') current++;
+    if (language === 'json' || language === 'text')
+      found.push({ language, shown: text.trim(), actual: outputs[current] ?? '' });
+  }
+  return found;
+}
+
+/**
+ * The first difference between a value and the one that a page shows, or ''. Both have the same fields. An `…` in a
+ * text of the page means any characters. Numbers may differ, because lifetimes and times do.
+ */
+export function differenceFrom(shown: unknown, actual: unknown, path = '$'): string {
+  if (typeof shown !== typeof actual) return `${path}: ${JSON.stringify(actual)} instead of ${JSON.stringify(shown)}`;
+  if (typeof shown === 'number') return '';
+  if (typeof shown === 'string') {
+    const pattern = shown.split('…').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+    return new RegExp(`^${pattern.join('.*')}$`, 's').test(actual as string)
+      ? ''
+      : `${path}: ${actual} is not ${shown}`;
+  }
+  if (typeof shown !== 'object' || shown === null) return shown === actual ? '' : `${path}: ${actual} is not ${shown}`;
+  const [expected, found] = [shown, actual].map((value) => Object.entries(value as object));
+  const names = (entries: [string, unknown][] = []) =>
+    entries
+      .map(([name]) => name)
+      .sort()
+      .join(' ');
+  if (names(expected) !== names(found)) return `${path}: ${names(found)} instead of ${names(expected)}`;
+  for (const [name, value] of expected ?? []) {
+    const difference = differenceFrom(value, (actual as Record<string, unknown>)[name], `${path}.${name}`);
+    if (difference !== '') return difference;
+  }
+  return '';
+}

@@ -1,0 +1,69 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { DEMO } from '../../src/registry/demo-registry.js';
+import { readPage } from '../support/page-blocks.js';
+
+const PROJECT = join(import.meta.dirname, '../..');
+const GUIDES = readdirSync(join(PROJECT, 'docs/integrating')).map((name) => `docs/integrating/${name}`);
+const ASSISTANT = 'docs/llms.txt';
+const protocol = readPage('docs/protocol.md');
+
+/** The codes and statuses of a table with the columns that `row` matches. */
+function codesIn(text: string, row: RegExp): Set<string> {
+  return new Set(
+    Array.from(text.matchAll(row), (match) => match.groups as Record<string, string>).flatMap(({ error, status }) =>
+      (status ?? '').split(', ').map((each) => `${each} ${error}`),
+    ),
+  );
+}
+
+const definedCodes = codesIn(
+  protocol.slice(protocol.indexOf('### 2.12'), protocol.indexOf('### 2.13')),
+  /^\| `(?<error>\w+)` \| (?<status>\d{3}(?:, \d{3})*)/gm,
+);
+const CODE_ROW = /^\| (?<status>\d{3}(?:, \d{3})*) \| `(?<error>\w+)` \|/gm;
+
+/** The routes that a page names, without placeholders. */
+const routesIn = (text: string) =>
+  Array.from(text.matchAll(/`?(?:GET|POST|DELETE) (\/[\w./-]*)/g), ([, route = '']) => route.replace(/\/$/, ''));
+
+describe('the pages for callers (docs/integrating and docs/llms.txt)', () => {
+  it.each([...GUIDES, ASSISTANT])('%s names only routes that the protocol defines', (page) => {
+    for (const route of routesIn(readPage(page))) expect(protocol).toContain(route);
+  });
+
+  it.each([...GUIDES, ASSISTANT])('%s names only error codes that the protocol defines, with their status', (page) => {
+    for (const code of codesIn(readPage(page), CODE_ROW)) expect(definedCodes).toContain(code);
+  });
+
+  it('errors-and-retries.md lists every code that callers may get', () => {
+    const listed = codesIn(readPage('docs/integrating/errors-and-retries.md'), CODE_ROW);
+    const forOperators = '409 conflict';
+    expect(new Set([...listed, forOperators])).toEqual(definedCodes);
+  });
+
+  it('llms.txt has the ids of the demo registry and at most 850 lines', () => {
+    const text = readPage(ASSISTANT);
+    for (const id of Object.values(DEMO)) expect(text).toContain(id);
+    expect(text.split('\n').length).toBeLessThanOrEqual(850);
+  });
+
+  it('llms.txt lists every error code of the package token-verifier, with its status', () => {
+    const [, codes = ''] = /\n### With token-verifier\n(.*?)\n### /s.exec(readPage(ASSISTANT)) ?? [];
+    for (const [, code, status] of readPage('packages/token-verifier/src/errors.ts').matchAll(
+      /^ {2}(\w+): \[(\d+)/gm,
+    )) {
+      const [, listed = ''] = new RegExp(`- Codes with ${status}:(.*?)\\.\n`, 's').exec(codes) ?? [];
+      expect(listed).toContain(`\`${code}\``);
+    }
+  });
+
+  it.each(GUIDES.filter((page) => !page.endsWith('walkthrough.md')))(
+    '%s says in its first lines what it is for and who should read it',
+    (page) => {
+      const [, introduction = ''] = /^# [^\n]+\n\n(.+?)\n\n/s.exec(readPage(page)) ?? [];
+      expect(introduction).toMatch(/^This page .*should\s+read it/s);
+    },
+  );
+});
