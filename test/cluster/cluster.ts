@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inject } from 'vitest';
+import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { type ServiceProcess, startPod } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
@@ -23,10 +24,10 @@ export interface Cluster {
 }
 
 /** Starts all pods at once on an empty database. One of them migrates, and each applies the registry file. */
-export async function startCluster(name: string): Promise<Cluster> {
+export async function startCluster(name: string, registry?: RegistryDocument): Promise<Cluster> {
   const nodes = openNodes(inject('clusterPlan'));
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
-  const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'));
+  const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'), registry);
   await nodes[0]?.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
   const start = async (node: ClusterNode): Promise<ClusterPod> => {
     const database = { url: node.url(name), folder, remove: async () => undefined };

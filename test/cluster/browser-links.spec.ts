@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RACE_START_MS, race } from '../../src/testing/race.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { figure, LongestWait } from '../support/measurements.js';
+import { winnerOf } from '../support/races.js';
+import { moveOf, rememberingRegistry } from '../support/remember.js';
+import { ACME_ORIGIN } from '../support/test-registry.js';
+import { infoStatus, newCustomer, redeemBody } from '../support/transfers.js';
+import { type Cluster, conflictsOf, startCluster } from './cluster.js';
+
+const CODE_COUNT = 50;
+const REQUESTS_PER_RACE = 20;
+/** A second use that is handled later than this after the first one is a replay (protocol §3.7). */
+const DUPLICATE_WINDOW_MS = 2_000;
+
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startCluster('browser_links', rememberingRegistry());
+});
+afterAll(() => cluster?.stop());
+
+/** The number of browsers that lead to a customer, read from the third node. */
+async function browserCount(entityId: string): Promise<number> {
+  const rows = await cluster.pods[2].node.query(
+    `SELECT COUNT(*) AS count FROM browser_links.browser_link WHERE entity_id = '${entityId}'`,
+  );
+  return Number((rows as { count: number }[])[0]?.count);
+}
+
+describe('protocol §5.6, on three nodes', () => {
+  it(`each of ${CODE_COUNT} codes with remember, raced by ${REQUESTS_PER_RACE} exchanges on all nodes, gives one browser`, async () => {
+    const { pods } = cluster;
+    const before = await conflictsOf(pods);
+    const longest = new LongestWait();
+    let [unavailableCount, slowRaceCount] = [0, 0];
+    for (let done = 0; done < CODE_COUNT; done++) {
+      const maker = pods[done % 3] ?? pods[0];
+      const { entity_id, access_token } = await newCustomer(maker);
+      const { code, verifier } = await moveOf(maker, access_token);
+      const text = JSON.stringify(redeemBody(code, { code_verifier: verifier, remember: 'browser' }));
+      const wait = new LongestWait();
+      const sent = wait.of(race(pods, TOKEN, text, REQUESTS_PER_RACE, { origin: ACME_ORIGIN }));
+      const responses = await longest.of(sent);
+      const unavailable = responses.filter(({ status }) => status === 503);
+      const winner = winnerOf(responses.filter(({ status }) => status !== 503));
+      expect(winner.body.entity_id).toBe(entity_id);
+      expect(responses.filter(({ cookies }) => cookies.length > 0)).toEqual([winner]);
+      if (unavailable.length === 0) expect(await browserCount(entity_id)).toBe(1);
+      unavailableCount += unavailable.length;
+      if (wait.milliseconds >= DUPLICATE_WINDOW_MS) {
+        slowRaceCount++;
+        continue;
+      }
+      for (const pod of pods) {
+        expect(await infoStatus(pod, winner.body.access_token)).toBe(200);
+        const returning = await pod.post(TOKEN, cookieBody(), { cookie: cookieHeader(winner) });
+        expect(returning.body.entity_id).toBe(entity_id);
+      }
+    }
+    figure(`${CODE_COUNT} codes with remember raced ${REQUESTS_PER_RACE} ways over three nodes: one browser each`);
+    figure(
+      `  ${unavailableCount} of ${CODE_COUNT * REQUESTS_PER_RACE} exchanges got 503 and gave nothing; ${slowRaceCount} races took 2 s`,
+    );
+    expect(slowRaceCount).toBeLessThan(CODE_COUNT);
+    figure(`statements repeated after a conflict: ${(await conflictsOf(pods)) - before}`);
+    figure(`longest wait for an exchange: ${longest.milliseconds - RACE_START_MS} ms`);
+  });
+});
