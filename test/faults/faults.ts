@@ -49,9 +49,13 @@ export class FaultTestEnvironment {
   }
 }
 
-/** Injects a fault while 60 callers send requests, and checks the history of the callers against the protocol. */
-export async function underLoad(urls: () => string[], fault: (load: Load) => Promise<void>): Promise<Findings> {
-  const load = new Load(urls, 60);
+/** Injects a fault while callers send requests, and checks the history of the callers against the protocol. */
+export async function underLoad(
+  urls: () => string[],
+  fault: (load: Load) => Promise<void>,
+  callerCount = 60,
+): Promise<Findings> {
+  const load = new Load(urls, callerCount);
   await sleep(1_000);
   await fault(load);
   await sleep(1_000);

@@ -6,7 +6,7 @@ import type { ServiceProcess } from '../support/processes.js';
 import { FaultTestEnvironment } from './faults.js';
 import { requestsToAllRoutes, type Send } from './requests-to-all-routes.js';
 
-const ADMIN_TOKEN = 'operator-token-that-nobody-else-knows';
+const ADMIN_TOKEN = 'operator-token-of-the-tests-0123456789';
 /** The additional time for the process on a machine with two cores that also runs the test. */
 const TOLERANCE_MS = 1_000;
 

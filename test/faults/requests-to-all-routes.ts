@@ -44,13 +44,21 @@ async function requestsOfCallers({ service, environment, adminToken }: Target): 
     'DELETE /v2/customer/token': () => client.send('DELETE', '/v2/customer/token', bearer(access_token)),
     [`GET ${INFO}`]: () => client.send('GET', INFO, bearer(access_token)),
     [`POST ${TRANSFER}`]: () => client.post(TRANSFER, transferBody(), bearer(access_token)),
-    'POST /customer': () => client.post('/customer', {}, bearer(agentToken)),
+    'POST /v2/customer/end_sessions': () => client.post('/v2/customer/end_sessions', {}, bearer(access_token)),
+    'POST /v2/customer/forget': () =>
+      client.post(
+        '/v2/customer/forget',
+        { client_id: ACME_SITE, organization_id: ACME },
+        { cookie: browser.cookie ?? '' },
+      ),
+    'POST /customer/': () => client.post('/customer', {}, bearer(agentToken)),
     'POST /v2/token': () =>
       client.post('/v2/token', new URLSearchParams({ ...code, ...backend }).toString(), { 'content-type': FORM }),
     'DELETE /v2/token': () => client.send('DELETE', '/v2/token', bearer(agentToken)),
     'POST /oauth2/introspect': () =>
       manage(service, 'POST', '/oauth2/introspect', bearer(adminToken), { token: access_token }),
     'POST /oauth2/revoke': () => manage(service, 'POST', '/oauth2/revoke', bearer(adminToken), { token: access_token }),
+    'GET /oauth2/revocations': () => manage(service, 'GET', '/oauth2/revocations', bearer(adminToken)),
     'GET /health/ready': () => manage(service, 'GET', '/health/ready'),
     'GET /health/live': () => manage(service, 'GET', '/health/live'),
     'GET /metrics': () => manage(service, 'GET', '/metrics'),
@@ -92,6 +100,14 @@ function requestsOfOperators({ service, adminToken }: Target): Record<string, Se
   const requests: Record<string, Send> = {
     'GET /admin/identities/{entity_id}': admin('GET', identity),
     'DELETE /admin/identities/{entity_id}': admin('DELETE', identity),
+    'GET /admin/identities': admin('GET', `identities?organization_id=${ACME}&external_id=any`),
+    'DELETE /admin/identities/{entity_id}/browsers/{browser_id}': admin('DELETE', `${identity}/browsers/${ACME}`),
+    'GET /admin/identities/{entity_id}/export': admin('GET', `${identity}/export`),
+    'POST /admin/identities/{entity_id}/end_sessions': admin('POST', `${identity}/end_sessions`, {}),
+    'DELETE /admin/identities/{entity_id}/refresh-families/{family_id}': admin(
+      'DELETE',
+      `${identity}/refresh-families/${ACME}`,
+    ),
     'POST /admin/clients/{client_id}/secret': admin('POST', `clients/${ACME_BACKEND}/secret`, {}),
   };
   for (const [list, entry] of Object.entries(newEntries)) {
