@@ -2,9 +2,11 @@
 /**
  * `npm run bench:growth`: measures returning and new customers with a small database, with millions of customers, codes
  * and revocations, and during a purge. By default there are 1 and 5 million customers, 10 million expired codes and as
- * many revocations; `GROWTH=1,5,10` sets these numbers in millions. Takes 15 minutes and 10 GB of disk.
+ * many revocations; `GROWTH=1,5,10` sets these numbers in millions. Takes 15 minutes and 10 GB of disk. `--save`
+ * replaces the figures of docs/performance.md.
  */
 import { spawn } from 'node:child_process';
+import { describeRun, isSaving, markdownTable, saveFigures } from './figures.js';
 import { measure, medians } from './measure.js';
 import { routesOf } from './routes.js';
 import { SERVICE } from './server.js';
@@ -17,11 +19,11 @@ const [FIRST_MILLIONS = 1, SECOND_MILLIONS = 5, EXPIRED_MILLIONS = 10] = (proces
 const ROWS_PER_INSERT = 1_000_000;
 /** Customers of the small database. */
 const SMALL_CUSTOMER_COUNT = 20_000;
-const ROUND_SECONDS = 5;
-const ROUND_COUNT = 3;
+const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 4);
+const ROUND_COUNT = 5;
 
 await withSetup('2G', async ({ connection, pid, environment, start }) => {
-  /** @type {Record<string, object>} */
+  /** @type {import('./figures.js').Table} */
   const rows = {};
   const measureWith = async (/** @type {string} */ size, /** @type {number} */ customers) => {
     const routes = (await routesOf(environment.SIGNING_KEYS_FILE, customers)).slice(0, 2);
@@ -37,8 +39,8 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
         'requests/s': Math.round(rate),
         'CPU µs': Math.round(cpu),
         'database µs': Math.round(databaseCpu),
-        'p50 ms': p50,
-        'p99 ms': p99,
+        'p50 ms': Number(p50.toFixed(1)),
+        'p99 ms': Number(p99.toFixed(1)),
         'bytes written': Math.round(written),
       };
     }
@@ -60,7 +62,11 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
   await measureWith(`${SECOND_MILLIONS} million, and a purge at work`, SECOND_MILLIONS * 1e6);
   if (purge.exitCode !== null) throw new Error('the purge ended before the measurement did');
   purge.kill('SIGKILL');
-  console.table(await sizes());
+  const tables = await sizes();
+  console.table(tables);
+  const description = await describeRun('npm run bench:growth', connection);
+  console.log(description);
+  if (isSaving()) saveFigures('growth', [description, markdownTable(rows), markdownTable(tables)]);
 
   /** @param {number} count */
   async function seedExpired(count) {
@@ -76,6 +82,7 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
     }
   }
 
+  /** @returns {Promise<import('./figures.js').Table>} */
   async function sizes() {
     await connection.query('ANALYZE TABLE customer_identity, one_time_code, revocation');
     const [result] = await connection.query(`
@@ -86,7 +93,7 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
     return Object.fromEntries(
       tables.map(({ name, estimated_rows, data, indexes }) => [
         name,
-        { rows: Number(estimated_rows), 'data MB': megabytes(data), 'indexes MB': megabytes(indexes) },
+        { rows: Number(estimated_rows), 'data MiB': megabytes(data), 'indexes MiB': megabytes(indexes) },
       ]),
     );
   }

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { post } from './routes.js';
+import { post } from './requests.js';
 
 const FOLDER = join(import.meta.dirname, 'peers');
 

@@ -1,10 +1,45 @@
 // @ts-check
-import { CLIENT, customer, ORGANIZATION, RESOURCE_SERVER, tokenMaker, transferToken } from './site.js';
+import { get, inNewOrder, json, newRequests, token } from './requests.js';
+import {
+  CLIENT,
+  CODE_VERIFIER,
+  challengedToken,
+  customer,
+  externalId,
+  ORGANIZATION,
+  ORIGIN,
+  RESOURCE_SERVER,
+  refreshToken,
+  tokenMaker,
+  transferToken,
+} from './site.js';
 
-/** Different callers of each route: too many for the caches of the processor, as on a real site. */
+/**
+ * Different callers of each route: too many for the caches of the processor, as on a real site, and for the tokens that
+ * the service remembers.
+ */
 const CALLER_COUNT = 20_000;
-/** Exchanges of one round. Each needs its own transfer token. */
-const EXCHANGE_COUNT = 10_000;
+/** Tokens of a row with repeated tokens: few enough for the service to remember. */
+const REPEATED_TOKEN_COUNT = 1_000;
+
+/** The last route ends the sessions of the callers. */
+const ORDER = [
+  'returning customer',
+  'new customer',
+  'agent token',
+  'agent token, new tokens',
+  'external_id',
+  'transfer: create',
+  'transfer: create, new tokens',
+  'transfer: exchange',
+  'remember',
+  'refresh_token',
+  'info',
+  'info, new tokens',
+  'introspection',
+  'introspection, new tokens',
+  'end_sessions',
+];
 
 /**
  * @typedef {object} Route
@@ -38,9 +73,15 @@ export async function routesOf(keysFile, customers = CALLER_COUNT) {
       );
     }),
     'new customer': [token({ grant_type: 'cookie', organization_id: ORGANIZATION })],
-    'agent token': callers.map((n) =>
-      token({ grant_type: 'agent_token', entity_id: customer(n).entityId }, `Authorization: Bearer ${agent}`),
+    'agent token': callers.map((n) => agentToken(n, agent)),
+    external_id: callers.map((n) =>
+      token({ grant_type: 'agent_token', external_id: externalId(n) }, `Authorization: Bearer ${agent}`),
     ),
+    end_sessions: callers.map((n) =>
+      json('/v2/customer/end_sessions', { customer_id: customer(n).entityId }, `Authorization: Bearer ${agent}`),
+    ),
+  };
+  const withBearers = {
     'transfer: create': bearers.map((bearer) =>
       json(
         '/v2/customer/identity_transfer',
@@ -53,39 +94,42 @@ export async function routesOf(keysFile, customers = CALLER_COUNT) {
       json('/oauth2/introspect', { token: bearer }, `Authorization: Basic ${basic}`),
     ),
   };
-  let exchanged = 0;
-  const exchanges = () =>
-    Array.from({ length: EXCHANGE_COUNT }, () =>
-      token({ grant_type: 'identity_token', code: transferToken(++exchanged) }),
-    );
-  const measured = Object.entries(routes).map(([name, requests]) => ({
-    name,
-    management: name === 'introspection',
-    requests: () => requests,
-  }));
-  return measured.toSpliced(4, 0, { name: 'transfer: exchange', management: false, requests: exchanges });
+  const agents = await Promise.all(callers.map(() => tokens.ofAgent()));
+  const withNewTokens = {
+    ...withBearers,
+    'agent token': callers.map((n, index) => agentToken(n, /** @type {string} */ (agents[index]))),
+  };
+  const single = {
+    'transfer: exchange': (/** @type {number} */ n) => token({ grant_type: 'identity_token', code: transferToken(n) }),
+    remember: (/** @type {number} */ n) =>
+      token(
+        {
+          grant_type: 'identity_token',
+          code: challengedToken(n),
+          code_verifier: CODE_VERIFIER,
+          remember: 'browser',
+        },
+        `Origin: ${ORIGIN}`,
+      ),
+    refresh_token: (/** @type {number} */ n) => token({ grant_type: 'refresh_token', refresh_token: refreshToken(n) }),
+  };
+  return [
+    ...Object.entries(routes).map(([name, requests]) => ({ name, requests: () => requests })),
+    ...Object.entries(withBearers).map(([name, requests]) => ({
+      name,
+      management: name === 'introspection',
+      requests: () => requests.slice(0, REPEATED_TOKEN_COUNT),
+    })),
+    ...Object.entries(withNewTokens).map(([name, requests]) => ({
+      name: `${name}, new tokens`,
+      management: name === 'introspection',
+      requests: inNewOrder(requests),
+    })),
+    ...Object.entries(single).map(([name, request]) => ({ name, requests: newRequests(request) })),
+  ].toSorted((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
 }
 
-/** @param {Record<string, string>} parameters @param {string} [header] */
-function token(parameters, header) {
-  return json('/v2/customer/token', { client_id: CLIENT, response_type: 'token', ...parameters }, header);
-}
-
-/**
- * A POST of JSON with the Content-Type of browsers.
- *
- * @param {string} path @param {object} parameters @param {string} [header]
- */
-function json(path, parameters, header) {
-  return post(path, JSON.stringify(parameters), ['Content-Type: text/plain', header].filter(Boolean).join('\r\n'));
-}
-
-/** The bytes of a POST. @param {string} path @param {string} body @param {string} header */
-export function post(path, body, header) {
-  return `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-}
-
-/** @param {string} path @param {string} header */
-function get(path, header) {
-  return `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n\r\n`;
+/** An agent's request for a token of the n-th customer. @param {number} n @param {string} bearer */
+function agentToken(n, bearer) {
+  return token({ grant_type: 'agent_token', entity_id: customer(n).entityId }, `Authorization: Bearer ${bearer}`);
 }

@@ -2,9 +2,10 @@
 /**
  * `npm run bench:scale`: measures one, two and four processes of the service on one database, with pools of several
  * sizes. Prints the processor time of a request in the service and in the database. On a machine with few processors,
- * the service, the database and the load share them. Compare the processor times there, not the requests per second.
+ * the service, the database and the load share them. Compare the processor times there, not the requests per second. Takes 3
+ * minutes. `--save` replaces the figures of docs/performance.md.
  */
-import { availableParallelism } from 'node:os';
+import { describeRun, isSaving, markdownTable, saveFigures } from './figures.js';
 import { measure } from './measure.js';
 import { routesOf } from './routes.js';
 import { SERVICE } from './server.js';
@@ -13,13 +14,13 @@ import { seedCustomers } from './site.js';
 
 const PROCESS_COUNTS = [1, 2, 4];
 const POOL_SIZES = [2, 4, 12];
-const ROUND_SECONDS = 5;
+const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 5);
 const CONNECTION_COUNT = 32;
 
 await withSetup('1G', async ({ connection, pid, environment, start }) => {
   await seedCustomers(connection, 1, 20_000);
   const [returning, created] = await routesOf(environment.SIGNING_KEYS_FILE);
-  /** @type {Record<string, object>} */
+  /** @type {import('./figures.js').Table} */
   const rows = {};
   for (const pool of POOL_SIZES) {
     /** @type {import('./server.js').Server[]} */
@@ -50,7 +51,7 @@ await withSetup('1G', async ({ connection, pid, environment, start }) => {
           'requests/s': Math.round(rate),
           'CPU µs': Math.round(ofAll('cpu')),
           'database µs': Math.round(databaseCpu),
-          'ceiling of the database, requests/s a processor': Math.round(1e6 / databaseCpu),
+          'requests/s per core of the database': Math.round(1e6 / databaseCpu),
           'p50 ms': Number(ofAll('p50').toFixed(1)),
           'p99 ms': Number(ofAll('p99').toFixed(1)),
         };
@@ -58,6 +59,8 @@ await withSetup('1G', async ({ connection, pid, environment, start }) => {
     }
     for (const server of servers) await server.stop();
   }
-  console.log(`${availableParallelism()} processors for all of it`);
   console.table(rows);
+  const description = await describeRun('npm run bench:scale', connection);
+  console.log(description);
+  if (isSaving()) saveFigures('scale-out', [description, markdownTable(rows)]);
 });

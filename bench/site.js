@@ -8,13 +8,24 @@ import { importJWK, SignJWT } from 'jose';
 
 export const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
 export const CLIENT = 'site';
+/** The origin of the client's pages. */
+export const ORIGIN = 'https://site.example';
+/** The `code_verifier` of the transfer tokens with a challenge. */
+export const CODE_VERIFIER = 'a-code-verifier-of-at-least-43-characters-0';
 const AGENT_ID = '5b0c2d7e-3f41-4c8a-9d26-7e1f0a9b8c64';
 /** The resource server that introspects tokens. */
 export const RESOURCE_SERVER = { id: 'chat-api', secret: 'secret-of-the-chat-api-0123456789' };
 
 const REGISTRY = `
 organizations: [{ id: ${ORGANIZATION}, name: Bench, public_clients: [${CLIENT}] }]
-clients: [{ client_id: ${CLIENT}, name: Site, client_type: web, scopes: ['customers:own'] }]
+clients:
+  - client_id: ${CLIENT}
+    name: Site
+    client_type: web
+    scopes: ['customers:own']
+    redirect_uris: ['${ORIGIN}/']
+    grant_types: [cookie, agent_token, identity_token, refresh_token]
+    grants: { identity_token: { remember: [browser, refresh_token] } }
 resource_servers: [{ id: ${RESOURCE_SERVER.id}, secret: ${RESOURCE_SERVER.secret}, audiences: [customer-api] }]
 `;
 const FIRST_ID_TIME_MS = Date.UTC(2026, 0, 1);
@@ -53,16 +64,18 @@ export function customer(n) {
 }
 
 /**
- * Adds customers in the order of their ids.
+ * Adds customers in the order of their ids. Each was seen today, as a customer that has a valid token. The service notes
+ * the first visit of a day by an UPDATE, which would be most of the cost if each request were a first visit.
  *
  * @param {import('mysql2/promise').Connection} database @param {number} from @param {number} to
  */
 export async function seedCustomers(database, from, to) {
+  const today = Math.floor(Date.now() / DAY_MS);
   for (let first = from; first <= to; first += ROWS_PER_INSERT) {
     await database.query(`
       INSERT INTO customer_identity
-        (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, created_at)
-      SELECT id, id, '${ORGANIZATION}', '', SHA2(SHA2(CONCAT('secret', n), 256), 256), ${Math.floor(Date.now() / DAY_MS)}, NOW(3)
+        (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, scope_seen_day, created_at)
+      SELECT id, id, '${ORGANIZATION}', '', SHA2(SHA2(CONCAT('secret', n), 256), 256), ${today}, ${today}, NOW(3)
       FROM (
         SELECT n, CONCAT(LEFT(t, 8), '-', SUBSTR(t, 9), '-7', LEFT(r, 3), '-8', SUBSTR(r, 4, 3), '-', SUBSTR(r, 7, 12)) AS id
         FROM (
@@ -84,22 +97,66 @@ export async function seedAgent(database) {
 
 /** The n-th transfer token that `seedTransfers` adds. @param {number} n */
 export const transferToken = (n) => `dev:${sha256(`code${n}`)}`;
+/** The n-th transfer token with a challenge. @param {number} n */
+export const challengedToken = (n) => `dev:${sha256(`challenged${n}`)}`;
+/** The n-th refresh token that `seedRefreshTokens` adds. @param {number} n */
+export const refreshToken = (n) => `dev:${sha256(`refresh${n}`)}`;
+/** The `external_id` of the n-th customer. @param {number} n */
+export const externalId = (n) => `user-${n}`;
+
+/** The ids of the first customers, with their numbers. @param {number} count */
+const firstCustomers = (count) => `(
+  SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq
+  FROM customer_identity ORDER BY entity_id LIMIT ${count}) customers`;
+/** The hash of a token whose secret is made of a word and a number. @param {string} word */
+const hashOf = (word) => `SHA2(CONCAT('dev:', SHA2(CONCAT('${word}', seq), 256)), 256)`;
 
 /**
- * Adds transfer tokens. The n-th token is for the n-th customer.
+ * Adds transfer tokens without and with a challenge. The n-th token is for the n-th customer.
  *
  * @param {import('mysql2/promise').Connection} database @param {number} count
  */
 export async function seedTransfers(database, count) {
+  const challenge = createHash('sha256').update(CODE_VERIFIER).digest('base64url');
+  for (const [word, value] of [
+    ['code', null],
+    ['challenged', challenge],
+  ])
+    await database.query(
+      `INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, code_challenge, made_with, expires_at)
+        SELECT ${hashOf(word ?? '')}, 'transfer', '${CLIENT}', entity_id, organization_id, ?,
+          CONCAT('{"jti":"', UUID(), '","sub":"', entity_id, '","client_id":"${CLIENT}","iat":1,"lineage":{"gen":0,"ancestors":["', UUID(), '"],"transfers":1}}'),
+          NOW(3) + INTERVAL 1 DAY
+        FROM ${firstCustomers(count)}`,
+      [value],
+    );
+}
+
+/**
+ * Adds refresh families. The n-th family is of the n-th customer.
+ *
+ * @param {import('mysql2/promise').Connection} database @param {number} count
+ */
+export async function seedRefreshTokens(database, count) {
   await database.query(`
-    INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, made_with, expires_at)
-    SELECT SHA2(CONCAT('dev:', SHA2(CONCAT('code', seq), 256)), 256), 'transfer', '${CLIENT}', entity_id,
-      organization_id, CONCAT('{"jti":"', UUID(), '","sub":"', entity_id, '","client_id":"${CLIENT}","iat":1,"lineage":{"gen":0,"ancestors":["', UUID(), '"],"transfers":1}}'),
-      NOW(3) + INTERVAL 1 DAY
-    FROM (
-      SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq
-      FROM customer_identity ORDER BY entity_id LIMIT ${count}
-    ) customers`);
+    INSERT INTO refresh_family (id, client_id, agent_id, customer_id, organization_id, scope, lineage, current_hash,
+      begun_at, rotated_at, expires_at, generation)
+    SELECT UUID(), '${CLIENT}', '', entity_id, organization_id, '',
+      CONCAT('{"ancestors":["', UUID(), '"],"transfers":1}'), ${hashOf('refresh')},
+      NOW(3), NOW(3), NOW(3) + INTERVAL 1 DAY, 0
+    FROM ${firstCustomers(count)}`);
+  await database.query(`
+    INSERT INTO refresh_token (hash, family_id, expires_at)
+    SELECT current_hash, id, expires_at FROM refresh_family`);
+}
+
+/** Gives the first customers an `external_id`. @param {import('mysql2/promise').Connection} database @param {number} count */
+export async function seedUsers(database, count) {
+  await database.query(`
+    INSERT INTO organization_user (entity_id, organization_id, user_hash, customer_id, linked_by, linked_at, settled_at)
+    SELECT entity_id, organization_id, SHA2(CONCAT('["', organization_id, '","user-', seq, '"]'), 256), entity_id,
+      UUID(), NOW(3), NOW(3)
+    FROM ${firstCustomers(count)}`);
 }
 
 /**

@@ -1,0 +1,51 @@
+// @ts-check
+/** The requests of a benchmark: their bytes, and the order of a round. */
+import { CLIENT } from './site.js';
+
+/** More exchanges than a server does in one round. Each needs its own transfer token or refresh token. */
+const EXCHANGE_COUNT = 15_000;
+/** The first token of each round comes so many tokens later, when the service has forgotten those of the round before. */
+const NEW_TOKENS_PER_ROUND_COUNT = 5_714;
+
+/** @param {Record<string, string>} parameters @param {string} [header] */
+export function token(parameters, header) {
+  return json('/v2/customer/token', { client_id: CLIENT, response_type: 'token', ...parameters }, header);
+}
+
+/**
+ * A POST of JSON with the Content-Type of browsers.
+ *
+ * @param {string} path @param {object} parameters @param {string} [header]
+ */
+export function json(path, parameters, header) {
+  return post(path, JSON.stringify(parameters), ['Content-Type: text/plain', header].filter(Boolean).join('\r\n'));
+}
+
+/** The bytes of a POST. @param {string} path @param {string} body @param {string} header */
+export function post(path, body, header) {
+  return `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+/** @param {string} path @param {string} header */
+export function get(path, header) {
+  return `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n\r\n`;
+}
+
+/**
+ * Requests that succeed once. Each round gets the next ones.
+ *
+ * @param {(n: number) => string} request the n-th request, from 1
+ */
+export function newRequests(request) {
+  let sent = 0;
+  return () => Array.from({ length: EXCHANGE_COUNT }, () => request(++sent));
+}
+
+/** The same requests in each round, from another one on. @param {string[]} requests */
+export function inNewOrder(requests) {
+  let rounds = 0;
+  return () => {
+    const first = (rounds++ * NEW_TOKENS_PER_ROUND_COUNT) % requests.length;
+    return [...requests.slice(first), ...requests.slice(0, first)];
+  };
+}
