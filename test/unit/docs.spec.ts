@@ -1,30 +1,49 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { blocksOf } from '../support/page-blocks.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(PROJECT, path), 'utf8');
 
-/** The fenced blocks of a page whose first line names a file after the language: ```ts src/main.ts */
-function quotations(page: string): { file: string; text: string }[] {
-  const fences = read(page).matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms);
-  return Array.from(fences, ([, file = '', text = '']) => ({ file, text }));
-}
-
-const pages = readdirSync(join(PROJECT, 'docs')).filter((name) => name.endsWith('.md'));
-const quoted = pages.flatMap((name) => quotations(`docs/${name}`).map((quotation) => ({ page: name, ...quotation })));
+const pages = ['docs', 'docs/integrating'].flatMap((folder) =>
+  readdirSync(join(PROJECT, folder))
+    .filter((name) => name.endsWith('.md') || name === 'llms.txt')
+    .map((name) => join(folder, name).slice('docs/'.length)),
+);
+const quoted = [...pages.map((page) => `docs/${page}`), 'examples/device-approval/README.md'].flatMap((path) =>
+  blocksOf(path)
+    .filter(({ file }) => file !== '')
+    .map(({ file, text }) => ({ page: path.replace(/^docs\//, ''), file, text })),
+);
+const tests = readdirSync(join(PROJECT, 'test'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('spec.ts'))
+  .map((name) => read(join('test', name)))
+  .join('\n');
 
 describe('the documentation', () => {
   it.each(quoted)('$page quotes $file verbatim', ({ file, text }) => {
     expect(read(file)).toContain(text);
   });
 
-  it('shows every source file of the lotto grant', () => {
-    const files = readdirSync(join(PROJECT, 'examples/lotto-grant/src')).filter((name) => name.startsWith('lotto'));
-    const shown = quoted.filter(({ page }) => page === 'adding-a-grant.md');
-    for (const file of files) {
-      const path = `examples/lotto-grant/src/${file}`;
-      expect(shown).toContainEqual({ page: 'adding-a-grant.md', file: path, text: read(path) });
-    }
+  it.each(quoted.filter(({ page }) => page.startsWith('integrating/') || page === 'llms.txt'))(
+    '$page quotes the whole of $file, which a test runs',
+    ({ file, text }) => {
+      expect(text).toBe(read(file));
+      expect(tests).toContain(file.slice('examples/integrating/'.length));
+    },
+  );
+
+  it('shows the parts of the lotto grant in the tutorial: extension, body, grant, table, migration and test', () => {
+    const shown = quoted.filter(({ page }) => page === 'adding-a-grant.md').map(({ file }) => file);
+    const parts = [
+      'lotto.extension',
+      'lotto.body',
+      'lotto.grant',
+      'lotto-ticket.entity',
+      '1795300000000-lotto-tickets',
+    ];
+    const paths = [...parts.map((part) => `src/${part}`), 'test/lotto-grant.spec'];
+    expect(shown).toEqual(expect.arrayContaining(paths.map((path) => `examples/lotto-grant/${path}.ts`)));
   });
 });

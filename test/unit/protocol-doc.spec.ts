@@ -5,7 +5,7 @@ import { testReferencesIn, titlesOf } from './test-titles.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const PAGE = 'docs/protocol.md';
-const FOLDERS = ['src', 'test', 'docs', 'bench', 'examples', 'scripts'];
+const FOLDERS = ['src', 'test', 'docs', 'bench', 'examples', 'packages', 'scripts'];
 const TEXT_FILE = /\.(ts|js|mjs|cjs|md|yaml|yml|json|eta|sh)$/;
 const GENERATED_FOLDER = /(^|\/)(node_modules|dist)\//;
 
@@ -78,7 +78,7 @@ describe('docs/protocol.md', () => {
   });
 
   it.each(rows)('names a file that exists and a test in the row %s', (row) => {
-    const paths = Array.from(row.matchAll(/`(src\/[^`]+)`/g), ([, path]) => path as string);
+    const paths = Array.from(row.matchAll(/`((?:src|packages|scripts)\/[^`]+)`/g), ([, path]) => path as string);
     expect(paths.length).toBeGreaterThan(0);
     expect(paths.filter((path) => !existsSync(join(PROJECT, path)))).toEqual([]);
     expect(testReferencesIn(row).length).toBe(row.split('›').length - 1);
