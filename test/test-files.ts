@@ -59,10 +59,7 @@ const ON_BOTH_DATABASES = [
   'token-descendants',
 ];
 
-/**
- * End-to-end tests that replace modules with `vi.mock`, or import entities that are not the service's. Such files do
- * not share modules with other files.
- */
+/** End-to-end tests with entities that are not the service's. They do not share modules with other files. */
 const ISOLATED = [
   'conformance-kit',
   'conformance-kit-proofs',
@@ -77,17 +74,12 @@ const ISOLATED = [
 /** Those that also run on MariaDB. */
 const ISOLATED_ON_BOTH_DATABASES = ['custom-grant', 'faulty-table'];
 
-/** A unit test whose writers go on writing to closed files, which can become the sockets of other tests. */
-const WRITES_TO_CLOSED_FILES = 'test/unit/buffered-stdout.spec.ts';
-
-/** Unit tests that share no process with other files. The second one replaces modules. */
-const ISOLATED_UNIT_TESTS = [WRITES_TO_CLOSED_FILES, 'test/unit/verified-tokens.spec.ts'];
-
 /** End-to-end tests that start processes of the built service, npm or commands of the documents, on SQLite. */
 const WITH_PROCESSES = [
   'commands-configuration',
   'connection-memory',
   'fuzz',
+  'guide-nginx',
   'guides',
   'keys',
   'logs',
@@ -137,11 +129,11 @@ const EXAMPLE_IN_BROWSER = ['test/browser/device-approval.spec.ts'];
 export const TEST_FILES = {
   unit: {
     include: ['test/unit/**/*.spec.ts', 'packages/*/test/**/*.spec.ts'],
-    exclude: [...ISOLATED_UNIT_TESTS, ...UNIT_TESTS_WITH_PROCESSES],
+    exclude: UNIT_TESTS_WITH_PROCESSES,
   },
   sqlite: WITHOUT_PROCESSES,
   mariadb: IS_NIGHTLY ? WITHOUT_PROCESSES : { include: paths(ON_BOTH_DATABASES) },
-  isolated: { include: [...paths(ISOLATED), ...ISOLATED_UNIT_TESTS, ...EXAMPLE] },
+  isolated: { include: [...paths(ISOLATED), ...EXAMPLE] },
   'isolated-mariadb': { include: [...paths(IS_NIGHTLY ? ISOLATED : ISOLATED_ON_BOTH_DATABASES), ...EXAMPLE] },
   processes: { include: [...paths(WITH_PROCESSES), ...UNIT_TESTS_WITH_PROCESSES] },
   browser: { include: ['test/browser/**/*.spec.ts'], exclude: EXAMPLE_IN_BROWSER },

@@ -1,8 +1,10 @@
+import '../support/registered-webhook.js';
+
 import { createHash, randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { Columns, createTables, dropTables } from '../../src/migrations/schema.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
@@ -12,12 +14,6 @@ import { manage } from '../support/management-api.js';
 import { ACME, testRegistry } from '../support/test-registry.js';
 import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { Webhook } from '../support/webhook.resource.js';
-
-vi.mock('../../src/registry/resources/registry-resources.js', async (original) => {
-  const { REGISTRY_RESOURCES } = await original<typeof import('../../src/registry/resources/registry-resources.js')>();
-  const { webhookResource } = await import('../support/webhook.resource.js');
-  return { REGISTRY_RESOURCES: [...REGISTRY_RESOURCES, webhookResource] };
-});
 
 const ADMIN_TOKEN = 'operator-token-of-the-resource-test';
 const SECRET = 'MARKED-signing-secret-of-a-webhook';

@@ -95,9 +95,9 @@ describe('a declared statement', () => {
 });
 
 it('every column of an entity is named like its property in snake_case, as the row types expect', async () => {
-  const folder = join(import.meta.dirname, '../../src');
+  const folder = join(import.meta.dirname, '../../dist');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
-    name.endsWith('.entity.ts'),
+    name.endsWith('.entity.js'),
   );
   for (const file of files) await import(join(folder, file));
   const { columns } = getMetadataArgsStorage();
