@@ -1,17 +1,22 @@
 // @ts-check
 import { statfsSync } from 'node:fs';
-import { CHROMIUM, FIREFOX, MARIADB, REDIS } from './test-programs.js';
+import { CHROMIUM, FIREFOX, MARIADB, NGINX, PROMTOOL, REDIS } from './test-programs.js';
 
 /** @typedef {import('./test-programs.js').TestProgram} TestProgram */
 
-/** The projects of vitest that each command runs, and how long they take on two cores. */
+/** The projects of vitest that each command runs, the programs that they need, and how long they take on two cores. */
 export const TEST_COMMANDS = {
   'npm test': {
     projects: ['unit', 'sqlite', 'isolated', 'mariadb', 'isolated-mariadb', 'chromium', 'isolated-chromium'],
+    programs: [MARIADB, CHROMIUM, REDIS],
     minutes: 8,
   },
-  'npm run test:processes': { projects: ['processes', 'processes-mariadb'], minutes: 6 },
-  'npm run test:firefox': { projects: ['firefox', 'isolated-firefox'], minutes: 10 },
+  'npm run test:processes': {
+    projects: ['processes', 'processes-mariadb'],
+    programs: [MARIADB, NGINX, PROMTOOL],
+    minutes: 6,
+  },
+  'npm run test:firefox': { projects: ['firefox', 'isolated-firefox'], programs: [FIREFOX], minutes: 10 },
 };
 
 const MEMORY_FOLDER = '/dev/shm';
@@ -21,13 +26,13 @@ const MIN_MEMORY_BYTES = 2 ** 31;
 const CONTENT = {
   unit: 'unit tests',
   sqlite: 'end-to-end tests on SQLite',
-  isolated: 'those with modules of their own',
+  isolated: 'tests of extensions on SQLite',
   mariadb: 'end-to-end tests on MariaDB',
-  'isolated-mariadb': 'those with modules of their own',
+  'isolated-mariadb': 'tests of extensions on MariaDB',
   chromium: 'browser tests in Chromium',
-  'isolated-chromium': 'those with modules of their own',
+  'isolated-chromium': 'browser tests of the example package in Chromium',
   firefox: 'browser tests in Firefox',
-  'isolated-firefox': 'those with modules of their own',
+  'isolated-firefox': 'browser tests of the example package in Firefox',
   processes: 'tests of processes, packages and documented commands, on SQLite',
   'processes-mariadb': 'tests of processes on MariaDB',
 };
@@ -38,6 +43,8 @@ const SKIPPED = new Map([
   [CHROMIUM, 'The browser tests did NOT run in Chromium: no Chromium was found.'],
   [FIREFOX, 'The browser tests did NOT run in Firefox: no Firefox was found.'],
   [REDIS, 'The tests of shared rate limits did NOT run: no Redis server was found.'],
+  [NGINX, 'The tests of the nginx configuration did NOT run: no nginx was found.'],
+  [PROMTOOL, 'The tests of the alerts did NOT run: no promtool was found.'],
 ]);
 
 /** @param {TestProgram} program */
@@ -51,16 +58,12 @@ export const skippedLine = (program) => SKIPPED.get(program) ?? '';
  * @param {boolean} run.isFiltered whether the arguments name files or projects
  */
 export function planLines({ command, missing, isFiltered }) {
-  const { projects, minutes } = TEST_COMMANDS[command];
-  const server = process.env.TEST_DATABASE_URL ? 'the server of TEST_DATABASE_URL' : found(MARIADB, missing);
-  const needsMariadb = projects.some((name) => name.endsWith('mariadb'));
+  const { programs, minutes } = TEST_COMMANDS[command];
+  const projects = possibleProjects(command, missing);
   return [
     `${command} found:`,
-    '  database SQLite: built in',
-    ...(needsMariadb ? [`  database MariaDB: ${server}`] : []),
-    ...(projects.includes('chromium') ? [`  browser Chromium: ${found(CHROMIUM, missing)}`] : []),
-    ...(projects.includes('firefox') ? [`  browser Firefox: ${found(FIREFOX, missing)}`] : []),
-    ...(projects.includes('unit') ? [`  Redis server: ${found(REDIS, missing)}`] : []),
+    '  SQLite: built in',
+    ...programs.map((program) => `  ${program.name}: ${found(program, missing)}`),
     ...(isFiltered
       ? ['It runs the tests that its arguments name.']
       : [
@@ -70,31 +73,53 @@ export function planLines({ command, missing, isFiltered }) {
   ];
 }
 
+/**
+ * The projects of a command whose database or browser was found.
+ * @param {keyof typeof TEST_COMMANDS} command
+ * @param {TestProgram[]} missing
+ */
+export function possibleProjects(command, missing) {
+  return TEST_COMMANDS[command].projects.filter((name) => {
+    if (name.endsWith('mariadb')) return !missing.includes(MARIADB);
+    if (name.endsWith('chromium')) return !missing.includes(CHROMIUM);
+    return !name.endsWith('firefox') || !missing.includes(FIREFOX);
+  });
+}
+
 /** @param {TestProgram} program @param {TestProgram[]} missing */
 function found(program, missing) {
+  if (program === MARIADB && process.env.TEST_DATABASE_URL) return 'the server of TEST_DATABASE_URL';
   return missing.includes(program) ? 'none' : String(program.find());
 }
 
 /**
  * Groups of tests that vitest skipped, one line each.
  * @param {{ testResults: { name: string, assertionResults: TestResult[] }[] }} report of vitest's json reporter
- * @typedef {{ status: string, ancestorTitles: string[], title: string }} TestResult
+ * @typedef {{ status: string, fullName: string, ancestorTitles: string[], title: string }} TestResult
  */
 export function skippedGroups({ testResults }) {
+  const results = testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults.map((result) => ({ ...result, file: name.replace(/.*\/(test|packages)\//, '$1/') })),
+  );
+  const ran = new Set(results.filter(hasRun).map(testId));
   /** @type {Map<string, number>} */
   const skipped = new Map();
-  const ran = new Set();
-  for (const { name, assertionResults } of testResults) {
-    for (const { status, ancestorTitles, title } of assertionResults) {
-      const group = `${name.replace(/.*\/(test|packages)\//, '$1/')} › ${ancestorTitles[0] ?? title}`;
-      if (status === 'passed' || status === 'failed') ran.add(group);
-      else skipped.set(group, (skipped.get(group) ?? 0) + 1);
-    }
+  for (const result of results.filter((other) => !hasRun(other))) {
+    const reason = ran.has(testId(result)) ? 'ran on the other database' : 'needs a program, a system or a variable';
+    const group = `${result.file} › ${result.ancestorTitles[0] ?? result.title} (${reason})`;
+    skipped.set(group, (skipped.get(group) ?? 0) + 1);
   }
-  return [...skipped].map(([group, count]) => {
-    const reason = ran.has(group) ? 'ran on the other database' : 'needs a program, a system or a variable';
-    return `skipped ${count} of ${group} (${reason})`;
-  });
+  return [...skipped].map(([group, count]) => `skipped ${count} of ${group}`);
+}
+
+/** @param {{ status: string }} result */
+function hasRun({ status }) {
+  return status === 'passed' || status === 'failed';
+}
+
+/** Names a test in all projects that have it. @param {{ file: string, fullName: string }} result */
+function testId({ file, fullName }) {
+  return `${file} ${fullName}`;
 }
 
 /** A folder in memory for databases, because SQLite waits for the disk at each commit. */

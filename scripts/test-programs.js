@@ -66,6 +66,8 @@ export const MARIADB = ofDebian(
 export const CHROMIUM = ofDebian('Chromium', ['chromium'], findChromium, 'TEST_CHROMIUM=/path/to/chromium');
 export const FIREFOX = ofDebian('Firefox', ['firefox-esr'], findFirefox, 'TEST_FIREFOX=/path/to/firefox');
 export const REDIS = ofDebian('Redis server', ['redis-server'], findRedis, 'TEST_REDIS_SERVER=/path/to/redis-server');
+export const NGINX = ofDebian('nginx', ['nginx-light'], () => findProgram(['nginx'], SBIN));
+export const PROMTOOL = ofDebian('promtool', ['prometheus'], () => findProgram(['promtool']));
 export const GALERA = ofDebian('Galera node', ['mariadb-server', 'galera-4', 'rsync'], findGalera);
 export const WRK = ofDebian('load generator wrk', ['wrk'], () => findProgram(['wrk']));
 

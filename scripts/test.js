@@ -9,12 +9,13 @@ import { buildIfStale } from './build.js';
 import { installPrograms, waysToGet, withoutNoInstall } from './install-programs.js';
 import { startMariadb } from './mariadb.js';
 import { runVitest } from './run-vitest.js';
-import { coverageMessage, statementsOnSqliteOnly } from './statement-coverage.js';
-import { databaseFolder, planLines, skippedGroups, skippedLine, TEST_COMMANDS } from './test-plan.js';
+import { coverageProblem } from './statement-coverage.js';
+import { databaseFolder, planLines, possibleProjects, skippedGroups, skippedLine, TEST_COMMANDS } from './test-plan.js';
 import { CHROMIUM, FIREFOX, MARIADB, REDIS } from './test-programs.js';
 
-/** The argument of `npm run test:processes`. */
+/** The arguments of `npm run test:processes` and of `npm run test:firefox`. */
 const PROCESSES = '--processes';
+const FIREFOX_ONLY = '--firefox';
 
 try {
   process.exitCode = await main(process.argv.slice(2));
@@ -27,36 +28,41 @@ try {
 async function main(args) {
   const { TEST_DATABASE_URL } = process.env;
   const command = commandOf(args);
-  const needsFirefox = command === 'npm run test:firefox'; // it drives the tests several times slower than Chromium
-  const others = command === 'npm test' ? [CHROMIUM, REDIS] : [];
-  const programs = needsFirefox ? [FIREFOX] : [...others, ...(TEST_DATABASE_URL ? [] : [MARIADB])];
+  const programs = TEST_COMMANDS[command].programs.filter((program) => program !== MARIADB || !TEST_DATABASE_URL);
   const missing = installPrograms(programs, { command, args });
-  const filters = withoutNoInstall(args).filter((arg) => arg !== PROCESSES);
+  const filters = withoutNoInstall(args).filter((arg) => arg !== PROCESSES && arg !== FIREFOX_ONLY);
+  if (possibleProjects(command, missing).length === 0) {
+    printSkipped(missing);
+    return 1;
+  }
   console.log(planLines({ command, missing, isFiltered: filters.length > 0 }).join('\n'));
   buildIfStale();
-  const database = TEST_DATABASE_URL || needsFirefox ? undefined : await startDatabase(missing);
+  const database = programs.includes(MARIADB) ? await startDatabase(missing) : undefined;
   const folder = mkdtempSync(join(tmpdir(), 'vitest-'));
   const report = join(folder, 'report.json');
   const statements = join(folder, 'statements.jsonl');
   try {
-    const projects = filters.length > 0 ? [] : TEST_COMMANDS[command].projects.filter(isPossible(missing));
+    // The files of Firefox's projects are also those of Chromium's.
+    const selectsProjects = filters.length === 0 || command === 'npm run test:firefox';
+    const projects = selectsProjects ? possibleProjects(command, missing) : [];
     const selection = projects.flatMap((name) => ['--project', name]);
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+    const recordsStatements = projects.includes('mariadb');
     const vitestCode = await runVitest([...filters, ...selection, ...reporters], {
       TEST_CHROMIUM: path(CHROMIUM),
-      TEST_FIREFOX: needsFirefox ? path(FIREFOX) : undefined,
+      TEST_FIREFOX: programs.includes(FIREFOX) ? path(FIREFOX) : undefined, // several times slower than Chromium
       TEST_REDIS_SERVER: path(REDIS),
       TEST_DATABASE_URL: TEST_DATABASE_URL ?? database?.url(),
       TEST_DATABASE_FOLDER: databaseFolder(),
-      TEST_STATEMENTS_FILE: projects.includes('mariadb') ? statements : undefined,
+      TEST_STATEMENTS_FILE: recordsStatements ? statements : undefined,
     });
-    const uncovered = existsSync(statements) ? statementsOnSqliteOnly(readFileSync(statements, 'utf8')) : [];
-    if (uncovered.length > 0) console.error(coverageMessage(uncovered));
-    const code = vitestCode === 0 && uncovered.length > 0 ? 1 : vitestCode;
-    const skipped = missing.flatMap((program) => [skippedLine(program), ...waysToGet([program])]);
-    if (skipped.length > 0) console.error(framed(skipped));
+    const problem = recordsStatements ? coverageProblem(contentOf(statements)) : undefined;
+    if (problem) console.error(problem);
+    printSkipped(missing);
+    const isIncomplete = missing.length > 0 && process.env.CI === 'true';
+    const code = vitestCode || (problem || isIncomplete ? 1 : 0);
     if (existsSync(report)) console.log(summary(JSON.parse(readFileSync(report, 'utf8')), code));
-    return code === 0 && skipped.length > 0 && process.env.CI === 'true' ? 1 : code;
+    return code;
   } finally {
     await database?.stop();
     rmSync(folder, { recursive: true });
@@ -65,20 +71,8 @@ async function main(args) {
 
 /** @param {string[]} args @returns {keyof typeof TEST_COMMANDS} */
 function commandOf(args) {
-  if (args.some((arg) => arg.endsWith('firefox'))) return 'npm run test:firefox';
+  if (args.includes(FIREFOX_ONLY)) return 'npm run test:firefox';
   return args.includes(PROCESSES) ? 'npm run test:processes' : 'npm test';
-}
-
-/**
- * Whether a project's database or browser was found.
- * @param {import('./test-programs.js').TestProgram[]} missing
- */
-function isPossible(missing) {
-  /** @param {string} project */
-  return (project) => {
-    if (project.endsWith('chromium')) return !missing.includes(CHROMIUM);
-    return !project.endsWith('mariadb') || !missing.includes(MARIADB);
-  };
 }
 
 /**
@@ -112,6 +106,16 @@ function summary(report, code) {
   const failed = Math.max(numFailedTests, code === 0 ? 0 : 1);
   const result = `${numPassedTests} passed, ${failed} failed${numPendingTests ? `, ${numPendingTests} skipped` : ''}`;
   return [...skippedGroups(report), result].join('\n');
+}
+
+/** Prints the tests that did not run, and how to get their programs. @param {import('./test-programs.js').TestProgram[]} missing */
+function printSkipped(missing) {
+  if (missing.length > 0) console.error(framed(missing.flatMap((each) => [skippedLine(each), ...waysToGet([each])])));
+}
+
+/** The text of a file, or an empty text if it does not exist. @param {string} file */
+function contentOf(file) {
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
 }
 
 /** @param {string[]} lines */

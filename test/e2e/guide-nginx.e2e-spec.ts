@@ -6,20 +6,14 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { findProgram } from '../../scripts/debian-packages.js';
 import { request } from '../support/test-service.js';
 
 const NGINX_CONF = join(import.meta.dirname, '../../examples/integrating/resource-server/nginx.conf');
 
-const hasNginx = (() => {
-  try {
-    execFileSync('nginx', ['-v'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-})();
+const nginxPath = findProgram(['nginx'], ['/usr/sbin']) ?? '';
 
-describe.runIf(hasNginx)('resource-server/nginx.conf in nginx', () => {
+describe.skipIf(nginxPath === '')('resource-server/nginx.conf in nginx (skipped without nginx)', () => {
   const servers: Server[] = [];
   let folder: string;
   let nginx: ReturnType<typeof spawn>;
@@ -32,6 +26,16 @@ describe.runIf(hasNginx)('resource-server/nginx.conf in nginx', () => {
     servers.push(server);
     await once(server, 'listening');
     return (server.address() as AddressInfo).port;
+  }
+
+  /** Writes a configuration with these servers, and returns the parameters with which nginx reads it. */
+  function parametersFor(servers: string): string[] {
+    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+    const temporary = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};\n`).join('');
+    const main = `daemon off;\nmaster_process off;\npid ${folder}/pid;\nerror_log ${folder}/error.log;\nevents {}\n`;
+    const file = `${folder}/nginx.conf`;
+    writeFileSync(file, `${main}http {\naccess_log off;\n${temporary}${servers}}\n`);
+    return ['-p', folder, '-e', 'stderr', '-c', file];
   }
 
   beforeAll(async () => {
@@ -48,17 +52,18 @@ describe.runIf(hasNginx)('resource-server/nginx.conf in nginx', () => {
       .replace('listen 8080', `listen 127.0.0.1:${port}`)
       .replace('127.0.0.1:8081', `127.0.0.1:${backendPort}`)
       .replace('127.0.0.1:9000', `127.0.0.1:${authPort}`);
-    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-    const temporary = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};\n`).join('');
-    const main = `daemon off;\nmaster_process off;\npid ${folder}/pid;\nerror_log ${folder}/error.log;\nevents {}\n`;
-    writeFileSync(`${folder}/nginx.conf`, `${main}http {\naccess_log off;\n${temporary}${server}}\n`);
-    nginx = spawn('nginx', ['-p', folder, '-e', 'stderr', '-c', `${folder}/nginx.conf`], { stdio: 'ignore' });
-    await vi.waitFor(() => request(url, {}), { timeout: 10_000, interval: 100 });
+    nginx = spawn(nginxPath, parametersFor(server), { stdio: 'ignore' });
+    await vi.waitFor(() => request(url, {}), { timeout: 60_000, interval: 100 });
   });
   afterAll(() => {
     nginx?.kill();
     for (const server of servers) server.close();
     rmSync(folder, { recursive: true });
+  });
+
+  it('is valid as it is', () => {
+    const parameters = parametersFor(readFileSync(NGINX_CONF, 'utf8'));
+    execFileSync(nginxPath, ['-t', ...parameters], { stdio: 'pipe' });
   });
 
   const FORGED = { 'X-Customer-Id': 'forged', 'X-Organization-Id': 'forged' };

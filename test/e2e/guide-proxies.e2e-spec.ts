@@ -1,6 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -17,32 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const nginx = (() => {
-  try {
-    execFileSync('nginx', ['-v'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-})();
-
 describe('the configurations of proxies and Spring', () => {
-  it.runIf(nginx)('resource-server/nginx.conf is valid for nginx', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'nginx-'));
-    const file = join(folder, 'nginx.conf');
-    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-    const temporary = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};\n`).join('');
-    writeFileSync(
-      file,
-      `pid ${folder}/pid;\nevents {}\nhttp {\naccess_log off;\n${temporary}${example('nginx.conf')}}\n`,
-    );
-    try {
-      execFileSync('nginx', ['-t', '-p', folder, '-e', 'stderr', '-c', file], { stdio: 'pipe' });
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
-
   it('resource-server/nginx.conf sends tokens to auth-service.js, and never straight to introspection', () => {
     expect(example('nginx.conf')).toContain('auth_request /auth;');
     expect(example('nginx.conf')).not.toContain('/oauth2/introspect');

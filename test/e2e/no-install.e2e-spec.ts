@@ -32,7 +32,7 @@ describe('--no-install', () => {
   });
 
   it('makes npm run test:firefox end with 1 and name the package of Firefox only', async () => {
-    const { code, stderr } = await run('test.js', '--project', 'firefox', '--no-install');
+    const { code, stderr } = await run('test.js', '--firefox', '--no-install');
     expect(code).toBe(1);
     expect(stderr).toContain('Firefox: apt-get update && apt-get install -y --no-install-recommends firefox-esr\n');
     expect(stderr).toContain('or set TEST_FIREFOX=');
