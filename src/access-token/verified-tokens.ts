@@ -9,8 +9,8 @@ interface VerifiedToken<Claims> {
 }
 
 /**
- * The tokens whose signature was verified last, by the hash of the token. It saves the cost of the signature only: the
- * key and the times are checked at each use, and the database is asked whether the token has ended
+ * The tokens whose signature was verified last, by the hash of the token. This memory saves the cost of the signature
+ * only: the service checks the key and the times at each use, and asks the database whether the token has ended
  * (docs/decisions/0032-verified-tokens.md).
  *
  * The tokens are in two maps. When the newer map has half of the tokens, it becomes the older one, whose tokens are
@@ -25,7 +25,7 @@ export class VerifiedTokens<Claims extends object> {
    * token is then verified again.
    */
   find(hash: string, key: SigningKey): Readonly<Claims> | undefined {
-    const token = this.newer.get(hash) ?? this.used(hash);
+    const token = this.newer.get(hash) ?? this.promote(hash);
     return token?.key === key ? token.claims : undefined;
   }
 
@@ -39,8 +39,8 @@ export class VerifiedTokens<Claims extends object> {
     return this.newer.size + this.older.size;
   }
 
-  /** A token that is used again is among the newer ones. */
-  private used(hash: string): VerifiedToken<Claims> | undefined {
+  /** Moves a token that is used again from the older tokens to the newer ones. */
+  private promote(hash: string): VerifiedToken<Claims> | undefined {
     const token = this.older.get(hash);
     if (!token) return undefined;
     this.older.delete(hash);

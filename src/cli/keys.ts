@@ -24,7 +24,7 @@ export async function keysCommand([action, ...parameters]: string[], context: Co
           now,
         ),
       );
-      printVerificationTime();
+      context.notify(verificationTime());
       return 0;
     case 'list':
       expectParameters(parameters, 1);
@@ -45,10 +45,10 @@ export async function keysCommand([action, ...parameters]: string[], context: Co
 }
 
 /** The longest possible lifetime, because this command does not know the lifetimes of the clients. */
-function printVerificationTime(): void {
+function verificationTime(): string {
   const rule = 'no access token lives longer';
   const seconds = MAX_ACCESS_TOKEN_TTL_SECONDS;
-  process.stderr.write(`the old key verifies tokens for another ${seconds} s after the new key signs: ${rule}\n`);
+  return `the old key verifies tokens for another ${seconds} s after the new key signs: ${rule}\n`;
 }
 
 function describeKeys({ keys }: PrivateKeySet, now: number): string[] {
