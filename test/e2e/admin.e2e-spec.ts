@@ -24,7 +24,7 @@ it('protocol §9.1: /admin does not exist without ADMIN_TOKEN', async () => {
   await without.stop();
 });
 
-describe('protocol §9.1: /admin on the management port', { timeout: 30_000 }, () => {
+describe('protocol §9.1: /admin on the management port', () => {
   let service: TestService;
   const admin = (method: string, path: string, body?: string | object): Promise<TestResponse> =>
     manage(service, method, `/admin/${path}`, OPERATOR, body);

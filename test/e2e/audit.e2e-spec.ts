@@ -10,9 +10,8 @@ import { startTestService, type TestService } from '../support/test-service.js';
 import { ageRedemption, ageRotation, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-token-of-the-audit-test';
-const SLOW = { timeout: 30_000 };
 
-describe('the audit log', SLOW, () => {
+describe('the audit log', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService({ environment: { ADMIN_TOKEN } });

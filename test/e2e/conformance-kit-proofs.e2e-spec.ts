@@ -26,7 +26,7 @@ async function failuresOf(grant: Type, kit: GrantKit): Promise<Map<string, strin
   return failures;
 }
 
-describe('the conformance kit detects a grant that', { timeout: 60_000 }, () => {
+describe('the conformance kit detects a grant that', () => {
   beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined)); // One grant writes there.
   afterEach(() => vi.restoreAllMocks());
 

@@ -30,7 +30,7 @@ async function failuresOf(name: string, kit: RouteKit, interception?: Intercepti
   }
 }
 
-describe('the conformance kit detects a route that', { timeout: 60_000 }, () => {
+describe('the conformance kit detects a route that', () => {
   it.each(BROKEN_ROUTES)('$description', async ({ name, kit, interception, rule, failure }) => {
     const failures = await failuresOf(name, kit, interception);
     expect(failures).toEqual({ [rule]: expect.stringMatching(failure) });
@@ -71,7 +71,7 @@ describe('the conformance kit detects a route that', { timeout: 60_000 }, () => 
   });
 });
 
-describe('the conformance kit accepts a correct route that', { timeout: 60_000 }, () => {
+describe('the conformance kit accepts a correct route that', () => {
   it('has a customer as its caller and a path outside of the customer routes', async () => {
     @Module({ controllers: [DevicesOfCustomersController] })
     class DevicesModule {}

@@ -44,7 +44,7 @@ async function failureOf({
   }
 }
 
-describe('the conformance kit detects a grant that', { timeout: 60_000 }, () => {
+describe('the conformance kit detects a grant that', () => {
   const cases = [...BROKEN_GRANTS, ...BROKEN_SERVICES];
   beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined)); // One grant writes there.
   afterEach(() => vi.restoreAllMocks());

@@ -10,6 +10,7 @@ import { ApiRoute } from '../../src/platform/http/api-route.js';
 import { PublicController } from '../../src/platform/http/surfaces.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { manage } from '../support/management-api.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
@@ -89,6 +90,7 @@ describe('the dashboard and the alerts', () => {
     writeFileSync(SIGNING_KEYS_FILE, JSON.stringify({ keys: [{ ...generateKey(now - 60), exp: now + 86_400 }] }));
     const environment = { RATE_LIMIT: 'identities=9/60', SIGNING_KEYS_FILE };
     service = await startTestService({ environment, modules: [FailingModule] });
+    beginWindow(service);
     const { access_token } = await newCustomer(service);
     await redeem(service, await transferToken(service, access_token));
     await implicitToken(service);

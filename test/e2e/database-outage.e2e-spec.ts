@@ -8,7 +8,6 @@ import { startTestService } from '../support/test-service.js';
 
 it.runIf(onMariadb)(
   'the log has a line when the database becomes unavailable, and one when it is available again',
-  { timeout: 60_000 },
   async () => {
     const database = await createTestDatabase();
     const proxy = await startTcpProxy(database.url);

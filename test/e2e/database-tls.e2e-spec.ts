@@ -13,7 +13,6 @@ import { type Ended, PORTS, runCli, TestProcess } from '../support/processes.js'
 type Mariadb = Awaited<ReturnType<typeof startMariadb>>;
 
 /** Starting a database server and processes takes seconds of CPU time, which other tests use too. */
-const SLOW = { timeout: 90_000 };
 const LOCALHOST: SubjectAltNameEntry = { type: 2, value: 'localhost' };
 const IP: SubjectAltNameEntry = { type: 7, ip: '127.0.0.1' };
 const OTHER: SubjectAltNameEntry = { type: 2, value: 'db.example' };
@@ -60,7 +59,7 @@ function expectConnectionError(ended: Ended, message: RegExp): void {
   expect(ended.stderr).toMatch(message);
 }
 
-describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', SLOW, () => {
+describe.skipIf(!onMariadb || !findMariadb())('TLS to the database', () => {
   let server: Mariadb;
   beforeAll(async () => {
     writeKeySet(join(folder, 'keys.json'));

@@ -4,6 +4,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { END_SESSIONS, endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
 import { expectError, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { manage } from '../support/management-api.js';
 import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { issueAgentToken } from '../support/operator-commands.js';
@@ -108,6 +109,7 @@ describe('protocol §4.14: who may end the sessions of a customer', () => {
 
   it('the requests count against the limit tokens of the client', async () => {
     const limited = await startTestService({ environment: { RATE_LIMIT: 'tokens=2/60' } });
+    beginWindow(limited);
     const { access_token } = await newCustomer(limited);
     const first = await endSessions(limited, access_token, { customer_id: UNKNOWN });
     expect(first.status).toBe(400);

@@ -5,6 +5,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { DEVICE, deviceExtension } from '../support/device-extension.js';
 import { expectError, expectInvalidRequest, expectInvalidToken, MALFORMED } from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
 import {
   ACME,
   ACME_AGENT,
@@ -63,6 +64,7 @@ describe('the routes of an extension', () => {
 
   it('counts a request whose client is checked against the limit tokens of the client', async () => {
     const limited = await startTestService({ ...deviceExtension, environment: { RATE_LIMIT: 'tokens=2/60' } });
+    beginWindow(limited);
     try {
       const responses = [];
       for (let i = 0; i < 3; i++) responses.push(await limited.post(`${DEVICE}/start`, start));

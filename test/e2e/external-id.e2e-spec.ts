@@ -10,6 +10,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
@@ -198,6 +199,7 @@ describe('protocol §5.7: an external_id in the agent token grant', () => {
 
   it('counts against the limit of new customers only when it creates one, and inserts nothing beyond it', async () => {
     const limited = await startTestService({ database, environment: { RATE_LIMIT: 'identities=2/60' } });
+    beginWindow(limited);
     const [one, two, three] = [newUser(), newUser(), newUser()];
     const before = await rowsOf(OrganizationUser).count();
     const statuses: number[] = [];

@@ -13,6 +13,7 @@ import {
 } from '../../src/public/grant.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant } from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
@@ -78,6 +79,8 @@ describe('the limit of refused requests that a grant declares', () => {
     service = await startTestService({ modules: [SmsModule], environment });
   });
   beforeEach(() => {
+    service.clock.reset();
+    beginWindow(service);
     gate = undefined;
     runs = 0;
     phone = `+49${100_000 + phones++}`;
@@ -104,7 +107,6 @@ describe('the limit of refused requests that a grant declares', () => {
     expect(metrics).toContain('cas_rate_limited_total{limit="attempts"} 1');
     service.clock.advance({ seconds: 600 });
     expect((await guess('right')).status).toBe(200);
-    service.clock.reset();
   });
 
   it('gives 50 parallel guesses no more attempts than the limit', async () => {
@@ -158,13 +160,13 @@ describe('the limit of refused requests that a grant declares', () => {
       expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });
       expect(response.headers.get('retry-after')).toBe('1');
     });
-    await expect.poll(() => statuses.length, { timeout: 20_000 }).toBe(95);
+    await expect.poll(() => statuses.length).toBe(95);
     expect(runs).toBe(5);
     open();
     await Promise.all(all);
     expect(runs).toBe(5);
     expect((await guess('right')).status).toBe(200);
-  }, 30_000);
+  });
 
   it('counts values that differ only in the spaces at their end together, as MariaDB compares them', async () => {
     const statuses: number[] = [];
@@ -179,6 +181,7 @@ describe('the limit of refused requests that a grant declares', () => {
 
   it('applies with RATE_LIMIT=off, which concerns the other limits', async () => {
     const unlimited = await startTestService({ modules: [SmsModule], environment: { RATE_LIMIT: 'off' } });
+    beginWindow(unlimited);
     try {
       const body = { grant_type: 'sms', client_id: ACME_SITE, organization_id: ACME, phone, code: 'wrong' };
       const statuses: number[] = [];

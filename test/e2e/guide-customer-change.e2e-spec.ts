@@ -77,7 +77,7 @@ describe('browser/token-client.js after a tab has left its customer', () => {
     const other = clientOf(['old', 'new'], TokenClientOfOtherTab);
     await Promise.all([leaving.tokens.get(), other.tokens.get()]);
     leaving.tokens.discardInAllTabs();
-    await vi.waitUntil(() => other.onCustomerChange.mock.calls.length > 0);
+    await expect.poll(() => other.onCustomerChange.mock.calls.length).toBeGreaterThan(0);
     expect(other.onCustomerChange.mock.calls).toEqual([['new']]);
     expect(await leaving.tokens.entityId()).toBe('new');
     expect(leaving.onCustomerChange).not.toHaveBeenCalled();
@@ -89,7 +89,7 @@ describe('browser/token-client.js after a tab has left its customer', () => {
     const unused = clientOf(['any'], TokenClientOfOtherTab);
     await other.tokens.get();
     leaving.tokens.discardInAllTabs();
-    await vi.waitUntil(() => other.requestToken.mock.calls.length === 2);
+    await expect.poll(() => other.requestToken.mock.calls).toHaveLength(2);
     expect(await other.tokens.entityId()).toBe('of a group that stays');
     expect(other.onCustomerChange).not.toHaveBeenCalled();
     expect(unused.requestToken).not.toHaveBeenCalled();

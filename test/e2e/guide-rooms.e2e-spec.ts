@@ -96,7 +96,7 @@ describe('second-device/room.js with relay.js', () => {
     const [first, other] = [phone(), phone()];
     const [scan, again] = [receive(room, first), receive(room, first)];
     for (const each of [scan, again]) each.catch(() => undefined);
-    await vi.waitFor(async () => expect((await send('GET', `/${room.id}`)).body.challenge).toBeDefined());
+    await expect.poll(async () => (await send('GET', `/${room.id}`)).body.challenge).toBeDefined();
     await expect(receive(room, other)).rejects.toMatchObject({ status: 409, error: 'room_taken' });
     expect(await Promise.race([again, new Promise((resolve) => setImmediate(resolve, 'waiting'))])).toBe('waiting');
     const later = Date.now() + 600_001;

@@ -18,7 +18,7 @@ const PAGE_WITH_FEED = 'docs/integrating/resource-server.md';
 const pages = [PAGE_WITH_FEED, ...guides.filter((page) => page !== PAGE_WITH_FEED), 'docs/llms.txt'];
 
 // each command of a page starts a process, which takes long on a busy machine
-describe.runIf(canRunPages)('the pages for callers', { timeout: 90_000 }, () => {
+describe.runIf(canRunPages)('the pages for callers', () => {
   const service = new DemoService();
 
   /** Runs the shell blocks of a page as one script, with a fresh authorization code as the input of the user. */

@@ -14,7 +14,6 @@ import { ACME, ACME_SITE, testRegistry, writeRegistry } from '../support/test-re
 import { startTestService, type TestService } from '../support/test-service.js';
 
 const BODY = { grant_type: 'cookie', client_id: ACME_SITE, response_type: 'token', organization_id: ACME };
-const SLOW = { timeout: 60_000 };
 
 const keysPath = ({ database }: TestService) => join(database.folder, 'keys.json');
 const readKeys = (path: string): PrivateKeySet => JSON.parse(readFileSync(path, 'utf8'));
@@ -55,7 +54,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   throw new Error('the condition did not become true within 8 s');
 }
 
-describe('protocol §3.16: a changed SIGNING_KEYS_FILE', SLOW, () => {
+describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
   let service: TestService;
   let oldToken: string;
   let oldKid: string;
@@ -178,7 +177,7 @@ describe('protocol §3.16: a changed SIGNING_KEYS_FILE', SLOW, () => {
   });
 });
 
-describe('protocol §6.4: the session of an agent', SLOW, () => {
+describe('protocol §6.4: the session of an agent', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService();
@@ -199,7 +198,7 @@ describe('protocol §6.4: the session of an agent', SLOW, () => {
   });
 });
 
-describe('protocol §8.1: a changed REGISTRY_FILE', SLOW, () => {
+describe('protocol §8.1: a changed REGISTRY_FILE', () => {
   let service: TestService;
   let path: string;
   beforeAll(async () => {
@@ -230,7 +229,7 @@ describe('protocol §8.1: a changed REGISTRY_FILE', SLOW, () => {
   });
 });
 
-describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', SLOW, () => {
+describe.skipIf(onMariadb)('protocol §9.3: keys on the command line', () => {
   const folder = mkdtempSync(join(tmpdir(), 'keys-'));
   const path = join(folder, 'keys.json');
   const iso = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';

@@ -168,7 +168,7 @@ describe.runIf(onMariadb)('protocol §2.2: a process that starts while the datab
     const health = (path: string) => request(`http://127.0.0.1:${MANAGEMENT_PORT}/health/${path}`, {});
     try {
       const live = () => health('live').then(({ status }) => status);
-      await expect.poll(() => live().catch(() => 'not yet'), { timeout: 10_000 }).toBe(200);
+      await expect.poll(() => live().catch(() => 'not yet')).toBe(200);
       for (const path of ['ready', 'nowhere']) {
         const response = await health(path);
         expectError(response, { status: 503, error: 'temporarily_unavailable', hint: undefined });

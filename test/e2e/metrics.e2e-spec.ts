@@ -12,7 +12,7 @@ import { ageRedemption, newCustomer, redeem, transferToken } from '../support/tr
 const SAMPLE =
   /^([a-zA-Z_:][\w:]*)(\{(?:[a-z_]\w*="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (-?[\d.]+(?:e[+-]?\d+)?|[+-]Inf|NaN)$/;
 
-describe('/metrics on the management port', { timeout: 60_000 }, () => {
+describe('/metrics on the management port', () => {
   let service: TestService;
   beforeAll(async () => {
     service = await startTestService();

@@ -21,7 +21,7 @@ async function statusOfPage(main: typeof START | 'main.js', environment: NodeJS.
   }
 }
 
-describe('protocol §11: pages that try the service', { timeout: 60_000 }, () => {
+describe('protocol §11: pages that try the service', () => {
   const PRODUCTION = { NODE_ENV: 'production', AUTH_URL: 'https://auth.example' };
 
   it('exist under npm start', async () => {

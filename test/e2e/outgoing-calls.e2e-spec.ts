@@ -7,6 +7,7 @@ import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { describeRoute, startTestService as startKitService, testEnvironmentOf } from '../../src/public/testing.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { smsExtension } from '../support/sms-extension.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
@@ -81,6 +82,7 @@ describe('a route of an extension that calls another system', () => {
 
   it('does not count a message that the gateway did not send', async () => {
     const limited = await startTestService({ ...smsExtension, environment: { RATE_LIMIT: 'sms_phone=1/600' } });
+    beginWindow(limited);
     try {
       gatewayStatus = 500;
       expect((await limited.post(ROUTE, start)).status).toBe(503);
@@ -94,6 +96,7 @@ describe('a route of an extension that calls another system', () => {
 
   it('limits the messages to one telephone', async () => {
     const limited = await startTestService({ ...smsExtension, environment: { RATE_LIMIT: 'sms_phone=3/600' } });
+    beginWindow(limited);
     try {
       const statuses = [];
       for (let i = 0; i < 4; i++) statuses.push((await limited.post(ROUTE, start)).status);

@@ -14,6 +14,7 @@ import {
 import { OutputCapture } from '../../src/testing/output-capture.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
@@ -77,7 +78,7 @@ describe('a grant whose client polls', () => {
   });
 
   it('does not count a pending request as refused, but counts the others', async () => {
-    service.clock.advance({ seconds: 60 });
+    beginWindow(service);
     const statuses = async (state: string) => {
       const found: number[] = [];
       for (let i = 0; i < 3; i++) found.push((await poll('device', state)).status);

@@ -1,18 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { AS_BACKEND, askToken } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import { beginWindow } from '../support/limit-windows.js';
+import { beginWindow, neverTimeOut, untilConnected, untilExchanged } from '../support/limit-windows.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { codesOf, newCustomer as madeCustomer, redeem, TRANSFER, transferBody } from '../support/transfers.js';
 
-const SLOW = { timeout: 60_000 };
 const services: TestService[] = [];
 afterEach(async () => {
   await Promise.all(services.splice(0).map((service) => service.stop()));
@@ -47,7 +45,7 @@ async function metric({ managementUrl }: TestService, name: string): Promise<num
   );
 }
 
-describe('protocol §2.14: the limit of new identities by network', SLOW, () => {
+describe('protocol §2.14: the limit of new identities by network', () => {
   it('responds 429 with Retry-After until the next window, and never limits a returning customer', async () => {
     const service = await limited('identities=3/60');
     const first = await newCustomer(service);
@@ -133,7 +131,7 @@ describe('protocol §2.14: the limit of new identities by network', SLOW, () => 
   });
 });
 
-describe('the limit of token requests by client', SLOW, () => {
+describe('the limit of token requests by client', () => {
   it('does not let one client block another at /v2/customer/token', async () => {
     const service = await limited('tokens=2/60');
     await newCustomer(service);
@@ -153,7 +151,7 @@ describe('the limit of token requests by client', SLOW, () => {
   });
 });
 
-describe('identity_transfer', SLOW, () => {
+describe('identity_transfer', () => {
   const transfer = (service: TestService, token: string, more: object = {}) =>
     service.post(TRANSFER, transferBody(more), bearer(token));
 
@@ -203,13 +201,13 @@ describe('identity_transfer', SLOW, () => {
   it('admits 60 transfers of a customer per minute by default', async () => {
     const service = await limited('identities=120/60');
     const { access_token } = await madeCustomer(service);
-    service.clock.advance({ seconds: 60 - (service.clock.seconds() % 60) }); // the start of a window
+    beginWindow(service);
     const responses = await Promise.all(Array.from({ length: 70 }, () => transfer(service, access_token)));
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(60);
   });
 });
 
-describe('the limit of sign-ins by account and network', SLOW, () => {
+describe('the limit of sign-ins by account and network', () => {
   it('allows an account at an IPv6 /56 8 times the limit', async () => {
     const service = await limited('sign_in=1/900', { TRUST_PROXY: '1' });
     const signIn = (network: number) => new AgentBrowser(service, from(`2001:db8:1:${network}::1`)).signIn();
@@ -232,16 +230,27 @@ describe('the limit of sign-ins by account and network', SLOW, () => {
   });
 });
 
-describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', SLOW, () => {
+describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', () => {
+  /** Two processes that have reached Redis, in the same window. */
+  async function startPair(RATE_LIMIT: string, environment: Record<string, string>) {
+    const pair = [await limited(RATE_LIMIT, environment), await limited(RATE_LIMIT, environment)] as const;
+    for (const each of pair) {
+      neverTimeOut(each);
+      await untilConnected(each);
+    }
+    beginWindow(...pair);
+    return pair;
+  }
+
   it('reach all processes within a moment', async () => {
     const redis = await TestRedis.start();
-    const [one, other] = await Promise.all([1, 2].map(() => limited('identities=10/3600', { REDIS_URL: redis.url })));
-    for (let n = 0; n < 6; n++) expect((await newCustomer(one as TestService)).status).toBe(200);
-    await sleep(400);
+    const [one, other] = await startPair('identities=10/3600', { REDIS_URL: redis.url });
+    for (let n = 0; n < 6; n++) expect((await newCustomer(one)).status).toBe(200);
+    await untilExchanged(one);
     const statuses = [];
     for (let n = 0; n < 6; n++) {
-      statuses.push((await newCustomer(other as TestService)).status);
-      await sleep(250); // longer than the interval at which a process sends its counts
+      statuses.push((await newCustomer(other)).status);
+      await untilExchanged(other);
     }
     expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
     await redis.kill();
@@ -250,18 +259,14 @@ describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', SLOW, () =
   it('include the counts of an IPv6 /56', async () => {
     const redis = await TestRedis.start();
     const environment = { REDIS_URL: redis.url, TRUST_PROXY: '1' };
-    const [one, other] = await Promise.all([1, 2].map(() => limited('identities=1/3600', environment)));
-    const create = (service: TestService | undefined, network: string) =>
-      newCustomer(service as TestService, from(`2001:db8:1:${network}::1`));
+    const [one, other] = await startPair('identities=1/3600', environment);
+    const create = (service: TestService, network: string) => newCustomer(service, from(`2001:db8:1:${network}::1`));
     for (let n = 0; n < 8; n++) expect((await create(one, `${n}`)).status).toBe(200);
+    await untilExchanged(one);
     expect((await create(other, '100')).status).toBe(200);
-    // These are fewer attempts than the other process admits by its own count of this /56.
-    let attempt = await create(other, '8');
-    for (let n = 9; attempt.status === 200 && n < 15; n++) {
-      await sleep(400);
-      attempt = await create(other, n.toString(16));
-    }
-    expectLimited(attempt, 3_600);
+    await create(other, '8'); // makes the other process read the count of the /56, of which it would admit 8 itself
+    await untilExchanged(other);
+    expectLimited(await create(other, '9'), 3_600);
     await redis.kill();
   });
 
@@ -270,16 +275,17 @@ describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', SLOW, () =
     async (signal) => {
       const redis = await TestRedis.start();
       const service = await limited('identities=5/3600', { REDIS_URL: redis.url });
+      await untilConnected(service);
       expect((await newCustomer(service)).status).toBe(200);
-      await sleep(300);
+      await untilExchanged(service);
       redis.signal(signal);
-      await expect.poll(() => metric(service, 'cas_rate_limit_store_up'), { timeout: 5_000 }).toBe(0);
+      await expect.poll(() => metric(service, 'cas_rate_limit_store_up')).toBe(0);
       const statuses = [];
       for (let n = 0; n < 6; n++) statuses.push((await newCustomer(service)).status);
       expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
       if (signal === 'SIGSTOP') redis.signal('SIGCONT');
       else await redis.start();
-      await expect.poll(() => metric(service, 'cas_rate_limit_store_up'), { timeout: 10_000 }).toBe(1);
+      await expect.poll(() => metric(service, 'cas_rate_limit_store_up')).toBe(1);
       expectLimited(await newCustomer(service), 3_600);
       await redis.kill();
     },

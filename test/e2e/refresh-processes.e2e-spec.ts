@@ -11,7 +11,7 @@ import { agentTokenPair } from '../support/transfers.js';
 
 const REQUESTS_PER_RACE = 12;
 
-describe.runIf(onMariadb)('a refresh token that is used in two processes at the same time', { timeout: 60_000 }, () => {
+describe.runIf(onMariadb)('a refresh token that is used in two processes at the same time', () => {
   let service: TestService;
   let pods: ServiceProcess[];
   beforeAll(async () => {

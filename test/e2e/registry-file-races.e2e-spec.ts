@@ -18,7 +18,7 @@ const registry = (passwords: Record<string, string>) => ({
   })),
 });
 
-describe('two processes that apply the same new registry file at the same time', { timeout: 60_000 }, () => {
+describe('two processes that apply the same new registry file at the same time', () => {
   let database: TestDatabase;
   let one: TestService;
   let other: TestService;

@@ -12,6 +12,7 @@ import { ClientApplication } from '../../src/registry/client-application.entity.
 import { RegistryFileError } from '../../src/registry/file/read-registry-file.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { Organization } from '../../src/registry/organization.entity.js';
+import { Registry } from '../../src/registry/registry.js';
 import { RegistryRevision } from '../../src/registry/registry-revision.entity.js';
 import { ResourceServer } from '../../src/registry/resource-server.entity.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
@@ -507,6 +508,9 @@ describe('protocol §8.1: a registry that another process changes', () => {
     const organizations = [organization({ license: { chat_between_groups: true } })];
     writeFileSync(path, stringify({ organizations, clients: [...moved, client()] }));
     await other.application.get(RegistryFile, { strict: false }).apply(path);
-    await expect.poll(ask, { timeout: 5_500, interval: 250 }).toEqual([200, null, 'unauthorized_client']);
+    await expect.poll(ask, { interval: 250 }).toEqual([200, null, 'unauthorized_client']);
+    // A busy machine has no part in the renewal interval. 1 s remains for reading the changes.
+    const renewalTimer = Reflect.get(one.application.get(Registry, { strict: false }), 'timer');
+    expect(Reflect.get(renewalTimer, '_repeat')).toBeLessThanOrEqual(4_000);
   });
 });

@@ -10,6 +10,7 @@ import { sha256 } from '../../src/platform/secret.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { manage } from '../support/management-api.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { sqlOf } from '../support/statements.js';
@@ -151,7 +152,7 @@ describe('protocol §2.14: the limit of new identities', () => {
   it('counts each browser that remembers a customer, and a request beyond the limit does not redeem the code', async () => {
     const environment = { RATE_LIMIT: 'identities=2/60' };
     const limited = await startTestService({ registry: rememberingRegistry(), environment });
-    limited.clock.advance({ seconds: 60 - (limited.clock.seconds() % 60) }); // the start of a window
+    beginWindow(limited);
     const { access_token } = await newCustomer(limited);
     const moves = [await moveOf(limited, access_token), await moveOf(limited, access_token)] as const;
     expect((await remember(limited, moves[0])).status).toBe(200);

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { ACME_NATIVE_FORM, exchangeNativeCode, pkce } from '../support/agent-tokens.js';
 import { AgentBrowser, FOR_NATIVE, redirected } from '../support/authorization-page.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
@@ -23,12 +23,12 @@ beforeAll(async () => {
   // TRUST_PROXY lets each request name its own IP address
   const options = { registry, database, environment: { TRUST_PROXY: '1' } };
   service = await startTestService(options);
-  ahead = onMariadb ? await startTestService(options) : service; // Only one process can use a SQLite database.
-  if (ahead !== service) ahead.clock.advance({ seconds: AHEAD_SECONDS });
+  ahead = await startTestService(options);
+  ahead.clock.advance({ seconds: AHEAD_SECONDS });
 });
 afterEach(() => service.clock.reset());
 afterAll(async () => {
-  if (ahead !== service) await ahead?.stop();
+  await ahead?.stop();
   await service?.stop();
   await database?.remove();
 });

@@ -1,14 +1,11 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { Get, Module } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiRoute, type LimitDeclarations, Limits, OAuthError, PublicController } from '../../src/public/grant.js';
-import { beginWindow } from '../support/limit-windows.js';
+import { beginWindow, neverTimeOut, untilConnected, untilExchanged } from '../support/limit-windows.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
 const LIMITS = { sms_phone: '2/60', sms_network: '2/60' } as const satisfies LimitDeclarations;
-/** Several exchanges with Redis. */
-const EXCHANGES_MS = 500;
 
 @PublicController('messages')
 class MessageController {
@@ -95,17 +92,22 @@ describe('a route gives back what it took from a limit', () => {
     try {
       const environment = { REDIS_URL: redis.url };
       const [one, other] = [await start('sms_phone=3/60', environment), await start('sms_phone=3/60', environment)];
+      for (const each of [one, other]) {
+        neverTimeOut(each);
+        await untilConnected(each);
+      }
+      beginWindow(one, other);
       const taken = [limitsOf(one).take('sms_phone', 'phone'), limitsOf(one).take('sms_phone', 'phone')];
-      await wait(EXCHANGES_MS);
+      await untilExchanged(one);
       expect(await statuses(other, 'phone')).toEqual([200]);
-      await wait(EXCHANGES_MS);
+      await untilExchanged(other);
       expect(await statuses(other, 'phone')).toEqual([429]);
       for (const each of taken) each.giveBack();
-      await wait(EXCHANGES_MS);
+      await untilExchanged(one);
       // A process reads the counts of a key after a request for the key. Whether this one is refused depends on when it
       // read them last, so the admitted requests count.
       const admitted = await statuses(other, 'phone');
-      await wait(EXCHANGES_MS);
+      await untilExchanged(other);
       admitted.push(...(await statuses(other, 'phone', 'phone', 'phone')));
       expect(admitted.filter((status) => status === 200)).toHaveLength(taken.length);
     } finally {

@@ -58,8 +58,7 @@ describe('a revocation in the feed', () => {
 
 describe('a page of the feed', () => {
   const lost = () => Promise.reject(Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' }));
-  const untilIncomplete = () =>
-    vi.waitFor(async () => expect((await readFeed(service, '')).body.complete).toBe(false), { timeout: 20_000 });
+  const untilIncomplete = () => expect.poll(async () => (await readFeed(service, '')).body.complete).toBe(false);
 
   it('is not complete while revocations wait because no process can publish them', async () => {
     const sub = await newCustomerId();
@@ -108,14 +107,14 @@ describe('a page of the feed', () => {
     const { cursor } = consumer;
     const requests = vi.spyOn(pages, 'read');
     const first = readFeed(service, `?after=${cursor}`);
-    await vi.waitFor(() => expect(requests).toHaveBeenCalledTimes(1));
+    await expect.poll(() => requests.mock.calls).toHaveLength(1);
     const highest = () => publisher.state.highest?.position ?? 0;
     const before = highest();
     await endSessionsAsOperator(service, ADMIN_TOKEN, sub);
-    await vi.waitFor(() => expect(highest()).toBeGreaterThan(before), { timeout: 10_000 });
+    await expect.poll(highest).toBeGreaterThan(before);
     const wait = vi.spyOn(service.application.get(FeedWaiters, { strict: false }), 'wait');
     const second = readFeed(service, `?after=${cursor}&wait=25`);
-    await vi.waitFor(() => expect(requests).toHaveBeenCalledTimes(2));
+    await expect.poll(() => requests.mock.calls).toHaveLength(2);
     release();
     expect((await first).body.revocations).toEqual([]);
     expect((await second).body.revocations).toMatchObject([{ value: sub }]);
@@ -126,10 +125,11 @@ describe('a page of the feed', () => {
     const consumer = new FeedConsumer([service]);
     await consumer.catchUp();
     const waiters = service.application.get(FeedWaiters, { strict: false });
-    const reading = readFeed(service, `?after=${consumer.cursor}&wait=2`);
-    await vi.waitFor(() => expect(waiters.count).toBe(1));
+    const reading = readFeed(service, `?after=${consumer.cursor}&wait=25`);
+    await expect.poll(() => waiters.count).toBe(1);
     const publisher = service.application.get(RevocationPublisher, { strict: false });
     vi.spyOn(publisher, 'isBehind', 'get').mockReturnValue(true);
+    for (const end of Reflect.get(waiters, 'ends')) end('ended');
     expect((await reading).body).toMatchObject({ revocations: [], complete: false });
   });
 });

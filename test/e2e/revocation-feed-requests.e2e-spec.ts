@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 const waiters = () => service.application.get(FeedWaiters, { strict: false });
-const untilWaiting = (count: number) => vi.waitFor(() => expect(waiters().count).toBe(count), { timeout: 10_000 });
+const untilWaiting = (count: number) => expect.poll(() => waiters().count).toBe(count);
 /** Ends a token. Returns its `jti`. */
 async function endToken(): Promise<string> {
   const { access_token } = await newCustomer(service);
@@ -198,7 +198,7 @@ describe('a request for the revocation feed', () => {
     const consumer = new FeedConsumer([other]);
     await consumer.catchUp();
     const reading = consumer.read(25);
-    await vi.waitFor(() => expect(other.application.get(FeedWaiters, { strict: false }).count).toBe(1));
+    await expect.poll(() => other.application.get(FeedWaiters, { strict: false }).count).toBe(1);
     const stopped = other.stop();
     expect(await reading).toMatchObject({ revocations: [], complete: false });
     await stopped;

@@ -31,7 +31,7 @@ function commandsOf(heading: string): string[] {
   return Array.from(text.matchAll(/^```sh\n(.*?)^```$/gms), ([, commands = '']) => commands);
 }
 
-describe.runIf(hasPrograms)('the runbook: a customer’s token is refused', { timeout: 60_000 }, () => {
+describe.runIf(hasPrograms)('the runbook: a customer’s token is refused', () => {
   let database: TestDatabase;
   let service: ServiceProcess;
   let environment: Record<string, string>;

@@ -87,7 +87,7 @@ describe('protocol §2.2: the metrics of a process that waits for its migrations
         .then(({ status }) => status)
         .catch(() => 0);
     try {
-      await expect.poll(statusOf, { timeout: 10_000 }).toBe(200);
+      await expect.poll(statusOf).toBe(200);
       const { text, headers } = await scrape();
       expect(headers.get('content-type')).toContain('text/plain; version=0.0.4');
       expect(text).toMatch(/^process_start_time_seconds \d/m);

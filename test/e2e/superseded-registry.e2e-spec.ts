@@ -15,7 +15,6 @@ import { manage } from '../support/management-api.js';
 import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
-const SLOW = { timeout: 90_000 };
 const GAUGE = 'cas_registry_file_superseded';
 const OLD_SECRET = 'the-old-secret-of-the-acme-backend';
 const NEW_SECRET = 'the-new-secret-of-the-acme-backend';
@@ -27,7 +26,7 @@ const registry = (name: string, client_secret = OLD_SECRET, more: object = {}) =
   ...more,
 });
 
-describe('a superseded registry file', SLOW, () => {
+describe('a superseded registry file', () => {
   let database: TestDatabase;
   let output: OutputCapture;
   const running: TestService[] = [];
@@ -147,9 +146,9 @@ describe('a superseded registry file', SLOW, () => {
     const path = fileOf(older);
     const service = await start(path);
     writeFileSync(path, newer);
-    await expect.poll(() => nameIn(service), { timeout: 8_000 }).toBe('Newer');
+    await expect.poll(() => nameIn(service)).toBe('Newer');
     writeFileSync(path, older);
-    await expect.poll(() => nameIn(service), { timeout: 8_000 }).toBe('Older');
+    await expect.poll(() => nameIn(service)).toBe('Older');
     expect(await gaugeOf(service)).toBe(0);
     await stop(service);
     expect(await restart(path)).toEqual(['Older', 0]);
@@ -163,7 +162,7 @@ describe('a superseded registry file', SLOW, () => {
     const service = await start(fileOf({ ...rest, clients: [client] }));
     await restart(fileOf(registry('Newer')));
     fileOf(NEW_SECRET, 'secret.txt');
-    await expect.poll(() => gaugeOf(service), { timeout: 8_000 }).toBe(1);
+    await expect.poll(() => gaugeOf(service)).toBe(1);
     expect(await nameIn(service)).toBe('Newer');
     expect(warnings()).toHaveLength(1);
     expect(output.text).not.toContain('changed; the new content is in use');

@@ -162,7 +162,7 @@ describe('token explain', () => {
   );
 });
 
-describe('the process of token explain', { timeout: 60_000 }, () => {
+describe('the process of token explain', () => {
   async function runProcess(parameters: string[], input: string) {
     const env = { PATH: process.env.PATH, ...environmentOf(service.database), AUTH_URL: 'https://auth.example' };
     const child = spawn(process.execPath, [join(import.meta.dirname, '../../dist/cli.js'), ...parameters], { env });

@@ -151,7 +151,7 @@ describe('token-verifier rejects a token, as the service does, after', () => {
     expect(await Promise.all([...ended, ...valid].map(decision))).toEqual([...ended, ...valid].map(() => 'valid'));
     expect((await event()).status).toBeLessThan(300);
     expect(await Promise.all(ended.map(isActive))).toEqual(ended.map(() => false));
-    await vi.waitFor(async () => expect(await Promise.all(ended.map(decision))).not.toContain('valid'), 20_000);
+    await vi.waitFor(async () => expect(await Promise.all(ended.map(decision))).not.toContain('valid'), 30_000);
     if (reasons.length > 0) expect(await Promise.all(ended.map(decision))).toEqual(reasons);
     expect(await Promise.all(valid.map(decision))).toEqual(valid.map(() => 'valid'));
     expect(await Promise.all(valid.map(isActive))).toEqual(valid.map(() => true));
@@ -162,7 +162,7 @@ describe('token-verifier accepts', () => {
   it('a token that a customer requests after all its sessions ended', async () => {
     const { access_token, entity_id } = await newCustomer(service);
     await endSessions(service, access_token);
-    await vi.waitFor(async () => expect(await decision(access_token)).toBe('customer_generation'), 20_000);
+    await vi.waitFor(async () => expect(await decision(access_token)).toBe('customer_generation'), 30_000);
     const agentToken = await issueAgentToken(service);
     const { body } = await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agentToken));
     expect(await decision(body.access_token)).toBe('valid');

@@ -52,7 +52,7 @@ class Receiver {
 const attribute = ({ attributes }: Span, name: string) =>
   Object.values(attributes.find(({ key }) => key === name)?.value ?? {})[0];
 
-describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => {
+describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   let receiver: Receiver;
   let service: TestService;
   afterEach(() => receiver.close());
@@ -119,9 +119,7 @@ describe('tracing with OTEL_EXPORTER_OTLP_ENDPOINT', { timeout: 30_000 }, () => 
   });
 });
 
-it('without OTEL_EXPORTER_OTLP_ENDPOINT the OpenTelemetry SDK and exporter are not loaded', {
-  timeout: 30_000,
-}, async () => {
+it('without OTEL_EXPORTER_OTLP_ENDPOINT the OpenTelemetry SDK and exporter are not loaded', async () => {
   const database = await createTestDatabase();
   const loaderHook =
     "import module from 'node:module'; module.registerHooks?.({ load(url, context, next) { if (/opentelemetry.(?!api)/.test(url)) process.stderr.write('LOADED '); return next(url, context); } });";

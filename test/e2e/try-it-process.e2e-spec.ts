@@ -7,12 +7,11 @@ import { startServiceProcess } from '../support/processes.js';
 import { request } from '../support/test-service.js';
 
 /** The start of a process takes a second of one core, and other tests run at the same time. */
-const SLOW = { timeout: 90_000 };
 const PAGE_FILES = join(import.meta.dirname, '../../src/try-it/page');
 const root = mkdtempSync(join(tmpdir(), 'try-it-process-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-describe('protocol §11: a first start of the built service', SLOW, () => {
+describe('protocol §11: a first start of the built service', () => {
   it('with TRY_IT prints the URL of the page first, and serves the page with all its files', async () => {
     const PORT = String(await freePort());
     const service = await startServiceProcess({ TRY_IT: 'true', PORT, DATA_DIR: join(root, 'with') });

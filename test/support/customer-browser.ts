@@ -83,19 +83,32 @@ export class CustomerBrowserPool {
     return browser;
   }
 
-  /** Ends the use of all browsers; for `afterEach`. */
+  /** Ends the use of all browsers; for `afterEach`. A browser that cannot be cleared is closed. */
   async release(): Promise<void> {
-    for (const [key, browser] of this.used.splice(0)) {
-      await browser.clear();
+    await forEach(this.used.splice(0), async ([key, browser]) => {
+      try {
+        await browser.clear();
+      } catch (error) {
+        await browser.close();
+        throw error;
+      }
       this.idle.set(key, [...(this.idle.get(key) ?? []), browser]);
-    }
+    });
   }
 
   /** Ends all browsers; for `afterAll`. */
   async close(): Promise<void> {
-    for (const browser of [...this.idle.values()].flat()) await browser.close();
+    const browsers = [...this.idle.values()].flat();
     this.idle.clear();
+    await forEach(browsers, (browser) => browser.close());
   }
+}
+
+/** Carries out the work for each value, also after an error. @throws the first error */
+async function forEach<Value>(values: Value[], work: (value: Value) => Promise<void>): Promise<void> {
+  const errors: unknown[] = [];
+  for (const value of values) await work(value).catch((error) => errors.push(error));
+  if (errors.length > 0) throw errors[0];
 }
 
 /** Sends a request from the script of a page that is open. */

@@ -81,7 +81,7 @@ describe.each<Release>([1, 2])(
       const tokens: string[] = [];
       for (const pod of both()) {
         const response = () => pod.post(TOKEN, cookieBody({ client_id }));
-        await expect.poll(async () => (await response()).status, { timeout: 20_000 }).toBe(200);
+        await expect.poll(async () => (await response()).status).toBe(200);
         tokens.push((await response()).body.access_token);
       }
       expect((await manage(pods[release], 'DELETE', `/admin/clients/${client_id}`)).status).toBeLessThan(300);
