@@ -7,7 +7,7 @@
  */
 import { spawn } from 'node:child_process';
 import { describeRun, isSaving, markdownTable, saveFigures } from './figures.js';
-import { measure, medians } from './measure.js';
+import { againAfterFailure, measure, medians } from './measure.js';
 import { routesOf } from './routes.js';
 import { SERVICE } from './server.js';
 import { withSetup } from './setup.js';
@@ -30,7 +30,9 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
     const service = await start(SERVICE);
     for (const { name, requests } of routes) {
       const measureFor = (/** @type {number} */ seconds) =>
-        measure(service, { pid, connection }, { port: service.port, requests: requests(), seconds });
+        againAfterFailure(name, () =>
+          measure(service, { pid, connection }, { port: service.port, requests: requests(), seconds }),
+        );
       await measureFor(2);
       const rounds = [];
       while (rounds.length < ROUND_COUNT) rounds.push(await measureFor(ROUND_SECONDS));

@@ -41,6 +41,20 @@ export async function measure(server, database, work) {
   };
 }
 
+/**
+ * A round with a failed request is measured once more, because a pause of the machine must not end a long run.
+ *
+ * @template Result @param {string} name @param {() => Promise<Result>} round
+ */
+export async function againAfterFailure(name, round) {
+  try {
+    return await round();
+  } catch (error) {
+    console.error(`${name}: a round is repeated, because ${/** @type {Error} */ (error).message}`);
+    return round();
+  }
+}
+
 /** @param {import('./server.js').Server} server @param {Observed} database */
 async function counters(server, { pid, connection }) {
   const [rows] = await connection.query('SHOW GLOBAL STATUS WHERE Variable_name IN (?)', [COUNTERS]);

@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { describeRun } from './figures.js';
-import { measure, median, medians } from './measure.js';
+import { againAfterFailure, measure, median, medians } from './measure.js';
 import { peers } from './peers.js';
 import { report } from './report.js';
 import { assertSameResponses } from './responses.js';
@@ -25,13 +25,16 @@ const CUSTOMER_COUNT = 210_000;
 /** The callers of `external_id` (routes.js). */
 const USER_COUNT = 20_000;
 const WARM_UP_SECONDS = 3;
-const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 4);
+const { BENCH_SECONDS } = process.env;
+const ROUND_SECONDS = Number(BENCH_SECONDS ?? 4);
 
 const { values: options, positionals: wanted } = parseArgs({
   options: { save: { type: 'boolean' }, json: { type: 'string' } },
   allowPositionals: true,
 });
 
+if (options.save && (BENCH_SECONDS || wanted.length > 0))
+  throw new Error('--save replaces the saved run, so it needs all routes and rounds of the usual length');
 report(await withSetup('1G', run), options);
 
 /** @param {import('./setup.js').Setup} setup @returns {Promise<import('./report.js').Run>} */
@@ -88,19 +91,9 @@ async function run({ connection, pid, environment, start }) {
     return rounds;
   }
 
-  /**
-   * A round with a failed request is measured once more, because a pause of the machine must not end a long run.
-   *
-   * @param {import('./server.js').Server} server @param {import('./routes.js').Route} route @param {number} seconds
-   */
-  async function measureRound(server, { name, requests, management }, seconds) {
+  /** @param {import('./server.js').Server} server @param {import('./routes.js').Route} route @param {number} seconds */
+  function measureRound(server, { name, requests, management }, seconds) {
     const port = management ? server.managementPort : server.port;
-    const measureOnce = () => measure(server, { pid, connection }, { port, requests: requests(), seconds });
-    try {
-      return await measureOnce();
-    } catch (error) {
-      console.error(`${name}: a round is repeated, because ${/** @type {Error} */ (error).message}`);
-      return measureOnce();
-    }
+    return againAfterFailure(name, () => measure(server, { pid, connection }, { port, requests: requests(), seconds }));
   }
 }
