@@ -208,6 +208,26 @@ describe('a superseded registry file', () => {
     }
   });
 
+  it('is none that another process applies while a process reads which files were applied', async () => {
+    const first = fileOf(registry('First'));
+    const one = await start(first);
+    const other = await start(first);
+    const newer = fileOf(registry('Newer'));
+    const database = one.application.get(Database);
+    const read = database.read.bind(database);
+    let isAppliedByOther = false;
+    vi.spyOn(database, 'read').mockImplementation(async (entity, options) => {
+      if (options?.where && !isAppliedByOther) {
+        isAppliedByOther = true;
+        await other.application.get(RegistryFile, { strict: false }).apply(newer);
+      }
+      return read(entity, options);
+    });
+    await one.application.get(RegistryFile, { strict: false }).apply(newer);
+    expect(isAppliedByOther).toBe(true);
+    expect(await nameIn(one)).toBe('Newer');
+  });
+
   it('is remembered without the hashes of its password groups and without the names of its secret files', async () => {
     const agents = Array.from({ length: 33 }, (_, n) => ({
       ...{ email: `agent-${n}@acme.example`, name: 'Agent', organization_id: ACME, scopes: [] },

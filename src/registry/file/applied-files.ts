@@ -33,15 +33,28 @@ export async function latestFile(find: Find): Promise<AppliedRegistryFile | unde
  *
  * A replaced text stays superseded when only its secret files have changed, because an old pod has the old text
  * together with new secret files.
+ *
+ * Without the lock on the registry's revision, another process can apply this content between the two reads. It is then
+ * in force and not superseded, so both reads are repeated until the file in force has not changed meanwhile.
  */
 export async function supersedingFile(find: Find, content: FileContent): Promise<AppliedRegistryFile | undefined> {
-  const latest = await latestFile(find);
-  if (!latest || latest.contentHash === content.contentHash) return undefined;
+  let latest = await latestFile(find);
+  for (;;) {
+    if (!latest || !(await isReplaced(find, content, latest))) return undefined;
+    const sequence = latest.sequence;
+    latest = await latestFile(find);
+    if (latest?.sequence === sequence) return latest;
+  }
+}
+
+/** Whether this content was applied before the file in force. */
+async function isReplaced(find: Find, content: FileContent, latest: AppliedRegistryFile): Promise<boolean> {
+  if (latest.contentHash === content.contentHash) return false;
   const { revision, contentHash, textHash } = content;
   const highest = latest.highestRevision ?? Number.NEGATIVE_INFINITY;
-  if (revision !== undefined && revision > highest) return undefined;
+  if (revision !== undefined && revision > highest) return false;
   const where = latest.textHash === textHash ? { contentHash } : [{ contentHash }, { textHash }];
-  return (await find({ where, take: 1 })).length > 0 ? latest : undefined;
+  return (await find({ where, take: 1 })).length > 0;
 }
 
 /** What is recorded about the file in force. */
