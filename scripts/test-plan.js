@@ -9,12 +9,12 @@ export const TEST_COMMANDS = {
   'npm test': {
     projects: ['unit', 'sqlite', 'isolated', 'mariadb', 'isolated-mariadb', 'chromium', 'isolated-chromium'],
     programs: [MARIADB, CHROMIUM, REDIS],
-    minutes: 8,
+    minutes: 6,
   },
   'npm run test:processes': {
     projects: ['processes', 'processes-mariadb'],
     programs: [MARIADB, NGINX, PROMTOOL],
-    minutes: 6,
+    minutes: 4,
   },
   'npm run test:firefox': { projects: ['firefox', 'isolated-firefox'], programs: [FIREFOX], minutes: 10 },
 };
