@@ -66,7 +66,8 @@ export default defineConfig({
   plugins: [builtService],
   resolve: { alias },
   test: {
-    server: { deps: { external: [new RegExp(`^${BUILT}`)] } },
+    globalSetup: 'test/support/build-service.ts',
+    server: { deps: { external: [/\/dist\//] } },
     testTimeout: 300_000, // with other work, a machine can be many times slower
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },

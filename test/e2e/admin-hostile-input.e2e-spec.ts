@@ -21,7 +21,7 @@ const KEYS = [
 ];
 const TENANT = randomUUID();
 /** Hundreds of requests, one after another. */
-const SLOW = { timeout: 120_000 };
+const SLOW = { timeout: 300_000 };
 const AGENT = { email: 'hostile@acme.example', name: 'H', password: 'a long pass phrase', organization_id: ACME };
 
 let service: TestService;

@@ -5,7 +5,7 @@ import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-d
 import { runCli, TestProcess } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
 
-describe('protocol §9.3: a command that uses the database alone', { timeout: 120_000 }, () => {
+describe('protocol §9.3: a command that uses the database alone', { timeout: 300_000 }, () => {
   let database: TestDatabase;
   let environment: Record<string, string>;
   beforeAll(async () => {
@@ -34,7 +34,7 @@ describe('protocol §9.3: a command that uses the database alone', { timeout: 12
   });
 });
 
-describe('protocol §9.3: a command without the DATA_DIR of the service', { timeout: 120_000 }, () => {
+describe('protocol §9.3: a command without the DATA_DIR of the service', { timeout: 300_000 }, () => {
   const commands = [
     ...['migrate --check', 'migrate --complete', 'registry export', 'purge', 'revocation-feed restart'],
     'agent-token --email x --client-id x',

@@ -13,7 +13,7 @@ const MAX_REQUEST_BYTES = 16 * 1024;
 const START = `POST ${TOKEN} HTTP/1.1\r\nHost: auth.example\r\n`;
 const LINES = Array.from({ length: 95 }, (_, index) => `X-${index}: ${'x'.repeat(150)}\r\n`).join('');
 
-describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a process', { timeout: 120_000 }, () => {
+describe.skipIf(onMariadb || process.platform !== 'linux')('the memory of a process', { timeout: 300_000 }, () => {
   let database: TestDatabase;
   let service: ServiceProcess;
   let connections: RawConnection[];

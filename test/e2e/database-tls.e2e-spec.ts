@@ -12,7 +12,6 @@ import { type Ended, PORTS, runCli, TestProcess } from '../support/processes.js'
 
 type Mariadb = Awaited<ReturnType<typeof startMariadb>>;
 
-/** Starting a database server and processes takes seconds of CPU time, which other tests use too. */
 const LOCALHOST: SubjectAltNameEntry = { type: 2, value: 'localhost' };
 const IP: SubjectAltNameEntry = { type: 7, ip: '127.0.0.1' };
 const OTHER: SubjectAltNameEntry = { type: 2, value: 'db.example' };

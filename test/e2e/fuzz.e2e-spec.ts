@@ -4,7 +4,7 @@ import { fuzz } from '../fuzz/fuzz.js';
 /** Other tests run in parallel on the same cores. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 
-describe('protocol §2.4 and §2.11: random requests', { timeout: 120_000 }, () => {
+describe('protocol §2.4 and §2.11: random requests', { timeout: 300_000 }, () => {
   it('5,000 valid and damaged requests get responses of the protocol from one process, in flat memory', async () => {
     const { statuses, succeeded } = await fuzz({
       requests: 5_000,

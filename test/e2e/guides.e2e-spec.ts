@@ -17,7 +17,6 @@ const guides = readdirSync('docs/integrating')
 const PAGE_WITH_FEED = 'docs/integrating/resource-server.md';
 const pages = [PAGE_WITH_FEED, ...guides.filter((page) => page !== PAGE_WITH_FEED), 'docs/llms.txt'];
 
-// each command of a page starts a process, which takes long on a busy machine
 describe.runIf(canRunPages)('the pages for callers', () => {
   const service = new DemoService();
 

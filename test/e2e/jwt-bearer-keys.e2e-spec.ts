@@ -101,10 +101,14 @@ describe('keys at a jwks_uri', () => {
 
   it('are fetched at most once a second while the issuer fails', async () => {
     acme.issuer.broken = (_, response) => void response.writeHead(500).end();
-    const now = vi.spyOn(Date, 'now').mockReturnValue(realNow());
+    const frozen = realNow();
+    const now = vi.spyOn(Date, 'now').mockReturnValue(frozen);
     for (let n = 0; n < 10; n++) expectUnavailable(await send());
     expect(acme.issuer.requests).toBe(1);
-    now.mockReturnValue(realNow() + 2_000);
+    now.mockReturnValue(frozen + 900);
+    expectUnavailable(await send());
+    expect(acme.issuer.requests).toBe(1);
+    now.mockReturnValue(frozen + 2_000);
     expectUnavailable(await send());
     expect(acme.issuer.requests).toBe(2);
     expect((await service.post(TOKEN, cookieBody())).status).toBe(200);

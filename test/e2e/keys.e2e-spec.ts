@@ -46,13 +46,7 @@ const info = (service: TestService, token: string) =>
   service.send('GET', '/v2/customer/info', { authorization: `Bearer ${token}` });
 
 /** Waits until the condition is true. The service checks its files every 2 s. */
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (let waited = 0; waited < 8_000; waited += 100) {
-    if (await condition()) return;
-    await sleep(100);
-  }
-  throw new Error('the condition did not become true within 8 s');
-}
+const until = (condition: () => Promise<boolean>) => expect.poll(condition).toBe(true);
 
 describe('protocol §3.16: a changed SIGNING_KEYS_FILE', () => {
   let service: TestService;

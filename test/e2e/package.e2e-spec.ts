@@ -15,7 +15,7 @@ import { environmentOf, runCli, startServiceProcess, TestProcess } from '../supp
 import { writeRegistry } from '../support/test-registry.js';
 import { httpClientOf } from '../support/test-service.js';
 
-const SLOW = { timeout: 180_000 };
+const SLOW = { timeout: 300_000 };
 const TSC = 'node_modules/typescript/bin/tsc';
 const DEEP = ['dist/bootstrap.js', 'dist/public/grant.js', 'bootstrap', 'package.json'].map(
   (path) => `${serviceManifest.name}/${path}`,

@@ -4,7 +4,7 @@ import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import { beginWindow, neverTimeOut, untilConnected, untilExchanged } from '../support/limit-windows.js';
+import { beginWindow, untilConnected, untilExchanged, useLongRedisTimeouts } from '../support/limit-windows.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/test-registry.js';
@@ -235,7 +235,7 @@ describe.skipIf(!REDIS_SERVER)('limits that are shared by REDIS_URL', () => {
   async function startPair(RATE_LIMIT: string, environment: Record<string, string>) {
     const pair = [await limited(RATE_LIMIT, environment), await limited(RATE_LIMIT, environment)] as const;
     for (const each of pair) {
-      neverTimeOut(each);
+      useLongRedisTimeouts(each);
       await untilConnected(each);
     }
     beginWindow(...pair);

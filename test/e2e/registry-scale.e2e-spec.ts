@@ -9,7 +9,7 @@ import { environmentOf, type ServiceProcess, startServiceProcess } from '../supp
 import { ACME } from '../support/test-registry.js';
 import { startTestService } from '../support/test-service.js';
 
-const SLOW = { timeout: 240_000 };
+const SLOW = { timeout: 300_000 };
 /** The file is so long that a thread of its own parses it. */
 const CLIENT_COUNT = 1_500;
 

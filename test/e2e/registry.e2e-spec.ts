@@ -509,7 +509,7 @@ describe('protocol §8.1: a registry that another process changes', () => {
     writeFileSync(path, stringify({ organizations, clients: [...moved, client()] }));
     await other.application.get(RegistryFile, { strict: false }).apply(path);
     await expect.poll(ask, { interval: 250 }).toEqual([200, null, 'unauthorized_client']);
-    // A busy machine has no part in the renewal interval. 1 s remains for reading the changes.
+    // The interval does not depend on the load of the machine. 1 s remains for reading the changes.
     const renewalTimer = Reflect.get(one.application.get(Registry, { strict: false }), 'timer');
     expect(Reflect.get(renewalTimer, '_repeat')).toBeLessThanOrEqual(4_000);
   });

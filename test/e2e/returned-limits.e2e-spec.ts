@@ -1,7 +1,7 @@
 import { Get, Module } from '@nestjs/common';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiRoute, type LimitDeclarations, Limits, OAuthError, PublicController } from '../../src/public/grant.js';
-import { beginWindow, neverTimeOut, untilConnected, untilExchanged } from '../support/limit-windows.js';
+import { beginWindow, untilConnected, untilExchanged, useLongRedisTimeouts } from '../support/limit-windows.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
@@ -93,7 +93,7 @@ describe('a route gives back what it took from a limit', () => {
       const environment = { REDIS_URL: redis.url };
       const [one, other] = [await start('sms_phone=3/60', environment), await start('sms_phone=3/60', environment)];
       for (const each of [one, other]) {
-        neverTimeOut(each);
+        useLongRedisTimeouts(each);
         await untilConnected(each);
       }
       beginWindow(one, other);

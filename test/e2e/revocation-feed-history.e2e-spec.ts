@@ -54,7 +54,7 @@ const insertAt = (at: number, value: string) =>
       publishedUntil: new Date(one.clock.now() + 90_000_000),
     });
 const untilHistoryChanges = (from: number) =>
-  vi.waitFor(async () => expect(await historyOf()).not.toBe(from), { timeout: 30_000 });
+  vi.waitFor(async () => expect(await historyOf()).not.toBe(from), { timeout: 60_000 });
 /** Until each process uses the history of the database. */
 const untilRead = (history: number) =>
   vi.waitFor(
@@ -64,7 +64,7 @@ const untilRead = (history: number) =>
         expect(Buffer.from(cursor, 'base64url').toString().split(' ')[1]).toBe(`${history}`);
       }
     },
-    { timeout: 30_000 },
+    { timeout: 60_000 },
   );
 
 describe('a consumer of the revocation feed misses nothing', () => {
@@ -154,7 +154,7 @@ describe('the history of the revocation feed', () => {
       lowerReads += 1;
       return rows.map((row) => ({ ...(row as object), position: 1 })) as never;
     });
-    await vi.waitFor(() => expect(lowerReads).toBe(1), { timeout: 30_000 });
+    await vi.waitFor(() => expect(lowerReads).toBe(1), { timeout: 60_000 });
     await sleep(1_500); // the next reads
     expect(await historyOf()).toBe(before);
     await new FeedConsumer([one]).find({ value: await endToken(one) });
@@ -162,7 +162,7 @@ describe('the history of the revocation feed', () => {
 
   it('is created again if the restored database has none', async () => {
     await query("DELETE FROM recorded_value WHERE name = 'revocation_feed_history'");
-    await vi.waitFor(async () => expect(await historyOf()).toBeGreaterThan(0), { timeout: 30_000 });
+    await vi.waitFor(async () => expect(await historyOf()).toBeGreaterThan(0), { timeout: 60_000 });
     await untilRead(await historyOf());
   });
 

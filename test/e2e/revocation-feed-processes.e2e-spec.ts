@@ -108,7 +108,7 @@ describe('the revocation feed of two processes', () => {
         const { text } = await request(`${one.managementUrl}/metrics`, {});
         expect(Number(/^cas_revocation_feed_lag_seconds (\S+)/m.exec(text)?.[1])).toBeGreaterThan(1);
       },
-      { timeout: 30_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     );
     for (const service of [one, two]) {
       Reflect.set(publisherIn(service), 'isStopped', false);
@@ -163,7 +163,7 @@ describe('a revocation in the feed', () => {
             await consumer.find({ value: await endToken(one) });
             expect(await complete()).toBe(false);
           },
-          { timeout: 30_000, interval: 50 },
+          { timeout: 60_000, interval: 50 },
         );
         expect(consumer.has({ value: 'locked-for-long' })).toBe(false);
       } finally {

@@ -44,7 +44,7 @@ function costOf(passwordHash: string): unknown[] {
 
 const byteLength = (base64: string) => Buffer.from(base64, 'base64').length;
 
-it('a sign-in with an unknown email takes as long as one with a wrong password', async () => {
+it('a sign-in with an unknown email does the same work as one with a wrong password', async () => {
   const expected = { verified: [{ password: PASSWORD, cost: COST_OF_PRODUCTION }], hashed: 0 };
   expect(await hashWorkOf(ACME_AGENT.email)).toEqual(expected);
   expect(await hashWorkOf('unknown@acme.example')).toEqual(expected);

@@ -208,26 +208,6 @@ describe('a superseded registry file', () => {
     }
   });
 
-  it('is none that another process applies while a process reads which files were applied', async () => {
-    const first = fileOf(registry('First'));
-    const one = await start(first);
-    const other = await start(first);
-    const newer = fileOf(registry('Newer'));
-    const database = one.application.get(Database);
-    const read = database.read.bind(database);
-    let isAppliedByOther = false;
-    vi.spyOn(database, 'read').mockImplementation(async (entity, options) => {
-      if (options?.where && !isAppliedByOther) {
-        isAppliedByOther = true;
-        await other.application.get(RegistryFile, { strict: false }).apply(newer);
-      }
-      return read(entity, options);
-    });
-    await one.application.get(RegistryFile, { strict: false }).apply(newer);
-    expect(isAppliedByOther).toBe(true);
-    expect(await nameIn(one)).toBe('Newer');
-  });
-
   it('is remembered without the hashes of its password groups and without the names of its secret files', async () => {
     const agents = Array.from({ length: 33 }, (_, n) => ({
       ...{ email: `agent-${n}@acme.example`, name: 'Agent', organization_id: ACME, scopes: [] },
@@ -264,5 +244,25 @@ describe('a superseded registry file', () => {
     expect(await restart(fileOf(registry('Newer')))).toEqual(['Newer', 0]);
     expect(await rows.count()).toBe(1_000);
     expect(await rows.existsBy({ sequence: 1_020 })).toBe(true);
+  });
+
+  it('is not a file that another process applies at the same time', async () => {
+    const first = fileOf(registry('First'));
+    const one = await start(first);
+    const other = await start(first);
+    const newer = fileOf(registry('Newer'));
+    const sqlDatabase = one.application.get(Database);
+    const read = sqlDatabase.read.bind(sqlDatabase);
+    let isAppliedByOther = false;
+    vi.spyOn(sqlDatabase, 'read').mockImplementation(async (entity, options) => {
+      if (entity === AppliedRegistryFile && options?.where && !isAppliedByOther) {
+        isAppliedByOther = true;
+        await other.application.get(RegistryFile, { strict: false }).apply(newer);
+      }
+      return read(entity, options);
+    });
+    await one.application.get(RegistryFile, { strict: false }).apply(newer);
+    expect(isAppliedByOther).toBe(true);
+    expect(await nameIn(one)).toBe('Newer');
   });
 });

@@ -46,7 +46,7 @@ async function startVerifier(onStale: 'reject' | 'accept' = 'reject'): Promise<T
 
 const newToken = async (): Promise<string> => (await newCustomer(service)).access_token;
 const end = (token: string) => service.send('DELETE', TOKEN, bearer(token));
-const eventually = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 30_000, interval: 20 });
+const eventually = (check: () => Promise<unknown>) => vi.waitFor(check, { timeout: 60_000, interval: 20 });
 
 /** Changes the keys of the service, and waits until the service publishes these keys. */
 async function changeKeys(change: (set: { keys: PrivateJwk[] }) => { keys: PrivateJwk[] }): Promise<PrivateJwk[]> {

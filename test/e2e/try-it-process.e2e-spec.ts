@@ -6,7 +6,6 @@ import { freePort } from '../../scripts/free-port.js';
 import { startServiceProcess } from '../support/processes.js';
 import { request } from '../support/test-service.js';
 
-/** The start of a process takes a second of one core, and other tests run at the same time. */
 const PAGE_FILES = join(import.meta.dirname, '../../src/try-it/page');
 const root = mkdtempSync(join(tmpdir(), 'try-it-process-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -4,7 +4,7 @@ import { RateLimits } from '../../src/platform/rate-limit/rate-limits.js';
 import type { TestService } from './test-service.js';
 
 const HOUR_MS = 3_600_000;
-/** No command reaches it: with other work, a machine can need longer than the timeouts of the service. */
+/** Longer than a machine with other work needs, unlike the timeouts of the service. */
 const LONG_MS = 120_000;
 
 /**
@@ -43,7 +43,7 @@ export async function untilExchanged(service: TestService): Promise<void> {
   await expect.poll(isExchanged).toBe(true);
 }
 
-/** Makes the process wait long for Redis, because the counts of a command that is too late are lost for the others. */
-export function neverTimeOut(service: TestService): void {
+/** Gives Redis two minutes for each command. A command that timed out is not repeated, so its counts would be lost. */
+export function useLongRedisTimeouts(service: TestService): void {
   Object.assign(sharedCountsOf(service).redis.options, { commandTimeout: LONG_MS, socketTimeout: LONG_MS });
 }

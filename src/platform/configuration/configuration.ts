@@ -163,7 +163,7 @@ export class Configuration {
     return this.ADMIN_TOKEN !== undefined || this.ADMIN_TOKENS !== undefined;
   }
 
-  /** Whether the database is the embedded SQLite, which only one process can use. */
+  /** Whether the database is the embedded SQLite, which is for one process. */
   get embedded(): boolean {
     return this.DATABASE_URL.startsWith('sqlite:');
   }

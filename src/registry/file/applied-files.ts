@@ -34,8 +34,8 @@ export async function latestFile(find: Find): Promise<AppliedRegistryFile | unde
  * A replaced text stays superseded when only its secret files have changed, because an old pod has the old text
  * together with new secret files.
  *
- * Without the lock on the registry's revision, another process can apply this content between the two reads. It is then
- * in force and not superseded, so both reads are repeated until the file in force has not changed meanwhile.
+ * Without the lock on the registry's revision, another process can apply this content between the two reads. This content
+ * is then in force and not superseded. So both reads are repeated until the file in force has not changed meanwhile.
  */
 export async function supersedingFile(find: Find, content: FileContent): Promise<AppliedRegistryFile | undefined> {
   let latest = await latestFile(find);

@@ -45,4 +45,4 @@ export class VerifierTest {
 }
 
 export const eventually = (check: () => unknown): Promise<unknown> =>
-  vi.waitFor(check, { timeout: 30_000, interval: 10 });
+  vi.waitFor(check, { timeout: 60_000, interval: 10 });
