@@ -9,7 +9,6 @@ import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
 import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
 import { LastTokenDays } from './last-token-days.js';
-import { MigrationState } from './migration-state.js';
 import { RecordedValue } from './recorded-value.entity.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation } from './revocation.entity.js';
@@ -21,7 +20,6 @@ const SERVICES = [
   Denylist,
   FeedHistory,
   LastTokenDays,
-  MigrationState,
   PositionWriter,
   RaisedGenerations,
   RecordedValues,

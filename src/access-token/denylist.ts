@@ -95,30 +95,6 @@ export class Denylist {
     await this.revoke({ kind: 'client', value: clientId, issuedBefore, retentionSeconds, audience: null });
   }
 
-  /**
-   * Revokes a customer or an agent for processes of release 1, which cannot read generations. The method writes nothing
-   * once the upgrade is complete.
-   *
-   * @param moment `before`: the generation is not raised yet, and the row applies in every process, in case the change
-   *   fails. `after`: the generation is raised and exact, so the row applies in release 1 only. `erased`: the row
-   *   applies to tokens of any age, because an erased customer gets no more tokens.
-   */
-  async revokeForRelease1(subject: string, moment: 'before' | 'after' | 'erased'): Promise<void> {
-    if ((await this.recorded.upgrade()).isComplete) return;
-    const { family: retentionSeconds } = await this.recorded.retentionSeconds();
-    const issuedBefore = moment === 'erased' ? FAR_FUTURE : new Date(this.clock.now());
-    const generationRaisedAt = moment === 'after' ? issuedBefore : null;
-    const audience = moment === 'erased' ? 'customer-api' : 'agent-api';
-    await this.revoke({
-      kind: 'subject',
-      value: subject,
-      issuedBefore,
-      retentionSeconds,
-      audience,
-      generationRaisedAt,
-    });
-  }
-
   private async revoke({ kind, value, issuedBefore, retentionSeconds, audience, ...more }: RevocationToWrite) {
     const expires = new Date(this.clock.now() + retentionSeconds * 1000);
     const row: [Date, Date, Date | null] = [issuedBefore, expires, more.generationRaisedAt ?? null];

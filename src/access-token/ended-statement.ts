@@ -79,7 +79,7 @@ export const revocationRows = (count: number) => `FROM revocation
       OR (kind = 'subject' AND value IN (?, ?) AND issued_before >= ?
         AND (generation_raised_at IS NULL OR generation_raised_at <> issued_before))`;
 
-const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND generation > ?)';
+const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND generation > ?)';
 
 /** A deleted agent has no row, so all its tokens have ended. */
 const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)';

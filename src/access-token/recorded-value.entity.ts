@@ -4,12 +4,11 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 export type RecordedName =
   | 'longest_access_token_life'
   | 'longest_refresh_token_life'
-  | 'complete_release'
   | 'revocation_feed_history'
   | RecordedDay;
 
 /** The names whose values are days since 1970 (UTC). */
-export type RecordedDay = 'complete_day' | 'idle_customers_purged_day';
+export type RecordedDay = 'idle_customers_purged_day';
 
 /** A number that the service records about its database. */
 @Entity('recorded_value')

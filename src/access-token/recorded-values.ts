@@ -17,14 +17,10 @@ const RAISE = writeStatement<[value: number, name: RecordedName, higherThan: num
   'UPDATE recorded_value SET value = ? WHERE name = ? AND value < ?',
 );
 
-/** The default lifetime of refresh tokens in release 1, which recorded no lifetimes. */
-const RELEASE_1_REFRESH_TOKEN_TTL_SECONDS = 2_592_000;
 /** Covers requests under way and clocks that differ. */
 const RETENTION_MARGIN_SECONDS = 120;
 
-/**
- * The longest lifetimes that were ever configured on this database, and whether its upgrade to release 2 is complete.
- */
+/** The longest lifetimes that were ever configured on this database, and the day of the last purge. */
 @Injectable()
 export class RecordedValues implements OnModuleInit {
   constructor(
@@ -37,7 +33,7 @@ export class RecordedValues implements OnModuleInit {
     // The maximum, because a client may get any lifetime up to it at any moment (`customer_token_ttl`). Transfer tokens,
     // which a revocation must outlive too, have the same maximum.
     await this.raise('longest_access_token_life', MAX_ACCESS_TOKEN_TTL_SECONDS);
-    await this.raise('longest_refresh_token_life', Math.max(REFRESH_TOKEN_TTL, RELEASE_1_REFRESH_TOKEN_TTL_SECONDS));
+    await this.raise('longest_refresh_token_life', REFRESH_TOKEN_TTL);
   }
 
   /** Seconds for which the revocation of one access token, and that of a refresh family or client, must be retained. */
@@ -46,18 +42,6 @@ export class RecordedValues implements OnModuleInit {
     const access = recorded.get('longest_access_token_life') ?? 0;
     const refresh = recorded.get('longest_refresh_token_life') ?? 0;
     return { token: access + RETENTION_MARGIN_SECONDS, family: Math.max(refresh, access) + RETENTION_MARGIN_SECONDS };
-  }
-
-  /**
-   * Whether no process of release 1 uses this database any more, and the day on which the operator completed the
-   * upgrade; 0 if there is none.
-   */
-  async upgrade(): Promise<{ isComplete: boolean; completeDay: number }> {
-    const recorded = await this.read();
-    return {
-      isComplete: (recorded.get('complete_release') ?? 1) >= 2,
-      completeDay: recorded.get('complete_day') ?? 0,
-    };
   }
 
   /** The last day on which the purge of idle customers was finished; 0 if there is none. */

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { IsIn, IsInt, IsString } from 'class-validator';
 import { AccessTokens } from '../access-token/access-tokens.js';
-import { Denylist } from '../access-token/denylist.js';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit } from '../audit/audit.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -44,7 +43,6 @@ export class AgentTokenResponse {
 export class AgentTokenIssuer implements OnModuleInit {
   constructor(
     private readonly tokens: AccessTokens,
-    private readonly denylist: Denylist,
     private readonly generations: RaisedGenerations,
     private readonly agents: Agents,
     private readonly configuration: Configuration,
@@ -52,9 +50,8 @@ export class AgentTokenIssuer implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.agents.onRevocation(async (agentIds, moment, manager) => {
+    this.agents.onRevocation(async (agentIds, _moment, manager) => {
       if (manager) await this.generations.recordAgents(agentIds, manager);
-      for (const id of agentIds) await this.denylist.revokeForRelease1(id, moment);
     });
   }
 

@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
-import { completeUpgrade } from '../access-token/migration-state.js';
 import { Clock } from '../platform/clock.js';
 import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
@@ -16,17 +15,15 @@ const DATABASE_WAIT_MS = 30_000;
 
 const OPTIONS: Record<string, (dataSource: DataSource, context: CommandContext) => Promise<number>> = {
   '--check': check,
-  '--complete': complete,
 };
 
 /**
- * `migrate` runs the pending migrations. `migrate --check` ends with exit code 1 if there are any. `migrate --complete`
- * records that no process of release 1 uses the database any more (protocol §9.6).
+ * `migrate` runs the pending migrations. `migrate --check` ends with exit code 1 if there are any.
  */
 export async function migrateCommand(parameters: string[], context: CommandContext): Promise<number> {
   const [option, ...more] = parameters;
   const run = option === undefined ? migrateNow : Object.hasOwn(OPTIONS, option) && OPTIONS[option];
-  if (!run || more.length > 0) throw new UsageError('migrate: expected no parameters, --check or --complete');
+  if (!run || more.length > 0) throw new UsageError('migrate: expected no parameters or --check');
   const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
   if (option) assertDatabaseExists(configuration);
   Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
@@ -51,10 +48,4 @@ async function check(dataSource: DataSource, { print }: CommandContext): Promise
   const pending = await hasPendingMigrations(dataSource);
   print(pending ? 'migrations are pending\n' : 'up to date\n');
   return pending ? 1 : 0;
-}
-
-async function complete(dataSource: DataSource, { print }: CommandContext): Promise<number> {
-  if (await hasPendingMigrations(dataSource)) throw new Error('migrations are pending; run migrate first');
-  print((await completeUpgrade(dataSource, new Clock().now())) ? 'complete\n' : 'was complete already\n');
-  return 0;
 }

@@ -22,12 +22,11 @@ const USAGE = `usage: node dist/cli.js COMMAND
 
   migrate              run the pending migrations of the database
   migrate --check      exit with 1 if migrations are pending
-  migrate --complete   record that no process of release 1 uses the database any more
   registry apply FILE  create and change the entries of a registry file, unless the file is superseded
   registry apply --force FILE
                        the same, also for a superseded file, and checks the file in force again
   registry export      print the registry as YAML, without secrets
-  purge                delete expired rows and idle browsers, in small batches
+  purge                delete expired rows, idle customers and idle browsers, in small batches
   revocation-feed restart
                        let each consumer of the revocation feed read the full list again, after a restore
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE

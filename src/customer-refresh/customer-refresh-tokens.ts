@@ -1,23 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { Denylist } from '../access-token/denylist.js';
+import type { EntityManager } from 'typeorm';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 import type { Customer } from '../identity/customer.js';
+import { CustomerDevices, type DeviceKind, rootOf } from '../identity/customer-devices.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Clock } from '../platform/clock.js';
+import type { RedeemableCode } from '../one-time-code/redemption.js';
 import { CustomerFamilies } from '../refresh-token/customer-families.js';
-import { FamilyDeletion } from '../refresh-token/family-deletion.js';
 import { RefreshAudit } from '../refresh-token/refresh-audit.js';
 import type { RefreshContent } from '../refresh-token/refresh-content.js';
 import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 import { admittingOrganization } from '../registry/admitting-organization.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
-import { NewFamily } from './new-family.js';
 
 /** The grant by which a client uses a customer's refresh tokens. */
 export const REFRESH_TOKEN_GRANT = 'refresh_token';
+
+const KIND: DeviceKind = 'refresh family';
 
 /** A customer whose refresh token was used. */
 interface RefreshedCustomer extends Omit<Customer, 'generation'> {
@@ -33,23 +34,38 @@ export class CustomerRefreshTokens {
   constructor(
     private readonly tokens: RefreshTokens,
     private readonly families: CustomerFamilies,
-    private readonly deletion: FamilyDeletion,
-    private readonly denylist: Denylist,
-    private readonly clock: Clock,
     private readonly audit: RefreshAudit,
     private readonly identities: Identities,
     private readonly registry: Registry,
-  ) {}
+    private readonly devices: CustomerDevices,
+  ) {
+    this.devices.add(KIND, async (manager, entityId) => {
+      const all = await this.families.listIn(manager, entityId);
+      return all.map(({ id, root, begunAt: addedAt, lastUsedAt: usedAt, claims }) => ({
+        ...{ root, addedAt, usedAt, claims },
+        remove: (inManager) => this.families.deleteIn(inManager, [id]),
+      }));
+    });
+  }
 
-  /** The refresh family that the redemption of a transfer token gives. */
-  newFamily(): NewFamily {
-    const { tokens, families, deletion, denylist, clock, audit } = this;
-    return new NewFamily({ tokens, families, deletion, denylist, clock, audit });
+  /**
+   * Creates the refresh family of a transferred customer in the transaction of the redemption. Its id is that of the
+   * redemption, so that a replay of the code ends the family.
+   *
+   * @returns the first refresh token
+   */
+  async beginIn(manager: EntityManager, code: RedeemableCode, redemption: string): Promise<string> {
+    await this.devices.makeRoom(manager, KIND, code.subject, code.lineage);
+    return this.tokens.beginIn(manager, redemption, contentOf(code), rootOf(code.lineage));
+  }
+
+  auditIssued(code: RedeemableCode, redemption: string): void {
+    this.audit.issued(redemption, contentOf(code));
   }
 
   /**
    * Replaces a refresh token by its successor (protocol §3.9). Clients do not authenticate at the customers' token
-   * endpoint, so a retry must come from the network of the first use.
+   * endpoint, so a late retry must come from the network of the first use.
    *
    * @throws OAuthError `invalid_grant`; `invalid_request` if the organization no longer admits the client
    */
@@ -68,4 +84,8 @@ export class CustomerRefreshTokens {
     if (!customer) throw OAuthError.invalidGrant('refresh token: its customer was erased');
     return { entityId: owner.id, organizationId, groupId: customer.groupId, lineage };
   }
+}
+
+function contentOf({ subject, clientId, organizationId, lineage }: RedeemableCode): RefreshContent {
+  return { owner: { kind: 'customer', id: subject }, clientId, organizationId, scope: '', lineage };
 }

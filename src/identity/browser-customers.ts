@@ -1,30 +1,47 @@
 import { Injectable } from '@nestjs/common';
-import { OAuthError } from '../oauth/oauth-error.js';
+import type { EntityManager } from 'typeorm';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { dayOf } from '../platform/day.js';
-import { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
+import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import type { Customer } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
-import { DELETE_CUSTOMER, FIND_OF_BROWSER, FIND_SECRET, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
-import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
+import { INSERT_CUSTOMER } from './customer-statements.js';
+import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
 import type { IdentityScope } from './identity-scope.js';
-import { type KnownBrowser, KnownBrowsers } from './known-browsers.js';
-import { credentialHash } from './link-credential.entity.js';
-import {
-  DELETE_CREDENTIAL,
-  deleteUnusedAncestors,
-  FIND_REDEMPTION,
-  INSERT_CREDENTIAL,
-  INSERT_LINK_IF_ABSENT,
-  REPLACE_LINK,
-} from './link-statements.js';
+import { insertLinks, ownLink, unlink } from './links.js';
+import { NewCustomers } from './new-customers.js';
+import { type LinkedCustomer, type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
 
 type BrowserCustomer = Customer & BrowserCredentials;
 
-/** A request whose browser changes between its statements starts again this often. */
-const MAX_ATTEMPTS = 5;
+/** The number of customers that a browser leads to. A request for a further one gets a new browser. */
+const MAX_CUSTOMERS_PER_BROWSER = 500;
+
+/** Matches no row if the link was ended or its customer was purged in the meantime. */
+const NOTE_VISIT = writeStatement<[today: number, browserId: string, entityId: string, organizationId: string]>(
+  'UPDATE browser_customer SET seen_day = ? WHERE browser_id = ? AND entity_id = ? AND organization_id = ?',
+);
+
+/** Matches no row if the secret was removed. */
+export const LOCK_BROWSER = writeStatement<[browserId: string, secretHash: string]>(
+  'UPDATE browser SET version = version + 1 WHERE browser_id = ? AND secret_hash = ?',
+);
+
+const COUNT_LINKS = selectStatement<[browserId: string], { count: number }>(
+  'SELECT COUNT(*) AS count FROM browser_customer WHERE browser_id = ? AND organization_id IS NOT NULL',
+);
+
+/** The customer of the scope's link, ended or not. */
+const FIND_LINK_OF_SCOPE = selectStatement<
+  [browserId: string, organizationId: string, groupId: string],
+  { entity_id: string; generation: number }
+>(`SELECT link.entity_id, customer.generation
+    FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+    WHERE link.browser_id = ? AND link.organization_id = ? AND link.group_id = ?`);
 
 /** Finds and creates the customers of browsers (protocol §5.3 and §5.6). */
 @Injectable()
@@ -33,87 +50,83 @@ export class BrowserCustomers {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly creation: CustomerCreation,
-    private readonly browsers: KnownBrowsers,
+    private readonly browsers: RecognizedBrowsers,
+    private readonly newCustomers: NewCustomers,
   ) {}
 
   async findOrCreate(candidates: CandidateCredentials | undefined, scope: IdentityScope): Promise<BrowserCustomer> {
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const browser = candidates && (await this.browsers.recognise(candidates, scope));
-      if (!browser) return this.newBrowser(scope);
-      const customer = browser.customer ?? (await this.newCustomer(browser, scope));
-      if (!customer) continue;
-      const { entityId, generation, lineage } = customer;
-      return { entityId, ...scope, generation, secret: browser.secret, ...(lineage && { lineage }) };
-    }
-    throw OAuthError.unavailable(new Error('the browser changes all the time'));
+    const browser = await this.browsers.find(candidates, scope);
+    if (!browser) return this.createWithBrowser(scope);
+    const customer = await this.customerOf(browser, scope);
+    if (!customer) return this.createWithBrowser(scope);
+    const { entityId, generation, lineage } = customer;
+    return { entityId, ...scope, generation, secret: browser.secret, ...(lineage && { lineage }) };
   }
 
-  private async newBrowser({ organizationId, groupId }: IdentityScope): Promise<BrowserCustomer> {
-    this.creation.takeLimit();
-    const now = this.clock.now();
-    const [entityId, day] = [uuidv7(now), dayOf(now)];
-    const secret = randomSecret('hex');
-    const row = [entityId, entityId, organizationId, groupId, sha256(secret), day, day, new Date(now)] as const;
-    await this.database.insert(INSERT, [...row]);
-    this.creation.auditCreated('browser', entityId, organizationId);
-    return { entityId, organizationId, groupId, generation: 0, secret };
-  }
-
-  /** Resolves to `undefined` if the browser has changed since it was recognised. */
-  private newCustomer(
-    browser: KnownBrowser,
+  /** The first call of a day notes the day, so that the link is not idle. */
+  private async customerOf(
+    browser: RecognizedBrowser,
     scope: IdentityScope,
-  ): Promise<Pick<Customer, 'entityId' | 'generation' | 'lineage'> | undefined> {
-    this.creation.takeLimit();
-    return browser.ended ? this.newLinked(browser, browser.ended.linkedId, scope) : this.newOwn(browser, scope);
+  ): Promise<Pick<LinkedCustomer, 'entityId' | 'generation' | 'lineage'> | undefined> {
+    const { browserId, customer } = browser;
+    const today = dayOf(this.clock.now());
+    if (customer && customer.seenDay >= today) return customer;
+    if (customer) {
+      const { entityId } = customer;
+      if ((await this.database.execute(NOTE_VISIT, [today, browserId, entityId, scope.organizationId])) > 0)
+        return customer;
+    }
+    return this.createFor(browser, scope);
   }
 
-  /** The unique key lets one of several parallel first calls create the identity. All of them return that identity. */
-  private async newOwn({ browserId, secret }: KnownBrowser, { organizationId, groupId }: IdentityScope) {
+  private async createWithBrowser({ organizationId, groupId }: IdentityScope): Promise<BrowserCustomer> {
+    this.creation.takeLimit();
     const now = this.clock.now();
-    const row = [uuidv7(now), browserId, organizationId, groupId, null, null, dayOf(now), new Date(now)] as const;
-    const inserted = await this.database.execute(INSERT_IF_ABSENT, [...row]);
-    const [found] = await this.database.select(FIND_OF_BROWSER, [browserId, organizationId, groupId]);
-    if (inserted > 0) this.creation.auditCreated('browser', found?.entity_id ?? row[0], organizationId);
-    if (!found || !isSecret(secret, found.secret_hash)) return undefined;
-    return { entityId: found.entity_id, generation: found.generation ?? 0 };
+    const [browserId, entityId] = [uuidv7(now), uuidv7(now)];
+    const secret = randomSecret('hex');
+    const ids = { entityId, browserId, organizationId, groupId };
+    await this.newCustomers.insert({ ...ids, secretHash: sha256(secret), day: dayOf(now), createdAt: new Date(now) });
+    this.creation.auditCreated('browser', entityId, organizationId);
+    return { entityId, organizationId, groupId, generation: 0, secret: secretCookieOf(browserId, secret) };
   }
 
   /**
-   * Creates a customer for a scope whose own row or link has ended. The row stays, because it recognises the browser.
-   * The primary key of the link, or the customer that it replaces, lets one of several parallel calls win. The others
-   * delete their customers. The customer is inserted before the link: a link without a customer has ended, so another
-   * call would replace it.
+   * Creates a customer for a known browser. Parallel first calls create one, because each of them changes the row of the
+   * browser first.
+   *
+   * @returns `undefined` if the browser has no secret any more, or too many customers
    */
-  private async newLinked(
-    { browserId, secret }: KnownBrowser,
-    replacedId: string | null,
-    { organizationId, groupId }: IdentityScope,
-  ) {
-    const now = this.clock.now();
-    const [entityId, day] = [uuidv7(now), dayOf(now)];
-    const credential = credentialHash(entityId, secret);
-    await this.database.insert(INSERT_CREDENTIAL, [credential, browserId]);
-    await this.database.insert(INSERT, [entityId, entityId, organizationId, groupId, null, null, day, new Date(now)]);
-    const scope = [browserId, organizationId, groupId] as const;
-    const replaced = replacedId === null ? [] : await this.database.select(FIND_REDEMPTION, [...scope, replacedId]);
-    const linked =
-      replacedId === null
-        ? await this.database.execute(INSERT_LINK_IF_ABSENT, [...scope, entityId, 0, day, null, null, null, null])
-        : await this.database.execute(REPLACE_LINK, [entityId, day, ...scope, replacedId]);
-    if (linked === 0) {
-      await this.database.executeIdempotent(DELETE_CUSTOMER, [entityId]);
-      await this.database.executeIdempotent(DELETE_CREDENTIAL, [credential]);
-      return undefined;
-    }
-    await deleteUnusedAncestors(this.database, replaced);
-    this.creation.auditCreated('browser', entityId, organizationId);
-    const [browser] = await this.database.select(FIND_SECRET, [browserId]);
-    return isSecret(secret, browser?.secret_hash) ? { entityId, generation: 0 } : undefined;
+  private async createFor(
+    browser: RecognizedBrowser,
+    scope: IdentityScope,
+  ): Promise<{ entityId: string; generation: number } | undefined> {
+    this.creation.takeLimit();
+    const entityId = uuidv7(this.clock.now());
+    const result = await this.database.transaction((manager) => this.createIn(manager, browser, scope, entityId));
+    if (result?.entityId === entityId) this.creation.auditCreated('browser', entityId, scope.organizationId);
+    return result;
   }
-}
 
-/** A browser may lose its secret while a customer is created for it (protocol §4.13). */
-function isSecret(secret: string, hash: string | null | undefined): boolean {
-  return equalInConstantTime(hash ?? '', sha256(secret));
+  private async createIn(
+    manager: EntityManager,
+    { browserId, secretHash, endedId }: RecognizedBrowser,
+    scope: IdentityScope,
+    entityId: string,
+  ): Promise<{ entityId: string; generation: number } | undefined> {
+    const { organizationId, groupId } = scope;
+    if ((await writeIn(manager, LOCK_BROWSER, [browserId, secretHash])) === 0) return undefined;
+    const [existing] = await selectIn(manager, FIND_LINK_OF_SCOPE, [browserId, organizationId, groupId]);
+    // a parallel request has created the customer
+    if (existing && existing.entity_id !== endedId)
+      return { entityId: existing.entity_id, generation: existing.generation };
+    if (existing) await unlink(manager, browserId, existing.entity_id);
+    const [links] = await selectIn(manager, COUNT_LINKS, [browserId]);
+    if ((links?.count ?? 0) >= MAX_CUSTOMERS_PER_BROWSER) return undefined;
+    const now = this.clock.now();
+    const day = dayOf(now);
+    const row = [entityId, organizationId, groupId, 'browser', 0, 0, 0, day, new Date(now)] as const;
+    await writeIn(manager, INSERT_CUSTOMER, [...row]);
+    await insertLinks(manager, [ownLink(browserId, entityId, scope, day)]);
+    return { entityId, generation: 0 };
+  }
 }

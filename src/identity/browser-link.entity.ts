@@ -1,48 +1,53 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
+/** How a link began: the browser created the customer, its user signed in, or an identity was transferred to it. */
+export type LinkOrigin = 'own' | 'sign-in' | 'transfer';
+
 /**
- * Leads a browser to a customer of one organization and group that the browser's own rows do not lead to. A link takes
- * precedence over the browser's own customer (protocol §5.6).
+ * Leads a browser to a customer, in the customer's organization and group. A link that leads nowhere any more has no
+ * organization. Its row stays until its browser is purged, because its `entityId` may be in the browser's cookie.
  */
-@Entity('browser_link')
+@Entity('browser_customer')
+@Index('browser_customer_of_scope', ['browserId', 'organizationId', 'groupId'], { unique: true })
+@Index('browser_customer_of_customer', ['entityId', 'beganIn'])
 export class BrowserLink {
   @PrimaryColumn('varchar', { name: 'browser_id', length: 36 })
   browserId: string;
 
-  @PrimaryColumn('varchar', { name: 'organization_id', length: 36 })
-  organizationId: string;
-
-  /** Empty if the customer belongs to no group. */
-  @PrimaryColumn('varchar', { name: 'group_id', length: 64 })
-  groupId: string;
-
-  @Index('browser_link_entity_id')
-  @Column('varchar', { name: 'entity_id', length: 36 })
+  @PrimaryColumn('varchar', { name: 'entity_id', length: 36 })
   entityId: string;
 
-  /** The customer's `linkGeneration`, read before the link was created. */
+  @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
+  organizationId: string | null;
+
+  /** Empty if the customer belongs to no group. */
+  @Column('varchar', { name: 'group_id', length: 64, nullable: true })
+  groupId: string | null;
+
+  @Column('varchar', { length: 16 })
+  origin: LinkOrigin;
+
+  /** The browser in which the link began. Copies of the link in later browsers have the same value. */
+  @Column('varchar', { name: 'began_in', length: 36 })
+  beganIn: string;
+
+  /** Of the customer when the link began, or of the transfer. Copies have the same value. */
   @Column('integer')
   generation: number;
 
-  /** The last day on which the browser was seen in this organization and group, in days since 1970 (UTC). */
-  @Column('integer', { name: 'scope_seen_day' })
-  scopeSeenDay: number;
+  /** The last day on which the browser used the link, in days since 1970 (UTC). */
+  @Column('integer', { name: 'seen_day' })
+  seenDay: number;
 
-  /**
-   * The attempt that redeemed the transfer token which gave the link. `null` if the link did not come from a transfer.
-   */
-  @Index('browser_link_redemption')
-  @Column('varchar', { length: 36, nullable: true })
-  redemption: string | null;
+  /** The day of the last sign-in, in days since 1970 (UTC). */
+  @Column('integer', { name: 'signed_in_day', nullable: true })
+  signedInDay: number | null;
 
-  /** A `LinkLineage` as JSON: the lineage of the tokens that the link gives. */
+  /** The first token of the chain of transfers; `null` if an agent transferred the customer, or without a transfer. */
+  @Column('varchar', { length: 128, nullable: true })
+  root: string | null;
+
+  /** A `LinkLineage` as JSON: the lineage of the tokens that a link from a transfer gives. */
   @Column('text', { nullable: true })
   lineage: string | null;
-
-  /** The agent in `lineage`, if it has a generation. */
-  @Column('varchar', { name: 'agent_id', length: 36, nullable: true })
-  agentId: string | null;
-
-  @Column('integer', { name: 'agent_generation', nullable: true })
-  agentGeneration: number | null;
 }

@@ -6,21 +6,26 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { withIsoTimes } from '../platform/database/sql-time.js';
 import { selectStatement } from '../platform/database/statement.js';
+import { sha256 } from '../platform/secret.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { CustomerDataParticipants, type ExportedRows } from './customer-data-participants.js';
 
 type Time = Date | string | null;
 
-/** The day on which the browser was last seen is in another row if this is not the first customer of the browser. */
-const FIND_IDENTITY = selectStatement<
-  [entityId: string],
-  { organization_id: string; created_at: Time; unlinked_at: Time }
->(
-  `SELECT own.entity_id, own.browser_id, own.organization_id, own.group_id, own.created_at, own.generation,
-      own.link_generation, own.unlinked_at, own.scope_seen_day, own.last_token_day, browser.last_seen_day
-    FROM customer_identity own LEFT JOIN customer_identity browser ON browser.entity_id = own.browser_id
-    WHERE own.entity_id = ? AND own.organization_id IS NOT NULL`,
+const FIND_CUSTOMER = selectStatement<[entityId: string], { organization_id: string; created_at: Time }>(
+  `SELECT entity_id, organization_id, group_id, creator, generation, link_generation, version, last_token_day,
+      created_at FROM customer WHERE entity_id = ? AND erased_at IS NULL`,
+);
+
+/** The links without the ids of their browsers, which lead to customers of other organizations too. */
+const FIND_LINKS = selectStatement<[entityId: string], { browser_id: string }>(
+  `SELECT browser_id, entity_id, organization_id, group_id, origin, generation, seen_day, signed_in_day, root, lineage
+    FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
+);
+
+const FIND_ANCESTORS = selectStatement<[entityId: string], { browser_id: string }>(
+  'SELECT browser_id, entity_id, ancestor_id FROM link_ancestor WHERE entity_id = ? ORDER BY browser_id, ancestor_id',
 );
 
 /** Without the hash and the challenge of the code. The table has no index for it, because only an export needs one. */
@@ -29,10 +34,10 @@ const FIND_TRANSFER_TOKENS = selectStatement<[entityId: string], { expires_at: T
     FROM one_time_code WHERE kind = 'transfer' AND subject = ?`,
 );
 
-/** The kinds that name a customer: revocations of release 1, and the raised generation. Other kinds name tokens. */
+/** The kind that names a customer: its raised generation. Other kinds name tokens. */
 const FIND_REVOCATIONS = selectStatement<[entityId: string], { issued_before: Time; expires_at: Time }>(
   `SELECT kind, value, issued_before, expires_at, generation, audience FROM revocation
-    WHERE kind IN ('subject', 'generation') AND value = ?`,
+    WHERE kind = 'generation' AND value = ?`,
 );
 
 /** Everything that the service stores about a customer, in the response to the operator. */
@@ -48,7 +53,7 @@ export class CustomerExport {
   @IsObject()
   @ApiProperty(
     'The stored rows about the customer, by the name of their table, without secrets and hashes of secrets.',
-    { customer_identity: [{ entity_id: EXAMPLE.entityId, organization_id: EXAMPLE.organizationId }] },
+    { customer: [{ entity_id: EXAMPLE.entityId, organization_id: EXAMPLE.organizationId }] },
   )
   tables: ExportedRows;
 }
@@ -65,20 +70,27 @@ export class CustomerExports {
 
   /** Resolves to `undefined` if the customer is unknown or erased. */
   async of(entityId: string): Promise<CustomerExport | undefined> {
-    const [identity] = await this.database.select(FIND_IDENTITY, [entityId]);
-    if (!identity) return undefined;
+    const [customer] = await this.database.select(FIND_CUSTOMER, [entityId]);
+    if (!customer) return undefined;
     const codes = await this.database.select(FIND_TRANSFER_TOKENS, [entityId]);
     const revocations = await this.database.select(FIND_REVOCATIONS, [entityId]);
     const tables = {
-      customer_identity: [withIsoTimes(identity, ['created_at', 'unlinked_at'])],
+      customer: [withIsoTimes(customer, ['created_at'])],
+      browser_customer: (await this.database.select(FIND_LINKS, [entityId])).map((row) => withLinkId(row, entityId)),
+      link_ancestor: (await this.database.select(FIND_ANCESTORS, [entityId])).map((row) => withLinkId(row, entityId)),
       one_time_code: codes.map((row) => withIsoTimes(row, ['expires_at', 'consumed_at'])),
       revocation: revocations.map((row) => withIsoTimes(row, ['issued_before', 'expires_at'])),
       ...(await this.participants.exportRows(entityId)),
     };
     const subject = { kind: 'customer', id: entityId } as const;
-    const { organization_id: organizationId } = identity;
+    const { organization_id: organizationId } = customer;
     const actor = operatorActor();
     this.audit.record({ event: 'identity.exported', outcome: 'success', actor, subject, organizationId });
     return { entity_id: entityId, exported_at: new Date(this.clock.now()).toISOString(), tables };
   }
+}
+
+/** An id of the link instead of the id of its browser, so that exports of two organizations cannot be joined. */
+function withLinkId({ browser_id, ...row }: { browser_id: string }, entityId: string): object {
+  return { link_id: sha256(`${browser_id}:${entityId}`), ...row };
 }

@@ -1,23 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
-import { MigrationState } from '../access-token/migration-state.js';
 import { Audit } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
-import { bindWrite } from '../platform/database/bound-write.js';
+import { Database } from '../platform/database/database.js';
+import { writeIn } from '../platform/database/in-transaction.js';
 import { writeStatement } from '../platform/database/statement.js';
-import { CustomerLinks } from './customer-links.js';
+import { CustomerBrowsers } from './customer-browsers.js';
 
-const RAISE = 'UPDATE customer_identity SET generation = COALESCE(generation, 0) + 1';
-const OF_CUSTOMER = 'WHERE entity_id = ? AND organization_id IS NOT NULL';
+/** Links from transfers end too, because they carry the generation of their transfer. */
+const END_SESSIONS = writeStatement<[entityId: string]>(
+  'UPDATE customer SET version = version + 1, generation = generation + 1 WHERE entity_id = ? AND erased_at IS NULL',
+);
 
-const RAISE_GENERATION = writeStatement<[entityId: string]>(`${RAISE} ${OF_CUSTOMER}`);
-
-/**
- * Raises both generations in one statement, so that an exchange under way finds its code ended or creates an ended
- * link. Between two statements a failure would end the token of the caller, which then could not repeat the request.
- */
-const RAISE_BOTH_GENERATIONS = writeStatement<[entityId: string]>(
-  `${RAISE}, link_generation = COALESCE(link_generation, 0) + 1 ${OF_CUSTOMER}`,
+/** All links end. `link_generation` comes first, because MySQL assigns from left to right. */
+const END_SESSIONS_AND_LINKS = writeStatement<[entityId: string]>(
+  `UPDATE customer SET version = version + 1, link_generation = generation + 1, generation = generation + 1
+    WHERE entity_id = ? AND erased_at IS NULL`,
 );
 
 /** The customer whose sessions end, and the caller that ends them. */
@@ -35,23 +33,27 @@ interface SessionsToEnd {
 @Injectable()
 export class CustomerSessions {
   constructor(
+    private readonly database: Database,
     private readonly generations: RaisedGenerations,
-    private readonly migration: MigrationState,
-    private readonly links: CustomerLinks,
+    private readonly browsers: CustomerBrowsers,
     private readonly audit: Audit,
   ) {}
 
   /**
-   * Ends the tokens and codes of a customer, also those of requests under way. The generation decides, so the clocks of
-   * the processes do not matter. A token that is requested after the response is valid.
+   * Ends the tokens, codes, refresh families and links from transfers of a customer, also those of requests under way.
+   * The generation decides, so the clocks of the processes do not matter. A token that is requested after the response
+   * is valid.
    *
    * @returns whether the customer exists
-   * @throws OAuthError `temporarily_unavailable` until the upgrade from release 1 is complete
    */
   async end({ entityId, organizationId, clientId, browsers, actor }: SessionsToEnd): Promise<boolean> {
-    await this.migration.assertComplete();
-    const raise = browsers ? RAISE_BOTH_GENERATIONS : RAISE_GENERATION;
-    if ((await this.generations.raiseOfCustomer(entityId, bindWrite(raise, [entityId]))) === 0) return false;
+    const ended = await this.database.transaction(async (manager) => {
+      const statement = browsers ? END_SESSIONS_AND_LINKS : END_SESSIONS;
+      if ((await writeIn(manager, statement, [entityId])) === 0) return undefined;
+      await this.generations.recordCustomer(entityId, manager);
+      return { hasMoreLinks: browsers && (await this.browsers.endSomeIn(manager, entityId)) };
+    });
+    if (!ended) return false;
     const subject = { kind: 'customer', id: entityId } as const;
     const details = { browsers };
     this.audit.record({
@@ -63,7 +65,7 @@ export class CustomerSessions {
       clientId,
       details,
     });
-    if (browsers) await this.links.deleteEndedLinksOf(entityId);
+    if (ended.hasMoreLinks) await this.browsers.endRest(entityId);
     return true;
   }
 }

@@ -1,6 +1,5 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
-import { MigrationState } from '../access-token/migration-state.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -35,7 +34,6 @@ class ForgetBody {
 @PublicController('v2/customer/forget')
 export class ForgetController {
   constructor(
-    private readonly migration: MigrationState,
     private readonly cookies: IdentityCookies,
     private readonly browsers: ForgottenBrowsers,
   ) {}
@@ -59,7 +57,6 @@ export class ForgetController {
     @ClientRequest(ForgetBody) { body, organization }: ClientRequest<ForgetBody>,
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
-    await this.migration.assertComplete();
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const leadsNowhere = await this.browsers.forget(candidates, organization.id, body.group_id);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);

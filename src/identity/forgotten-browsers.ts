@@ -1,44 +1,61 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
-import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { dayOf } from '../platform/day.js';
-import {
-  deleteLinks,
-  deleteLinksTo,
-  FIND_BROWSER_AND_ORIGINS,
-  FIND_MADE_FROM,
-  type ForgottenScope,
-  findCustomers,
-  findLedOrganizations,
-  findRedemptions,
-  findSecrets,
-  parametersOf,
-  portions,
-  RESTORE_SECRET,
-  removeSecrets,
-  unlinkRows,
-} from './forget-statements.js';
-import type { CandidateCredentials } from './identity-cookies.js';
+import type { EntityRow, OrNull } from '../platform/database/entity-row.js';
+import { writeIn } from '../platform/database/in-transaction.js';
+import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { equalInConstantTime, sha256 } from '../platform/secret.js';
+import type { BrowserLink } from './browser-link.entity.js';
+import { type CandidateCredentials, MAX_CANDIDATES, partsOf } from './identity-cookies.js';
 import { IdleRule } from './idle-rule.js';
-import { KnownBrowsers } from './known-browsers.js';
-import { deleteUnusedAncestors } from './link-statements.js';
+import type { KnownBrowser } from './known-browser.entity.js';
+import { claimsOfLink, LINK_HAS_ENDED, type LinkRow, linksOf, raiseVersions, unlinkCopies } from './links.js';
+
+/** An organization, or one of its groups. */
+interface ForgottenScope {
+  organizationId: string;
+  /** If omitted, all groups of the organization. */
+  groupId: string | undefined;
+}
+
+/** A link that leads somewhere, with its browser. A browser without such a link has one row without a link. */
+type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
+  OrNull<EntityRow<BrowserLink, 'entity_id' | 'organization_id' | 'group_id' | 'seen_day'>> & {
+    has_ended: number | null;
+    is_presented: number;
+  };
+
+const list = Array(MAX_CANDIDATES).fill('?').join();
+
+/** The only statement of a request with nothing left to end. */
+const FIND_BROWSERS = selectStatement<string[], FoundRow>(
+  `SELECT browser.browser_id, browser.secret_hash, link.entity_id, link.organization_id, link.group_id, link.seen_day,
+      ${LINK_HAS_ENDED} AS has_ended,
+      EXISTS (SELECT 1 FROM browser_customer presented
+        WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list})) AS is_presented
+    FROM browser
+    LEFT JOIN browser_customer link ON link.browser_id = browser.browser_id AND link.organization_id IS NOT NULL
+    LEFT JOIN customer ON customer.entity_id = link.entity_id
+    WHERE browser.browser_id IN (${list})`,
+);
 
 /** Ends the links from browsers to the customers of an organization (protocol §4.13). */
 @Injectable()
 export class ForgottenBrowsers {
   constructor(
     private readonly database: Database,
-    private readonly clock: Clock,
-    private readonly browsers: KnownBrowsers,
     private readonly audit: Audit,
     private readonly idleRule: IdleRule,
+    private readonly denylist: Denylist,
   ) {}
 
   /**
-   * Acts on all browsers of the request and on the browsers that these were made from. A browser that then leads to no
-   * customer loses its secret, so that a copy of its cookies leads to no customer. The browsers that were made from one
-   * of them lose their links to the same customers.
+   * Acts on all browsers of the request. Each of their links to a customer of the organization ends, and with it every
+   * link to the same customer that began in the same browser. A browser that then leads to no customer loses its secret,
+   * so that a copy of its cookies leads to no customer.
    *
    * @param groupId if omitted, all groups of the organization
    * @returns whether no browser of the request leads to a customer
@@ -48,87 +65,79 @@ export class ForgottenBrowsers {
     organizationId: string,
     groupId: string | undefined,
   ): Promise<boolean> {
+    if (!candidates) return true;
     const scope = { organizationId, groupId };
-    const recognised = candidates
-      ? await this.browsers.all(candidates, { organizationId, groupId: groupId ?? '' })
-      : [];
-    let leadsNowhere = true;
-    for (const id of new Set(recognised.map(({ browserId }) => browserId))) {
-      const browserAndOrigins = await this.database.select(FIND_BROWSER_AND_ORIGINS, [id]);
-      const earliest = browserAndOrigins.at(-1)?.browser_id ?? id;
-      const withSecret = browserAndOrigins.filter(({ secret_hash }) => secret_hash).map(({ browser_id }) => browser_id);
-      if (withSecret.length === 0) continue;
-      this.auditForgotten(id, scope, await this.unlink(withSecret, earliest, scope));
-      if (!(await this.disableIfLeadNowhere(withSecret)).has(id)) leadsNowhere = false;
-    }
-    return leadsNowhere;
+    const rows = await this.find(candidates);
+    const browserIds = [...new Set(rows.map(({ browser_id }) => browser_id))];
+    if (browserIds.length === 0) return true;
+    const leading = new Set(rows.filter((row) => this.leads(row)).map(({ browser_id }) => browser_id));
+    if (leading.size === browserIds.length && !rows.some((row) => isIn(row, scope))) return false;
+    const { ended, unlinked } = await this.database.transaction((manager) => this.end(manager, browserIds, scope));
+    for (const id of browserIds) this.auditForgotten(id, scope, ended);
+    return browserIds.every((id) => unlinked.has(id));
   }
 
   /**
-   * Removes the secrets of browsers that lead to no customer. A request under way may create a customer for a browser.
-   * If its INSERT comes before the UPDATE of this method, the secret stays, or the SELECT after the UPDATE sees the
-   * customer and the secret is restored. If the INSERT comes later, the SELECT after the INSERT sees no secret.
+   * Removes the secrets of browsers that lead to no customer. The rows of the browsers change first: a request under way
+   * that creates a customer for one of them has done so, or finds no secret afterwards.
    *
    * @returns the browsers that lead to no customer
    */
-  async disableIfLeadNowhere(browsers: string[]): Promise<Set<string>> {
-    const disabled = new Set<string>();
-    for (const ids of portions(browsers)) for (const id of await this.disablePortion(ids)) disabled.add(id);
-    return disabled;
+  async removeSecretsOfUnlinked(manager: EntityManager, browserIds: string[]): Promise<Set<string>> {
+    await raiseVersions(manager, 'browser', browserIds);
+    const leading = await this.leadingOf(await linksOf(manager, browserIds));
+    const unlinked = browserIds.filter((id) => !leading.has(id));
+    for (const portion of portionsOf(unlinked)) {
+      const ids = valueList(portion);
+      const remove = writeStatement<string[]>(
+        `UPDATE browser SET secret_hash = '' WHERE browser_id IN (${placeholdersFor(ids)})`,
+      );
+      await writeIn(manager, remove, ids);
+    }
+    return new Set(unlinked);
   }
 
-  private async disablePortion(browsers: string[]): Promise<Iterable<string>> {
-    const nowhere = await this.leadingNowhere(browsers);
-    if (nowhere.length === 0) return [];
-    const secrets = await this.database.select(findSecrets(nowhere), nowhere);
-    if (secrets.length === 0) return nowhere;
-    const ids = secrets.map(({ entity_id }) => entity_id);
-    // No customer of the last two days is idle.
-    const yesterday = dayOf(this.clock.now()) - 1;
-    await this.database.executeIdempotent(removeSecrets(ids), [...ids, ...ids, ...ids, yesterday]);
-    const disabled = new Set(await this.leadingNowhere(nowhere));
-    for (const { entity_id, secret_hash } of secrets)
-      if (!disabled.has(entity_id)) await this.database.executeIdempotent(RESTORE_SECRET, [secret_hash, entity_id]);
-    return disabled;
+  /** The browsers with a link that leads to a customer. Only links from transfers cost a SELECT. */
+  private async leadingOf(links: LinkRow[]): Promise<Set<string>> {
+    const active = links.filter(
+      ({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day),
+    );
+    const leading = new Set(active.filter(({ lineage }) => lineage === null).map(({ browser_id }) => browser_id));
+    for (const link of active) {
+      const claims = leading.has(link.browser_id) ? undefined : claimsOfLink(link);
+      if (claims && !(await this.denylist.hasEnded(claims))) leading.add(link.browser_id);
+    }
+    return leading;
   }
 
-  /**
-   * The links of later browsers are deleted before the links that show their customers, so that a repeated request
-   * finds the rest after an error. They are deleted again afterwards for a `remember` under way, which reads the links of
-   * the earlier browser again after its INSERT. If that SELECT comes before the DELETE of these links, the second DELETE
-   * sees the new links.
-   *
-   * @param earliest the earliest of the browsers
-   * @returns the number of links that have ended
-   */
-  private async unlink(browsers: string[], earliest: string, scope: ForgottenScope): Promise<number> {
-    const { database } = this;
-    const parameters = [...browsers, ...parametersOf(scope)];
-    const found = await database.select(findCustomers(browsers, scope), [...parameters, ...parameters]);
-    const entityIds = found.map(({ entity_id }) => entity_id);
-    const now = new Date(this.clock.now());
-    const rows = await database.executeIdempotent(unlinkRows(browsers, scope), [now, ...parameters]);
-    const copies = await this.deleteCopies(entityIds, earliest, scope);
-    const redemptions = await database.select(findRedemptions(browsers, scope), parameters);
-    const links = await database.executeIdempotent(deleteLinks(browsers, scope), parameters);
-    await deleteUnusedAncestors(database, redemptions);
-    return rows + copies + links + (await this.deleteCopies(entityIds, earliest, scope));
+  private async end(manager: EntityManager, browserIds: string[], scope: ForgottenScope) {
+    await raiseVersions(manager, 'browser', browserIds);
+    const links = (await linksOf(manager, browserIds)).filter((link) => isIn(link, scope));
+    // `remember` changes the rows of the customers whose links it copies, so that no copy is missed
+    const ids = links.map(({ entity_id }) => entity_id);
+    await raiseVersions(manager, 'customer', ids);
+    const affected = new Set(browserIds);
+    for (const beganIn of new Set(links.map(({ began_in }) => began_in))) {
+      const ofBeginning = links.filter(({ began_in }) => began_in === beganIn).map(({ entity_id }) => entity_id);
+      for (const id of await unlinkCopies(manager, [...new Set(ofBeginning)], beganIn)) affected.add(id);
+    }
+    return { ended: links.length, unlinked: await this.removeSecretsOfUnlinked(manager, [...affected]) };
   }
 
-  /** Deletes the links to these customers in the browsers that were made from one. */
-  private async deleteCopies(entityIds: string[], earliest: string, scope: ForgottenScope): Promise<number> {
-    const { database } = this;
-    const rows = await database.select(FIND_MADE_FROM, [earliest]);
-    const derivedBrowsers = rows.map(({ browser_id }) => browser_id);
-    let deleted = 0;
-    for (const browsers of portions(derivedBrowsers))
-      for (const ids of portions(entityIds)) {
-        const parameters = [...browsers, ...parametersOf(scope), ...ids];
-        const redemptions = await database.select(findRedemptions(browsers, scope), parameters.slice(0, -ids.length));
-        deleted += await database.executeIdempotent(deleteLinksTo(ids, browsers, scope), parameters);
-        await deleteUnusedAncestors(database, redemptions);
-      }
-    return deleted;
+  private async find({ entityIds, secrets }: CandidateCredentials): Promise<FoundRow[]> {
+    const cookies = secrets.map(partsOf);
+    const browserIds = cookies.map(({ browserId }) => browserId);
+    const rows = await this.database.select(FIND_BROWSERS, [...padded(entityIds), ...padded(browserIds)]);
+    const isOf = (row: FoundRow) =>
+      cookies.some(
+        ({ browserId, secret }) =>
+          browserId === row.browser_id && equalInConstantTime(row.secret_hash, sha256(secret)),
+      );
+    return rows.filter((row) => row.is_presented !== 0 && isOf(row));
+  }
+
+  private leads({ organization_id, seen_day, has_ended }: FoundRow): boolean {
+    return organization_id !== null && has_ended === 0 && !this.idleRule.isIdle(organization_id, seen_day as number);
   }
 
   private auditForgotten(browserId: string, { organizationId, groupId }: ForgottenScope, links: number): void {
@@ -138,11 +147,15 @@ export class ForgottenBrowsers {
     const details = { links, ...(groupId !== undefined && { group: groupId }) };
     this.audit.record({ event: 'browser.forgotten', outcome: 'success', actor, subject, organizationId, details });
   }
+}
 
-  private async leadingNowhere(browsers: string[]): Promise<string[]> {
-    const led = await this.database.select(findLedOrganizations(browsers), [...browsers, ...browsers]);
-    const active = led.filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day));
-    const leading = new Set(active.map(({ browser_id }) => browser_id));
-    return browsers.filter((browser) => !leading.has(browser));
-  }
+function isIn(
+  link: Pick<FoundRow, 'organization_id' | 'group_id'>,
+  { organizationId, groupId }: ForgottenScope,
+): boolean {
+  return link.organization_id === organizationId && (groupId === undefined || link.group_id === groupId);
+}
+
+function padded(values: string[]): string[] {
+  return [...values, ...Array<string>(MAX_CANDIDATES - values.length).fill(values[0] as string)];
 }

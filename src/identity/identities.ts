@@ -1,16 +1,25 @@
 import { Injectable } from '@nestjs/common';
 import { LastTokenDays } from '../access-token/last-token-days.js';
 import { Clock } from '../platform/clock.js';
+import type { EntityManager } from 'typeorm';
 import { Database } from '../platform/database/database.js';
+import { writeIn } from '../platform/database/in-transaction.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserCustomers } from './browser-customers.js';
 import type { Customer } from './customer.js';
 import { CustomerCreation, type CustomerCreator } from './customer-creation.js';
-import { FIND, FIND_CURRENT, INSERT, INSERT_IF_ABSENT } from './customer-statements.js';
-import { inGroup, noted } from './found-customer.js';
+import { FIND, FIND_CURRENT, INSERT_CUSTOMER, INSERT_CUSTOMER_IF_ABSENT } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
 import { type IdentityScope, scopeOf } from './identity-scope.js';
-import { KnownBrowsers } from './known-browsers.js';
+import { RecognizedBrowsers } from './recognized-browsers.js';
+
+declare module '../platform/request-context/request-context.js' {
+  interface RequestContext {
+    /** The customer that `Identities` returned last, so that the endpoint can check its group without a statement. */
+    foundCustomer?: Pick<Customer, 'entityId' | 'groupId'>;
+  }
+}
 
 /** Finds and creates customer identities, for browsers and for backends (protocol §5.1 and §5.3). */
 @Injectable()
@@ -19,7 +28,7 @@ export class Identities {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly creation: CustomerCreation,
-    private readonly browsers: KnownBrowsers,
+    private readonly browsers: RecognizedBrowsers,
     private readonly ofBrowsers: BrowserCustomers,
     private readonly lastTokenDays: LastTokenDays,
   ) {}
@@ -28,13 +37,13 @@ export class Identities {
    * Finds the customer of a browser in a scope, or creates it. If the candidates belong to no browser, the method
    * creates a browser with a new secret. The returned secret is that of the browser.
    *
-   * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs one INSERT.
+   * A known customer costs one SELECT and, once a day, an UPDATE; a new one costs three INSERTs.
    */
   async findOrCreateForBrowser(
     candidates: CandidateCredentials | undefined,
     scope: IdentityScope,
   ): Promise<Customer & BrowserCredentials> {
-    return noted(await this.ofBrowsers.findOrCreate(candidates, scope));
+    return found(await this.ofBrowsers.findOrCreate(candidates, scope));
   }
 
   /** Creates a customer of an organization, or of a group of it. No browser owns the customer. */
@@ -43,9 +52,10 @@ export class Identities {
     this.creation.takeLimit();
     const now = this.clock.now();
     const entityId = uuidv7(now);
-    await this.database.insert(INSERT, [entityId, null, organizationId, groupId, null, null, null, new Date(now)]);
+    const row = [entityId, organizationId, groupId, 'agent', 0, 0, 0, null, new Date(now)] as const;
+    await this.database.insert(INSERT_CUSTOMER, [...row]);
     this.creation.auditCreated('agent', entityId, organizationId);
-    return noted({ entityId, organizationId, groupId, generation: 0 });
+    return found({ entityId, organizationId, groupId, generation: 0 });
   }
 
   /**
@@ -54,38 +64,52 @@ export class Identities {
    *
    * @param entityId from `uuidv7`
    * @param scope the organization, or the organization and the group. An id belongs to one group only
-   * @param options `creator`: the actor of the audit event. `isLimitTaken` is only for the service itself; omit it
+   * @param options `creator`: the actor of the audit event
    * @returns the customer; `undefined` if it was erased. An erased id never gets a customer again: store a new id
    */
   async createIfAbsent(
     entityId: string,
     scope: string | IdentityScope,
-    { creator = 'organization' as CustomerCreator, isLimitTaken = false } = {},
+    { creator = 'organization' as CustomerCreator } = {},
   ): Promise<Customer | undefined> {
     const { organizationId, groupId } = scopeOf(scope);
     const known = await this.find(entityId, organizationId);
-    if (known) return inGroup(known, groupId);
-    if (!isLimitTaken) this.creation.takeLimit();
-    const createdAt = new Date(this.clock.now());
-    const row = [entityId, null, organizationId, groupId, null, null, null, createdAt] as const;
-    if ((await this.database.executeIdempotent(INSERT_IF_ABSENT, [...row])) === 0) {
+    if (known) return assertInGroup(known, groupId);
+    this.creation.takeLimit();
+    const row = [entityId, organizationId, groupId, creator, 0, 0, 0, null, new Date(this.clock.now())] as const;
+    if ((await this.database.executeIdempotent(INSERT_CUSTOMER_IF_ABSENT, [...row])) === 0) {
       const other = await this.find(entityId, organizationId);
-      return other && inGroup(other, groupId);
+      return other && assertInGroup(other, groupId);
     }
     this.creation.auditCreated(creator, entityId, organizationId);
-    return noted({ entityId, organizationId, groupId, generation: 0 });
+    return found({ entityId, organizationId, groupId, generation: 0 });
   }
 
   /**
-   * Finds the customer of a browser in a scope and creates none. A customer that came by a transfer does not count,
-   * because another browser leads to it too.
+   * Creates a customer without a group in a transaction of the caller, who has taken the limit and audits the creation.
+   *
+   * @internal
+   */
+  async createIn(
+    manager: EntityManager,
+    entityId: string,
+    organizationId: string,
+    creator: CustomerCreator,
+  ): Promise<void> {
+    const row = [entityId, organizationId, '', creator, 0, 0, 0, null, new Date(this.clock.now())] as const;
+    await writeIn(manager, INSERT_CUSTOMER, [...row]);
+  }
+
+  /**
+   * Finds the customer that a browser created in a scope and creates none. A customer that came by a transfer does not
+   * count, because another browser leads to it too.
    */
   async findForBrowser(
     candidates: CandidateCredentials | undefined,
     scope: IdentityScope,
   ): Promise<string | undefined> {
-    const browser = candidates && (await this.browsers.recognise(candidates, scope));
-    return browser?.customer?.isLinked ? undefined : browser?.customer?.entityId;
+    const customer = (await this.browsers.find(candidates, scope))?.customer;
+    return customer?.origin === 'own' ? customer.entityId : undefined;
   }
 
   /**
@@ -95,7 +119,7 @@ export class Identities {
   async find(entityId: string, organizationId: string): Promise<Customer | undefined> {
     const [row] = await this.database.select(FIND, [entityId, organizationId]);
     if (!row || !(await this.lastTokenDays.note(entityId, row.token_day))) return undefined;
-    return noted({ entityId, organizationId, groupId: row.group_id, generation: row.generation ?? 0 });
+    return found({ entityId, organizationId, groupId: row.group_id, generation: row.generation });
   }
 
   /**
@@ -108,4 +132,16 @@ export class Identities {
     if (row && !(await this.lastTokenDays.note(entityId, row.token_day))) return undefined;
     return { groupId: row?.group_id ?? '', generation: row?.generation ?? 0 };
   }
+}
+
+/** Sets the customer in the context of the request, and returns it. */
+function found<Found extends Customer>(customer: Found): Found {
+  requestContext.set({ foundCustomer: customer });
+  return customer;
+}
+
+/** @throws Error if the customer is of another group, because an id belongs to one group */
+function assertInGroup(customer: Customer, groupId: string): Customer {
+  if (customer.groupId === groupId) return customer;
+  throw new Error('createIfAbsent: the customer with this id belongs to another group; store one id for each group');
 }

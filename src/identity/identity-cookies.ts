@@ -8,7 +8,7 @@ import { type Cookie, parseCookies, parseJoinedSetCookies } from './cookie-heade
 export interface BrowserCredentials {
   /** The `entity_id` of any customer of the browser. */
   entityId: string;
-  /** 32 bytes in lower-case hex. */
+  /** The browser's id and its secret, in 96 characters of lower-case hex. Treat it as opaque. */
   secret: string;
 }
 
@@ -23,9 +23,22 @@ export interface CandidateCredentials {
 
 /** Two years, counted from the response (protocol §5.2). */
 export const COOKIE_MAX_AGE_SECONDS = 63_072_000;
-const SECRET_PATTERN = /^[0-9a-f]{64}$/;
+/** The browser's id without hyphens, then 32 random bytes. */
+const SECRET_PATTERN = /^[0-9a-f]{96}$/;
+const ID_DIGITS = 32;
 /** How many ids and how many secrets of one request are tried (protocol §5.4). */
 export const MAX_CANDIDATES = 4;
+
+/** The value of the cookie with the secret. @internal */
+export function secretCookieOf(browserId: string, secret: string): string {
+  return `${browserId.replaceAll('-', '')}${secret}`;
+}
+
+/** The browser's id and the secret of a cookie. @internal */
+export function partsOf(cookie: string): { browserId: string; secret: string } {
+  const browserId = cookie.slice(0, ID_DIGITS).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return { browserId, secret: cookie.slice(ID_DIGITS) };
+}
 
 /** Reads and writes the two identity cookies (protocol §5.2 and §5.4). */
 @Injectable()

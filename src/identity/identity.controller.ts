@@ -11,6 +11,7 @@ import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { CustomerBrowsers } from './customer-browsers.js';
+import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExport, CustomerExports } from './customer-exports.js';
 import { CUSTOMER_PATH } from './customer-path.js';
 import { CustomerRecord } from './customer-record.js';
@@ -27,6 +28,7 @@ export class IdentityController {
     private readonly browsers: CustomerBrowsers,
     private readonly exports: CustomerExports,
     private readonly sessions: CustomerSessions,
+    private readonly erasure: CustomerErasure,
   ) {}
 
   @Get(':entity_id')
@@ -83,7 +85,7 @@ export class IdentityController {
     pathParameters: CUSTOMER_PATH,
   })
   async erase(@Param('entity_id') entityId: string): Promise<object> {
-    if (!UUID.test(entityId) || !(await this.records.erase(entityId))) throw OAuthError.notFound();
+    if (!UUID.test(entityId) || !(await this.erasure.erase(entityId))) throw OAuthError.notFound();
     return {};
   }
 

@@ -1,144 +1,105 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
-import type { SqlValue } from '../platform/database/sql-value.js';
+import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { DAY_MS, dayOf } from '../platform/day.js';
 import { uuidv7 } from '../platform/uuid.js';
-import { BrowserDeletion } from './browser-deletion.js';
-import { CustomerDataParticipants } from './customer-data-participants.js';
-import type { CustomerIdentity } from './customer-identity.entity.js';
-import { NO_SECRET, placeholdersFor } from './deletable-customers.js';
 import { COOKIE_MAX_AGE_SECONDS } from './identity-cookies.js';
-
-type OldRow = EntityRow<CustomerIdentity, 'entity_id' | 'last_seen_day'>;
-
-type Customer = NotNull<EntityRow<CustomerIdentity, 'entity_id' | 'browser_id' | 'organization_id' | 'group_id'>> &
-  EntityRow<CustomerIdentity, 'generation' | 'last_token_day'>;
+import { deleteUnusedAncestors, raiseVersions, UNLINK } from './links.js';
 
 /** The lifetime of the cookies, and one day for clocks that differ and time zones. */
 const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
-/** The number of ids in one call of `mustRetain`. */
-const MAX_IDS_PER_CALL = 500;
 
 /**
- * Deletes browsers whose cookies have expired, with their customers. Customers of agents have no browser and remain.
+ * Deletes browsers whose cookies have expired, with their links. Their customers are purged by `IdleCustomers`.
  *
- * Ids increase with time. The rows that may be idle are therefore the first of the primary key and need no other index.
+ * Ids increase with time. The browsers that may be idle are therefore the first of the primary key.
  */
 @Injectable()
 export class IdleBrowsers {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
-    private readonly participants: CustomerDataParticipants,
-    private readonly deletion: BrowserDeletion,
   ) {}
 
   /**
-   * Deletes in steps. No statement reads or deletes more than `size` rows, because a browser may have many customers.
+   * Deletes in steps. The caller may stop after any step. A browser's secret is removed first and its row is deleted
+   * last, so that no request recognizes a partly deleted browser, and the next purge deletes the rest.
    *
-   * The caller may stop after any step. The secret of a browser is deleted first and the browser's own row last. So no
-   * request recognises a partly deleted browser, and the next purge deletes the rest.
-   *
-   * @returns the number of identities that each step deleted
+   * @param size the number of rows that one statement reads or deletes
+   * @returns the number of browsers that each step deleted
    */
   async *deleteInSteps(size: number): AsyncGenerator<number, void> {
     const idleSince = this.clock.now() - IDLE_MS;
     const day = dayOf(idleSince);
     const before = uuidv7(idleSince);
+    const findNext = selectStatement<[day: number, after: string, before: string], { browser_id: string; seen: number }>(
+      `SELECT browser_id, EXISTS (SELECT 1 FROM browser_customer link
+          WHERE link.browser_id = browser.browser_id AND link.seen_day >= ?) AS seen
+        FROM browser WHERE browser_id > ? AND browser_id < ? ORDER BY browser_id LIMIT ${size}`,
+    );
     let after: string | undefined = '';
     while (after !== undefined) {
-      const old = await this.rowsBetween(after, before, size);
+      const rows: { browser_id: string; seen: number }[] = await this.database.select(findNext, [day, after, before]);
       yield 0;
-      const unseen = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day);
-      const browsers = unseen.map((row) => row.entity_id);
-      const idle = yield* this.withoutRetained(browsers, day, size);
-      yield* this.deletion.deleteInSteps(await this.removeSecrets(idle, day), day, size);
-      after = old.length < size ? undefined : old.at(-1)?.entity_id;
+      const unseen = rows.filter(({ seen }) => seen === 0).map(({ browser_id }) => browser_id);
+      for (const portion of portionsOf(unseen)) yield* this.deletePortion(portion, day, size);
+      after = rows.length < size ? undefined : rows.at(-1)?.browser_id;
     }
   }
 
-  /** The next rows by key only. With a condition on the day one statement could scan many rows that are not idle. */
-  private rowsBetween(after: string, before: string, limit: number): Promise<OldRow[]> {
-    const select = selectStatement<[after: string, before: string], OldRow>(`SELECT entity_id, last_seen_day
-      FROM customer_identity WHERE entity_id > ? AND entity_id < ? ORDER BY entity_id LIMIT ${limit}`);
-    return this.database.select(select, [after, before]);
-  }
-
-  /** Returns the browsers without a customer that must be retained, in the order of their ids. */
-  private async *withoutRetained(browsers: string[], day: number, size: number): AsyncGenerator<number, string[]> {
-    const retainedBrowsers = new Set<string>();
-    const limit = Math.min(size, MAX_IDS_PER_CALL);
-    let rest = browsers;
-    let last: Customer | undefined;
-    while (rest.length > 0) {
-      const customers = await this.customersOf(rest, last, limit);
-      for (const { browser_id } of await this.retainedOf(customers, day)) retainedBrowsers.add(browser_id);
-      last = customers.length < limit ? undefined : customers.at(-1);
-      rest = last ? rest.slice(rest.indexOf(last.browser_id)) : [];
-      if (last && retainedBrowsers.has(last.browser_id)) {
-        last = undefined;
-        rest = rest.slice(1);
-      }
+  private async *deletePortion(browserIds: string[], day: number, size: number): AsyncGenerator<number, void> {
+    const idle = await this.database.transaction((manager) => removeSecrets(manager, browserIds, day));
+    if (idle.length === 0) return;
+    const list = valueList(idle);
+    const condition = `browser_id IN (${placeholdersFor(list)})`;
+    const deleteSome = writeStatement<string[]>(({ deleteInOrder }) =>
+      deleteInOrder('browser_customer', condition, 'browser_id, entity_id', size),
+    );
+    let deleted = size;
+    while (deleted === size) {
+      deleted = await this.database.execute(deleteSome, list);
       yield 0;
     }
-    return browsers.filter((browser) => !retainedBrowsers.has(browser));
+    await this.database.execute(writeStatement<string[]>(`DELETE FROM browser WHERE ${condition}`), list);
+    yield idle.length;
   }
+}
 
-  /**
-   * A customer with a raised generation is retained: without its row, its ended tokens would be valid again. A customer
-   * that got a token in another way than by its browser is retained too.
-   */
-  private async retainedOf(customers: Customer[], day: number): Promise<Customer[]> {
-    if (customers.length === 0) return [];
-    const retainedIds = new Set(await this.participants.mustRetain(customers.map(({ entity_id }) => entity_id)));
-    return customers.filter(
-      ({ entity_id, generation, last_token_day }) =>
-        (generation ?? 0) > 0 || (last_token_day ?? 0) >= day || retainedIds.has(entity_id),
+/**
+ * Removes the secrets of browsers that are idle. A visit of one of them has noted its day before, or finds no secret
+ * afterwards: it changes the row of the browser, or that of a link that this transaction locks.
+ *
+ * @returns the idle browsers
+ */
+async function removeSecrets(manager: EntityManager, browserIds: string[], day: number): Promise<string[]> {
+  await raiseVersions(manager, 'browser', browserIds);
+  const list = valueList(browserIds);
+  const findTransfers = selectStatement<string[], { entity_id: string }>(
+    `SELECT DISTINCT entity_id FROM browser_customer
+      WHERE browser_id IN (${placeholdersFor(list)}) AND lineage IS NOT NULL`,
+  );
+  const transferred = (await selectIn(manager, findTransfers, list)).map(({ entity_id }) => entity_id);
+  const end = writeStatement<(string | number)[]>(
+    `UPDATE browser_customer SET ${UNLINK}
+      WHERE browser_id IN (${placeholdersFor(list)}) AND seen_day < ?`,
+  );
+  await writeIn(manager, end, [...list, day]);
+  for (const portion of portionsOf(transferred)) await deleteUnusedAncestors(manager, valueList(portion));
+  const findSeen = selectStatement<(string | number)[], { browser_id: string }>(
+    `SELECT DISTINCT browser_id FROM browser_customer WHERE browser_id IN (${placeholdersFor(list)}) AND seen_day >= ?`,
+  );
+  const seen = new Set((await selectIn(manager, findSeen, [...list, day])).map(({ browser_id }) => browser_id));
+  const idle = browserIds.filter((id) => !seen.has(id));
+  if (idle.length > 0) {
+    const ids = valueList(idle);
+    const remove = writeStatement<string[]>(
+      `UPDATE browser SET secret_hash = '' WHERE browser_id IN (${placeholdersFor(ids)})`,
     );
+    await writeIn(manager, remove, ids);
   }
-
-  /**
-   * The next customers of these browsers in the order of the index. `last` is a customer of the first browser. Erased
-   * customers are omitted, because participants have deleted their data.
-   */
-  private customersOf(
-    [first = '', ...others]: string[],
-    last: Customer | undefined,
-    limit: number,
-  ): Promise<Customer[]> {
-    const { organization_id = '', group_id = '' } = last ?? {};
-    const ofOthers = `OR (browser_id IN (${placeholdersFor(others)}) AND organization_id IS NOT NULL)`;
-    const select = selectStatement<
-      SqlValue[],
-      Customer
-    >(`SELECT entity_id, browser_id, organization_id, group_id, generation, last_token_day
-      FROM customer_identity
-      WHERE (browser_id = ? AND organization_id = ? AND group_id > ?) OR (browser_id = ? AND organization_id > ?)
-        ${others.length > 0 ? ofOthers : ''}
-      ORDER BY browser_id, organization_id, group_id LIMIT ${limit}`);
-    return this.database.select(select, [first, organization_id, group_id, first, organization_id, ...others]);
-  }
-
-  /**
-   * Removes the secrets of idle browsers. A browser that returns now either prevents the UPDATE or is no longer
-   * recognised.
-   *
-   * @returns the browsers that now have no secret
-   */
-  private async removeSecrets(idle: string[], day: number): Promise<string[]> {
-    if (idle.length === 0) return [];
-    const condition = `entity_id IN (${placeholdersFor(idle)})`;
-    const remove = writeStatement(
-      `UPDATE customer_identity SET secret_hash = ? WHERE ${condition} AND last_seen_day < ?`,
-    );
-    await this.database.execute(remove, [NO_SECRET, ...idle, day]);
-    const withoutSecret = selectStatement<string[], EntityRow<CustomerIdentity, 'entity_id'>>(
-      `SELECT entity_id FROM customer_identity WHERE ${condition} AND secret_hash = ?`,
-    );
-    const rows = await this.database.select(withoutSecret, [...idle, NO_SECRET]);
-    return rows.map(({ entity_id }) => entity_id);
-  }
+  return idle;
 }

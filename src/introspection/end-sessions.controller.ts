@@ -3,7 +3,7 @@ import { Matches } from 'class-validator';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
-import { CustomerLinks } from '../identity/customer-links.js';
+import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
 import { EndSessionsBody } from '../identity/end-sessions.body.js';
 import { Identities } from '../identity/identities.js';
@@ -37,7 +37,7 @@ export class EndSessionsController {
     private readonly limits: RateLimits,
     private readonly cookies: IdentityCookies,
     private readonly identities: Identities,
-    private readonly links: CustomerLinks,
+    private readonly browsers: CustomerBrowsers,
     private readonly sessions: CustomerSessions,
   ) {}
 
@@ -99,10 +99,13 @@ export class EndSessionsController {
     throw OAuthError.invalidRequest('customer_id: unknown');
   }
 
-  /** A stolen token is not enough to end the links of browsers. The caller must have the cookies of one of them. */
-  private async assertBrowserOf({ entityId, organizationId }: CustomerPrincipal, browser: Browser): Promise<void> {
+  /**
+   * A stolen token is not enough to end the links of browsers. The caller must have the cookies of one of them that did
+   * not come from a transfer, because a thief can make such a link with the token.
+   */
+  private async assertBrowserOf({ entityId }: CustomerPrincipal, browser: Browser): Promise<void> {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    if (await this.links.isLedTo(candidates, entityId, organizationId)) return;
+    if (await this.browsers.mayEndLinks(candidates, entityId)) return;
     throw OAuthError.invalidRequest('browsers: needs the identity cookies of a browser that leads to the customer');
   }
 }

@@ -35,12 +35,9 @@ export class OneTimeCode {
   @Column('varchar', { name: 'code_challenge', length: 43, nullable: true })
   codeChallenge: string | null;
 
-  /**
-   * A `StoredOrigin` (code-origin.ts) as JSON: the bearer that created the code, and the lineage of the token. The
-   * column keeps the name that it has in existing databases.
-   */
-  @Column('text', { name: 'made_with', nullable: true })
-  madeWith: string | null;
+  /** A `StoredOrigin` (code-origin.ts) as JSON: the bearer that created the code, and the lineage of the token. */
+  @Column('text', { name: 'made_with' })
+  madeWith: string;
 
   @Index('one_time_code_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
@@ -54,7 +51,7 @@ export class OneTimeCode {
   @Column('varchar', { name: 'consumed_by', length: 36, nullable: true })
   consumedBy: string | null;
 
-  /** A hash of the network that the redemption came from (`callerNetwork`); `null` in rows of release 1. */
+  /** A hash of the network that the redemption came from (`callerNetwork`). */
   @Column('varchar', { name: 'consumed_network', length: 64, nullable: true })
   consumedNetwork: string | null;
 }

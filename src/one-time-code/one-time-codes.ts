@@ -7,6 +7,7 @@ import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
+import { writeIn } from '../platform/database/in-transaction.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { callerNetwork } from '../platform/request-context/caller-network.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
@@ -17,7 +18,7 @@ import { assertProofMatches, type CodeProof } from './code-proof.js';
 import { CodeReuse } from './code-reuse.js';
 import { type CodeRow, FIND_CODE, INSERT_CODE, redeemStatement } from './code-statements.js';
 import type { CodeKind } from './one-time-code.entity.js';
-import { discardRows, type RedemptionSteps, storeRows } from './redemption.js';
+import type { RedemptionSteps } from './redemption.js';
 
 /** The stored content of a code. */
 export interface CodeContent {
@@ -108,15 +109,8 @@ export class OneTimeCodes {
     if (row.consumed_for !== null) return this.reuse.reject(row, network);
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('code: expired');
     await steps?.prepare?.(redeemableCode(row));
-    // The redemption checks the same. This check comes before it so that a code that has ended makes no rows.
-    if (steps?.storesRows?.()) await this.assertNotEnded(row);
     const attempt = randomUUID();
-    await storeRows(steps, attempt);
-    const now = new Date(this.clock.now());
-    const { condition, parameters } = endedCondition(revocableClaims(row));
-    const redemption = [attempt, network, hash, now, attempt, ...parameters] as const;
-    if ((await this.database.executeIdempotent(redeemStatement(condition), [...redemption])) !== 1) {
-      await discardRows(steps);
+    if (!(await this.markRedeemed(hash, row, { attempt, network }, steps))) {
       const current = (await this.find(hash)) ?? row;
       // A redemption by this attempt, whose response was lost, is not a first use by another caller.
       if (current.consumed_by === null || current.consumed_by === attempt) await this.assertNotEnded(row);
@@ -126,6 +120,29 @@ export class OneTimeCodes {
     const { subject, organization_id: organizationId, scope, group_id } = row;
     const granted = { lineage: lineageOf(row), grantedAt: grantedAt(row), attempt };
     return { subject, organizationId, scope, groupId: group_id ?? '', ...granted };
+  }
+
+  /**
+   * The UPDATE decides. With steps that write, it is part of their transaction, so that the code and what it gives are
+   * stored together or not at all.
+   */
+  private async markRedeemed(
+    hash: string,
+    row: CodeRow,
+    { attempt, network }: { attempt: string; network: string | null },
+    steps: RedemptionSteps | undefined,
+  ): Promise<boolean> {
+    const { condition, parameters } = endedCondition(revocableClaims(row));
+    const statement = redeemStatement(condition);
+    const redemption = [attempt, network, hash, new Date(this.clock.now()), attempt, ...parameters] as const;
+    if (!steps?.store && !steps?.mustBegin?.())
+      return (await this.database.executeIdempotent(statement, [...redemption])) === 1;
+    return this.database.transaction(async (manager) => {
+      await steps.begin?.(manager);
+      if ((await writeIn(manager, statement, [...redemption])) !== 1) return false;
+      await steps.store?.(manager, attempt);
+      return true;
+    });
   }
 
   private async assertNotEnded(row: CodeRow): Promise<void> {

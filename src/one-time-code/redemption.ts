@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 
 /** A code that matches its proof and is not redeemed yet. */
@@ -14,41 +14,14 @@ export interface RedeemableCode {
   tokenDay: number | null;
 }
 
-/**
- * What a redemption gives in addition to its token. The steps run before the redemption, so that an error leaves the
- * code usable.
- */
+/** What a redemption does in addition to its token. If a step throws, the code stays usable. */
 export interface RedemptionSteps {
-  /**
-   * Reads and checks, before the service checks whether the code has ended. So a generation that is read here is not
-   * newer than that check.
-   */
+  /** Reads and checks before the redemption. */
   prepare?(code: RedeemableCode): Promise<void>;
-  /** Whether `store` writes for the code of `prepare`. The service then checks the code once more before `store`. */
-  storesRows?(): boolean;
-  /** Stores what counts only if this attempt redeems the code. */
-  store?(attempt: string): Promise<void>;
-  /** Deletes what `store` has stored, because it failed or another attempt has redeemed the code. */
-  discard?(): Promise<void>;
-}
-
-const logger = new Logger('Redemption');
-
-/** Stores the rows of the steps. After an error no row remains. */
-export async function storeRows(steps: RedemptionSteps | undefined, attempt: string): Promise<void> {
-  try {
-    await steps?.store?.(attempt);
-  } catch (error) {
-    await discardRows(steps);
-    throw error;
-  }
-}
-
-/** An error must not replace the response to a second use, or the error of `store`. */
-export async function discardRows(steps: RedemptionSteps | undefined): Promise<void> {
-  try {
-    await steps?.discard?.();
-  } catch (error) {
-    logger.warn(`rows of a failed redemption remain until they expire or are idle: ${(error as Error).message}`);
-  }
+  /** Whether `begin` writes for the code of `prepare`, although there is no `store`. */
+  mustBegin?(): boolean;
+  /** The first statements of the transaction of the redemption. */
+  begin?(manager: EntityManager): Promise<void>;
+  /** Stores what the redemption gives, in its transaction. It may run again after a rollback. */
+  store?(manager: EntityManager, attempt: string): Promise<void>;
 }

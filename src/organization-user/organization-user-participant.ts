@@ -8,6 +8,7 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { withIsoTimes } from '../platform/database/sql-time.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import type { OrganizationUser } from './organization-user.entity.js';
 
 type UserRow = EntityRow<OrganizationUser, 'entity_id'>;
@@ -22,8 +23,8 @@ const FIND_LINKED = selectStatement<[customerId: string, entityId: string], User
 
 const FIND_OF_CUSTOMER = selectStatement<
   [entityId: string, customerId: string],
-  EntityRow<OrganizationUser, 'linked_at' | 'settled_at'>
->(`SELECT entity_id, organization_id, user_hash, customer_id, linked_by, linked_at, settled_at FROM organization_user
+  EntityRow<OrganizationUser, 'linked_at'>
+>(`SELECT entity_id, organization_id, user_hash, customer_id, linked_by, linked_at FROM organization_user
   WHERE entity_id = ? OR customer_id = ? ORDER BY linked_at`);
 
 /** Deletes the users of erased customers, and retains the customers that still belong to a user. */
@@ -42,10 +43,14 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
   }
 
   async mustRetain(entityIds: string[]): Promise<string[]> {
-    const findUsers = selectStatement<string[], UserRow>(`SELECT entity_id FROM organization_user
-      WHERE entity_id IN (${entityIds.map(() => '?').join()}) AND user_hash IS NOT NULL`);
-    const rows = await this.database.select(findUsers, entityIds);
-    return rows.map(({ entity_id }) => entity_id);
+    const found: string[] = [];
+    for (const portion of portionsOf(entityIds)) {
+      const list = valueList(portion);
+      const findUsers = selectStatement<string[], UserRow>(`SELECT entity_id FROM organization_user
+        WHERE entity_id IN (${placeholdersFor(list)}) AND user_hash IS NOT NULL`);
+      found.push(...(await this.database.select(findUsers, list)).map(({ entity_id }) => entity_id));
+    }
+    return found;
   }
 
   async linkedIds(entityId: string): Promise<string[]> {
@@ -56,6 +61,6 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
   /** The hash of a guessable user id shows the id, but the operator has the whole database anyway. */
   async exportRows(entityId: string): Promise<ExportedRows> {
     const rows = await this.database.select(FIND_OF_CUSTOMER, [entityId, entityId]);
-    return { organization_user: rows.map((row) => withIsoTimes(row, ['linked_at', 'settled_at'])) };
+    return { organization_user: rows.map((row) => withIsoTimes(row, ['linked_at'])) };
   }
 }

@@ -5,7 +5,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
  * `userHash`. The other rows are linked customers, which browsers of the user had before.
  *
  * The primary key ensures that a customer belongs to at most one user. The unique index ensures that a user has one
- * customer. So each change is one INSERT.
+ * customer.
  */
 @Entity('organization_user')
 @Index('organization_user_of_organization', ['organizationId', 'userHash'], { unique: true })
@@ -25,14 +25,10 @@ export class OrganizationUser {
   @Column('varchar', { name: 'customer_id', length: 36 })
   customerId: string;
 
-  /** The attempt that inserted the row, then the attempt that settled it. */
+  /** The attempt that inserted the row, so that it recognizes its row if it runs again. */
   @Column('varchar', { name: 'linked_by', length: 36 })
   linkedBy: string;
 
   @Column('datetime', { name: 'linked_at', precision: 3 })
   linkedAt: Date;
-
-  /** When the customer was known to exist; `null` before, and after a crash of the process that created the row. */
-  @Column('datetime', { name: 'settled_at', precision: 3, nullable: true })
-  settledAt: Date | null;
 }

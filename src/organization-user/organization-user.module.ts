@@ -1,18 +1,18 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { OrganizationUserController } from './organization-user.controller.js';
 import { OrganizationUser } from './organization-user.entity.js';
 import { OrganizationUserParticipant } from './organization-user-participant.js';
 import { OrganizationUsers } from './organization-users.js';
-import { UserLinks } from './user-links.js';
 
 /** The users of organizations, by the organizations' own ids (protocol §5.7). */
 @Module({
-  imports: [IdentityModule, OperatorModule, TypeOrmModule.forFeature([OrganizationUser])],
+  imports: [AccessTokenModule, IdentityModule, OperatorModule, TypeOrmModule.forFeature([OrganizationUser])],
   controllers: [OrganizationUserController],
-  providers: [OrganizationUsers, OrganizationUserParticipant, UserLinks],
+  providers: [OrganizationUsers, OrganizationUserParticipant],
   exports: [OrganizationUsers],
 })
 export class OrganizationUserModule {}

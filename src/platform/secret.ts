@@ -1,8 +1,13 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** 32 random bytes as text. Every secret that the service generates comes from here. */
-export function randomSecret(encoding: 'hex' | 'base64url'): string {
-  return randomBytes(32).toString(encoding);
+export function randomSecret(encoding: 'hex' | 'base64url', size = 32): string {
+  return randomBytes(size).toString(encoding);
+}
+
+/** A secret that only the holder of another secret can compute: HMAC-SHA-256 in base64url. */
+export function derivedSecret(secret: string, nonce: string): string {
+  return createHmac('sha256', secret).update(nonce).digest('base64url');
 }
 
 /**

@@ -17,7 +17,7 @@ import { Database } from '../platform/database/database.js';
 import { expiringTables } from '../platform/database/expires.js';
 import { acquireLease, type Lease, releaseLease } from '../platform/database/lease.js';
 import { writeStatement } from '../platform/database/statement.js';
-import { FamilyDeletion } from '../refresh-token/family-deletion.js';
+import { CustomerFamilies } from '../refresh-token/customer-families.js';
 
 const ROWS_PER_DELETE = 1_000;
 /** Pause between two deletes, during which the rows are unlocked for requests. */
@@ -47,7 +47,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
     private readonly idleBrowsers: IdleBrowsers,
     private readonly idleCustomers: IdleCustomers,
     private readonly endedLinks: EndedLinks,
-    private readonly families: FamilyDeletion,
+    private readonly families: CustomerFamilies,
     private readonly clock: Clock,
   ) {}
 
@@ -89,11 +89,11 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
 
   /** The links and families are before the revocations that have ended them, and customers before their browsers. */
   private *allSteps(now: Date): Generator<[table: string, steps: AsyncIterable<number>]> {
-    yield ['browser_link', this.endedLinks.deleteInSteps(ROWS_PER_DELETE, now)];
-    yield ['refresh_family', this.families.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['browser_customer', this.endedLinks.deleteInSteps(ROWS_PER_DELETE, now)];
+    yield ['refresh_family', this.families.deleteInSteps(now)];
     for (const table of this.tables) yield [table, this.deleteExpired(table, now)];
-    yield ['customer_identity', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE)];
-    yield ['customer_identity', this.idleBrowsers.deleteInSteps(ROWS_PER_DELETE)];
+    yield ['customer', this.idleCustomers.deleteInSteps(ROWS_PER_DELETE)];
+    yield ['browser', this.idleBrowsers.deleteInSteps(ROWS_PER_DELETE)];
   }
 
   private async *deleteExpired(table: string, now: Date): AsyncGenerator<number, void> {

@@ -20,22 +20,18 @@ export const CONTENT_COLUMNS = [
 type ContentRow = EntityRow<RefreshFamily, (typeof CONTENT_COLUMNS)[number]>;
 
 export function contentOf(row: ContentRow): RefreshContent {
-  const { client_id: clientId, organization_id: organizationId, scope, customer_id } = row;
-  const owner = customer_id === null ? agent(row.agent_id) : ({ kind: 'customer', id: customer_id } as const);
-  const stored: Omit<TokenLineage, 'gen'> = row.lineage === null ? {} : JSON.parse(row.lineage);
-  return { owner, clientId, organizationId, scope, lineage: { ...stored, gen: row.generation ?? 0 } };
+  const { client_id: clientId, organization_id: organizationId, scope, agent_id, customer_id, generation } = row;
+  const owner =
+    customer_id === null
+      ? ({ kind: 'agent', id: agent_id as string } as const)
+      : ({ kind: 'customer', id: customer_id } as const);
+  const lineage = { ...(JSON.parse(row.lineage) as Omit<TokenLineage, 'gen'>), gen: generation };
+  return { owner, clientId, organizationId, scope, lineage };
 }
 
 /** The family as claims that the denylist can check, because a family ends with its owner, client and ancestors. */
 export function claimsOfFamily(row: ContentRow): RevocableClaims {
-  return revocableClaims(row.id, contentOf(row), timeOf(row.begun_at));
-}
-
-/** @param begunAt milliseconds since 1970 */
-export function revocableClaims(family: string, content: RefreshContent, begunAt: number): RevocableClaims {
-  const { owner, clientId, lineage } = content;
+  const { owner, clientId, lineage } = contentOf(row);
   const aud = owner.kind === 'customer' ? 'customer-api' : 'agent-api';
-  return { jti: family, sub: owner.id, client_id: clientId, iat: begunAt / 1000, aud, ...lineage };
+  return { jti: row.id, sub: owner.id, client_id: clientId, iat: timeOf(row.begun_at) / 1000, aud, ...lineage };
 }
-
-const agent = (id: string) => ({ kind: 'agent', id }) as const;

@@ -1,23 +1,31 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Expires } from '../platform/database/expires.js';
 
 /**
- * A chain of refresh tokens, of which one at a time is current. The table `refresh_token` has the hashes of all tokens
- * of the chain, so that the reuse of an earlier one is detected.
+ * A chain of refresh tokens, of which one at a time is current. Each token is `F.R`. F names the family in all of its
+ * tokens. R is a secret, and the secret of a successor is derived from that of its predecessor and `successorNonce`.
  */
-@Expires()
 @Entity('refresh_family')
 export class RefreshFamily {
   /** The `jti` of every access token of the chain begins with this id. */
   @PrimaryColumn('varchar', { length: 36 })
   id: string;
 
+  /** SHA-256 of F. */
+  @Index('refresh_family_family_hash', { unique: true })
+  @Column('varchar', { name: 'family_hash', length: 64 })
+  familyHash: string;
+
   @Column('varchar', { name: 'client_id', length: 128 })
   clientId: string;
 
-  /** The agent that granted access; empty in a family of a customer. */
-  @Column('varchar', { name: 'agent_id', length: 36 })
-  agentId: string;
+  /** The agent that granted access; `null` in a family of a customer. */
+  @Column('varchar', { name: 'agent_id', length: 36, nullable: true })
+  agentId: string | null;
+
+  /** The customer that stays on a device; `null` in a family of an agent. */
+  @Index('refresh_family_customer_id')
+  @Column('varchar', { name: 'customer_id', length: 36, nullable: true })
+  customerId: string | null;
 
   @Column('varchar', { name: 'organization_id', length: 36 })
   organizationId: string;
@@ -25,21 +33,48 @@ export class RefreshFamily {
   @Column('varchar', { length: 1000 })
   scope: string;
 
-  /** SHA-256 of the current token. */
-  @Column('varchar', { name: 'current_hash', length: 64 })
-  currentHash: string;
+  /** A `TokenLineage` without `gen` as JSON: the lineage of the family's access tokens. */
+  @Column('text')
+  lineage: string;
 
-  /** SHA-256 of the token that the current token replaced. */
-  @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
-  previousHash: string | null;
+  /** The first token of the chain of transfers; `null` if an agent transferred the customer, or without a transfer. */
+  @Column('varchar', { length: 128, nullable: true })
+  root: string | null;
+
+  /** The generation of the agent, or that of the customer's transfer. */
+  @Column('integer')
+  generation: number;
 
   /** When access was granted. A later revocation of the client ends the chain. */
   @Column('datetime', { name: 'begun_at', precision: 3 })
   begunAt: Date;
 
+  /** SHA-256 of R of the current token. */
+  @Column('varchar', { name: 'current_hash', length: 64 })
+  currentHash: string;
+
+  /** SHA-256 of R of the token that the current token replaced. */
+  @Column('varchar', { name: 'previous_hash', length: 64, nullable: true })
+  previousHash: string | null;
+
+  /** With it and the previous token, a retry computes the current token. */
+  @Column('varchar', { name: 'successor_nonce', length: 43, nullable: true })
+  successorNonce: string | null;
+
   /** When the previous token was used first, by the clock of the database. A retry leaves it unchanged. */
   @Column('datetime', { name: 'rotated_at', precision: 3 })
   rotatedAt: Date;
+
+  /** A hash of the network of the first use of the previous token (`callerNetwork`). */
+  @Column('varchar', { name: 'rotated_network', length: 64, nullable: true })
+  rotatedNetwork: string | null;
+
+  /** The hour of the last rotation, in hours since 1970, and the number of rotations in it. */
+  @Column('integer', { name: 'rotated_hour' })
+  rotatedHour: number;
+
+  @Column('integer')
+  rotations: number;
 
   @Column('datetime', { name: 'ended_at', precision: 3, nullable: true })
   endedAt: Date | null;
@@ -47,21 +82,4 @@ export class RefreshFamily {
   @Index('refresh_family_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
-
-  /** The generation of the agent or customer when access was granted. `null` is 0. */
-  @Column('integer', { nullable: true })
-  generation: number | null;
-
-  /** A hash of the network of the first use of the previous token (`callerNetwork`). */
-  @Column('varchar', { name: 'rotated_network', length: 64, nullable: true })
-  rotatedNetwork: string | null;
-
-  /** The customer that stays on a device; `null` in a family of an agent. */
-  @Index('refresh_family_customer_id')
-  @Column('varchar', { name: 'customer_id', length: 36, nullable: true })
-  customerId: string | null;
-
-  /** A `TokenLineage` without `gen` as JSON: the lineage of a customer's tokens. `null` in a family of an agent. */
-  @Column('text', { nullable: true })
-  lineage: string | null;
 }

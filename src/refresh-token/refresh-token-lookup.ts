@@ -7,7 +7,8 @@ import { Database } from '../platform/database/database.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { sha256 } from '../platform/secret.js';
 import { claimsOfFamily, contentOf } from './family-content.js';
-import { type FamilyRow, FIND_FAMILY } from './refresh-statements.js';
+import { type FamilyRow, FIND_FAMILY } from './family-statements.js';
+import { partsOfToken } from './token-parts.js';
 
 /** Finds out for the operator what a refresh token is. It changes nothing. */
 @Injectable()
@@ -18,14 +19,15 @@ export class RefreshTokenLookup {
     private readonly denylist: Denylist,
   ) {}
 
-  /** Resolves to `undefined` if no such refresh token is stored. */
+  /** Resolves to `undefined` if no family of such a refresh token is stored. */
   async find(refreshToken: string): Promise<StoredToken | undefined> {
-    const hash = sha256(refreshToken);
-    const [row] = await this.database.select(FIND_FAMILY, [hash]);
+    const token = partsOfToken(refreshToken);
+    if (!token) return undefined;
+    const [row] = await this.database.select(FIND_FAMILY, [sha256(token.family)]);
     if (!row) return undefined;
     const { id: family, expires_at } = row;
     const { owner, clientId, organizationId } = contentOf(row);
-    const inactiveReason = await this.inactiveReasonOf(row, hash);
+    const inactiveReason = await this.inactiveReasonOf(row, sha256(token.secret));
     return {
       kind: 'refresh token',
       ...{ family, clientId, subject: owner.id, organizationId, expiresAt: timeOf(expires_at) },

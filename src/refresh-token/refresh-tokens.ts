@@ -1,29 +1,35 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
+import { insertRowsIn, writeIn } from '../platform/database/in-transaction.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
-import { randomSecret, sha256 } from '../platform/secret.js';
+import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
 import { claimsOfFamily, contentOf } from './family-content.js';
-import { RefreshAudit } from './refresh-audit.js';
-import type { FamilyToEnd, RefreshContent, RefreshingClient, Rotated } from './refresh-content.js';
 import {
   END_FAMILY,
   type FamilyRow,
   FIND_FAMILY,
   INSERT_ANCESTOR,
   INSERT_FAMILY,
-  INSERT_TOKEN,
-  RETRY_ROTATION,
+  type NewFamilyRow,
+  MAX_ROTATIONS_PER_HOUR,
   ROTATE,
-  SET_REPLACED,
-} from './refresh-statements.js';
+} from './family-statements.js';
+import { RefreshAudit } from './refresh-audit.js';
+import type { FamilyToEnd, RefreshContent, RefreshingClient, Rotated } from './refresh-content.js';
+import { partsOfToken, type TokenParts } from './token-parts.js';
 
-/** A client that lost the response may retry within this time after a rotation (protocol §3.9). */
-const RETRY_WINDOW_MS = 120_000;
+/** A client that lost the response may retry for this time after a rotation, from any network (protocol §3.9). */
+const RETRY_FROM_ANY_NETWORK_MS = 30_000;
+/** The same from the network of the first use, or for a client that authenticates. */
+const RETRY_MS = 120_000;
+const HOUR_MS = 3_600_000;
+const FAMILY_ID_BYTES = 16;
 
 /** Refresh tokens: rotated on each use, with detection of reuse (RFC 9700 §4.14). */
 @Injectable()
@@ -42,60 +48,62 @@ export class RefreshTokens {
    * @param grantedAt when access was granted, in milliseconds since 1970
    */
   async begin(family: string, content: RefreshContent, grantedAt: number): Promise<string> {
-    const { owner, clientId, organizationId, scope } = content;
-    const { gen, ...lineage } = content.lineage;
-    const isCustomer = owner.kind === 'customer';
-    const { token, hash } = await this.newToken(family);
-    const now = new Date(this.clock.now());
-    await this.database.insert(INSERT_FAMILY, [
-      ...([family, clientId] as const),
-      ...(isCustomer ? (['', owner.id] as const) : ([owner.id, null] as const)),
-      ...([organizationId, scope, isCustomer ? JSON.stringify(lineage) : null] as const),
-      ...([hash, new Date(grantedAt), now, this.expiry(), gen] as const),
-    ]);
-    // After the family, so that the purge of the family also deletes the ancestors of a request that failed half-way.
-    const ancestors = isCustomer ? [...new Set(lineage.ancestors)] : [];
-    await Promise.all(ancestors.map((id) => this.database.insert(INSERT_ANCESTOR, [family, id])));
+    const { row, token } = this.newFamily(family, content, grantedAt);
+    await this.database.insert(INSERT_FAMILY, row);
     return token;
   }
 
   /**
-   * Replaces the current token of a family by its successor (protocol §3.9). A repeated use is a retry for 2 minutes
-   * while the successor is unused: the response replaces the successor. Any other reuse ends the family with all its
-   * tokens.
+   * The same in a transaction, for a customer.
+   *
+   * @param root the first token of the chain of transfers
+   */
+  async beginIn(
+    manager: EntityManager,
+    family: string,
+    content: RefreshContent,
+    root: string | undefined,
+  ): Promise<string> {
+    const { row, token } = this.newFamily(family, content, this.clock.now(), root);
+    await writeIn(manager, INSERT_FAMILY, row);
+    const ancestors = [...new Set(content.lineage.ancestors)];
+    await insertRowsIn(
+      manager,
+      INSERT_ANCESTOR,
+      ancestors.map((id): [string, string] => [family, id]),
+    );
+    return token;
+  }
+
+  /**
+   * Replaces the current token of a family by its successor (protocol §3.9). A use of the predecessor is a retry for a
+   * short time while the successor is unused, and gets the same successor. Any other use ends the family.
    *
    * @param decide returns the access that this response gives; if it throws, the token stays usable
-   * @throws OAuthError `invalid_grant`
+   * @throws OAuthError `invalid_grant`; `temporarily_unavailable` after too many rotations
    */
   async rotate<Access>(
     refreshToken: string,
     client: RefreshingClient,
     decide: (granted: RefreshContent) => Promise<Access>,
   ): Promise<Rotated<Access>> {
-    const used = sha256(refreshToken);
-    const row = await this.findUsable(used, client);
-    const network = callerNetwork(row.id);
-    const isRetry = row.previous_hash === used && isRetryAllowed(row, client, network);
-    if (row.current_hash !== used && !isRetry) return this.rejectReuse(row);
+    const token = partsOfToken(refreshToken);
+    if (!token) throw OAuthError.invalidGrant('refresh token: malformed');
+    const row = await this.findUsable(token, client);
+    const used = sha256(token.secret);
+    if (row.current_hash !== used && !this.isRetry(row, used, client)) return this.rejectReuse(row);
     const content = contentOf(row);
     const access = await decide(content);
-    const next = await this.newToken(row.id);
-    // This comes before the UPDATE. An UPDATE without it would let a use of the successor end the family.
-    // Without the UPDATE it has no effect.
-    if (isRetry) await this.database.executeIdempotent(SET_REPLACED, [row.current_hash]);
-    const state: [string, string, string, Date] = [row.id, row.current_hash, next.hash, new Date(this.clock.now())];
-    const isRotated = isRetry
-      ? await this.database.executeIdempotent(RETRY_ROTATION, [next.hash, this.expiry(), ...state])
-      : await this.database.executeIdempotent(ROTATE, [next.hash, used, network, this.expiry(), ...state]);
-    // A parallel use was faster. The service cannot know which of the two responses the client uses.
-    if (isRotated !== 1) throw OAuthError.invalidGrant('refresh token: redeemed by a parallel request');
+    const successor =
+      row.current_hash === used ? await this.successor(row, token, client) : retriedSuccessor(row, token);
     this.audit.redeemed(row.id, content);
-    return { access, family: row.id, refreshToken: next.token };
+    return { access, family: row.id, refreshToken: this.tokenOf(token.family, successor) };
   }
 
   /** Finds the family of a refresh token. With `clientId` only a family of this client is found. */
   async familyOf(refreshToken: string, clientId?: string): Promise<FamilyToEnd | undefined> {
-    const [row] = await this.database.select(FIND_FAMILY, [sha256(refreshToken)]);
+    const token = partsOfToken(refreshToken);
+    const row = token && (await this.find(token));
     if (!row || (clientId !== undefined && row.client_id !== clientId)) return undefined;
     return { id: row.id, ownerKind: contentOf(row).owner.kind };
   }
@@ -106,18 +114,58 @@ export class RefreshTokens {
     await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), id]);
   }
 
-  private async findUsable(used: string, { clientId, ownerKind }: RefreshingClient): Promise<FamilyRow> {
-    const [row] = await this.database.select(FIND_FAMILY, [used]);
+  private newFamily(family: string, content: RefreshContent, grantedAt: number, root?: string) {
+    const { owner, clientId, organizationId, scope } = content;
+    const { gen, ...lineage } = content.lineage;
+    const [familyKey, secret] = [randomSecret('base64url', FAMILY_ID_BYTES), randomSecret('base64url')];
+    const ofOwner = owner.kind === 'customer' ? ([null, owner.id] as const) : ([owner.id, null] as const);
+    const now = new Date(this.clock.now());
+    const row: NewFamilyRow = [
+      ...([family, sha256(familyKey), clientId, ...ofOwner, organizationId, scope] as const),
+      ...([JSON.stringify(lineage), root ?? null, gen, new Date(grantedAt), sha256(secret)] as const),
+      ...([now, hourOf(now.getTime()), 0, this.expiry()] as const),
+    ];
+    return { row, token: this.tokenOf(familyKey, secret) };
+  }
+
+  private async find({ family }: TokenParts): Promise<FamilyRow | undefined> {
+    const [row] = await this.database.select(FIND_FAMILY, [sha256(family)]);
+    return row;
+  }
+
+  private async findUsable(token: TokenParts, { clientId, ownerKind }: RefreshingClient): Promise<FamilyRow> {
+    const row = await this.find(token);
     if (!row) throw OAuthError.invalidGrant('refresh token: unknown');
     if (contentOf(row).owner.kind !== ownerKind) throw OAuthError.invalidGrant('refresh token: of another endpoint');
     if (row.client_id !== clientId) throw OAuthError.invalidGrant('refresh token: belongs to another client');
     if (row.ended_at !== null) throw OAuthError.invalidGrant('refresh token: its family has ended');
     if (timeOf(row.expires_at) <= this.clock.now()) throw OAuthError.invalidGrant('refresh token: expired');
-    if (row.replaced_at !== null && used !== row.current_hash && used !== row.previous_hash)
-      throw OAuthError.invalidGrant('refresh token: replaced by a retry');
     if (await this.denylist.hasEnded(claimsOfFamily(row)))
       throw OAuthError.invalidGrant('refresh token: its family has ended');
     return row;
+  }
+
+  /** A parallel use of the same token gets the same successor. */
+  private async successor(row: FamilyRow, token: TokenParts, client: RefreshingClient): Promise<string> {
+    const now = this.clock.now();
+    const hour = hourOf(now);
+    if (row.rotated_hour === hour && row.rotations >= MAX_ROTATIONS_PER_HOUR) throw tooManyRotations(now);
+    const [used, nonce] = [sha256(token.secret), randomSecret('base64url')];
+    const next = derivedSecret(token.secret, nonce);
+    const values = [sha256(next), used, nonce, callerNetwork(row.id), hour, hour, this.expiry()] as const;
+    const condition = [row.id, used, new Date(now), hour] as const;
+    if ((await this.database.executeIdempotent(ROTATE, [...values, ...condition])) > 0) return next;
+    const current = await this.findUsable(token, client);
+    if (current.current_hash === used) throw tooManyRotations(now);
+    return this.isRetry(current, used, client) ? retriedSuccessor(current, token) : this.rejectReuse(current);
+  }
+
+  /** A client without a secret proves nothing but the token, so a late retry must come from the network of the first. */
+  private isRetry(row: FamilyRow, used: string, { isAuthenticated }: RefreshingClient): boolean {
+    if (row.previous_hash !== used) return false;
+    if (row.rotated_for <= RETRY_FROM_ANY_NETWORK_MS) return true;
+    const isSameCaller = isAuthenticated || isSameNetwork(row.rotated_network, callerNetwork(row.id));
+    return row.rotated_for <= RETRY_MS && isSameCaller;
   }
 
   /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
@@ -127,11 +175,8 @@ export class RefreshTokens {
     throw OAuthError.invalidGrant('refresh token: used again');
   }
 
-  private async newToken(family: string): Promise<{ token: string; hash: string }> {
-    const token = `${this.configuration.TOKEN_REGION}:${randomSecret('base64url')}`;
-    const hash = sha256(token);
-    await this.database.insert(INSERT_TOKEN, [hash, family, this.expiry()]);
-    return { token, hash };
+  private tokenOf(family: string, secret: string): string {
+    return `${this.configuration.TOKEN_REGION}:${family}.${secret}`;
   }
 
   private expiry(): Date {
@@ -139,9 +184,15 @@ export class RefreshTokens {
   }
 }
 
-/**
- * A client without a secret proves nothing but the token, so its retry must come from the network of the first use.
- */
-function isRetryAllowed(row: FamilyRow, { isAuthenticated }: RefreshingClient, network: string | null): boolean {
-  return row.rotated_for <= RETRY_WINDOW_MS && (isAuthenticated || isSameNetwork(row.rotated_network, network));
+/** The database has neither of the two tokens, and so cannot compute the successor. */
+function retriedSuccessor(row: FamilyRow, token: TokenParts): string {
+  return derivedSecret(token.secret, row.successor_nonce as string);
+}
+
+function hourOf(timeMs: number): number {
+  return Math.floor(timeMs / HOUR_MS);
+}
+
+function tooManyRotations(now: number): OAuthError {
+  return OAuthError.rateLimited(Math.ceil((HOUR_MS - (now % HOUR_MS)) / 1000), 'rotations');
 }

@@ -31,14 +31,6 @@ export class ClientApplication {
   @Column('simple-json', { name: 'previous_secrets', nullable: true })
   previousSecrets: PreviousSecret[] | null;
 
-  /** SHA-256 of one replaced secret, for processes of release 1, which know one only. @internal */
-  @Column('varchar', { name: 'previous_secret_hash', length: 64, nullable: true })
-  previousSecretHash: string | null;
-
-  /** @internal */
-  @Column('datetime', { name: 'previous_secret_expires_at', precision: 3, nullable: true })
-  previousSecretExpiresAt: Date | null;
-
   @Column('simple-json', { name: 'redirect_uris' })
   redirectUris: string[];
 

@@ -22,10 +22,7 @@ export class Organization {
   @Column('simple-json')
   grants: GrantSettings;
 
-  /**
-   * `null` admits none, as `[]` does. A process of release 1 creates rows with `null`, because it does not know the
-   * column.
-   */
+  /** `null` admits none, as `[]` does. */
   @Column('simple-json', { name: 'public_clients', nullable: true })
   publicClients: AdmittedPublicClients | null;
 

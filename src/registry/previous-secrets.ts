@@ -11,8 +11,6 @@ export interface PreviousSecret {
 interface SecretColumns {
   secretHash: string | null;
   previousSecrets: PreviousSecret[] | null;
-  previousSecretHash: string | null;
-  previousSecretExpiresAt: Date | null;
 }
 
 /** At most this many replaced secrets of a client are valid at the same time. */
@@ -21,22 +19,11 @@ const MAX_PREVIOUS_SECRETS = 5;
 /**
  * Written together with a `client_secret` that the operator chose: the secret in use and all earlier ones end at once.
  */
-export const NO_PREVIOUS_SECRETS = { previousSecretHash: null, previousSecrets: null } as const;
+export const NO_PREVIOUS_SECRETS = { previousSecrets: null } as const;
 
-/**
- * The replaced secrets of a client, the latest one last. Processes of release 1 store one replaced secret in separate
- * columns. If that secret is not in the list, such a process has written the row last, and only these columns are
- * valid.
- */
-export function previousSecretsOf({
-  previousSecrets,
-  previousSecretHash,
-  previousSecretExpiresAt,
-}: SecretColumns): PreviousSecret[] {
-  if (previousSecretHash === null) return [];
-  if (previousSecrets?.some(({ hash }) => hash === previousSecretHash)) return previousSecrets;
-  if (previousSecretExpiresAt === null) return [];
-  return [{ hash: previousSecretHash, expires_at: previousSecretExpiresAt.toISOString() }];
+/** The replaced secrets of a client, the latest one last. */
+export function previousSecretsOf({ previousSecrets }: Pick<SecretColumns, 'previousSecrets'>): PreviousSecret[] {
+  return previousSecrets ?? [];
 }
 
 export function isValidAt(now: number, { expires_at }: PreviousSecret): boolean {
@@ -75,12 +62,5 @@ export function withNewSecret(
       `client_id: ${MAX_PREVIOUS_SECRETS} earlier secrets are still valid, one until ${firstEnd}; wait, or change client_secret, which ends them`,
     );
   }
-  // release 1 gets the oldest one, because a caller who repeats the request after a lost response still uses it
-  const [oldest] = previous;
-  return {
-    secretHash: hash,
-    previousSecrets: previous,
-    previousSecretHash: oldest?.hash ?? null,
-    previousSecretExpiresAt: oldest ? new Date(oldest.expires_at) : null,
-  };
+  return { secretHash: hash, previousSecrets: previous };
 }

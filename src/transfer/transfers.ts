@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsInt, IsString } from 'class-validator';
+import type { EntityManager } from 'typeorm';
+import { Denylist } from '../access-token/denylist.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { LastTokenDays } from '../access-token/last-token-days.js';
 import { lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
@@ -51,6 +53,7 @@ export class Transfers {
     private readonly configuration: Configuration,
     private readonly limits: RateLimits,
     private readonly lastTokenDays: LastTokenDays,
+    private readonly denylist: Denylist,
   ) {}
 
   /**
@@ -98,14 +101,13 @@ export class Transfers {
       admittingOrganization(this.registry, redeemable.organizationId, client);
       await steps?.prepare?.(redeemable);
     };
-    // After the steps, so that a purge of the customer does not leave a link or a family that leads to it.
-    const store = async (attempt: string) => {
-      await steps?.store?.(attempt);
-      if (!(await this.lastTokenDays.note(subject, tokenDay)))
+    // The first statement of the transaction: an erasure, an end of sessions or a purge comes before it, or waits.
+    const begin = async (manager: EntityManager) => {
+      if (!(await this.lastTokenDays.noteIn(manager, subject)))
         throw OAuthError.invalidGrant('code: its customer was erased');
     };
-    const storesRows = () => steps?.store !== undefined || this.lastTokenDays.mustNote(tokenDay);
-    const all = { ...steps, prepare, storesRows, store };
+    const mustBegin = () => this.lastTokenDays.mustNote(tokenDay);
+    const all = { ...steps, prepare, begin, mustBegin };
     const { subject: entityId, ...redeemed } = await this.codes.redeem('transfer', code, proof, all);
     const { organizationId, groupId, attempt, lineage } = redeemed;
     return { entityId, organizationId, groupId, attempt, lineage };
@@ -130,6 +132,8 @@ export class Transfers {
     if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required');
     const customer = await this.identities.find(customerId, principal.organizationId);
     if (!customer) throw OAuthError.invalidRequest('customer_id: unknown');
+    // after the generation was read: an agent whose token ended before the sessions of the customer transfers nothing
+    if (await this.denylist.hasEnded(principal.claims)) throw inactiveToken('revoked');
     return { subject: customerId, generation: customer.generation };
   }
 }

@@ -8,9 +8,6 @@ import type { RevocationFeedState } from './revocation-feed-state.entity.js';
 /** The most revocations that get one position. A page of the feed contains at least two positions. */
 export const MAX_ROWS_PER_POSITION = 500;
 
-/** A process of release 1 changes `issued_before` of these kinds, and leaves the columns of the feed as they are. */
-const CHANGED_BY_RELEASE_1 = "kind IN ('client', 'subject') AND published_before <> issued_before";
-
 /** The state of the feed in the database. */
 export interface StoredFeedState extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog'> {
   history: number | null;
@@ -56,13 +53,7 @@ const statements = (unpublished: string[]) => ({
   findUnpublished: unpublished.map(findUnpublished),
 });
 
-/** The statements while processes of release 1 may write revocations, and afterwards. */
-export const DURING_UPGRADE = statements(['published_until IS NULL', CHANGED_BY_RELEASE_1]);
 export const AFTER_UPGRADE = statements(['published_until IS NULL']);
-
-export function statementsFor({ isComplete }: { isComplete: boolean }): typeof DURING_UPGRADE {
-  return isComplete ? AFTER_UPGRADE : DURING_UPGRADE;
-}
 
 /** Matches no row if another process has published since the position was read. */
 export const RAISE_POSITION = writeStatement<

@@ -2,14 +2,13 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../../platform/clock.js';
 import { type BoundWrite, bindWrite } from '../../platform/database/bound-write.js';
-import { Database } from '../../platform/database/database.js';
 import { writeStatement } from '../../platform/database/statement.js';
 import { writeWith } from '../../platform/database/write-with.js';
 import { RecordedValues } from '../recorded-values.js';
 
 /** The tables whose rows have a generation. */
 const GENERATION_TABLES = {
-  'customer-api': { table: 'customer_identity', key: 'entity_id' },
+  'customer-api': { table: 'customer', key: 'entity_id' },
   'agent-api': { table: 'agent', key: 'id' },
 } as const;
 
@@ -52,21 +51,14 @@ const STATEMENTS = {
 @Injectable()
 export class RaisedGenerations {
   constructor(
-    private readonly database: Database,
     private readonly clock: Clock,
     private readonly recorded: RecordedValues,
   ) {}
 
-  /**
-   * Raises the generation of a customer.
-   *
-   * @param raise the UPDATE of the customer's row
-   * @returns the number of rows that `raise` matched
-   */
-  async raiseOfCustomer(entityId: string, raise: BoundWrite): Promise<number> {
+  /** @param manager of the transaction that has raised the generation of the customer */
+  async recordCustomer(entityId: string, manager: EntityManager): Promise<void> {
     const times = await this.times();
-    const [matched = 0] = await this.database.executeTogether([raise, ...writesFor('customer-api', entityId, times)]);
-    return matched;
+    for (const write of writesFor('customer-api', entityId, times)) await writeWith(manager, write);
   }
 
   /** @param manager of the transaction that has raised the generations of these agents */

@@ -2,12 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { Database } from '../../platform/database/database.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
-import { MigrationState } from '../migration-state.js';
 import { FeedHistory, type FeedPosition } from './feed-history.js';
 import { FeedMetrics } from './feed-metrics.js';
 import { FeedState } from './feed-state.js';
 import { PositionWriter } from './position-writer.js';
-import { type StoredFeedState, statementsFor, type WaitingRow } from './publication-statements.js';
+import { AFTER_UPGRADE, type StoredFeedState, type WaitingRow } from './publication-statements.js';
 import { WaitingRevocations } from './waiting-revocations.js';
 
 /** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
@@ -38,7 +37,6 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   constructor(
     private readonly database: Database,
-    private readonly migration: MigrationState,
     private readonly history: FeedHistory,
     private readonly positions: PositionWriter,
     metrics: MetricsRegistry,
@@ -109,7 +107,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   /** @returns the state of the feed; `undefined` if this process cannot continue from it */
   private async readState(): Promise<StoredFeedState | undefined> {
-    const [stored] = await this.database.select(statementsFor(this.migration).findState, []);
+    const [stored] = await this.database.select(AFTER_UPGRADE.findState, []);
     if (!stored) throw new Error('the row of revocation_feed is missing');
     const { history, position, has_backlog } = stored;
     if (history === null) return void (await this.history.create());
@@ -139,7 +137,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   private async findAll(name: 'findWaiting' | 'findUnpublished'): Promise<WaitingRow[]> {
     const rows: WaitingRow[] = [];
-    for (const statement of statementsFor(this.migration)[name])
+    for (const statement of AFTER_UPGRADE[name])
       rows.push(...(await this.database.select(statement, [])));
     return rows;
   }

@@ -16,13 +16,13 @@ export class Consent {
   @Column('varchar', { length: 1000 })
   scope: string;
 
-  /** `null` if release 1 has written the row. Such a row is not a valid consent. */
-  @Column('varchar', { name: 'organization_id', length: 36, nullable: true })
-  organizationId: string | null;
+  /** The agent's organization when it consented. */
+  @Column('varchar', { name: 'organization_id', length: 36 })
+  organizationId: string;
 
-  /** `null` if release 1 has written the row. Such a row is not a valid consent. */
-  @Column('varchar', { name: 'password_fingerprint', length: 16, nullable: true })
-  passwordFingerprint: string | null;
+  /** Of the agent's password when it consented. */
+  @Column('varchar', { name: 'password_fingerprint', length: 16 })
+  passwordFingerprint: string;
 
   @Column('datetime', { name: 'given_at', precision: 3 })
   givenAt: Date;

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { MigrationState } from '../../access-token/migration-state.js';
 import type { AgentPrincipal } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
@@ -23,7 +22,6 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
   constructor(
     private readonly identities: Identities,
     private readonly users: OrganizationUsers,
-    private readonly migration: MigrationState,
   ) {}
 
   async grant({ body, agent }: GrantRequest<AgentTokenBody, AgentPrincipal>): Promise<GrantResult> {
@@ -40,7 +38,6 @@ export class AgentTokenGrant implements Grant<AgentTokenBody, AgentPrincipal> {
   /** Finds or creates the customer of the organization's user (protocol §5.7). */
   private async ofUser(userId: string, entityId: string | undefined, organizationId: string): Promise<GrantResult> {
     if (entityId !== undefined) throw OAuthError.invalidRequest('external_id: must not be sent with entity_id');
-    await this.migration.assertComplete();
     const user = { organizationId, userId, attempt: randomUUID(), creator: 'agent' } as const;
     const { created, ...customer } = await this.users.customerOf(user);
     return { ...customer, response: { created } };

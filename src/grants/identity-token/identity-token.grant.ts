@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { MigrationState } from '../../access-token/migration-state.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../customer-refresh/customer-refresh-tokens.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { LinkedBrowsers } from '../../identity/linked-browsers.js';
+import { type NewBrowser, RememberedBrowsers } from '../../identity/remembered-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import type { RedemptionSteps } from '../../one-time-code/redemption.js';
+import type { RedeemableCode } from '../../one-time-code/redemption.js';
 import type { Browser } from '../../platform/http/browser.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
@@ -29,9 +28,8 @@ import { IdentityTokenSettings, type RememberKind } from './identity-token.setti
 export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(
     private readonly transfers: Transfers,
-    private readonly browsers: LinkedBrowsers,
+    private readonly browsers: RememberedBrowsers,
     private readonly cookies: IdentityCookies,
-    private readonly migration: MigrationState,
     private readonly refreshTokens: CustomerRefreshTokens,
   ) {}
 
@@ -41,7 +39,6 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
       throw OAuthError.invalidRequest('replace: only with remember=browser');
     if (remember === undefined) return this.transfers.redeem(client, transferOf(body));
     assertMayRemember(client, remember);
-    await this.migration.assertComplete();
     if (remember === 'refresh_token') return this.rememberByRefreshToken(body, client);
     return this.rememberBrowser(body, client, browser);
   }
@@ -54,21 +51,36 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   ): Promise<GrantResult> {
     if (browser.origin === undefined) throw OAuthError.invalidRequest('remember: needs an Origin');
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    const link = this.browsers.newLink(candidates, body.replace ?? false);
-    const granted = await this.transfers.redeem(client, transferOf(body), withChallenge(link));
+    let added: NewBrowser | undefined;
+    const granted = await this.transfers.redeem(client, transferOf(body), {
+      prepare: async (code) => {
+        assertHasChallenge(code);
+        added = await this.browsers.prepare(code, candidates, body.replace ?? false);
+      },
+      store: (manager, attempt) => this.browsers.store(manager, added as NewBrowser, attempt),
+    });
+    const { secretCookie: secret } = added as unknown as NewBrowser;
     const { entityId, attempt } = granted;
-    for (const line of this.cookies.setCookieLines({ entityId, secret: link.secret })) browser.setCookie(line);
-    link.audit();
+    for (const line of this.cookies.setCookieLines({ entityId, secret })) browser.setCookie(line);
+    this.browsers.auditLinked(added as unknown as NewBrowser, attempt);
     return { ...granted, attempt: `${attempt}.${randomUUID()}` };
   }
 
   /** The id of the redemption is also that of the refresh family. */
   private async rememberByRefreshToken(body: IdentityTokenBody, client: ClientApplication): Promise<GrantResult> {
-    const family = this.refreshTokens.newFamily();
-    const granted = await this.transfers.redeem(client, transferOf(body), withChallenge(family));
-    family.auditIssued();
-    await family.deleteSurplus();
-    return { ...granted, attempt: `${granted.attempt}.${randomUUID()}`, refreshToken: family.refreshToken };
+    let redeemed: RedeemableCode | undefined;
+    let refreshToken = '';
+    const granted = await this.transfers.redeem(client, transferOf(body), {
+      prepare: async (code) => {
+        assertHasChallenge(code);
+        redeemed = code;
+      },
+      store: async (manager, attempt) => {
+        refreshToken = await this.refreshTokens.beginIn(manager, redeemed as RedeemableCode, attempt);
+      },
+    });
+    this.refreshTokens.auditIssued(redeemed as unknown as RedeemableCode, granted.attempt);
+    return { ...granted, attempt: `${granted.attempt}.${randomUUID()}`, refreshToken };
   }
 }
 
@@ -85,14 +97,6 @@ function assertMayRemember(client: ClientApplication, kind: RememberKind): void 
 }
 
 /** Without a challenge, a thief of the transfer token could stay on its own device. */
-function withChallenge(steps: Required<Omit<RedemptionSteps, 'storesRows'>>): RedemptionSteps {
-  return {
-    prepare: async (code) => {
-      if (!code.hasChallenge)
-        throw OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge');
-      await steps.prepare(code);
-    },
-    store: (attempt) => steps.store(attempt),
-    discard: () => steps.discard(),
-  };
+function assertHasChallenge({ hasChallenge }: RedeemableCode): void {
+  if (!hasChallenge) throw OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge');
 }

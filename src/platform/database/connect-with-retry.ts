@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { Clock } from '../clock.js';
 import type { Configuration } from '../configuration/configuration.js';
-import { hasPendingMigrations, migrate } from './migrate.js';
+import { EarlierSchemaError, hasPendingMigrations, migrate } from './migrate.js';
 import { databaseAtStart } from './retry-policy.js';
 
 const logger = new Logger('Database');
@@ -56,13 +56,19 @@ export async function awaitCurrentSchema(
     return;
   }
   const retries = new RetryLog();
+  let earlierSchema: EarlierSchemaError | undefined;
   await databaseAtStart(maxWaitMs).run(
     async () => {
-      if (await hasPendingMigrations(dataSource))
-        throw new Error('migrations are pending; run: node dist/cli.js migrate');
+      const isPending = await hasPendingMigrations(dataSource).catch((error) => {
+        if (!(error instanceof EarlierSchemaError)) throw error;
+        earlierSchema = error;
+        return false;
+      });
+      if (isPending) throw new Error('migrations are pending; run: node dist/cli.js migrate');
     },
     (error) => retries.failed(error),
   );
+  if (earlierSchema) throw earlierSchema;
   retries.succeeded();
 }
 

@@ -18,9 +18,24 @@ const LEASE_DURATION_MS = 60_000;
 /** Time between two attempts to acquire a lease that another process holds. */
 const LEASE_POLL_MS = 250;
 
-/** Whether the schema is older than this build. */
+/** The schema is of a build before 1.0, which no migration changes. */
+export class EarlierSchemaError extends Error {
+  constructor() {
+    super(
+      'the database has the schema of a build before 1.0, which this build cannot use and does not change; delete var/ if it is the embedded database, or use an empty database',
+    );
+  }
+}
+
+/**
+ * Whether the schema is older than this build.
+ *
+ * @throws EarlierSchemaError
+ */
 export async function hasPendingMigrations(dataSource: DataSource): Promise<boolean> {
   const applied = await appliedMigrations(dataSource);
+  const [first] = migrations.map(migrationName);
+  if (applied.size > 0 && !applied.has(first as string)) throw new EarlierSchemaError();
   return dataSource.migrations.some((migration) => !applied.has(migration.name ?? ''));
 }
 

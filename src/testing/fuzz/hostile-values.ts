@@ -36,7 +36,7 @@ export const STRANGE_TEXTS: readonly string[] = [
   ...['null', 'undefined', 'NaN', 'true', '0', '-1', '1e400', '9007199254740993', '[object Object]', '{}', '[]'],
   ...[
     "' OR '1'='1",
-    `"; DROP TABLE customer_identity; --`,
+    `"; DROP TABLE customer; --`,
     "\\'",
     '`',
     '#{7*7}',

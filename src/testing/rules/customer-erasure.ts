@@ -1,4 +1,4 @@
-import { CustomerRecords } from '../../identity/customer-records.js';
+import { CustomerErasure } from '../../identity/customer-erasure.js';
 import type { GrantTestContext } from '../grant-test-context.js';
 import { createProof, type Proof } from '../proof.js';
 import { about, type RuleSet } from '../rule.js';
@@ -8,7 +8,7 @@ import { columnsWith } from '../stored-cells.js';
  * The service's own tables that have the id of an erased customer: codes expire by themselves, revocations of release 1
  * too, and the id of an erased customer is never used again.
  */
-const TABLES_WITH_ERASED_IDS = ['customer_identity', 'one_time_code', 'revocation'];
+const TABLES_WITH_ERASED_IDS = ['customer', 'browser_customer', 'one_time_code', 'revocation'];
 
 /** An erased customer gets no token, and its data is deleted (protocol §5.8). */
 export const customerErasureRules: RuleSet = () => [
@@ -46,6 +46,6 @@ async function customersOfProof(context: GrantTestContext): Promise<{ customers:
 }
 
 async function erase({ environment }: GrantTestContext, customers: string[]): Promise<void> {
-  const records = environment.service.application.get(CustomerRecords);
-  for (const entityId of customers) await records.erase(entityId);
+  const erasure = environment.service.application.get(CustomerErasure);
+  for (const entityId of customers) await erasure.erase(entityId);
 }

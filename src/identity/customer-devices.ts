@@ -1,0 +1,123 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { Denylist } from '../access-token/denylist.js';
+import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { selectIn } from '../platform/database/in-transaction.js';
+import { selectStatement } from '../platform/database/statement.js';
+import { timeOfUuid } from '../platform/uuid.js';
+import type { BrowserLink } from './browser-link.entity.js';
+import { claimsOfLink, LINK_HAS_ENDED, unlinkCopies } from './links.js';
+
+/** The number of live devices of one customer that descend from one token. */
+const MAX_DEVICES_PER_ROOT = 10;
+/** The number of live devices of one kind of one customer. */
+const MAX_DEVICES_PER_KIND = 100;
+/** How long a client waits before it may try again. Nothing but the end of a device makes room. */
+const RETRY_AFTER_SECONDS = 60;
+
+/** A device to which a customer was transferred, and that remembers it: by a link or a refresh family. */
+export interface CustomerDevice {
+  /** The first token of the chain of transfers; `null` if an agent transferred the customer. */
+  root: string | null;
+  /** Milliseconds since 1970. */
+  addedAt: number;
+  /** Increases with the time at which the device was used last. */
+  usedAt: number;
+  /** The claims with which the device ends. */
+  claims: RevocableClaims;
+  /** Deletes the device. It is not revoked: its access tokens stay valid until they expire. */
+  remove(manager: EntityManager): Promise<void>;
+}
+
+export type DeviceKind = 'link' | 'refresh family';
+
+/** Reads the devices of one kind that have not ended by their own rows. */
+type DeviceReader = (manager: EntityManager, entityId: string) => Promise<CustomerDevice[]>;
+
+/** A link and its copies are one device. */
+const FIND_LINKS = selectStatement<
+  [entityId: string],
+  EntityRow<BrowserLink, 'began_in' | 'entity_id' | 'generation' | 'seen_day' | 'root' | 'lineage'>
+>(`SELECT link.began_in, link.entity_id, MIN(link.generation) AS generation, MAX(link.seen_day) AS seen_day,
+      MIN(link.root) AS root, MIN(link.lineage) AS lineage
+    FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+    WHERE link.entity_id = ? AND link.origin = 'transfer' AND link.organization_id IS NOT NULL
+      AND NOT ${LINK_HAS_ENDED} GROUP BY link.began_in, link.entity_id`);
+
+/** Limits the devices that a customer, and a thief of one of its tokens, can make (protocol §3.10). */
+@Injectable()
+export class CustomerDevices {
+  private readonly readers = new Map<DeviceKind, DeviceReader>([['link', linksOfCustomer]]);
+
+  constructor(private readonly denylist: Denylist) {}
+
+  add(kind: DeviceKind, reader: DeviceReader): void {
+    this.readers.set(kind, reader);
+  }
+
+  /**
+   * Removes a device if the customer has too many. The caller has changed the customer's row in the transaction.
+   *
+   * @param lineage of the new device. Devices with a lower generation have ended
+   * @throws OAuthError `temporarily_unavailable` if the transferring token may not replace a device
+   */
+  async makeRoom(manager: EntityManager, kind: DeviceKind, entityId: string, lineage: TokenLineage): Promise<void> {
+    const devices: (CustomerDevice & { kind: DeviceKind })[] = [];
+    for (const [kindOfReader, read] of this.readers)
+      for (const device of await read(manager, entityId))
+        if ((device.claims.gen ?? 0) >= lineage.gen) devices.push({ kind: kindOfReader, ...device });
+    const removed = await this.makeRoomForRoot(manager, devices, lineage);
+    const ofKind = devices.filter((device) => device.kind === kind && device !== removed);
+    if (ofKind.length >= MAX_DEVICES_PER_KIND) await longestUnused(ofKind)?.remove(manager);
+  }
+
+  private async makeRoomForRoot(
+    manager: EntityManager,
+    devices: CustomerDevice[],
+    lineage: TokenLineage,
+  ): Promise<CustomerDevice | undefined> {
+    const root = rootOf(lineage);
+    if (root === undefined) return undefined;
+    const ofRoot = devices.filter((device) => device.root === root);
+    if (ofRoot.length < MAX_DEVICES_PER_ROOT) return undefined;
+    const live: CustomerDevice[] = [];
+    for (const device of ofRoot) if (!(await this.denylist.hasEnded(device.claims))) live.push(device);
+    if (live.length < MAX_DEVICES_PER_ROOT) return undefined;
+    const transferringToken = lineage.ancestors?.at(-1) as string;
+    const oldest = live
+      .filter(({ claims }) => claims.ancestors?.includes(transferringToken))
+      .sort((one, other) => one.addedAt - other.addedAt)[0];
+    if (!oldest) throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'devices');
+    await oldest.remove(manager);
+    return oldest;
+  }
+}
+
+/** The first token of a chain of transfers that is not of the customer's agent; `undefined` if there is none. */
+export function rootOf({ ancestors = [], act }: TokenLineage): string | undefined {
+  if (!act) return ancestors[0];
+  // a token of an agent is in the lineage by its family and its `jti`, or by its `jti` alone
+  const [first, second] = ancestors;
+  return second?.startsWith(`${first}.`) ? ancestors[2] : second;
+}
+
+/** Of the devices with the most frequent root, the one that was used longest ago. */
+function longestUnused(devices: CustomerDevice[]): CustomerDevice | undefined {
+  const groups = new Map<string | null, CustomerDevice[]>();
+  for (const device of devices) groups.set(device.root, [...(groups.get(device.root) ?? []), device]);
+  const [largest = []] = [...groups.values()].sort((one, other) => other.length - one.length);
+  return [...largest].sort((one, other) => one.usedAt - other.usedAt)[0];
+}
+
+async function linksOfCustomer(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {
+  const rows = await selectIn(manager, FIND_LINKS, [entityId]);
+  return rows.map(({ began_in, root, seen_day, ...row }) => ({
+    root,
+    addedAt: timeOfUuid(began_in),
+    usedAt: seen_day,
+    claims: claimsOfLink(row) as RevocableClaims,
+    remove: async (inManager) => void (await unlinkCopies(inManager, [entityId], began_in)),
+  }));
+}

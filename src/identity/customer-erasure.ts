@@ -1,0 +1,96 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
+import { Audit } from '../audit/audit.js';
+import { operatorActor } from '../operator/operator-credentials.js';
+import { Database } from '../platform/database/database.js';
+import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { Clock } from '../platform/clock.js';
+import { CustomerBrowsers } from './customer-browsers.js';
+import { CustomerDataParticipants } from './customer-data-participants.js';
+import { UnfinishedErasure } from './unfinished-erasure.entity.js';
+
+const FIND_ORGANIZATION = selectStatement<[entityId: string], { organization_id: string }>(
+  'SELECT organization_id FROM customer WHERE entity_id = ?',
+);
+
+/** What an erased customer loses. */
+export const ERASED_COLUMNS = 'group_id = NULL, creator = NULL, last_token_day = NULL, created_at = NULL';
+
+/** Raises both generations in the same statement, so that a token or link of a request under way has ended too. */
+const ERASE = writeStatement<[now: Date, entityId: string]>(
+  `UPDATE customer SET version = version + 1, link_generation = generation + 1, generation = generation + 1,
+      erased_at = ?, ${ERASED_COLUMNS} WHERE entity_id = ? AND erased_at IS NULL`,
+);
+
+const INSERT_UNFINISHED = insertIgnoreStatement({ into: UnfinishedErasure, columns: ['entity_id'] });
+
+const DELETE_UNFINISHED = writeStatement<[entityId: string]>('DELETE FROM unfinished_erasure WHERE entity_id = ?');
+
+const findUnfinished = (limit: number) =>
+  selectStatement<[], { entity_id: string }>(
+    `SELECT entity_id FROM unfinished_erasure ORDER BY entity_id LIMIT ${limit}`,
+  );
+
+/** Erases customers (protocol §5.8). */
+@Injectable()
+export class CustomerErasure {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly generations: RaisedGenerations,
+    private readonly audit: Audit,
+    private readonly participants: CustomerDataParticipants,
+    private readonly browsers: CustomerBrowsers,
+  ) {}
+
+  /**
+   * Ends a customer's tokens and links and deletes all its data except its id and its browsers. The browsers' other
+   * customers remain. One transaction ends everything, so that everything has ended if the deletion of the other data
+   * fails. A retry, or the purge, then deletes it.
+   *
+   * @returns whether the customer existed
+   */
+  async erase(entityId: string): Promise<boolean> {
+    const organizationId = await this.database.transaction((manager) => this.eraseIn(manager, entityId));
+    if (organizationId !== undefined) {
+      const subject = { kind: 'customer', id: entityId } as const;
+      const actor = operatorActor();
+      this.audit.record({ event: 'identity.erased', outcome: 'success', actor, subject, organizationId });
+    }
+    // Also for an erased customer, because an earlier erasure may have failed after its transaction.
+    await this.finish(entityId);
+    return organizationId !== undefined;
+  }
+
+  /** Notes a customer that the transaction has erased, so that the deletion of its data is finished. */
+  noteUnfinished(manager: EntityManager, entityId: string): Promise<number> {
+    return writeIn(manager, INSERT_UNFINISHED, [entityId]);
+  }
+
+  /** Deletes the data of an erased customer in all tables. It may run again after an error. */
+  async finish(entityId: string): Promise<void> {
+    await this.browsers.endRest(entityId);
+    await this.participants.onErase(entityId);
+    await this.database.executeIdempotent(DELETE_UNFINISHED, [entityId]);
+  }
+
+  /** Finishes erasures that failed. @param size the number of customers that one statement reads */
+  async *finishInSteps(size: number): AsyncGenerator<number, void> {
+    const rows = await this.database.select(findUnfinished(size), []);
+    for (const { entity_id } of rows) {
+      await this.finish(entity_id);
+      yield 0;
+    }
+  }
+
+  private async eraseIn(manager: EntityManager, entityId: string): Promise<string | undefined> {
+    if ((await writeIn(manager, ERASE, [new Date(this.clock.now()), entityId])) === 0) return undefined;
+    const [row] = await selectIn(manager, FIND_ORGANIZATION, [entityId]);
+    await this.generations.recordCustomer(entityId, manager);
+    await this.noteUnfinished(manager, entityId);
+    await this.browsers.endSomeIn(manager, entityId);
+    return row?.organization_id;
+  }
+}

@@ -1,0 +1,101 @@
+import { Injectable } from '@nestjs/common';
+import { type BoundWrite, bindWrite } from '../platform/database/bound-write.js';
+import { Database } from '../platform/database/database.js';
+import type { SqlValue } from '../platform/database/sql-value.js';
+import { type WriteStatement, writeStatement } from '../platform/database/statement.js';
+
+/** A customer that its browser creates together with itself. */
+export interface NewCustomer {
+  entityId: string;
+  browserId: string;
+  secretHash: string;
+  organizationId: string;
+  groupId: string;
+  day: number;
+  createdAt: Date;
+}
+
+/** Few sizes, because each one is a prepared statement of each connection. */
+const BATCH_SIZES = [16, 8, 4, 2, 1];
+
+/** A row of each table. Repeated INSERTs change nothing, because the ids are new. */
+const TABLES: { into: string; placeholders: string; row: (customer: NewCustomer) => SqlValue[] }[] = [
+  {
+    into: `customer (entity_id, organization_id, group_id, creator, generation, link_generation, version,
+      last_token_day, created_at)`,
+    placeholders: `(?, ?, ?, 'browser', 0, 0, 0, ?, ?)`,
+    row: ({ entityId, organizationId, groupId, day, createdAt }) => [entityId, organizationId, groupId, day, createdAt],
+  },
+  {
+    into: 'browser (browser_id, secret_hash, version)',
+    placeholders: '(?, ?, 0)',
+    row: ({ browserId, secretHash }) => [browserId, secretHash],
+  },
+  {
+    into: `browser_customer (browser_id, entity_id, organization_id, group_id, origin, began_in, generation, seen_day)`,
+    placeholders: `(?, ?, ?, ?, 'own', ?, 0, ?)`,
+    row: ({ browserId, entityId, organizationId, groupId, day }) => [
+      ...[browserId, entityId, organizationId, groupId],
+      ...[browserId, day],
+    ],
+  },
+];
+
+const STATEMENTS = new Map<number, WriteStatement<SqlValue[]>[]>(
+  BATCH_SIZES.map((size) => [
+    size,
+    TABLES.map(({ into, placeholders }) =>
+      writeStatement(({ insertIgnore }) => `${insertIgnore} INTO ${into} VALUES ${Array(size).fill(placeholders)}`),
+    ),
+  ]),
+);
+
+interface Waiting {
+  customer: NewCustomer;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Inserts the new customers of one event-loop tick as one transaction of three INSERTs. A transaction costs the
+ * database more than the rows (docs/decisions/0034-customers-browsers-links.md).
+ */
+@Injectable()
+export class NewCustomers {
+  private waiting: Waiting[] = [];
+
+  constructor(private readonly database: Database) {}
+
+  /** @throws ServiceUnavailableException if the database is unavailable; the rows may have been inserted */
+  insert(customer: NewCustomer): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.waiting.length === 0) setImmediate(() => this.endTick());
+      this.waiting.push({ customer, resolve, reject });
+    });
+  }
+
+  private endTick(): void {
+    const all = this.waiting;
+    this.waiting = [];
+    while (all.length > 0) {
+      const size = BATCH_SIZES.find((each) => each <= all.length) as number;
+      void this.insertTogether(all.splice(0, size));
+    }
+  }
+
+  private async insertTogether(batch: Waiting[]): Promise<void> {
+    const statements = STATEMENTS.get(batch.length) as WriteStatement<SqlValue[]>[];
+    const writes: BoundWrite[] = TABLES.map(({ row }, index) =>
+      bindWrite(
+        statements[index] as WriteStatement<SqlValue[]>,
+        batch.flatMap(({ customer }) => row(customer)),
+      ),
+    );
+    try {
+      await this.database.executeTogether(writes);
+      for (const { resolve } of batch) resolve();
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+}

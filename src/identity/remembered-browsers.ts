@@ -1,0 +1,201 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type { TokenLineage } from '../access-token/token-lineage.js';
+import { Audit } from '../audit/audit.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
+import { Database } from '../platform/database/database.js';
+import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { insertStatement, selectStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { dayOf } from '../platform/day.js';
+import { randomSecret, sha256 } from '../platform/secret.js';
+import { uuidv7 } from '../platform/uuid.js';
+import { LOCK_BROWSER } from './browser-customers.js';
+import { CustomerCreation } from './customer-creation.js';
+import { CustomerDevices, rootOf } from './customer-devices.js';
+import { FIND } from './customer-statements.js';
+import { type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
+import type { IdentityScope } from './identity-scope.js';
+import { IdleRule } from './idle-rule.js';
+import { KnownBrowser } from './known-browser.entity.js';
+import { insertLinks, type LinkLineage, type LinkRow, linksOf, raiseVersions, unlink } from './links.js';
+import { type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
+
+/** The numbers of further customers that a new browser leads to. The rest stay with the earlier browser. */
+const MAX_FURTHER_CUSTOMERS = 200;
+const MAX_FURTHER_CUSTOMERS_PER_ORGANIZATION = 20;
+/** The number of browsers that have a copy of one link. */
+const MAX_COPIES = 100;
+
+const INSERT_BROWSER = insertStatement({
+  into: KnownBrowser,
+  columns: ['browser_id', 'secret_hash', 'version'],
+});
+
+/** The transferred customer. */
+interface TransferredCustomer extends IdentityScope {
+  entityId: string;
+  lineage: TokenLineage;
+}
+
+/** Creates browsers that lead to a customer of another device (protocol §5.6). */
+@Injectable()
+export class RememberedBrowsers {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly browsers: RecognizedBrowsers,
+    private readonly audit: Audit,
+    private readonly idleRule: IdleRule,
+    private readonly creation: CustomerCreation,
+    private readonly devices: CustomerDevices,
+  ) {}
+
+  /**
+   * Reads and checks before the redemption, so that an error leaves the code usable.
+   *
+   * @param candidates the identity cookies of the request
+   * @param replace whether the customer may replace another one of the browser
+   * @throws OAuthError `identity_conflict` if the browser has another customer in the organization and group;
+   * `temporarily_unavailable` if the network created too many customers and browsers
+   */
+  async prepare(
+    code: { subject: string; organizationId: string; lineage: TokenLineage },
+    candidates: CandidateCredentials | undefined,
+    replace: boolean,
+  ): Promise<NewBrowser> {
+    const { subject: entityId, organizationId, lineage } = code;
+    const [row] = await this.database.select(FIND, [entityId, organizationId]);
+    if (!row) throw OAuthError.invalidGrant('code: its customer was erased');
+    const customer = { organizationId, groupId: row.group_id, entityId, lineage };
+    const earlier = await this.browsers.find(candidates, customer);
+    const knownId = earlier?.customer?.entityId;
+    if (knownId !== undefined && knownId !== entityId && !replace) throw OAuthError.identityConflict();
+    this.creation.takeLimit();
+    const now = this.clock.now();
+    return new NewBrowser(customer, earlier, uuidv7(now), dayOf(now));
+  }
+
+  /**
+   * Creates the new browser in the transaction of the redemption, which has already changed the row of the customer. Of
+   * two transactions that change the links of one browser or customer, the second one reads what the first one has
+   * changed.
+   */
+  async store(manager: EntityManager, browser: NewBrowser, attempt: string): Promise<void> {
+    const { customer, earlier, browserId, today } = browser;
+    const ofEarlier = earlier ? await this.linksToCopy(manager, earlier, customer) : [];
+    const known = ofEarlier.find(({ entity_id }) => entity_id === customer.entityId);
+    const copies = ofEarlier.map((link) => ({ ...link, browser_id: browserId }));
+    const links = known ? copies : [transferLink(browser, attempt), ...copies];
+    if (!known) await this.devices.makeRoom(manager, 'link', customer.entityId, customer.lineage);
+    await insertRowsIn(manager, INSERT_BROWSER, [[browserId, sha256(browser.secret), 0]]);
+    await insertLinks(
+      manager,
+      links.map((link) => (link.entity_id === customer.entityId ? { ...link, seen_day: today } : link)),
+    );
+    await this.replaceOldestCopies(manager, copies);
+  }
+
+  auditLinked({ customer, browserId }: NewBrowser, redemption: string): void {
+    const subject = { kind: 'customer', id: customer.entityId } as const;
+    const details = { browser: browserId, redemption };
+    const actor = { kind: 'customer' } as const;
+    const { organizationId } = customer;
+    this.audit.record({ event: 'browser.linked', outcome: 'success', actor, subject, organizationId, details });
+  }
+
+  /**
+   * The links of the earlier browser that the new one gets. A link to the transferred customer is among them if it came
+   * in another way than by a transfer: a replay or the end of an ancestor does not end it.
+   */
+  private async linksToCopy(
+    manager: EntityManager,
+    { browserId, secretHash }: RecognizedBrowser,
+    customer: TransferredCustomer,
+  ): Promise<LinkRow[]> {
+    if ((await writeIn(manager, LOCK_BROWSER, [browserId, secretHash])) === 0) return [];
+    const chosen = this.selectLinks(await linksOf(manager, [browserId]), customer);
+    // `forget` changes the rows of these customers too, so that a link that it ends is not copied
+    const ids = chosen.map(({ entity_id }) => entity_id);
+    await raiseVersions(manager, 'customer', ids);
+    const current = new Set((await linksOf(manager, [browserId])).map(({ entity_id }) => entity_id));
+    return chosen.filter(({ entity_id }) => current.has(entity_id));
+  }
+
+  private selectLinks(all: LinkRow[], { entityId, organizationId, groupId }: TransferredCustomer): LinkRow[] {
+    const ofCustomer = all.filter((link) => link.entity_id === entityId && link.origin !== 'transfer');
+    const further = all
+      .filter((link) => link.organization_id !== organizationId || link.group_id !== groupId)
+      .filter((link) => !this.idleRule.isIdle(link.organization_id, link.seen_day));
+    return [...ofCustomer, ...lastSeenOfEach(further)];
+  }
+
+  private async replaceOldestCopies(manager: EntityManager, copies: LinkRow[]): Promise<void> {
+    const beginnings = new Set(copies.map(({ began_in }) => began_in));
+    for (const beganIn of beginnings) {
+      const ids = copies.filter(({ began_in }) => began_in === beganIn).map(({ entity_id }) => entity_id);
+      for (const portion of portionsOf(ids)) {
+        const list = valueList(portion);
+        const find = selectStatement<string[], { entity_id: string; browser_id: string }>(
+          `SELECT entity_id, browser_id FROM browser_customer
+            WHERE entity_id IN (${placeholdersFor(list)}) AND began_in = ? AND browser_id <> began_in
+              AND organization_id IS NOT NULL ORDER BY entity_id, browser_id DESC`,
+        );
+        const found = await selectIn(manager, find, [...list, beganIn]);
+        const counts = new Map<string, number>();
+        for (const { entity_id, browser_id } of found) {
+          const count = (counts.get(entity_id) ?? 0) + 1;
+          counts.set(entity_id, count);
+          if (count > MAX_COPIES) await unlink(manager, browser_id, entity_id);
+        }
+      }
+    }
+  }
+}
+
+/** A browser that is created for a transferred customer. Nothing is added to the earlier browser. */
+export class NewBrowser {
+  readonly secret = randomSecret('hex');
+
+  constructor(
+    readonly customer: TransferredCustomer,
+    /** The browser that sent the request. */
+    readonly earlier: RecognizedBrowser | undefined,
+    readonly browserId: string,
+    readonly today: number,
+  ) {}
+
+  /** The value of the cookie. */
+  get secretCookie(): string {
+    return secretCookieOf(this.browserId, this.secret);
+  }
+}
+
+/** The link that a redemption gives. It ends with the redemption and with the tokens that the transfer descends from. */
+function transferLink({ customer, browserId, today }: NewBrowser, redemption: string): LinkRow {
+  const { entityId: entity_id, organizationId: organization_id, groupId: group_id } = customer;
+  const { gen: generation, ancestors = [], ...rest } = customer.lineage;
+  const lineage: LinkLineage = { ...rest, ancestors: [...ancestors, redemption] };
+  return {
+    ...{ browser_id: browserId, entity_id, organization_id, group_id, origin: 'transfer', began_in: browserId },
+    ...{ generation, seen_day: today, signed_in_day: null },
+    ...{ root: rootOf(customer.lineage) ?? null, lineage: JSON.stringify(lineage) },
+  };
+}
+
+/** The link seen last of each organization, then the second of each, and so on. So no organization displaces another. */
+function lastSeenOfEach(links: LinkRow[]): LinkRow[] {
+  const byOrganization = new Map<string, LinkRow[]>();
+  for (const link of [...links].sort((one, other) => other.seen_day - one.seen_day)) {
+    const ofOrganization = byOrganization.get(link.organization_id) ?? [];
+    byOrganization.set(link.organization_id, [...ofOrganization, link]);
+  }
+  const selected: LinkRow[] = [];
+  for (let turn = 0; turn < MAX_FURTHER_CUSTOMERS_PER_ORGANIZATION; turn++)
+    for (const ofOrganization of byOrganization.values()) {
+      const link = ofOrganization[turn];
+      if (link && selected.length < MAX_FURTHER_CUSTOMERS) selected.push(link);
+    }
+  return selected;
+}

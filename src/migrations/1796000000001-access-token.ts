@@ -1,0 +1,49 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
+
+/** Revocations with their positions in the feed, and the numbers that the service records about its database. */
+export class AccessToken1796000000001 implements MigrationInterface {
+  readonly name = 'AccessToken1796000000001';
+
+  async up(runner: QueryRunner): Promise<void> {
+    const its = new Columns(runner);
+    await createTables(runner, [
+      {
+        name: 'revocation',
+        columns: [
+          its.key('kind', 16),
+          its.key('value', 255),
+          its.time('issued_before'),
+          its.time('expires_at'),
+          its.time('generation_raised_at', NULLABLE),
+          its.bigInteger('position', NULLABLE),
+          its.time('published_until', NULLABLE),
+          its.time('published_before', NULLABLE),
+          its.integer('generation', NULLABLE),
+          its.text('audience', 16, NULLABLE),
+        ],
+        indices: [
+          ...expiryIndex('revocation'),
+          { name: 'revocation_position', columnNames: ['position'] },
+          { name: 'revocation_published_until', columnNames: ['published_until'] },
+        ],
+      },
+      { name: 'recorded_value', columns: [its.key('name', 64), its.integer('value')] },
+      {
+        name: 'revocation_feed',
+        columns: [
+          its.integer('id', { isPrimary: true }),
+          its.bigInteger('position'),
+          its.text('publisher', 36),
+          its.flag('has_backlog'),
+        ],
+      },
+    ]);
+    if ((await runner.query('SELECT id FROM revocation_feed')).length === 0)
+      await runner.query(`INSERT INTO revocation_feed (id, position, publisher, has_backlog) VALUES (1, 0, '', 1)`);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['revocation_feed', 'recorded_value', 'revocation']);
+  }
+}

@@ -1,0 +1,36 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
+
+/** Transfer tokens and authorization codes. */
+export class OneTimeCode1796000000004 implements MigrationInterface {
+  readonly name = 'OneTimeCode1796000000004';
+
+  async up(runner: QueryRunner): Promise<void> {
+    const its = new Columns(runner);
+    await createTables(runner, [
+      {
+        name: 'one_time_code',
+        columns: [
+          its.key('hash', 64),
+          its.text('kind', 16),
+          its.text('client_id', 128),
+          its.text('subject', 36),
+          its.text('organization_id', 36),
+          its.text('scope', 1000, NULLABLE),
+          its.text('redirect_uri', 2000, NULLABLE),
+          its.text('code_challenge', 43, NULLABLE),
+          its.json('made_with'),
+          its.time('expires_at'),
+          its.time('consumed_at', NULLABLE),
+          its.text('consumed_by', 36, NULLABLE),
+          its.text('consumed_network', 64, NULLABLE),
+        ],
+        indices: expiryIndex('one_time_code'),
+      },
+    ]);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['one_time_code']);
+  }
+}
