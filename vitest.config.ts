@@ -126,18 +126,6 @@ export default defineConfig({
           },
         })),
       ),
-      ...(process.env.TEST_RELEASE_1
-        ? [
-            {
-              extends: true as const,
-              test: {
-                name: 'upgrade',
-                include: ['test/upgrade/**/*.spec.ts'],
-                fileParallelism: false, // each file starts a database and several processes
-              },
-            },
-          ]
-        : []),
       ...(TEST_CLUSTER
         ? [
             {

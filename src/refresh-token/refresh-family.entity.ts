@@ -1,9 +1,11 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Expires } from '../platform/database/expires.js';
 
 /**
  * A chain of refresh tokens, of which one at a time is current. Each token is `F.R`. F names the family in all of its
  * tokens. R is a secret, and the secret of a successor is derived from that of its predecessor and `successorNonce`.
  */
+@Expires()
 @Entity('refresh_family')
 export class RefreshFamily {
   /** The `jti` of every access token of the chain begins with this id. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
 import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
@@ -41,6 +42,7 @@ function delaySelects(): void {
   });
 }
 
+const browsers = () => service.application.get(DataSource).getRepository(KnownBrowser).count();
 const ancestors = () => service.application.get(DataSource).getRepository(LinkAncestor).count();
 
 /** A browser with a customer in two groups and in another organization, but not outside of the groups. */
@@ -121,32 +123,45 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     expect(await idOf(await rememberedPair(service, moved.access_token, cookie))).toBe(moved.entity_id);
   });
 
-  it('takes the 100 customers that were seen last, and leaves the others to the earlier pair', async () => {
+  it('takes the 20 customers of an organization that were seen last, and leaves the others to the earlier pair', async () => {
     const browser = new TestBrowser(service);
     const clock = vi.spyOn(service.clock, 'now');
     const start = Date.now();
     const ids: string[] = [];
-    for (let at = 0; at < 103; at++) {
-      clock.mockReturnValue(start + (103 - at) * 86_400_000);
+    for (let at = 0; at < 23; at++) {
+      clock.mockReturnValue(start + (23 - at) * 86_400_000);
       ids.push((await browser.visit({}, group(`g${at}`))).body.entity_id);
     }
     clock.mockRestore();
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token, browser.cookie);
     const at = (cookie: string | undefined, index: number) => idOf(cookie as string, {}, group(`g${index}`));
-    expect([await at(pair, 0), await at(pair, 99)]).toEqual([ids[0], ids[99]]);
-    for (const index of [100, 101, 102]) expect(await at(pair, index)).not.toBe(ids[index]);
-    expect(await at(browser.cookie, 102)).toBe(ids[102]);
+    expect([await at(pair, 0), await at(pair, 19)]).toEqual([ids[0], ids[19]]);
+    for (const index of [20, 21, 22]) expect(await at(pair, index)).not.toBe(ids[index]);
+    expect(await at(browser.cookie, 22)).toBe(ids[22]);
+  });
+
+  it('takes the customer of another organization, although groups of one organization were seen later', async () => {
+    const browser = new TestBrowser(service);
+    const clock = vi.spyOn(service.clock, 'now');
+    clock.mockReturnValue(Date.now() - 86_400_000);
+    const ofRival = (await browser.visit(AT_RIVAL)).body.entity_id;
+    clock.mockRestore();
+    for (let at = 0; at < 110; at++) await browser.visit({}, group(`h${at}`));
+    const pair = await rememberedPair(service, (await newCustomer(service)).access_token, browser.cookie);
+    expect(await idOf(pair, AT_RIVAL)).toBe(ofRival);
   });
 
   it('is one of 20 that race for one code, and the others leave no row', async () => {
     const moved = await newCustomer(service);
     const move = await moveOf(service, moved.access_token);
     const before = await identitiesOf(service).count();
+    const browsersBefore = await browsers();
     delaySelects();
     const winner = winnerOf(await times(20, () => remember(service, move)));
     expect(await idOf(cookieHeader(winner))).toBe(moved.entity_id);
     expect(await linksOf(service, moved.entity_id)).toHaveLength(1);
-    expect(await identitiesOf(service).count()).toBe(before + 1);
+    expect(await identitiesOf(service).count()).toBe(before);
+    expect(await browsers()).toBe(browsersBefore + 1);
   });
 
   it('leads to its own customer after each of several codes that race into one browser', async () => {

@@ -157,7 +157,6 @@ describe('the consent of an agent to a public application', () => {
   });
 
   it.each<[string, Partial<Consent>]>([
-    ['release 1 has written it', { organizationId: null, passwordFingerprint: null }],
     ['it was given in another organization', { organizationId: RIVAL }],
     ['it was given with another password', { passwordFingerprint: 'f'.repeat(16) }],
   ])('is not valid if the database says that %s, and is asked for once more', async (_, columns) => {

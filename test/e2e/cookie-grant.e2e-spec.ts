@@ -1,9 +1,19 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { CookieGrant } from '../../src/grants/cookie/cookie.grant.js';
+import { partsOf, secretCookieOf } from '../../src/identity/identity-cookies.js';
+import { sha256 } from '../../src/platform/secret.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { cookieValue, expectNoCustomerCreated, identitiesOf, pairOf, secretOf } from '../support/identities.js';
+import {
+  browserOf,
+  cookieValue,
+  expectNoCustomerCreated,
+  identitiesOf,
+  linksOfBrowser,
+  pairOf,
+  secretOf,
+} from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import {
   ACME,
@@ -23,6 +33,7 @@ import {
   testRegistry,
 } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { everythingIn } from '../support/transfers.js';
 
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 const TWO_YEARS_SECONDS = 63_072_000;
@@ -77,7 +88,7 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
     const browser = new TestBrowser(service);
     const { body } = await browser.visit();
     const before = await rowOf(body.entity_id);
-    expect(before).toMatchObject({ organizationId: ACME, groupId: '', secretHash: expect.stringMatching(SECRET) });
+    expect(before).toMatchObject({ organizationId: ACME, groupId: '', generation: 0 });
     noon.mockReturnValue(Date.UTC(2097, 0, 2, 13));
     const rows = await identitiesOf(service).count();
     await browser.visit({ client_id: PUBLIC_SITE });
@@ -89,18 +100,20 @@ describe('protocol §4.1: cookie grant, new or existing customer', () => {
   it('updates only the day of a customer who returns on another day', async () => {
     const noon = vi.spyOn(service.clock, 'now').mockReturnValue(Date.UTC(2097, 0, 2, 12));
     const browser = new TestBrowser(service);
-    const { body } = await browser.visit();
-    const before = await rowOf(body.entity_id);
+    const first = await browser.visit();
+    const before = await rowOf(first.body.entity_id);
+    const [link] = await linksOfBrowser(service, first);
     noon.mockReturnValue(Date.UTC(2097, 0, 5, 0));
     await browser.visit();
-    const day = (before?.lastSeenDay ?? 0) + 3;
-    expect(await rowOf(body.entity_id)).toEqual({ ...before, lastSeenDay: day, scopeSeenDay: day });
+    expect(await rowOf(first.body.entity_id)).toEqual(before);
+    expect(await linksOfBrowser(service, first)).toEqual([{ ...link, seenDay: (link?.seenDay ?? 0) + 3 }]);
   });
 
   it('stores the secret only as its hash', async () => {
     const response = await service.post(TOKEN, cookieBody());
-    const row = await rowOf(response.body.entity_id);
-    expect(JSON.stringify(row)).not.toContain(secretOf(response));
+    const { browserId, secret } = partsOf(secretOf(response));
+    expect(await browserOf(service, response)).toMatchObject({ browserId, secretHash: sha256(secret) });
+    expect(await everythingIn(service)).not.toContain(secret);
   });
 
   it('takes expires_in from CUSTOMER_TOKEN_TTL', async () => {
@@ -292,8 +305,8 @@ describe('protocol §5.4: a request without a valid cookie pair creates a new cu
   });
 
   it('the hash in the database as the secret', async () => {
-    const row = await rowOf(victim.body.entity_id);
-    const cookie = pairWith(victim.body.entity_id, row?.secretHash as string);
+    const { browserId, secretHash } = await browserOf(service, victim);
+    const cookie = pairWith(victim.body.entity_id, secretCookieOf(browserId, secretHash));
     const response = await service.post(TOKEN, cookieBody(), { cookie });
     expect(response.body.entity_id).not.toBe(victim.body.entity_id);
   });

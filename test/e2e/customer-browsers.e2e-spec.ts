@@ -5,7 +5,6 @@ import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
-import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
@@ -88,21 +87,4 @@ describe('protocol §9.2: the browsers of a customer', () => {
     expect(await ancestors.count()).toBe(before);
   });
 
-  it('are not ended until the upgrade from release 1 is complete, because release 1 ignores the end', async () => {
-    const upgrading = await startServiceBeforeCompletion({ environment: { ADMIN_TOKEN } });
-    try {
-      const known = await upgrading.post(TOKEN, cookieBody());
-      const { entity_id } = known.body;
-      const path = `/admin/identities/${entity_id}/browsers/${entity_id}`;
-      const end = () => manage(upgrading, 'DELETE', path, bearer(ADMIN_TOKEN));
-      const again = () => upgrading.post(TOKEN, cookieBody(), { cookie: cookieHeader(known) });
-      expectError(await end(), { status: 503, error: 'temporarily_unavailable', hint: undefined });
-      expect((await again()).body.entity_id).toBe(entity_id);
-      await completeUpgradeOf(upgrading);
-      expect((await end()).status).toBe(200);
-      expect((await again()).body.entity_id).not.toBe(entity_id);
-    } finally {
-      await upgrading.stop();
-    }
-  });
 });

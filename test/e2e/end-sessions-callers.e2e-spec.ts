@@ -6,7 +6,6 @@ import { expectError, expectInvalidRequest, expectInvalidToken } from '../suppor
 import { identitiesOf } from '../support/identities.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { manage } from '../support/management-api.js';
-import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import {
   ACME,
@@ -117,20 +116,6 @@ describe('protocol §4.14: who may end the sessions of a customer', () => {
     expectError(response, { status: 429, error: 'temporarily_unavailable', hint: undefined });
     expect(await infoStatus(limited, access_token)).toBe(200);
     await limited.stop();
-  });
-
-  it('the service responds with 503 before the upgrade from release 1 is complete', async () => {
-    const environment = { ADMIN_TOKEN };
-    const other = await startServiceBeforeCompletion({ environment });
-    const { entity_id, access_token } = await newCustomer(other);
-    const unavailable = { status: 503, error: 'temporarily_unavailable', hint: undefined };
-    expectError(await endSessions(other, access_token), unavailable);
-    expectError(await endSessionsAsOperator(other, ADMIN_TOKEN, entity_id), unavailable);
-    expect(await infoStatus(other, access_token)).toBe(200);
-    await completeUpgradeOf(other);
-    expect((await endSessionsAsOperator(other, ADMIN_TOKEN, entity_id)).status).toBe(200);
-    expect(await infoStatus(other, access_token)).toBe(401);
-    await other.stop();
   });
 
   it('the audit log and a metric name the kind of the actor', async () => {

@@ -1,5 +1,5 @@
 import { ServiceUnavailableException } from '@nestjs/common';
-import { DataSource, Like } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
@@ -17,8 +17,8 @@ import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-erased-rows';
-/** Codes expire by themselves, revocations of release 1 too, and the id of an erased customer is never used again. */
-const TABLES_WITH_THE_ID = ['customer_identity', 'one_time_code', 'revocation'];
+/** Codes and revocations expire by themselves, and cookies with the id go on working for the browser's other customers. */
+const TABLES_WITH_THE_ID = ['browser_customer', 'customer', 'one_time_code', 'revocation'];
 
 let service: TestService;
 beforeAll(async () => {
@@ -50,9 +50,10 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     const links = await linksOf(service, entity_id);
     const families = await familiesOf(service, entity_id);
     expect([links.length, families.length]).toEqual([1, 1]);
-    const ids = [entity_id, families[0]?.id as string, links[0]?.redemption as string];
+    const redemption = JSON.parse(links[0]?.lineage as string).ancestors.at(-1) as string;
+    const ids = [entity_id, families[0]?.id as string, redemption];
     const tables = await tablesWith(ids);
-    for (const table of ['browser_link', 'link_ancestor', 'organization_user', 'refresh_family', 'refresh_token'])
+    for (const table of ['browser_customer', 'link_ancestor', 'organization_user', 'refresh_family'])
       expect(tables).toContain(table);
     const { tableName } = service.application.get(DataSource).getMetadata(RefreshFamilyAncestor);
     expect(tables).toContain(tableName);
@@ -60,6 +61,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     const erased = await erase(entity_id);
     expect(erased.status).toBe(200);
     expect((await tablesWith(ids)).filter((table) => !TABLES_WITH_THE_ID.includes(table))).toEqual([]);
+    expect(await tablesWith([redemption])).not.toContain('browser_customer');
     expectInvalidGrant(await refreshCustomer(service, refresh_token));
     expect(await infoStatus(service, access_token)).toBe(401);
     const again = (await service.post('/v2/customer/token', body, agent)).body;
@@ -87,25 +89,22 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     expect(await familiesOf(service, entity_id)).toEqual([]);
   });
 
-  it('no link remains of a customer with many links, and no statement deletes more than 500 links', async () => {
+  it('no link remains of a customer with many links, and no transaction ends more than 500 links', async () => {
     const { entity_id, access_token } = await newCustomer(service);
     await remember(service, await moveOf(service, access_token));
-    const [link] = await linksOf(service, entity_id);
+    const [link] = (await linksOf(service, entity_id)) as [BrowserLink];
     const { manager } = service.application.get(DataSource);
-    const copies = Array.from({ length: 1_200 }, (_, index) => {
-      return { ...link, browserId: `browser-${index}`, redemption: `redemption-${index}` };
-    });
-    const ancestors = copies.map(({ redemption }) => ({ redemption, ancestorId: `ancestor-of-${redemption}` }));
+    const copies = Array.from({ length: 1_200 }, (_, index) => ({ ...link, browserId: `browser-${index}` }));
+    const ancestors = copies.map(({ entityId, browserId }) => ({ entityId, browserId, ancestorId: `of-${browserId}` }));
     for (let first = 0; first < copies.length; first += 100) {
       await manager.insert(BrowserLink, copies.slice(first, first + 100));
       await manager.insert(LinkAncestor, ancestors.slice(first, first + 100));
     }
-    const execute = vi.spyOn(service.application.get(Database), 'execute');
+    const transaction = vi.spyOn(service.application.get(Database), 'transaction');
     expect((await erase(entity_id)).status).toBe(200);
-    const matched = await Promise.all(execute.mock.results.map(({ value }) => value));
-    execute.mockRestore();
-    expect(Math.max(...matched)).toBeLessThan(600); // a link may have several ancestors
+    expect(transaction.mock.calls.length).toBeGreaterThanOrEqual(3);
+    transaction.mockRestore();
     expect(await linksOf(service, entity_id)).toEqual([]);
-    expect(await manager.countBy(LinkAncestor, { redemption: Like('redemption-%') })).toBe(0);
+    expect(await manager.countBy(LinkAncestor, { entityId: entity_id })).toBe(0);
   });
 });

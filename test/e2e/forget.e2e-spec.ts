@@ -4,7 +4,6 @@ import type { Statement } from '../../src/platform/database/statement.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { secretOf } from '../support/identities.js';
-import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { clientOf, sqlOf, statementsOf } from '../support/statements.js';
 import {
@@ -258,15 +257,6 @@ describe('protocol §4.13: who may let a browser be forgotten', () => {
       expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
       expect(response.headers.get('access-control-allow-credentials')).toBe('true');
     }
-  });
-
-  it('the service responds with 503 before the upgrade from release 1 is complete', async () => {
-    const other = await startServiceBeforeCompletion();
-    const send = () => other.post(FORGET, { client_id: ACME_SITE, organization_id: ACME });
-    expectError(await send(), { status: 503, error: 'temporarily_unavailable', hint: undefined });
-    await completeUpgradeOf(other);
-    expect((await send()).status).toBe(200);
-    await other.stop();
   });
 
   it('the audit log names the browser and the organization', async () => {

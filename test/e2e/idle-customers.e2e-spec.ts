@@ -2,6 +2,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
 import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
+import { UnfinishedErasure } from '../../src/identity/unfinished-erasure.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -9,7 +10,6 @@ import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-
 import { refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
 import { expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
-import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { rememberedPair } from '../support/remember.js';
 import { sqlOf, statementsOf } from '../support/statements.js';
@@ -50,7 +50,7 @@ const purgeAgain = async () => {
   return purge(service);
 };
 const rowOf = (entityId: string, of = service) => identitiesOf(of).findOneBy({ entityId });
-const isPurged = async (entityId: string) => !(await rowOf(entityId))?.organizationId;
+const isPurged = async (entityId: string) => (await rowOf(entityId))?.erasedAt !== null;
 const byAgent = async (entity_id: string) =>
   service.post(TOKEN, agentTokenBody({ entity_id }), bearer(await issueAgentToken(service)));
 const visitWith = (cookie: string) => service.post(TOKEN, cookieBody(), { cookie });
@@ -75,17 +75,20 @@ describe('protocol §5.9: the purge of idle customers', () => {
     expect((await browser.visit()).body.entity_id).toBe(next);
   });
 
-  it('leaves the row of a browser whose first customer was purged, and deletes the row with the browser', async () => {
+  it('deletes the row of a purged customer two days later, and the browser with its links 2 years after its visit', async () => {
     const browser = new TestBrowser(service);
     const first = (await browser.visit()).body.entity_id;
     const rival = (await browser.visit(AT_RIVAL)).body.entity_id;
     pass(IDLE_DAYS + 2);
     await purge(service);
-    expect(await rowOf(first)).toMatchObject({ organizationId: null, groupId: null, scopeSeenDay: null });
+    expect(await rowOf(first)).toMatchObject({ groupId: null, creator: null, lastTokenDay: null, createdAt: null });
     expect((await browser.visit(AT_RIVAL)).body.entity_id).toBe(rival);
     pass(740);
     await purgeAgain();
-    expect([await rowOf(first), await rowOf(rival)]).toEqual([null, null]);
+    expect([await rowOf(first), await isPurged(rival)]).toEqual([null, true]);
+    pass(3);
+    await purgeAgain();
+    expect(await rowOf(rival)).toBeNull();
   });
 
   it.each<[string, (entityId: string, token: string) => Promise<() => Promise<string>>]>([
@@ -179,7 +182,8 @@ describe('protocol §5.9: the purge of idle customers', () => {
     onErase.mockClear();
     await purge(service);
     expect(onErase.mock.calls.map(([id]) => id)).toContain(entity_id);
-    expect((await rowOf(entity_id))?.scopeSeenDay).toBeNull();
+    const unfinished = service.application.get(DataSource).getRepository(UnfinishedErasure);
+    expect(await unfinished.countBy({ entityId: entity_id })).toBe(0);
   });
 
   it('deletes a customer that was created for a link as soon as no transfer token can lead to it', async () => {
@@ -200,7 +204,7 @@ describe('protocol §5.9: the purge of idle customers', () => {
     await purgeAgain();
     const database = service.application.get(Database);
     const select = vi.spyOn(database, 'select');
-    const reads = () => select.mock.calls.filter(([each]) => sqlOf(database, each).includes('AS token_day')).length;
+    const reads = () => select.mock.calls.filter(([each]) => sqlOf(database, each).includes('AS is_deletable')).length;
     await purge(service);
     expect(reads()).toBe(0);
     pass(1);
@@ -210,18 +214,19 @@ describe('protocol §5.9: the purge of idle customers', () => {
 });
 
 describe('a token that is requested while its customer is purged', () => {
-  /** Runs `act` right before or after the statement that purges customers. */
+  /** Runs `act` right before or after the transaction that purges customers. */
   function duringPurge(moment: 'before' | 'after', act: () => Promise<unknown>): void {
     const database = service.application.get(Database);
-    const execute = database.execute.bind(database);
-    let acted = false;
-    vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
-      const isPurge = !acted && sqlOf(database, statement).includes('SET organization_id = NULL, group_id = NULL, unl');
-      acted ||= isPurge;
-      if (isPurge && moment === 'before') await act();
-      const changed = await execute(statement, parameters);
-      if (isPurge && moment === 'after') await act();
-      return changed;
+    const transaction = database.transaction.bind(database);
+    const participants = service.application.get(CustomerDataParticipants);
+    vi.spyOn(participants, 'mustRetain').mockImplementationOnce(async () => {
+      vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
+        if (moment === 'before') await act();
+        const result = await transaction(work);
+        if (moment === 'after') await act();
+        return result as never;
+      });
+      return [];
     });
   }
 
@@ -271,21 +276,4 @@ describe('the day of the last token', () => {
     expect(await statementsOf(service, () => send(entity_id))).toEqual(['SELECT', 'SELECT']);
     expect(await statementsOf(service, () => send(ofAgent))).toEqual(['SELECT', 'SELECT']);
   });
-});
-
-it('the purge of idle customers begins idle_days after the upgrade from release 1 is complete', async () => {
-  const other = await startServiceBeforeCompletion({ registry: registry() });
-  const { entity_id } = await newCustomer(other);
-  pass(IDLE_DAYS + 20, other);
-  await purge(other);
-  expect((await rowOf(entity_id, other))?.organizationId).toBe(ACME);
-  await completeUpgradeOf(other);
-  await purge(other);
-  pass(IDLE_DAYS, other);
-  await purge(other);
-  expect((await rowOf(entity_id, other))?.organizationId).toBe(ACME);
-  pass(2, other);
-  await purge(other);
-  expect((await rowOf(entity_id, other))?.organizationId).toBeNull();
-  await other.stop();
 });

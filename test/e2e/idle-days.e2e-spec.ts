@@ -1,21 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { MigrationState } from '../../src/access-token/migration-state.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
 import { EndedLinks } from '../../src/identity/ended-links.js';
-import { Database } from '../../src/platform/database/database.js';
-import { dayOf } from '../../src/platform/day.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
-import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
-import { purge } from '../support/operator-commands.js';
+import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { clientOf, sqlOf } from '../support/statements.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
@@ -25,7 +20,7 @@ const DAY_SECONDS = 86_400;
 const IDLE_DAYS = 30;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
-const TABLES = ['customer_identity', 'browser_link', 'link_credential', 'link_ancestor', 'browser_origin'];
+const TABLES = ['customer', 'browser', 'browser_customer', 'link_ancestor'];
 
 function registryWithIdleDays(): ReturnType<typeof rememberingRegistry> {
   const registry = rememberingRegistry();
@@ -95,22 +90,10 @@ describe('protocol §5.9: idle_days of an organization', () => {
     const pair = await rememberedPair(service, (await newCustomer(service)).access_token);
     pass(IDLE_DAYS + 1);
     const created = () => service.audit.filter(({ event }) => event === 'identity.created').length;
-    const state = async () => [await rowsIn('customer_identity'), await rowsIn('link_credential'), created()];
+    const state = async () => [await rowsIn('customer'), await rowsIn('browser_customer'), created()];
     const before = await state();
-    const client = clientOf(service);
-    const execute = client.execute.bind(client);
-    const waiting: (() => void)[] = [];
-    // Every call has inserted its customer before the first one claims the link.
-    vi.spyOn(client, 'execute').mockImplementation(async (statement, parameters) => {
-      if (sqlOf(service.application.get(Database), statement).startsWith('UPDATE browser_link SET entity_id'))
-        await new Promise<void>((resolve) => {
-          waiting.push(resolve);
-          if (waiting.length === 5) for (const go of waiting) go();
-        });
-      return execute(statement, parameters);
-    });
     const ids = await Promise.all(Array.from({ length: 5 }, () => idOf(pair)));
-    expect([waiting.length, new Set(ids).size]).toEqual([5, 1]);
+    expect(new Set(ids).size).toBe(1);
     expect(await state()).toEqual(before.map((count) => count + 1));
   });
 
@@ -129,35 +112,6 @@ describe('protocol §5.9: idle_days of an organization', () => {
       { cookie: browser.cookie ?? '' },
     );
     expect(forgotten.cookies).toHaveLength(2);
-  });
-
-  it('is 731 until the upgrade from release 1 is complete, so that processes of release 1 know the cookies', async () => {
-    const other = await startServiceBeforeCompletion({ registry: registryWithIdleDays() });
-    const browser = new TestBrowser(other);
-    const { entity_id } = (await browser.visit()).body;
-    other.clock.advance({ seconds: (IDLE_DAYS + 1) * DAY_SECONDS });
-    expect((await browser.visit()).body.entity_id).toBe(entity_id);
-    await completeUpgradeOf(other);
-    await other.application.get(MigrationState).assertComplete();
-    other.clock.advance({ seconds: (IDLE_DAYS + 1) * DAY_SECONDS });
-    expect((await browser.visit()).body.entity_id).not.toBe(entity_id);
-    await other.stop();
-  });
-
-  it('counts from the completion of the upgrade, because processes of release 1 note no days of customers', async () => {
-    const other = await startServiceBeforeCompletion({ registry: registryWithIdleDays() });
-    const browser = new TestBrowser(other);
-    const { entity_id } = (await browser.visit()).body;
-    other.clock.advance({ seconds: IDLE_DAYS * DAY_SECONDS });
-    // A visit at a process of release 1.
-    await identitiesOf(other).update({ entityId: entity_id }, { lastSeenDay: dayOf(other.clock.now()) });
-    other.clock.advance({ seconds: DAY_SECONDS });
-    await completeUpgradeOf(other);
-    await other.application.get(MigrationState).assertComplete();
-    expect((await browser.visit()).body.entity_id).toBe(entity_id);
-    other.clock.advance({ seconds: (IDLE_DAYS + 1) * DAY_SECONDS });
-    expect((await browser.visit()).body.entity_id).not.toBe(entity_id);
-    await other.stop();
   });
 
   it.each([0, 732, -1, 1.5, '30', null])('must be a whole number from 1 to 731: %j', async (idle_days) => {
@@ -183,7 +137,7 @@ describe('the purge of browser links', () => {
     const pair = await rememberedPair(service, moved.access_token);
     await service.send('DELETE', TOKEN, bearer(moved.access_token));
     pass(20);
-    expect((await purge(service))?.browser_link).toBe(1);
+    expect((await purge(service))?.browser_customer).toBe(1);
     expect(await service.application.get(DataSource).getRepository(Revocation).count()).toBe(0);
     expect(await idOf(pair)).not.toBe(moved.entity_id);
   });
@@ -198,7 +152,7 @@ describe('the purge of browser links', () => {
       yield* deleteInSteps(size, now);
       pass(20);
     });
-    expect(await purge(service)).toMatchObject({ browser_link: 0, revocation: 0 });
+    expect(await purge(service)).toMatchObject({ browser_customer: 1, revocation: 0 });
     vi.restoreAllMocks();
     expect(await idOf(pair)).not.toBe(moved.entity_id);
     pass(20);
@@ -211,38 +165,28 @@ describe('the purge of browser links', () => {
     const { access_token } = (await phone.visit()).body;
     await rememberedPair(service, access_token, cookieHeader(await service.post(GROUP, cookieBody())));
     pass(800);
-    for (let round = 0; round < 3; round++) await purge(service);
+    await purge(service);
+    pass(3);
+    await purge(service);
     const after = await Promise.all(TABLES.map(rowsIn));
     for (const [index, count] of after.entries()) expect(count, TABLES[index]).toBeLessThanOrEqual(before[index] ?? 0);
   });
 
-  it.each([
-    ['first customer', TOKEN],
-    ['customer in a group', GROUP],
-  ])('keeps the %s of an idle browser if another browser gets a link to it during the purge', async (_, path) => {
-    const phone = new TestBrowser(service);
-    await phone.visit();
-    await phone.visit({}, GROUP);
-    const { entity_id: entityId } = (await phone.visit({}, path)).body;
+  it('keeps the customer of an idle browser to which an agent transfers it right before the purge of the customer', async () => {
+    const { entity_id: entityId } = await newCustomer(service);
     pass(800);
-    const browserId = (await newCustomer(service)).entity_id;
-    const links = service.application.get(DataSource).getRepository(BrowserLink);
-    const today = Math.floor(service.clock.now() / (DAY_SECONDS * 1000));
-    const scope = { browserId, organizationId: ACME, groupId: path === GROUP ? 'sales' : '' };
-    const database = service.application.get(Database);
-    const execute = database.execute.bind(database);
-    vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
-      const changed = await execute(statement, parameters);
-      if (sqlOf(database, statement).includes('SET secret_hash = '))
-        await links.insert({ ...scope, entityId, generation: 0, scopeSeenDay: today });
-      return changed;
+    const agent = await issueAgentToken(service);
+    const move = await moveOf(service, agent, { bearer_type: 'agent', customer_id: entityId });
+    await identitiesOf(service).update({ entityId }, { lastTokenDay: null });
+    const participants = service.application.get(CustomerDataParticipants);
+    let pair = '';
+    vi.spyOn(participants, 'mustRetain').mockImplementationOnce(async () => {
+      pair = cookieHeader(await remember(service, move));
+      return [];
     });
     await purge(service);
-    vi.restoreAllMocks();
-    expect(await identitiesOf(service).countBy({ entityId })).toBe(1);
-    await links.delete({ entityId });
-    await purge(service);
-    expect(await identitiesOf(service).countBy({ entityId }), 'the next purge continues').toBe(0);
+    expect(await identitiesOf(service).findOneByOrFail({ entityId })).toMatchObject({ erasedAt: null });
+    expect(await idOf(pair)).toBe(entityId);
   });
 
   it('keeps a customer whose first browser is idle while another browser uses it', async () => {

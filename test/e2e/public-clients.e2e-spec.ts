@@ -220,29 +220,6 @@ describe('the public clients of an organization in the registry file', () => {
   );
 });
 
-it('the migration admits all public clients to organizations of release 1, and none to later ones', async () => {
-  const upgraded = await startTestService({ registry: testRegistry() });
-  const dataSource = upgraded.application.get(DataSource);
-  const insert = (id: string) =>
-    dataSource.query(
-      'INSERT INTO organization (id, name, chat_between_groups, grants, owned_by_file) VALUES (?, ?, ?, ?, ?)',
-      [id, 'Of release 1', 0, '{}', 0],
-    );
-  const [before, during] = [randomUUID(), randomUUID()];
-  while (dataSource.migrations.length > 0) {
-    await dataSource.undoLastMigration();
-    if (!(await hasColumn(dataSource))) break;
-  }
-  await insert(before);
-  await migrate(dataSource, upgraded.clock);
-  await insert(during);
-  await dataSource.query('UPDATE registry_revision SET revision = revision + 1');
-  const body = (organization_id: string) => cookieBody({ client_id: PUBLIC_SITE, organization_id });
-  const ask = async (id: string) => (await upgraded.post(TOKEN, body(id), FROM_WIDGET)).status;
-  await expect.poll(() => Promise.all([before, during, CLOSED, RIVAL].map(ask))).toEqual([200, 400, 200, 200]);
-  await upgraded.stop();
-});
-
 async function newOrganization(more: object = {}): Promise<string> {
   const id = randomUUID();
   expect((await admin('POST', 'organizations', { id, name: 'New', ...more })).status).toBe(201);

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { FamilyDeletion } from '../../src/refresh-token/family-deletion.js';
 import { RefreshTokens } from '../../src/refresh-token/refresh-tokens.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -17,7 +16,6 @@ import {
 } from '../support/customer-refresh.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
-import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { times, winnerOf } from '../support/races.js';
 import { type Move, moveOf } from '../support/remember.js';
@@ -166,29 +164,6 @@ describe('protocol §4.5: a request with remember=refresh_token that is rejected
 
   it('has a wrong verifier', async () => {
     expectInvalidGrant(await reject(({ code }) => stay(service, { code, verifier: 'v'.repeat(43) })));
-  });
-
-  it('comes before the upgrade from release 1 is complete', async () => {
-    const other = await startServiceBeforeCompletion({ registry: refreshingRegistry() });
-    const moved = await moveOf(other, (await newCustomer(other)).access_token);
-    expectError(await stay(other, moved), { status: 503, error: 'temporarily_unavailable', hint: undefined });
-    await completeUpgradeOf(other);
-    expect((await stay(other, moved)).status).toBe(200);
-    await other.stop();
-  });
-
-  it('logs how long its rows remain if they cannot be deleted', async () => {
-    const moved = await move();
-    const { application } = service;
-    vi.spyOn(application.get(RefreshTokens), 'begin').mockRejectedValueOnce(new Error('no disk'));
-    vi.spyOn(application.get(FamilyDeletion), 'delete').mockRejectedValueOnce(new Error('no disk'));
-    const warn = vi.spyOn(Logger.prototype, 'warn');
-    const { status } = await stay(service, moved);
-    const warnings = warn.mock.calls.map(([message]) => message);
-    vi.restoreAllMocks();
-    expect(status).toBe(500);
-    expect(warnings).toContain('rows of a failed redemption remain until they expire or are idle: no disk');
-    expect((await stay(service, moved)).status, 'the code is not redeemed').toBe(200);
   });
 });
 

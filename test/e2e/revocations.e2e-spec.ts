@@ -178,24 +178,4 @@ describe('the upgrade from release 1', () => {
     expect(await asAgent(token)).toBe(200);
   });
 
-  it('writes revocations for processes of release 1 until it is complete, without delaying new tokens', async () => {
-    const values = service.application.get(DataSource).getRepository(RecordedValue);
-    const { entity_id } = await newCustomer(service);
-    const password = { password: 'a new password of the agent' };
-    const change = () => manage(service, 'PATCH', `/admin/agents/${id}`, bearer(ADMIN_TOKEN), password);
-    const entry = { email: `${randomUUID()}@acme.example`, name: 'New', organization_id: ACME, ...password };
-    const { id } = (await manage(service, 'POST', '/admin/agents', bearer(ADMIN_TOKEN), entry)).body;
-    await change();
-    expect(await revocations().countBy({ kind: 'subject', value: id })).toBe(0);
-    await values.update({ name: 'complete_release' }, { value: 1 });
-    await change();
-    await manage(service, 'DELETE', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
-    expect(await revocations().countBy({ kind: 'subject', value: In([id, entity_id]) })).toBe(2);
-    const token = issue({ sub: id, aud: 'agent-api', gen: 2 });
-    expect(await asAgent(token)).toBe(200);
-    // Release 1 changes the row and does not use generations.
-    await revocations().update({ value: id }, { issuedBefore: new Date(service.clock.now() + 1_000) });
-    expect(await asAgent(token)).toBe(401);
-    await values.update({ name: 'complete_release' }, { value: 2 });
-  });
 });

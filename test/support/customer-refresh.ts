@@ -1,10 +1,9 @@
 import { DataSource } from 'typeorm';
 import { expect } from 'vitest';
-import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family-ancestor.entity.js';
-import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
 import { TOKEN } from './cookie-grant.js';
+import { tokenHashOf } from './refresh-families.js';
 import { type Move, moveOf } from './remember.js';
 import { ACME_NATIVE, ACME_SITE, testRegistry } from './test-registry.js';
 import type { TestResponse, TestService } from './test-service.js';
@@ -69,7 +68,6 @@ export async function rowsOf({ application }: TestService, familyId: string): Pr
   const dataSource = application.get(DataSource);
   const counts = await Promise.all([
     dataSource.getRepository(RefreshFamily).countBy({ id: familyId }),
-    dataSource.getRepository(RefreshToken).countBy({ familyId }),
     dataSource.getRepository(RefreshFamilyAncestor).countBy({ familyId }),
   ]);
   return counts.reduce((total, count) => total + count);
@@ -79,5 +77,5 @@ export async function rowsOf({ application }: TestService, familyId: string): Pr
 export async function currentOf({ application }: TestService, tokens: string[]): Promise<string[]> {
   const families = await application.get(DataSource).getRepository(RefreshFamily).find();
   const current = families.map(({ currentHash }) => currentHash);
-  return tokens.filter((token) => current.includes(sha256(token)));
+  return tokens.filter((token) => current.includes(tokenHashOf(token)));
 }

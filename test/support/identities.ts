@@ -1,6 +1,9 @@
 import { DataSource, type Repository } from 'typeorm';
 import { expect } from 'vitest';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
+import { partsOf } from '../../src/identity/identity-cookies.js';
+import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
 import { expectError, MALFORMED } from './expect-error.js';
 import type { TestResponse, TestService } from './test-service.js';
 
@@ -23,6 +26,18 @@ export async function expectNoCustomerCreated(
   expectError(response, { status: 400, error, hint, ...(description && { description }) });
   expect(await identitiesOf(service).count()).toBe(before);
   return response;
+}
+
+/** The links of the browser that got a response, ended ones too. */
+export async function linksOfBrowser({ application }: TestService, response: TestResponse): Promise<BrowserLink[]> {
+  const links = application.get(DataSource).getRepository(BrowserLink);
+  return links.findBy({ browserId: partsOf(secretOf(response)).browserId });
+}
+
+/** The browser that got a response. */
+export function browserOf({ application }: TestService, response: TestResponse): Promise<KnownBrowser> {
+  const browsers = application.get(DataSource).getRepository(KnownBrowser);
+  return browsers.findOneByOrFail({ browserId: partsOf(secretOf(response)).browserId });
 }
 
 /** `name=value` of a `Set-Cookie` line. */

@@ -1,4 +1,4 @@
-import { DataSource } from 'typeorm';
+import { DataSource, IsNull, Not } from 'typeorm';
 import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { pkce } from './agent-tokens.js';
 import { cookieHeader, TOKEN } from './cookie-grant.js';
@@ -44,6 +44,8 @@ export async function rememberedPair(service: HttpClient, token: string, cookie?
   return cookieHeader(await remember(service, await moveOf(service, token), { cookie }));
 }
 
+/** The links from transfers that lead to a customer. */
 export function linksOf({ application }: TestService, entityId: string): Promise<BrowserLink[]> {
-  return application.get(DataSource).getRepository(BrowserLink).findBy({ entityId });
+  const links = application.get(DataSource).getRepository(BrowserLink);
+  return links.findBy({ entityId, origin: 'transfer', organizationId: Not(IsNull()) });
 }

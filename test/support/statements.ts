@@ -26,6 +26,7 @@ export async function statementTextsOf(service: TestService, send: () => Promise
   const database = service.application.get(Database);
   const client = clientOf(service);
   const spies = [vi.spyOn(client, 'select'), vi.spyOn(client, 'insert'), vi.spyOn(client, 'execute')];
+  const together = vi.spyOn(client, 'executeTogether');
   const logger = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
   const attempts = vi.spyOn(database as unknown as Sender, 'sendWithRetries');
   await send();
@@ -35,13 +36,21 @@ export async function statementTextsOf(service: TestService, send: () => Promise
       order: mock.invocationCallOrder[index] ?? 0,
     })),
   );
-  const texts = calls.sort((one, other) => one.order - other.order).map(({ sql }) => sql);
-  const isForeground = (sql: string) => !BACKGROUND_STATEMENT.test(sql);
-  expect(attempts.mock.calls.filter(([sql]) => isForeground(sql))).toHaveLength(texts.filter(isForeground).length);
+  const order = together.mock.invocationCallOrder;
+  const ofTogether = together.mock.calls.flatMap(([writes], index) =>
+    writes.map(({ statement }) => ({ sql: sqlOf(database, statement), order: order[index] ?? 0 })),
+  );
+  const batches = together.mock.calls.length;
+  const alone = calls.filter(({ sql }) => isForeground(sql)).length;
+  const texts = [...calls, ...ofTogether].sort((one, other) => one.order - other.order).map(({ sql }) => sql);
+  const sent = attempts.mock.calls.filter(([sql]) => isForeground(sql) && sql !== 'BEGIN … COMMIT');
+  expect(sent).toHaveLength(alone + batches);
   texts.push(...logger.mock.calls.map(([sql]) => sql));
-  for (const spy of [...spies, logger, attempts]) spy.mockRestore();
-  return texts.filter(isForeground).map((sql) => sql.trim());
+  for (const spy of [...spies, together, logger, attempts]) spy.mockRestore();
+  return texts.filter((sql) => isForeground(sql) && !TRANSACTION.test(sql)).map((sql) => sql.trim());
 }
+
+const isForeground = (sql: string) => !BACKGROUND_STATEMENT.test(sql);
 
 /** The kinds of the statements that the service sends for a request: SELECT, INSERT, UPDATE. */
 export async function statementsOf(service: TestService, send: () => Promise<unknown>): Promise<string[]> {
@@ -49,4 +58,5 @@ export async function statementsOf(service: TestService, send: () => Promise<unk
 }
 
 /** Statements that the service sends regularly: for changes of the registry, and to publish revocations in the feed. */
+const TRANSACTION = /^(BEGIN|START|COMMIT|SET)\b/;
 const BACKGROUND_STATEMENT = /registry_revision|revocation_feed|recorded_value|\bposition\b/;

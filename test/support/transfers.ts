@@ -4,11 +4,11 @@ import { expect } from 'vitest';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
-import { RefreshToken } from '../../src/refresh-token/refresh-token.entity.js';
 import { exchangeCode } from './agent-tokens.js';
 import { bearer } from './authorization-headers.js';
 import { AgentBrowser, codeOf } from './authorization-page.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
+import { familyHashOf } from './refresh-families.js';
 import { ACME_SITE } from './test-registry.js';
 import type { HttpClient, TestResponse, TestService } from './test-service.js';
 
@@ -66,10 +66,8 @@ export async function ageRedemption(service: TestService, code: string, seconds:
 
 /** Makes the last rotation in the refresh family of a token older. */
 export async function ageRotation({ application }: TestService, refreshToken: string, seconds: number): Promise<void> {
-  const dataSource = application.get(DataSource);
-  const token = await dataSource.getRepository(RefreshToken).findOneByOrFail({ hash: sha256(refreshToken) });
-  const families = dataSource.getRepository(RefreshFamily);
-  const { id, rotatedAt } = await families.findOneByOrFail({ id: token.familyId });
+  const families = application.get(DataSource).getRepository(RefreshFamily);
+  const { id, rotatedAt } = await families.findOneByOrFail({ familyHash: familyHashOf(refreshToken) });
   await families.update({ id }, { rotatedAt: new Date(rotatedAt.getTime() - seconds * 1000) });
 }
 
