@@ -13,7 +13,15 @@ import { ApiProperty } from '../platform/http/api-property.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { IdleRule } from './idle-rule.js';
-import { claimsOfLink, deleteUnusedAncestors, LINK_HAS_ENDED, type LinkRow, raiseVersions, UNLINK, unlink } from './links.js';
+import {
+  claimsOfLink,
+  deleteUnusedAncestors,
+  LINK_HAS_ENDED,
+  type LinkRow,
+  raiseVersions,
+  UNLINK,
+  unlink,
+} from './links.js';
 import { RecognizedBrowsers } from './recognized-browsers.js';
 
 /** A browser that leads to a customer, in responses to the operator. */
@@ -107,25 +115,29 @@ export class CustomerBrowsers {
   }
 
   /**
-   * Ends the links of a customer in a transaction that has raised its generation of links. A browser that leads to no
-   * other customer loses its secret, so that a copy of its cookies does not lead to its next customer.
+   * Ends the links of a customer in a transaction that has raised its generation of links.
    *
+   * @param removesSecrets whether a browser that leads to no other customer loses its secret, so that a copy of its
+   *   cookies does not lead to its next customer
    * @returns whether more links are left, which already lead nowhere
    */
-  async endSomeIn(manager: EntityManager, entityId: string): Promise<boolean> {
+  async endSomeIn(manager: EntityManager, entityId: string, removesSecrets: boolean): Promise<boolean> {
     const found = await selectIn(manager, FIND_SOME, [entityId]);
     const last = found.at(-1);
     if (!last) return false;
     await writeIn(manager, UNLINK_SOME, [entityId, last.browser_id]);
     await deleteUnusedAncestors(manager, [entityId]);
     const browserIds = found.map(({ browser_id }) => browser_id);
-    await this.forgotten.removeSecretsOfUnlinked(manager, browserIds);
+    if (removesSecrets) await this.forgotten.removeSecretsOfUnlinked(manager, browserIds);
     return found.length === LINKS_PER_TRANSACTION_COUNT;
   }
 
   /** Ends the links that `endSomeIn` has left. */
-  async endRest(entityId: string): Promise<void> {
-    while (await this.database.transaction((manager) => this.endSomeIn(manager, entityId)));
+  async endRest(entityId: string, removesSecrets: boolean): Promise<void> {
+    let hasMore = true;
+    while (hasMore) {
+      hasMore = await this.database.transaction((manager) => this.endSomeIn(manager, entityId, removesSecrets));
+    }
   }
 
   /** The links that lead to a customer, the one seen last first. */

@@ -3,10 +3,10 @@ import type { EntityManager } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit } from '../audit/audit.js';
 import { operatorActor } from '../operator/operator-credentials.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
-import { Clock } from '../platform/clock.js';
 import { CustomerBrowsers } from './customer-browsers.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { UnfinishedErasure } from './unfinished-erasure.entity.js';
@@ -71,7 +71,7 @@ export class CustomerErasure {
 
   /** Deletes the data of an erased customer in all tables. It may run again after an error. */
   async finish(entityId: string): Promise<void> {
-    await this.browsers.endRest(entityId);
+    await this.browsers.endRest(entityId, false);
     await this.participants.onErase(entityId);
     await this.database.executeIdempotent(DELETE_UNFINISHED, [entityId]);
   }
@@ -90,7 +90,7 @@ export class CustomerErasure {
     const [row] = await selectIn(manager, FIND_ORGANIZATION, [entityId]);
     await this.generations.recordCustomer(entityId, manager);
     await this.noteUnfinished(manager, entityId);
-    await this.browsers.endSomeIn(manager, entityId);
+    await this.browsers.endSomeIn(manager, entityId, false);
     return row?.organization_id;
   }
 }

@@ -6,9 +6,9 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { withIsoTimes } from '../platform/database/sql-time.js';
 import { selectStatement } from '../platform/database/statement.js';
-import { sha256 } from '../platform/secret.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
+import { sha256 } from '../platform/secret.js';
 import { CustomerDataParticipants, type ExportedRows } from './customer-data-participants.js';
 
 type Time = Date | string | null;

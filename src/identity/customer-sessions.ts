@@ -51,7 +51,7 @@ export class CustomerSessions {
       const statement = browsers ? END_SESSIONS_AND_LINKS : END_SESSIONS;
       if ((await writeIn(manager, statement, [entityId])) === 0) return undefined;
       await this.generations.recordCustomer(entityId, manager);
-      return { hasMoreLinks: browsers && (await this.browsers.endSomeIn(manager, entityId)) };
+      return { hasMoreLinks: browsers && (await this.browsers.endSomeIn(manager, entityId, true)) };
     });
     if (!ended) return false;
     const subject = { kind: 'customer', id: entityId } as const;
@@ -65,7 +65,7 @@ export class CustomerSessions {
       clientId,
       details,
     });
-    if (ended.hasMoreLinks) await this.browsers.endRest(entityId);
+    if (ended.hasMoreLinks) await this.browsers.endRest(entityId, true);
     return true;
   }
 }

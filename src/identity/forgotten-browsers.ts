@@ -99,9 +99,7 @@ export class ForgottenBrowsers {
 
   /** The browsers with a link that leads to a customer. Only links from transfers cost a SELECT. */
   private async leadingOf(links: LinkRow[]): Promise<Set<string>> {
-    const active = links.filter(
-      ({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day),
-    );
+    const active = links.filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day));
     const leading = new Set(active.filter(({ lineage }) => lineage === null).map(({ browser_id }) => browser_id));
     for (const link of active) {
       const claims = leading.has(link.browser_id) ? undefined : claimsOfLink(link);
@@ -130,8 +128,7 @@ export class ForgottenBrowsers {
     const rows = await this.database.select(FIND_BROWSERS, [...padded(entityIds), ...padded(browserIds)]);
     const isOf = (row: FoundRow) =>
       cookies.some(
-        ({ browserId, secret }) =>
-          browserId === row.browser_id && equalInConstantTime(row.secret_hash, sha256(secret)),
+        ({ browserId, secret }) => browserId === row.browser_id && equalInConstantTime(row.secret_hash, sha256(secret)),
       );
     return rows.filter((row) => row.is_presented !== 0 && isOf(row));
   }

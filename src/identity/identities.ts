@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { LastTokenDays } from '../access-token/last-token-days.js';
 import { Clock } from '../platform/clock.js';
-import type { EntityManager } from 'typeorm';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { requestContext } from '../platform/request-context/request-context.js';

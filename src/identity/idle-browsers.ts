@@ -36,7 +36,10 @@ export class IdleBrowsers {
     const idleSince = this.clock.now() - IDLE_MS;
     const day = dayOf(idleSince);
     const before = uuidv7(idleSince);
-    const findNext = selectStatement<[day: number, after: string, before: string], { browser_id: string; seen: number }>(
+    const findNext = selectStatement<
+      [day: number, after: string, before: string],
+      { browser_id: string; seen: number }
+    >(
       `SELECT browser_id, EXISTS (SELECT 1 FROM browser_customer link
           WHERE link.browser_id = browser.browser_id AND link.seen_day >= ?) AS seen
         FROM browser WHERE browser_id > ? AND browser_id < ? ORDER BY browser_id LIMIT ${size}`,

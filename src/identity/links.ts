@@ -1,5 +1,5 @@
-import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import type { EntityManager } from 'typeorm';
+import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';

@@ -137,7 +137,9 @@ export class RecognizedBrowsers {
     const generation = link.generation as number;
     const customer: LinkedCustomer = {
       ...{ entityId, generation, origin: link.origin as LinkedCustomer['origin'], seenDay: link.seen_day as number },
-      ...(lineage !== null && { lineage: { ...(JSON.parse(lineage) as LinkLineage), gen: row.link_generation as number } }),
+      ...(lineage !== null && {
+        lineage: { ...(JSON.parse(lineage) as LinkLineage), gen: row.link_generation as number },
+      }),
     };
     return { ...browser, customer };
   }

@@ -97,11 +97,7 @@ export class OrganizationUsers {
   }
 
   /** Links a customer of a browser to the customer of a user (protocol §4.7), unless one of them was erased. */
-  private async link(
-    linkedId: string,
-    customerId: string,
-    { organizationId, attempt }: UserRequest,
-  ): Promise<void> {
+  private async link(linkedId: string, customerId: string, { organizationId, attempt }: UserRequest): Promise<void> {
     const isLinked = await this.database.transaction(async (manager) => {
       for (const id of [linkedId, customerId].sort()) if (!(await this.lastTokenDays.noteIn(manager, id))) return false;
       const row = [linkedId, organizationId, null, customerId, attempt, new Date(this.clock.now())] as const;

@@ -16,8 +16,8 @@ import {
   FIND_FAMILY,
   INSERT_ANCESTOR,
   INSERT_FAMILY,
-  type NewFamilyRow,
   MAX_ROTATIONS_PER_HOUR,
+  type NewFamilyRow,
   ROTATE,
 } from './family-statements.js';
 import { RefreshAudit } from './refresh-audit.js';

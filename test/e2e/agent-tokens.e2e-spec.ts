@@ -361,21 +361,18 @@ describe('a refresh', () => {
     expectInvalidGrant(await refresh(service, token));
   });
 
-  it.each([0, 9, 119])(
-    'that is repeated after %i s gets the same successor',
-    async (seconds) => {
-      const token = await firstRefreshToken();
-      const lost = await refresh(service, token);
-      await ageRotation(service, token, seconds);
-      const again = await refresh(service, token);
-      expect(again.status).toBe(200);
-      expect(again.body.refresh_token).toBe(lost.body.refresh_token);
-      expect(again.body.access_token).not.toBe(lost.body.access_token);
-      const next = await refresh(service, again.body.refresh_token);
-      expect(next.status).toBe(200);
-      expect((await refresh(service, next.body.refresh_token)).status).toBe(200);
-    },
-  );
+  it.each([0, 9, 119])('that is repeated after %i s gets the same successor', async (seconds) => {
+    const token = await firstRefreshToken();
+    const lost = await refresh(service, token);
+    await ageRotation(service, token, seconds);
+    const again = await refresh(service, token);
+    expect(again.status).toBe(200);
+    expect(again.body.refresh_token).toBe(lost.body.refresh_token);
+    expect(again.body.access_token).not.toBe(lost.body.access_token);
+    const next = await refresh(service, again.body.refresh_token);
+    expect(next.status).toBe(200);
+    expect((await refresh(service, next.body.refresh_token)).status).toBe(200);
+  });
 
   it('that is repeated after two minutes revokes the family and its access tokens', async () => {
     const first = (await exchangeCode(service, await codeOf(browser))).body;

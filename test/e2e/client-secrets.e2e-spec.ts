@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ClientApplication } from '../../src/registry/client-application.entity.js';
-import { Registry } from '../../src/registry/registry.js';
 import { askToken } from '../support/agent-tokens.js';
 import { expectError } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
@@ -11,7 +10,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 
 const ADMIN_TOKEN = 'operator-token-of-the-client-secrets-test';
 const DAY_SECONDS = 86_400;
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const _sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 let service: TestService;
 let clientId: string;
@@ -188,4 +187,3 @@ describe('the entry of a client', () => {
     }
   });
 });
-

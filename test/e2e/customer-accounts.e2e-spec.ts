@@ -5,7 +5,7 @@ import { basic, bearer } from '../support/authorization-headers.js';
 import { FORM } from '../support/authorization-page.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
-import { identitiesOf, secretOf } from '../support/identities.js';
+import { identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { type ServiceProcess, startPod } from '../support/processes.js';
@@ -501,12 +501,11 @@ describe('/admin/identities/:entity_id', () => {
   it('shows the operator a customer', async () => {
     const inGroup = await new TestBrowser(service).visit({}, `/v2/customer/${ACME}/sales/token`);
     const byAgent = await service.post(TOKEN, agentTokenBody(), bearer(agentToken));
-    const browsersOf = (id: string) => [
-      { id, last_seen_day: new Date(service.clock.now()).toISOString().slice(0, 10) },
-    ];
+    const id = expect.stringMatching(UUID_V7);
+    const browsers = [{ id, last_seen_day: new Date(service.clock.now()).toISOString().slice(0, 10) }];
     for (const [{ entity_id }, more] of [
-      [customer, { browser: true, browsers: browsersOf(customer.entity_id) }],
-      [inGroup.body, { browser: true, group_id: 'sales', browsers: browsersOf(inGroup.body.entity_id) }],
+      [customer, { browser: true, browsers }],
+      [inGroup.body, { browser: true, group_id: 'sales', browsers }],
       [byAgent.body, { browser: false, browsers: [] }],
     ]) {
       const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
@@ -582,12 +581,14 @@ describe('the erasure of a customer', () => {
 
   it('deletes everything but its id and its browser', async () => {
     const browser = new TestBrowser(service);
-    const first = (await browser.visit()).body.entity_id;
+    const response = await browser.visit();
     const inGroup = (await browser.visit({}, `/v2/customer/${ACME}/sales/token`)).body.entity_id;
-    for (const entityId of [first, inGroup]) {
+    for (const entityId of [response.body.entity_id, inGroup]) {
       await erase(entityId);
       const row = await identitiesOf(service).findOneBy({ entityId });
-      expect(row).toMatchObject({ entityId, browserId: first, organizationId: null, groupId: null });
+      expect(row).toMatchObject({ entityId, groupId: null, creator: null, lastTokenDay: null, createdAt: null });
+      const link = (await linksOfBrowser(service, response)).find((each) => each.entityId === entityId);
+      expect(link).toMatchObject({ organizationId: null, groupId: null, root: null, lineage: null });
     }
   });
 

@@ -1,13 +1,14 @@
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { partsOf } from '../../src/identity/identity-cookies.js';
 import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
+import { secretOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-customer-browsers';
@@ -26,6 +27,7 @@ const browsersOf = async (id: string): Promise<{ id: string; last_seen_day: stri
   (await asOperator('GET', id)).body.browsers;
 const idOf = async (cookie: string, more: object = {}): Promise<string> =>
   (await service.post(TOKEN, cookieBody(more), { cookie })).body.entity_id;
+const browserIdOf = (response: TestResponse) => partsOf(secretOf(response)).browserId;
 const today = () => new Date(service.clock.now()).toISOString().slice(0, 10);
 
 describe('protocol §9.2: the browsers of a customer', () => {
@@ -38,7 +40,7 @@ describe('protocol §9.2: the browsers of a customer', () => {
     await idOf(pair);
     const browsers = await browsersOf(entity_id);
     expect(browsers.map(({ last_seen_day }) => last_seen_day)).toEqual([today(), first]);
-    expect(browsers[1]?.id).toBe(entity_id);
+    expect(browsers[1]?.id).toBe(browserIdOf(known));
   });
 
   it('can be ended alone, and leads to no customer of this organization and group any more', async () => {
@@ -47,24 +49,25 @@ describe('protocol §9.2: the browsers of a customer', () => {
     const own = cookieHeader(known);
     const ofRival = await idOf(own, AT_RIVAL);
     const pair = await rememberedPair(service, access_token);
-    const linked = (await browsersOf(entity_id)).find(({ id }) => id !== entity_id)?.id as string;
+    const ownId = browserIdOf(known);
+    const linked = (await browsersOf(entity_id)).find(({ id }) => id !== ownId)?.id as string;
     expect((await asOperator('DELETE', `${entity_id}/browsers/${linked}`)).status).toBe(200);
-    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([entity_id]);
+    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([ownId]);
     expect(await idOf(pair)).not.toBe(entity_id);
     expect(await idOf(own)).toBe(entity_id);
-    expect((await asOperator('DELETE', `${entity_id}/browsers/${entity_id}`)).status).toBe(200);
+    expect((await asOperator('DELETE', `${entity_id}/browsers/${ownId}`)).status).toBe(200);
     expect(await browsersOf(entity_id)).toEqual([]);
     expect(await idOf(own)).not.toBe(entity_id);
     expect(await idOf(own, AT_RIVAL)).toBe(ofRival);
     expect(await infoStatus(service, access_token)).toBe(200);
-    const details = { browser: entity_id };
+    const details = { browser: ownId };
     const events = service.audit.filter(({ event }) => event === 'browser.ended');
     expect(events.at(-1)).toMatchObject({ actor: { kind: 'operator' }, subject: { id: entity_id }, details });
   });
 
   it('are unknown if they do not lead to the customer', async () => {
     const [one, other] = [await service.post(TOKEN, cookieBody()), await service.post(TOKEN, cookieBody())];
-    for (const path of [`${one.body.entity_id}/browsers/${other.body.entity_id}`, `${one.body.entity_id}/browsers/x`])
+    for (const path of [`${one.body.entity_id}/browsers/${browserIdOf(other)}`, `${one.body.entity_id}/browsers/x`])
       expect((await asOperator('DELETE', path)).status).toBe(404);
     expect(await idOf(cookieHeader(other))).toBe(other.body.entity_id);
   });
@@ -77,14 +80,14 @@ describe('protocol §9.2: the browsers of a customer', () => {
     ],
   ])('leave no ancestors of a link behind when %s', async (_, end) => {
     const ancestors = service.application.get(DataSource).getRepository(LinkAncestor);
-    const { entity_id, access_token } = (await service.post(TOKEN, cookieBody())).body;
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = known.body;
     const before = await ancestors.count();
     const pair = await rememberedPair(service, access_token);
     expect(await ancestors.count()).toBeGreaterThan(before);
-    const linked = (await browsersOf(entity_id)).find(({ id }) => id !== entity_id)?.id as string;
+    const linked = (await browsersOf(entity_id)).find(({ id }) => id !== browserIdOf(known))?.id as string;
     await end(pair, entity_id, linked);
-    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([entity_id]);
+    expect((await browsersOf(entity_id)).map(({ id }) => id)).toEqual([browserIdOf(known)]);
     expect(await ancestors.count()).toBe(before);
   });
-
 });

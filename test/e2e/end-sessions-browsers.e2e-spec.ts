@@ -36,7 +36,7 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const own = cookieHeader(known);
     const ofRival = await visit(own, AT_RIVAL);
     const pair = await rememberedPair(service, access_token);
-    const response = await endSessions(service, access_token, BROWSERS, { cookie: pair, origin: ACME_ORIGIN });
+    const response = await endSessions(service, access_token, BROWSERS, { cookie: own, origin: ACME_ORIGIN });
     expect(response).toMatchObject({ status: 200, body: {}, cookies: [] });
     expect(await linksOf(service, entity_id)).toEqual([]);
     for (const cookie of [own, pair]) {
@@ -119,15 +119,57 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     }
   });
 
-  it('without browsers leaves the links, whose browsers get valid tokens afterwards', async () => {
+  it('without browsers ends the links that came from a transfer, and leaves those of browsers that began them', async () => {
     const known = await service.post(TOKEN, cookieBody());
-    const pair = await rememberedPair(service, known.body.access_token);
-    await endSessions(service, known.body.access_token, { browsers: false });
-    for (const cookie of [cookieHeader(known), pair]) {
+    const { entity_id, access_token } = known.body;
+    const own = cookieHeader(known);
+    const pair = await rememberedPair(service, access_token);
+    const agent = await issueAgentToken(service);
+    const byAgent = await moveOf(service, agent, { bearer_type: 'agent', customer_id: entity_id });
+    const pairOfAgent = cookieHeader(await remember(service, byAgent));
+    const copyOfOwn = await rememberedPair(service, (await newCustomer(service, RIVAL)).access_token, own);
+    await endSessions(service, access_token, { browsers: false });
+    for (const cookie of [own, copyOfOwn]) {
       const next = await visit(cookie);
-      expect(next.body.entity_id).toBe(known.body.entity_id);
+      expect(next.body.entity_id).toBe(entity_id);
       expect(await infoStatus(service, next.body.access_token)).toBe(200);
     }
+    for (const cookie of [pair, pairOfAgent]) expect(await idOf(cookie)).not.toBe(entity_id);
+  });
+
+  it('ends a link that a thief made with a stolen token, at any depth, and what the thief made with the link', async () => {
+    const victim = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = victim.body;
+    const first = await rememberedPair(service, access_token);
+    const second = await rememberedPair(service, (await visit(first)).body.access_token);
+    const copied = await rememberedPair(service, (await newCustomer(service, RIVAL)).access_token, second);
+    const ofThief = (await visit(copied)).body;
+    expect(ofThief.entity_id).toBe(entity_id);
+    const code = await moveOf(service, ofThief.access_token);
+    expect((await endSessions(service, access_token)).status).toBe(200);
+    expect(await infoStatus(service, ofThief.access_token)).toBe(401);
+    expect((await remember(service, code)).status).toBe(400);
+    for (const cookie of [first, second, copied]) expect(await idOf(cookie)).not.toBe(entity_id);
+    expect(await idOf(cookieHeader(victim))).toBe(entity_id);
+  });
+
+  it('is refused with a pair that came from a transfer, so that a thief cannot end the browsers of the victim', async () => {
+    const victim = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = victim.body;
+    const cookie = await rememberedPair(service, access_token);
+    expectInvalidRequest(await endSessions(service, access_token, BROWSERS, { cookie }), HINT);
+    const copy = await rememberedPair(service, (await newCustomer(service, RIVAL)).access_token, cookie);
+    expectInvalidRequest(await endSessions(service, access_token, BROWSERS, { cookie: copy }), HINT);
+    expect(await infoStatus(service, access_token)).toBe(200);
+    expect(await idOf(cookieHeader(victim))).toBe(entity_id);
+  });
+
+  it('needs no cookies if no browser leads to the customer in another way than by a transfer', async () => {
+    const agent = await issueAgentToken(service);
+    const { entity_id, access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(agent))).body;
+    const pair = await rememberedPair(service, access_token);
+    expect((await endSessions(service, access_token, BROWSERS)).status).toBe(200);
+    expect(await idOf(pair)).not.toBe(entity_id);
   });
 
   it('leaves no link of 20 exchanges with remember that race with it', async () => {

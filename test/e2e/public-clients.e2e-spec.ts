@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { migrate } from '../../src/platform/database/migrate.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
 import { Organization } from '../../src/registry/organization.entity.js';
 import { signAgentToken } from '../../src/testing/agent-token.js';
@@ -17,7 +16,7 @@ import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
-import { ACME, CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
+import { ACME, CLOSED, PUBLIC_ORIGIN, PUBLIC_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { redeem, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
 
@@ -234,13 +233,4 @@ function applyFile(content: object | string) {
   const path = join(service.database.folder, `${randomUUID()}.yaml`);
   writeFileSync(path, typeof content === 'string' ? content : stringify(content));
   return registryFile().apply(path);
-}
-
-async function hasColumn(dataSource: DataSource): Promise<boolean> {
-  const runner = dataSource.createQueryRunner();
-  try {
-    return await runner.hasColumn('organization', 'public_clients');
-  } finally {
-    await runner.release();
-  }
 }

@@ -17,7 +17,7 @@ import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js'
 import { RegistryChange } from '../../src/registry/changes/registry-change.entity.js';
 import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
-import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { identitiesOf, linksOfBrowser } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
@@ -50,7 +50,8 @@ beforeAll(async () => {
   database = service.application.get(Database);
 });
 beforeEach(async () => {
-  for (const entity of [...EXPIRING, CustomerIdentity, KnownBrowser, BrowserLink, RecordedValue]) await dataSource.getRepository(entity).clear();
+  for (const entity of [...EXPIRING, CustomerIdentity, KnownBrowser, BrowserLink, RecordedValue])
+    await dataSource.getRepository(entity).clear();
   // A failed test can leave its lease.
   await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
 });

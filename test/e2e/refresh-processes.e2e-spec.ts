@@ -5,8 +5,8 @@ import { onMariadb } from '../../src/testing/test-database.js';
 import { AS_BACKEND } from '../support/agent-tokens.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { type ServiceProcess, startPod } from '../support/processes.js';
-import { request, startTestService, type TestService } from '../support/test-service.js';
 import { tokenHashOf } from '../support/refresh-families.js';
+import { request, startTestService, type TestService } from '../support/test-service.js';
 import { agentTokenPair } from '../support/transfers.js';
 
 const REQUESTS_PER_RACE = 12;

@@ -138,5 +138,4 @@ describe('protocol §4.5: a request with remember=browser that is rejected', () 
   it('has a wrong verifier', async () => {
     expectInvalidGrant(await reject(({ code }) => remember(service, { code, verifier: 'v'.repeat(43) })));
   });
-
 });

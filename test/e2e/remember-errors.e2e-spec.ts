@@ -1,19 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { OneTimeCode } from '../../src/one-time-code/one-time-code.entity.js';
 import { Database } from '../../src/platform/database/database.js';
-import type { Statement } from '../../src/platform/database/statement.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { dieInTransaction } from '../support/dying-transactions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { manage } from '../support/management-api.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { sqlOf } from '../support/statements.js';
 import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_ORIGIN, PUBLIC_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { ageRedemption, newCustomer } from '../support/transfers.js';
@@ -21,7 +19,7 @@ import { ageRedemption, newCustomer } from '../support/transfers.js';
 const ADMIN_TOKEN = 'operator-of-remember-errors';
 const FORGET = '/v2/customer/forget';
 const SALES = `/v2/customer/${ACME}/sales/token`;
-const TABLES = ['customer_identity', 'browser_link', 'link_credential', 'link_ancestor', 'browser_origin'];
+const TABLES = ['customer', 'browser', 'browser_customer', 'link_ancestor'];
 
 let service: TestService;
 let database: Database;
@@ -43,59 +41,31 @@ const idOf = async (cookie: string, path = TOKEN): Promise<string> =>
 const forget = (cookie: string, more: object = {}) =>
   service.post(FORGET, { client_id: ACME_SITE, organization_id: ACME, ...more }, { origin: ACME_ORIGIN, cookie });
 
-const unavailable = () => {
-  throw new ServiceUnavailableException('the database is unavailable');
-};
-
-/** Runs an action ahead of each statement whose text matches its pattern. */
-function beforeStatements(kind: 'select' | 'insert' | 'execute', actions: [RegExp, () => void | Promise<void>][]) {
-  const send = database[kind].bind(database) as (...all: unknown[]) => Promise<unknown>;
-  const intercepted = async (statement: Statement, parameters: unknown) => {
-    const sql = sqlOf(database, statement);
-    for (const [pattern, act] of actions) if (pattern.test(sql)) await act();
-    return send(statement, parameters);
-  };
-  vi.spyOn(database, kind).mockImplementation(intercepted as never);
-}
-
-describe('protocol §5.6: a statement that fails while a browser remembers a customer', () => {
-  it.each(['customer_identity', 'browser_link', 'link_credential', 'link_ancestor', 'browser_origin'])(
-    'leaves no row and a usable code if it is the INSERT into %s',
-    async (table) => {
-      const browser = new TestBrowser(service);
-      await browser.visit({}, SALES);
-      const move = await moveOf(service, (await newCustomer(service)).access_token);
-      const before = await rows();
-      beforeStatements('insert', [[new RegExp(`^INSERT INTO ${table} `), unavailable]]);
-      expect((await remember(service, move, { cookie: browser.cookie })).status).toBe(503);
-      vi.restoreAllMocks();
-      expect(await rows()).toEqual(before);
-      expect((await remember(service, move, { cookie: browser.cookie })).status).toBe(200);
-    },
-  );
-
-  it('leaves at least the row of the browser, by which the purge finds the others', async () => {
+describe('protocol §5.6: a transaction that fails while a browser remembers a customer', () => {
+  it.each(['before', 'after'] as const)('leaves no row and a usable code, %s its statements', async (moment) => {
+    const browser = new TestBrowser(service);
+    await browser.visit({}, SALES);
     const move = await moveOf(service, (await newCustomer(service)).access_token);
-    const [browsers = 0] = await rows();
-    beforeStatements('insert', [[/^INSERT INTO link_credential /, unavailable]]);
-    beforeStatements('execute', [[/^DELETE FROM browser_link/, unavailable]]);
-    expect((await remember(service, move)).status).toBe(503);
-    expect((await rows())[0]).toBe(browsers + 1);
+    const before = await rows();
+    dieInTransaction(service, moment);
+    expect((await remember(service, move, { cookie: browser.cookie })).status).toBe(500);
+    vi.restoreAllMocks();
+    expect(await rows()).toEqual(before);
+    expect((await remember(service, move, { cookie: browser.cookie })).status).toBe(200);
   });
 
-  it('does not prevent that a replay ends what the first use gave', async () => {
+  it('leaves no row if another attempt has redeemed the code, whose gift a replay ends', async () => {
     const move = await moveOf(service, (await newCustomer(service)).access_token);
-    const first = 'the first use';
-    const redeemFirst = async () => {
-      const consumed = { consumedBy: first, consumedAt: new Date(Date.now() - 60_000) };
+    const before = await rows();
+    const transaction = database.transaction.bind(database);
+    vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
+      const consumed = { consumedBy: 'the first use', consumedAt: new Date(Date.now() - 60_000) };
       await dataSource.getRepository(OneTimeCode).update({ hash: sha256(move.code) }, consumed);
-    };
-    beforeStatements('execute', [
-      [/^UPDATE one_time_code/, redeemFirst],
-      [/^DELETE FROM browser_link/, unavailable],
-    ]);
+      return transaction(work) as never;
+    });
     expectInvalidGrant(await remember(service, move));
-    expect(await dataSource.getRepository(Revocation).countBy({ value: first })).toBe(1);
+    expect(await rows()).toEqual(before);
+    expect(await dataSource.getRepository(Revocation).countBy({ value: 'the first use' })).toBe(1);
   });
 });
 
@@ -134,13 +104,13 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     const sales = (await browser.visit({}, SALES)).body.entity_id;
     const moved = await newCustomer(service);
     const move = await moveOf(service, moved.access_token);
+    const transaction = database.transaction.bind(database);
     let isForgotten = false;
-    const forgetOnce = async () => {
-      if (isForgotten) return;
-      isForgotten = true;
+    vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
       expect((await forget(browser.cookie as string)).status).toBe(200);
-    };
-    beforeStatements('insert', [[/^INSERT INTO customer_identity /, forgetOnce]]);
+      isForgotten = true;
+      return transaction(work) as never;
+    });
     const pair = cookieHeader(await remember(service, move, { cookie: browser.cookie }));
     expect(isForgotten).toBe(true);
     expect(await idOf(pair)).toBe(moved.entity_id);

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { DataSource, In } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
 import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
@@ -177,5 +176,4 @@ describe('the upgrade from release 1', () => {
     await revocations().delete({ kind: 'subject', value: agentId });
     expect(await asAgent(token)).toBe(200);
   });
-
 });

@@ -3,7 +3,7 @@ import { requestContext } from '../../src/platform/request-context/request-conte
 import type { TestService } from './test-service.js';
 
 /** The methods of `Database` that send a statement for a request. */
-const METHODS = ['select', 'insert', 'execute'] as const;
+const METHODS = ['select', 'insert', 'execute', 'transaction'] as const;
 
 /** Stops one request after its n-th statement, until the test opens the gate. */
 export class StatementGate {

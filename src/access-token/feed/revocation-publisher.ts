@@ -137,8 +137,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   private async findAll(name: 'findWaiting' | 'findUnpublished'): Promise<WaitingRow[]> {
     const rows: WaitingRow[] = [];
-    for (const statement of AFTER_UPGRADE[name])
-      rows.push(...(await this.database.select(statement, [])));
+    for (const statement of AFTER_UPGRADE[name]) rows.push(...(await this.database.select(statement, [])));
     return rows;
   }
 

@@ -40,7 +40,12 @@ export async function insertRowsIn<Parameters extends SqlValue[]>(
 
 const MAX_ROWS_PER_INSERT = 100;
 
-async function send(manager: EntityManager, statement: Statement, parameters: SqlValue[], size = 1): Promise<QueryResult> {
+async function send(
+  manager: EntityManager,
+  statement: Statement,
+  parameters: SqlValue[],
+  size = 1,
+): Promise<QueryResult> {
   const { queryRunner } = manager;
   if (!queryRunner) throw new Error('not in a transaction');
   const isSqlite = manager.connection.options.type === 'better-sqlite3';
