@@ -1,8 +1,8 @@
 import type { InactiveReason } from './inactive-reason.js';
 
 const JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-/** The random part of a transfer token, an authorization code or a refresh token (protocol §3.5). */
-const OPAQUE = /^[\w-]{43}$/;
+/** The random part of a transfer token or an authorization code, or the two parts of a refresh token (protocol §3.5). */
+const OPAQUE = /^([\w-]{22}\.)?[\w-]{43}$/;
 const REGION = /^[A-Za-z0-9-]{1,16}:/;
 
 /** Why a text is no access token, if it does not begin with the region prefix of this service. */

@@ -1,5 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable, type Type } from '@nestjs/common';
 import type { Request } from 'express';
+import type { AccessTokenClaims } from '../access-token/access-tokens.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { routeParametersOf } from '../platform/http/route-parameters.js';
 import { requestContext } from '../platform/request-context/request-context.js';
@@ -12,6 +14,7 @@ import {
   assertCustomer,
   type CustomerPrincipal,
   type Principal,
+  principalOf,
 } from './principal.js';
 
 /** A guard that admits callers of one kind. */
@@ -32,7 +35,7 @@ export class BearerGuard implements CallerGuard {
   /** @throws OAuthError `invalid_token`; `insufficient_scope`; `invalid_request` for an `Origin` of another client */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const principal = requestContext.required().principal ?? (await this.authentication.authenticate(request));
+    const principal = requestContext.required().principal ?? (await this.authenticate(request));
     this.admit(principal);
     const { checksClient, checksOrigin } = routeParametersOf(context.getHandler());
     if (!checksClient && !checksOrigin) this.assertOriginOf(principal, request);
@@ -41,6 +44,11 @@ export class BearerGuard implements CallerGuard {
 
   admit(principal: Principal): Principal {
     return principal;
+  }
+
+  /** @internal */
+  protected authenticate(request: Request): Promise<Principal> {
+    return this.authentication.authenticate(request);
   }
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
@@ -55,6 +63,39 @@ export class CustomerGuard extends BearerGuard implements CallerGuard<CustomerPr
   /** @throws OAuthError `invalid_token` */
   override admit(principal: Principal): CustomerPrincipal {
     return assertCustomer(principal);
+  }
+}
+
+/** Why a token that this service has issued is not valid any more. */
+const ENDED_REASONS: (string | undefined)[] = [
+  'expired',
+  'revoked',
+  'family_revoked',
+  'ancestor_revoked',
+  'client_revoked',
+  'customer_generation',
+  'agent_generation',
+  'agent_deleted',
+] satisfies InactiveReason[];
+
+/**
+ * Also admits a customer's token that has expired or ended, for a route that ends it: what descends from the token may
+ * live longer.
+ *
+ * @internal
+ */
+@Injectable()
+export class EndedCustomerGuard extends CustomerGuard {
+  protected override async authenticate(request: Request): Promise<Principal> {
+    try {
+      return await super.authenticate(request);
+    } catch (error) {
+      const { token } = requestContext.required();
+      if (!(error instanceof OAuthError && token && ENDED_REASONS.includes(error.reason))) throw error;
+      const principal = principalOf(token as AccessTokenClaims);
+      requestContext.set({ principal });
+      return principal;
+    }
   }
 }
 

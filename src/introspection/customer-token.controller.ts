@@ -6,7 +6,7 @@ import { Denylist } from '../access-token/denylist.js';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
-import { CustomerGuard } from '../bearer/bearer.guard.js';
+import { CustomerGuard, EndedCustomerGuard } from '../bearer/bearer.guard.js';
 import type { CustomerPrincipal } from '../bearer/principal.js';
 import { Optional } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
@@ -100,9 +100,9 @@ export class CustomerTokenController {
   @ApiRoute({
     summary: 'End the customer token of the request, and its descendants',
     description:
-      'Ends the bearer token at once, and the tokens that were obtained from it by an identity transfer. The browser still leads to the customer.',
+      'Ends the bearer token at once, and everything that was obtained from it by an identity transfer. Accepts an expired token too. The browser still leads to the customer.',
   })
-  async end(@Caller(CustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
+  async end(@Caller(EndedCustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
     await this.denylist.revokeToken(token);
     const actor = { kind: 'customer', id: entityId } as const;
     this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: token.jti } });

@@ -6,6 +6,7 @@ import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
+import { CustomerRevocationController } from './customer-revocation.controller.js';
 import { CustomerTokenController } from './customer-token.controller.js';
 import { EndSessionsController } from './end-sessions.controller.js';
 import { FeedWaiters } from './feed/feed-waiters.js';
@@ -30,7 +31,13 @@ import { TokenRevocation } from './token-revocation.js';
     BearerModule,
     OperatorModule,
   ],
-  controllers: [CustomerTokenController, EndSessionsController, IntrospectionController, RevocationFeedController],
+  controllers: [
+    CustomerRevocationController,
+    CustomerTokenController,
+    EndSessionsController,
+    IntrospectionController,
+    RevocationFeedController,
+  ],
   providers: [TokenIntrospection, TokenRevocation, TokenRequests, TokenExplanation, RevocationFeed, FeedWaiters],
 })
 export class IntrospectionModule {}

@@ -28,8 +28,8 @@ export interface ExplainedToken {
 
 /** The longest text that is looked at. A valid access token has at most about 4 KB. */
 const MAX_TOKEN_CHARACTERS = 16_384;
-/** The region prefix, and the random part of a code or a refresh token (protocol §3.5). */
-const OPAQUE = /^[A-Za-z0-9-]{1,16}:[\w-]{43}$/;
+/** The region prefix, and the random part of a code, or the two random parts of a refresh token (protocol §3.5). */
+const OPAQUE = /^[A-Za-z0-9-]{1,16}:([\w-]{22}\.)?[\w-]{43}$/;
 
 /** Explains to the operator what a token is (protocol §9.3). It changes nothing. */
 @Injectable()

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { Denylist } from '../access-token/denylist.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
+import type { Audience } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { requestContext } from '../platform/request-context/request-context.js';
@@ -24,13 +25,17 @@ export class TokenRevocation {
    * Ends an access token alone (its refresh family continues), or a refresh token with its whole family. An invalid
    * token causes no error (RFC 7009 §2.2). A token of another client causes no error either and stays valid.
    *
+   * An expired token is ended too, because what descends from it may live longer.
+   *
    * @param clientId the calling client; `undefined` means the operator, who may end any token
+   * @param audience if present, only tokens of this audience are ended
    */
-  async revoke(token: string, clientId: string | undefined): Promise<void> {
+  async revoke(token: string, clientId: string | undefined, audience?: Audience): Promise<void> {
     const { claims, inactiveReason } = this.tokens.inspect(token);
-    if (inactiveReason)
-      return claims ? setReason(inactiveReason) : this.revokeRefreshToken(token, clientId, inactiveReason);
+    if (!claims) return this.revokeRefreshToken(token, clientId, audience, inactiveReason as InactiveReason);
+    if (inactiveReason && inactiveReason !== 'expired') return setReason(inactiveReason);
     if (clientId !== undefined && claims.client_id !== clientId) return setReason('other_client');
+    if (audience !== undefined && claims.aud !== audience) return setReason('other_audience');
     await this.denylist.revokeToken(claims);
     this.auditRevocation(claims.jti, clientId);
   }
@@ -39,10 +44,11 @@ export class TokenRevocation {
   private async revokeRefreshToken(
     token: string,
     clientId: string | undefined,
+    audience: Audience | undefined,
     accessTokenReason: InactiveReason,
   ): Promise<void> {
     const family = await this.refreshTokens.familyOf(token, clientId);
-    if (family === undefined)
+    if (family === undefined || (audience === 'customer-api' && family.ownerKind !== 'customer'))
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
     await this.refreshTokens.end(family);
     this.auditRevocation(family.id, clientId);

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ClientApplication } from '../../src/registry/client-application.entity.js';
@@ -10,7 +9,6 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 
 const ADMIN_TOKEN = 'operator-token-of-the-client-secrets-test';
 const DAY_SECONDS = 86_400;
-const _sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 let service: TestService;
 let clientId: string;

@@ -1,0 +1,70 @@
+import { HttpCode, Post, Req } from '@nestjs/common';
+import { IsString, MaxLength } from 'class-validator';
+import type { Request } from 'express';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Optional } from '../oauth/parameters.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
+import { ApiRoute } from '../platform/http/api-route.js';
+import { PublicController } from '../platform/http/surfaces.js';
+import { ClientAuthentication } from '../registry/client-authentication.js';
+import { readClientCredentials } from '../registry/client-credentials.js';
+import { ClientRequest } from '../routes/client-request.decorator.js';
+import { TokenRevocation } from './token-revocation.js';
+
+/** The parameters of RFC 7009 §2.1. */
+class CustomerRevocationBody {
+  @IsString()
+  @MaxLength(8192)
+  @ApiProperty('A customer access token, or any refresh token of the family to end.', EXAMPLE.refreshToken)
+  token: string;
+
+  @IsString()
+  @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
+  client_id: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('Ignored, because the form of a token shows its kind.', 'refresh_token')
+  token_type_hint?: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The secret of the client, if it authenticates without `Authorization: Basic`.', EXAMPLE.clientSecret)
+  client_secret?: string;
+}
+
+/** Lets a client end a token of a customer (RFC 7009, protocol §4.15). */
+@PublicController('v2/customer/revoke')
+export class CustomerRevocationController {
+  constructor(
+    private readonly revocation: TokenRevocation,
+    private readonly clients: ClientAuthentication,
+  ) {}
+
+  @Post()
+  @ApiRoute({
+    summary: 'Revoke a token of a customer (RFC 7009)',
+    description:
+      'Ends an access token of a customer with its descendants, or a refresh token with its family. The response is the same for a token that is unknown or of another client. The client need not authenticate: the token is the proof.',
+    bodyFormats: ['form', 'json'],
+    bodyExamples: { 'a public client': [], 'with the secret in the body': ['client_secret'] },
+    errors: () => [
+      OAuthError.invalidRequest('client_id: unknown'),
+      OAuthError.invalidRequest("Origin: not one of the client's"),
+      OAuthError.invalidClient('example'),
+      OAuthError.rateLimited(1, 'example'),
+    ],
+  })
+  @HttpCode(200)
+  async revoke(
+    @Req() { headers: { authorization } }: Request,
+    @ClientRequest(CustomerRevocationBody, { form: true }) { body, client }: ClientRequest<CustomerRevocationBody>,
+  ): Promise<object> {
+    const { client_id, client_secret } = body;
+    if (authorization !== undefined || client_secret !== undefined)
+      this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
+    await this.revocation.revoke(body.token, client.clientId, 'customer-api');
+    return {};
+  }
+}

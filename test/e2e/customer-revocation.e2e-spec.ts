@@ -1,0 +1,105 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
+import { expectInvalidGrant, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
+import { rememberedPair } from '../support/remember.js';
+import { ACME_NATIVE, ACME_ORIGIN, ACME_SITE, RIVAL_ORIGIN } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { agentTokenPair, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+
+const REVOKE = '/v2/customer/revoke';
+
+let service: TestService;
+beforeAll(async () => {
+  const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
+  service = await startTestService({ registry });
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const revoke = (token: string, more: object = {}, headers: Record<string, string> = {}) =>
+  service.post(REVOKE, { token, client_id: ACME_SITE, ...more }, headers);
+const idOf = async (cookie: string) => (await service.post(TOKEN, cookieBody(), { cookie })).body.entity_id;
+const expire = () => service.clock.advance({ seconds: 28_800 + 1 });
+
+describe('protocol §4.12: an expired customer token', () => {
+  it('can be ended by its holder, and a link, a refresh family and a transfer token that descend from it end', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = known.body;
+    const pair = await rememberedPair(service, access_token);
+    const { refresh_token } = await stayOf(service, access_token);
+    service.clock.advance({ seconds: 28_000 });
+    const code = await transferToken(service, access_token);
+    service.clock.advance({ seconds: 801 });
+    expect(await infoStatus(service, access_token)).toBe(401);
+    expect(await service.send('DELETE', TOKEN, bearer(access_token))).toMatchObject({ status: 200, body: {} });
+    expectInvalidGrant(await redeem(service, code));
+    expectInvalidGrant(await refreshCustomer(service, refresh_token));
+    expect(await idOf(pair)).not.toBe(entity_id);
+    expect(await idOf(cookieHeader(known))).toBe(entity_id);
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status, 'ended already').toBe(200);
+  });
+
+  it('is ended at the revocation endpoint of clients too', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const pair = await rememberedPair(service, access_token);
+    expire();
+    expect((await revoke(access_token)).status).toBe(200);
+    expect(await idOf(pair)).not.toBe(entity_id);
+  });
+
+  it.each([
+    ['a damaged token', (token: string) => token.slice(0, -2)],
+    ['an agent token', (_: string, agent: string) => agent],
+  ])('is not %s, which gets invalid_token', async (_, change) => {
+    const { access_token } = await newCustomer(service);
+    const agent = (await agentTokenPair(service)).access_token;
+    expire();
+    expectInvalidToken(await service.send('DELETE', TOKEN, bearer(change(access_token, agent))));
+  });
+});
+
+describe('protocol §4.15: revocation by a client', () => {
+  it('ends a refresh family by any token of it, with its access tokens and descendants', async () => {
+    const first = await stayOf(service);
+    const { body: next } = await refreshCustomer(service, first.refresh_token);
+    const descendant = await stayOf(service, next.access_token);
+    expect(await revoke(first.refresh_token)).toMatchObject({ status: 200, body: {} });
+    for (const { access_token } of [first, next, descendant]) expect(await infoStatus(service, access_token)).toBe(401);
+    for (const { refresh_token } of [next, descendant])
+      expectInvalidGrant(await refreshCustomer(service, refresh_token));
+  });
+
+  it('ends an access token, and reads a form', async () => {
+    const { access_token } = await newCustomer(service);
+    const form = new URLSearchParams({ token: access_token, client_id: ACME_SITE, token_type_hint: 'access_token' });
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', origin: ACME_ORIGIN };
+    const response = await service.post(REVOKE, form.toString(), headers);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
+    expect(await infoStatus(service, access_token)).toBe(401);
+  });
+
+  it('changes nothing for a token that is unknown, of another client or of an agent, with the same response', async () => {
+    const customer = await stayOf(service);
+    const agent = await agentTokenPair(service);
+    const expected = { status: 200, body: {} };
+    expect(await revoke(customer.refresh_token, { client_id: ACME_NATIVE })).toMatchObject(expected);
+    expect(await revoke(customer.access_token, { client_id: ACME_NATIVE })).toMatchObject(expected);
+    for (const token of [agent.access_token, agent.refresh_token, 'unknown', `dev:${'x'.repeat(22)}.${'x'.repeat(43)}`])
+      for (const client_id of [ACME_SITE, 'acme-backend'])
+        expect((await revoke(token, { client_id })).status).toBe(200);
+    expect(await infoStatus(service, customer.access_token)).toBe(200);
+    expect((await refreshCustomer(service, customer.refresh_token)).status).toBe(200);
+    expect((await service.send('DELETE', '/v2/token', bearer(agent.access_token))).status, 'still valid').toBe(200);
+  });
+
+  it('rejects the Origin of another client, an unknown client and a wrong secret, and ends nothing', async () => {
+    const { access_token } = await newCustomer(service);
+    expectInvalidRequest(await revoke(access_token, {}, { origin: RIVAL_ORIGIN }), /^Origin: /);
+    expectInvalidRequest(await revoke(access_token, { client_id: 'nobody' }), /^client_id: /);
+    expect((await revoke(access_token, { client_secret: 'wrong' })).status).toBe(401);
+    expect(await infoStatus(service, access_token)).toBe(200);
+  });
+});
