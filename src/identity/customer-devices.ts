@@ -107,8 +107,9 @@ export function rootOf({ ancestors = [], act }: TokenLineage): string | undefine
 function longestUnused(devices: CustomerDevice[]): CustomerDevice | undefined {
   const groups = new Map<string | null, CustomerDevice[]>();
   for (const device of devices) groups.set(device.root, [...(groups.get(device.root) ?? []), device]);
-  const [largest = []] = [...groups.values()].sort((one, other) => other.length - one.length);
-  return [...largest].sort((one, other) => one.usedAt - other.usedAt)[0];
+  const largest = Math.max(...[...groups.values()].map(({ length }) => length));
+  const candidates = [...groups.values()].filter(({ length }) => length === largest).flat();
+  return candidates.sort((one, other) => one.usedAt - other.usedAt)[0];
 }
 
 async function linksOfCustomer(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {

@@ -84,7 +84,7 @@ describe('the exchange of an authorization code', () => {
       token_type: 'Bearer',
       expires_in: 28_800,
       scope: 'customers:own',
-      refresh_token: expect.stringMatching(/^dev:[\w-]{43}$/),
+      refresh_token: expect.stringMatching(/^dev:[\w-]{22}\.[\w-]{43}$/),
       account_id: claimsOf(response.body.access_token).sub,
       organization_id: ACME,
     });

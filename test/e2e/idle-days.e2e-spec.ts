@@ -152,7 +152,7 @@ describe('the purge of browser links', () => {
       yield* deleteInSteps(size, now);
       pass(20);
     });
-    expect(await purge(service)).toMatchObject({ browser_customer: 1, revocation: 0 });
+    expect(await purge(service)).toMatchObject({ browser_customer: 0, revocation: 0 });
     vi.restoreAllMocks();
     expect(await idOf(pair)).not.toBe(moved.entity_id);
     pass(20);

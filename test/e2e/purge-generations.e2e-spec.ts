@@ -54,7 +54,8 @@ describe.each([
     for (let round = 0; round < 3; round++) await purge(service);
     expect(await infoStatus(service, token)).toBe(401);
     const row = await identitiesOf(service).findOneByOrFail({ entityId });
-    expect(row).toMatchObject({ organizationId: null, groupId: null, secretHash: null, lastSeenDay: null });
+    expect(row).toMatchObject({ groupId: null, creator: null, lastTokenDay: null, createdAt: null });
+    expect(row.erasedAt).not.toBeNull();
     expect(row.generation).toBeGreaterThan(0);
     expect((await phone.visit()).body.entity_id).not.toBe(entityId);
   });

@@ -9,7 +9,7 @@ import { bearer } from './authorization-headers.js';
 import { AgentBrowser, codeOf } from './authorization-page.js';
 import { cookieBody, TOKEN } from './cookie-grant.js';
 import { familyHashOf } from './refresh-families.js';
-import { ACME_SITE, PUBLIC_SITE } from './test-registry.js';
+import { ACME_SITE } from './test-registry.js';
 import type { HttpClient, TestResponse, TestService } from './test-service.js';
 
 export const TRANSFER = '/v2/customer/identity_transfer';
@@ -25,13 +25,9 @@ export function redeemBody(code: unknown, more: object = {}): object {
   return { grant_type: 'identity_token', client_id: ACME_SITE, code, ...more };
 }
 
-/** Creates a customer with the cookie grant, by default of ACME. Returns its `entity_id` and `access_token`. */
-export async function newCustomer(
-  service: HttpClient,
-  organization_id?: string,
-): Promise<{ entity_id: string; access_token: string }> {
-  const more = organization_id === undefined ? {} : { client_id: PUBLIC_SITE, organization_id };
-  return (await service.post(TOKEN, cookieBody(more))).body;
+/** Creates a customer with the cookie grant. Returns its `entity_id` and `access_token`. */
+export async function newCustomer(service: HttpClient): Promise<{ entity_id: string; access_token: string }> {
+  return (await service.post(TOKEN, cookieBody())).body;
 }
 
 /** Creates a transfer token, by default with the access token of a customer. */
