@@ -88,6 +88,7 @@ const WITH_PROCESSES = [
   'no-install',
   'npm-start',
   'operations-commands',
+  'operator-token-files',
   'package',
   'process',
   'readme',

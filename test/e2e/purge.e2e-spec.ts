@@ -29,7 +29,7 @@ import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken
 
 const DAY_SECONDS = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
-const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 const EXPIRING = [OneTimeCode, RefreshToken, RefreshFamily, Revocation, UsedAssertion, RegistryChange] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
 const purgedRows = (rows: number): Purged => ({

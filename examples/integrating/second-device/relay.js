@@ -3,7 +3,7 @@ import express from 'express';
 
 const ROOM_TTL_MS = 600_000;
 const MAX_ROOM_COUNT = 10_000;
-const MAX_ROOMS_PER_NETWORK = 100;
+const MAX_NETWORK_ROOM_COUNT = 100;
 const CHALLENGE = /^[\w-]{43}$/;
 
 /**
@@ -24,7 +24,7 @@ export function moveRooms() {
       else if (room.network === network) ofNetwork++;
     }
     const isFull = rooms.size >= MAX_ROOM_COUNT;
-    if (isFull || ofNetwork >= MAX_ROOMS_PER_NETWORK)
+    if (isFull || ofNetwork >= MAX_NETWORK_ROOM_COUNT)
       return fail(response.set('Retry-After', '60'), isFull ? 503 : 429, 'too_many_rooms');
     const [room, ownerSecret] = [randomBytes(16).toString('base64url'), randomBytes(16).toString('base64url')];
     rooms.set(room, { network, ownerSecret, expiresAtMs: Date.now() + ROOM_TTL_MS });
