@@ -18,6 +18,7 @@ describe('the file of the operator tokens', () => {
     await vi.advanceTimersByTimeAsync(CHECK_INTERVAL_MS + 1); // the change is right after a check
     content = 'after';
     await vi.advanceTimersByTimeAsync(1_999 - SETTLE_TIME_MS);
+    vi.useRealTimers(); // a poll would advance the others
     await expect.poll(() => use.mock.calls, { timeout: 5_000 }).toEqual([['after']]);
     file.stop();
   });
