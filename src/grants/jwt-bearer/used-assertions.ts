@@ -20,10 +20,12 @@ export class UsedAssertions {
   constructor(private readonly database: Database) {}
 
   /**
-   * Records that an assertion was used in an organization. Organizations may have sign-in systems with the same issuer
-   * text, so that one must not use up the assertions of another. If several requests present one assertion at the same time, in any process, the
-   * primary key lets one INSERT succeed. Each request has its own `attempt`. So a request whose INSERT is repeated
-   * after a lost response of the database recognizes its row and is not rejected.
+   * Records that an assertion was used in an organization. Two organizations may have sign-in systems with the same
+   * issuer text, and one must not use up the assertions of the other.
+   *
+   * If several requests present one assertion at the same time, in any process, the primary key lets one INSERT succeed.
+   * Each request has its own `attempt`. So a request whose INSERT is repeated after a lost response of the database
+   * recognizes its row and is not rejected.
    *
    * @throws OAuthError `invalid_grant` if another attempt has used the assertion
    */
