@@ -57,6 +57,7 @@ const ON_BOTH_DATABASES = [
   'schema',
   'superseded-registry',
   'token-descendants',
+  'transactions',
 ];
 
 /** End-to-end tests with entities that are not the service's. They do not share modules with other files. */

@@ -3,7 +3,7 @@ import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLi
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
 import type { BoundWrite } from './bound-write.js';
-import { isUnavailable } from './database-errors.js';
+import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { OutageLog } from './outage-log.js';
 import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
@@ -145,7 +145,11 @@ export class Database {
     timeoutMs = remainingMs(BACKGROUND_TRANSACTION_TIMEOUT_MS),
   ): Promise<Result> {
     const until = performance.now() + timeoutMs;
-    return this.sendWithRetries('BEGIN … COMMIT', () => this.client.transaction(work, until - performance.now()));
+    return this.sendWithRetries('BEGIN … COMMIT', async () => {
+      const remaining = until - performance.now();
+      if (remaining <= 0) throw new DeadlineExceededError(timeoutMs);
+      return this.client.transaction(work, remaining);
+    });
   }
 
   /** Seconds since the first of the writes that have failed or wait since the last successful one, else 0. Only SQLite. @internal */

@@ -93,7 +93,9 @@ export class SqliteWriter {
     if (this.current.getStore()?.hasEnded === false)
       throw new Error('a write inside of a transaction must use the manager of the transaction');
     const until = performance.now() + timeoutMs;
+    let isWaiting = true;
     const result = this.lastWrite.then(async () => {
+      isWaiting = false;
       try {
         await this.begin(until, timeoutMs);
         const done = await this.commitAfter(work);
@@ -105,7 +107,11 @@ export class SqliteWriter {
       }
     });
     this.lastWrite = result.catch(() => undefined);
-    return withTimeout(result, timeoutMs);
+    // only the wait for other writes: from its turn on, the write itself ends in time, and its result is certain
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => isWaiting && reject(new DeadlineExceededError(timeoutMs)), timeoutMs);
+      result.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
   }
 
   private async begin(until: number, timeoutMs: number): Promise<void> {
