@@ -55,6 +55,7 @@ const ON_BOTH_DATABASES = [
   'schema',
   'superseded-registry',
   'token-descendants',
+  'transactions',
 ];
 
 /** End-to-end tests with entities that are not the service's. They do not share modules with other files. */
@@ -86,6 +87,7 @@ const WITH_PROCESSES = [
   'no-install',
   'npm-start',
   'operations-commands',
+  'operator-token-files',
   'package',
   'process',
   'readme',

@@ -1,7 +1,12 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Clock } from '../platform/clock.js';
+import { bindWrite } from '../platform/database/bound-write.js';
 import { Database } from '../platform/database/database.js';
-import { insertIgnoreStatement, writeStatement } from '../platform/database/statement.js';
+import { selectIn } from '../platform/database/in-transaction.js';
+import type { SqlValue } from '../platform/database/sql-value.js';
+import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
+import { writeWith } from '../platform/database/write-with.js';
 import { endingRowsStatement, reasonOf } from './ended-reason.js';
 import { endedStatement } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
@@ -54,6 +59,13 @@ export class Denylist {
     return row === undefined || row.ended !== 0;
   }
 
+  /** The same in a transaction, on its connection. */
+  async hasEndedIn(manager: EntityManager, claims: RevocableClaims): Promise<boolean> {
+    const { statement, parameters } = endedStatement(claims);
+    const [row] = await selectIn(manager, statement, parameters);
+    return row === undefined || row.ended !== 0;
+  }
+
   /** Why a token has ended; `undefined` if it has not. Only a token that has ended costs a second statement. */
   async endedReason(claims: RevocableClaims): Promise<InactiveReason | undefined> {
     if (!(await this.hasEnded(claims))) return undefined;
@@ -88,18 +100,29 @@ export class Denylist {
     await this.revoke({ kind: 'family', value: family, issuedBefore: FAR_FUTURE, retentionSeconds, audience });
   }
 
-  /** Ends the tokens that were issued to a client so far. */
-  async revokeClient(clientId: string): Promise<void> {
+  /**
+   * Ends the tokens that were issued to a client so far.
+   *
+   * @param manager of the transaction that deletes the client
+   */
+  async revokeClient(clientId: string, manager?: EntityManager): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
     const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);
-    await this.revoke({ kind: 'client', value: clientId, issuedBefore, retentionSeconds, audience: null });
+    await this.revoke({ kind: 'client', value: clientId, issuedBefore, retentionSeconds, audience: null }, manager);
   }
 
-  private async revoke({ kind, value, issuedBefore, retentionSeconds, audience, ...more }: RevocationToWrite) {
+  private async revoke(
+    { kind, value, issuedBefore, retentionSeconds, audience, ...more }: RevocationToWrite,
+    manager?: EntityManager,
+  ): Promise<void> {
+    const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
+      manager
+        ? writeWith(manager, bindWrite(statement, parameters))
+        : this.database.executeIdempotent(statement, parameters);
     const expires = new Date(this.clock.now() + retentionSeconds * 1000);
     const row: [Date, Date, Date | null] = [issuedBefore, expires, more.generationRaisedAt ?? null];
-    if ((await this.database.executeIdempotent(UPDATE, [issuedBefore, ...row, kind, value])) > 0) return;
-    await this.database.executeIdempotent(INSERT, [kind, value, ...row, audience]);
+    if ((await write(UPDATE, [issuedBefore, ...row, kind, value])) > 0) return;
+    await write(INSERT, [kind, value, ...row, audience]);
   }
 }
 

@@ -1,11 +1,15 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Configuration, MAX_ACCESS_TOKEN_TTL_SECONDS } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
+import { selectIn } from '../platform/database/in-transaction.js';
 import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { type RecordedDay, type RecordedName, RecordedValue } from './recorded-value.entity.js';
 
-const FIND_ALL = selectStatement<[], EntityRow<RecordedValue, 'name' | 'value'>>({
+type RecordedRow = EntityRow<RecordedValue, 'name' | 'value'>;
+
+const FIND_ALL = selectStatement<[], RecordedRow>({
   columns: ['name', 'value'],
   from: 'recorded_value',
   batch: true,
@@ -37,8 +41,8 @@ export class RecordedValues implements OnModuleInit {
   }
 
   /** Seconds for which the revocation of one access token, and that of a refresh family or client, must be retained. */
-  async retentionSeconds(): Promise<{ token: number; family: number }> {
-    const recorded = await this.read();
+  async retentionSeconds(manager?: EntityManager): Promise<{ token: number; family: number }> {
+    const recorded = valuesOf(manager ? await selectIn(manager, FIND_ALL, []) : await this.rows());
     const access = recorded.get('longest_access_token_life') ?? 0;
     const refresh = recorded.get('longest_refresh_token_life') ?? 0;
     return { token: access + RETENTION_MARGIN_SECONDS, family: Math.max(refresh, access) + RETENTION_MARGIN_SECONDS };
@@ -46,16 +50,15 @@ export class RecordedValues implements OnModuleInit {
 
   /** The last day on which the purge of idle customers was finished; 0 if there is none. */
   async purgeDay(): Promise<number> {
-    return (await this.read()).get('idle_customers_purged_day') ?? 0;
+    return valuesOf(await this.rows()).get('idle_customers_purged_day') ?? 0;
   }
 
   recordDay(name: RecordedDay, day: number): Promise<void> {
     return this.raise(name, day);
   }
 
-  private async read(): Promise<Map<RecordedName, number>> {
-    const rows = await this.database.select(FIND_ALL, []);
-    return new Map(rows.map(({ name, value }) => [name, value]));
+  private rows(): Promise<RecordedRow[]> {
+    return this.database.select(FIND_ALL, []);
   }
 
   /** Of two processes with different lifetimes the longer one is recorded, regardless of the order of their starts. */
@@ -63,4 +66,8 @@ export class RecordedValues implements OnModuleInit {
     if ((await this.database.executeIdempotent(INSERT, [name, value])) > 0) return;
     await this.database.executeIdempotent(RAISE, [value, name, value]);
   }
+}
+
+function valuesOf(rows: RecordedRow[]): Map<RecordedName, number> {
+  return new Map(rows.map(({ name, value }) => [name, value]));
 }

@@ -1,8 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { IsISO8601, IsString } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsArray, IsISO8601, IsString, ValidateNested } from 'class-validator';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Optional } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
@@ -10,6 +13,8 @@ import { selectStatement, writeStatement } from '../platform/database/statement.
 import { DAY_MS } from '../platform/day.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
+import { cursorAfter, keyOfCursor } from '../registry/list-cursor.js';
+import { MAX_PAGE_ENTRIES, type PageQuery } from '../registry/page-query.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import { IdleRule } from './idle-rule.js';
@@ -35,6 +40,20 @@ export class BrowserRecord {
   last_seen_day: string;
 }
 
+/** A page of the browsers that lead to a customer. */
+export class BrowserPage {
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => BrowserRecord)
+  @ApiProperty('The browsers of the page, in the order of their ids.')
+  browsers: BrowserRecord[];
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  next_cursor?: string;
+}
+
 /** The number of links that one transaction ends. */
 const LINKS_PER_TRANSACTION_COUNT = 500;
 
@@ -43,15 +62,32 @@ type FoundLink = Pick<
   'browser_id' | 'entity_id' | 'organization_id' | 'group_id' | 'origin' | 'generation' | 'seen_day' | 'lineage'
 >;
 
-const FIND_LINKS = selectStatement<[entityId: string], FoundLink>(
-  `SELECT link.browser_id, link.entity_id, link.organization_id, link.group_id, link.origin, link.generation,
+/** @param rest further conditions, the order and the limit */
+const linksWith = (
+  rest: string,
+) => `SELECT link.browser_id, link.entity_id, link.organization_id, link.group_id, link.origin, link.generation,
       link.seen_day, link.lineage
     FROM browser_customer link
     JOIN customer ON customer.entity_id = link.entity_id
     JOIN browser ON browser.browser_id = link.browser_id
     WHERE link.entity_id = ? AND link.organization_id IS NOT NULL AND browser.secret_hash <> ''
-      AND NOT ${LINK_HAS_ENDED}
-    ORDER BY link.seen_day DESC, link.browser_id`,
+      AND NOT ${LINK_HAS_ENDED} ${rest}`;
+
+const FIND_LAST_SEEN = selectStatement<[entityId: string], FoundLink>(
+  linksWith(`ORDER BY link.seen_day DESC, link.browser_id LIMIT ${MAX_PAGE_ENTRIES}`),
+);
+
+const FIND_BROWSER = selectStatement<[entityId: string, browserId: string], FoundLink>(
+  linksWith('AND link.browser_id = ?'),
+);
+
+/** One more row than a page has, by which the page knows whether another one follows. */
+const FIND_AFTER = selectStatement<[entityId: string, after: string], FoundLink>(
+  linksWith(`AND link.browser_id > ? ORDER BY link.browser_id LIMIT ${MAX_PAGE_ENTRIES + 1}`),
+);
+
+const FIND_NOT_TRANSFERRED = selectStatement<[entityId: string], FoundLink>(
+  linksWith("AND link.origin <> 'transfer' ORDER BY link.seen_day DESC LIMIT 1"),
 );
 
 /** Ended links too. */
@@ -77,10 +113,22 @@ export class CustomerBrowsers {
     private readonly forgotten: ForgottenBrowsers,
   ) {}
 
-  /** The browsers that lead to a customer, the one seen last first. */
-  async list(entityId: string): Promise<BrowserRecord[]> {
-    const links = await this.linksTo(entityId);
-    return links.map(({ browser_id: id, seen_day }) => ({ id, last_seen_day: isoDay(seen_day) }));
+  /** The browsers that lead to a customer, the one seen last first, at most 200. */
+  async lastSeen(entityId: string): Promise<BrowserRecord[]> {
+    return this.recordsOf(await this.database.select(FIND_LAST_SEEN, [entityId]));
+  }
+
+  /** All browsers that lead to a customer in pages, in the order of their ids. An ended link leaves a gap in its page. */
+  async page(entityId: string, { limit = String(MAX_PAGE_ENTRIES), cursor }: PageQuery): Promise<BrowserPage> {
+    const list = `identities/${entityId}/browsers`;
+    const after = cursor === undefined ? '' : keyOfCursor(list, cursor);
+    if (after === undefined) throw OAuthError.invalidRequest('cursor: not a next_cursor of this list');
+    const rows = await this.database.select(FIND_AFTER, [entityId, after]);
+    const page = rows.slice(0, Number(limit));
+    const last = page.at(-1);
+    const isLast = last === undefined || page.length === rows.length;
+    const browsers = await this.recordsOf(page);
+    return isLast ? { browsers } : { browsers, next_cursor: cursorAfter(list, last.browser_id) };
   }
 
   /**
@@ -88,8 +136,7 @@ export class CustomerBrowsers {
    * a transfer, or no browser does.
    */
   async mayEndLinks(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
-    const links = (await this.linksTo(entityId)).filter(({ origin }) => origin !== 'transfer');
-    const [first] = links;
+    const [first] = await this.live(await this.database.select(FIND_NOT_TRANSFERRED, [entityId]));
     if (!first) return true;
     const scope = { organizationId: first.organization_id, groupId: first.group_id };
     const known = await this.browsers.all(candidates, scope);
@@ -102,7 +149,7 @@ export class CustomerBrowsers {
    * @returns whether the browser led to the customer
    */
   async end(entityId: string, browserId: string): Promise<boolean> {
-    if (!(await this.list(entityId)).some(({ id }) => id === browserId)) return false;
+    if ((await this.live(await this.database.select(FIND_BROWSER, [entityId, browserId]))).length === 0) return false;
     await this.database.transaction(async (manager) => {
       await raiseVersions(manager, 'browser', [browserId]);
       await unlink(manager, browserId, entityId);
@@ -140,9 +187,13 @@ export class CustomerBrowsers {
     }
   }
 
-  /** The links that lead to a customer, the one seen last first. */
-  private async linksTo(entityId: string): Promise<FoundLink[]> {
-    const rows = await this.database.select(FIND_LINKS, [entityId]);
+  private async recordsOf(rows: FoundLink[]): Promise<BrowserRecord[]> {
+    const links = await this.live(rows);
+    return links.map(({ browser_id: id, seen_day }) => ({ id, last_seen_day: isoDay(seen_day) }));
+  }
+
+  /** Without idle links, and without links from transfers that have ended. */
+  private async live(rows: FoundLink[]): Promise<FoundLink[]> {
     const active = rows.filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day));
     const live: FoundLink[] = [];
     for (const link of active) {

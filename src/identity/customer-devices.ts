@@ -83,7 +83,7 @@ export class CustomerDevices {
     const ofRoot = devices.filter((device) => device.root === root);
     if (ofRoot.length < MAX_DEVICES_PER_ROOT) return undefined;
     const live: CustomerDevice[] = [];
-    for (const device of ofRoot) if (!(await this.denylist.hasEnded(device.claims))) live.push(device);
+    for (const device of ofRoot) if (!(await this.denylist.hasEndedIn(manager, device.claims))) live.push(device);
     if (live.length < MAX_DEVICES_PER_ROOT) return undefined;
     const transferringToken = lineage.ancestors?.at(-1) as string;
     const oldest = live

@@ -38,7 +38,7 @@ export class CustomerRecords {
       ...(group_id !== '' && { group_id }),
       browser: creator === 'browser',
       created_at: new Date(timeOf(created_at)).toISOString(),
-      browsers: await this.browsers.list(entityId),
+      browsers: await this.browsers.lastSeen(entityId),
       refresh_families: await this.participants.refreshFamilies(entityId),
       ...(linked_ids.length > 0 && { linked_ids }),
     };

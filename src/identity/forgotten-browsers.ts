@@ -85,7 +85,7 @@ export class ForgottenBrowsers {
    */
   async removeSecretsOfUnlinked(manager: EntityManager, browserIds: string[]): Promise<Set<string>> {
     await raiseVersions(manager, 'browser', browserIds);
-    const leading = await this.leadingOf(await linksOf(manager, browserIds));
+    const leading = await this.leadingOf(manager, await linksOf(manager, browserIds));
     const unlinked = browserIds.filter((id) => !leading.has(id));
     for (const portion of portionsOf(unlinked)) {
       const ids = valueList(portion);
@@ -98,12 +98,12 @@ export class ForgottenBrowsers {
   }
 
   /** The browsers with a link that leads to a customer. Only links from transfers cost a SELECT. */
-  private async leadingOf(links: LinkRow[]): Promise<Set<string>> {
+  private async leadingOf(manager: EntityManager, links: LinkRow[]): Promise<Set<string>> {
     const active = links.filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day));
     const leading = new Set(active.filter(({ lineage }) => lineage === null).map(({ browser_id }) => browser_id));
     for (const link of active) {
       const claims = leading.has(link.browser_id) ? undefined : claimsOfLink(link);
-      if (claims && !(await this.denylist.hasEnded(claims))) leading.add(link.browser_id);
+      if (claims && !(await this.denylist.hasEndedIn(manager, claims))) leading.add(link.browser_id);
     }
     return leading;
   }

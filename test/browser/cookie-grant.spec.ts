@@ -58,7 +58,7 @@ async function entityId(browser: CustomerBrowser, page = ACME_PAGE, body = ofAcm
 
 async function customers(): Promise<number> {
   const database = service.application.get(Database);
-  return (await database.select(selectStatement<[], unknown>('SELECT entity_id FROM customer_identity'), [])).length;
+  return (await database.select(selectStatement<[], unknown>('SELECT entity_id FROM customer'), [])).length;
 }
 
 afterEach(() => pool.release());

@@ -22,7 +22,7 @@ afterAll(() => cluster?.stop());
 /** The number of browsers that lead to a customer, read from the third node. */
 async function browserCount(entityId: string): Promise<number> {
   const rows = await cluster.pods[2].node.query(
-    `SELECT COUNT(*) AS count FROM browser_links.browser_link WHERE entity_id = '${entityId}'`,
+    `SELECT COUNT(*) AS count FROM browser_links.browser_customer WHERE origin = 'transfer' AND entity_id = '${entityId}'`,
   );
   return Number((rows as { count: number }[])[0]?.count);
 }

@@ -49,9 +49,7 @@ describe('protocol §5.3, on three nodes', () => {
       expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
       expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
     }
-    const rows = await pods[1].node.query(
-      "SELECT COUNT(*) AS made FROM identities.customer_identity WHERE group_id <> ''",
-    );
+    const rows = await pods[1].node.query("SELECT COUNT(*) AS made FROM identities.customer WHERE group_id <> ''");
     expect(rows).toEqual([{ made: GROUP_COUNT }]);
     const repeated = (await conflictsOf(pods)) - before;
     figure(

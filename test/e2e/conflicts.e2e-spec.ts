@@ -145,7 +145,7 @@ describe.runIf(onMariadb)('a database that cannot run a statement at once', () =
   });
 
   it(`with a table locked for ${LOCK_SECONDS} s causes 503 while it is locked, keeps readiness responsive, and recovers`, async () => {
-    await otherConnection.query('LOCK TABLES customer_identity WRITE');
+    await otherConnection.query('LOCK TABLES customer WRITE');
     const startedAt = performance.now();
     const statusesOf = async (responses: Promise<TestResponse>[]) =>
       (await Promise.all(responses)).map(({ status }) => status);

@@ -38,7 +38,6 @@ import { everythingIn } from '../support/transfers.js';
 const NOT_AUTHORIZED = 'The client is not authorized to request a token using this method';
 const TWO_YEARS_SECONDS = 63_072_000;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const SECRET = /^[0-9a-f]{64}$/;
 /** The attributes at 2097-01-02T03:04:05Z, sorted. */
 const EXPECTED_ATTRIBUTES = [
   'Domain=auth.example',

@@ -16,7 +16,7 @@ import { linksOf, moveOf, remember } from '../support/remember.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-erased-rows';
+const ADMIN_TOKEN = 'operator-of-erased-rows-0123456789';
 /** Codes and revocations expire by themselves, and cookies with the id go on working for the browser's other customers. */
 const TABLES_WITH_THE_ID = ['browser_customer', 'customer', 'one_time_code', 'revocation'];
 

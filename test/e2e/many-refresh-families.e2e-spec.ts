@@ -13,7 +13,7 @@ import { moveOf } from '../support/remember.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-many-families';
+const ADMIN_TOKEN = 'operator-of-many-families-0123456789';
 
 let service: TestService;
 let dataSource: DataSource;

@@ -113,7 +113,7 @@ describe.runIf(hasCurl)('the commands of docs/operations.md, section Administrat
     for (const output of [browserEnded, familyEnded, sessionsEnded, erased]) expect(output).toBe('{}');
     const { entity_id, tables } = JSON.parse(exported);
     expect(entity_id).toBe(JSON.parse(outputs[12] ?? '').entity_id);
-    expect(tables).toMatchObject({ browser_link: [], refresh_family: [{ ended_at: expect.any(String) }] });
+    expect(tables).toMatchObject({ refresh_family: [{ ended_at: expect.any(String) }] });
     expect(afterwards).toBe('404false');
     expect(outputs).toHaveLength(20);
   });

@@ -19,7 +19,7 @@ import {
   transferToken,
 } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-the-feed-test';
+const ADMIN_TOKEN = 'operator-of-the-feed-test-0123456789';
 const registry = { ...refreshingRegistry(), resource_servers: FEED_SERVERS };
 
 let service: TestService;

@@ -57,18 +57,18 @@ export class RaisedGenerations {
 
   /** @param manager of the transaction that has raised the generation of the customer */
   async recordCustomer(entityId: string, manager: EntityManager): Promise<void> {
-    const times = await this.times();
+    const times = await this.times(manager);
     for (const write of writesFor('customer-api', entityId, times)) await writeWith(manager, write);
   }
 
   /** @param manager of the transaction that has raised the generations of these agents */
   async recordAgents(agentIds: string[], manager: EntityManager): Promise<void> {
-    const times = await this.times();
+    const times = await this.times(manager);
     for (const id of agentIds) for (const write of writesFor('agent-api', id, times)) await writeWith(manager, write);
   }
 
-  private async times(): Promise<Times> {
-    const { token } = await this.recorded.retentionSeconds();
+  private async times(manager: EntityManager): Promise<Times> {
+    const { token } = await this.recorded.retentionSeconds(manager);
     const now = this.clock.now();
     return [new Date(now), new Date(now + token * 1000)];
   }

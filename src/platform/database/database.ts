@@ -3,7 +3,7 @@ import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLi
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
 import type { BoundWrite } from './bound-write.js';
-import { isUnavailable } from './database-errors.js';
+import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { OutageLog } from './outage-log.js';
 import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
@@ -11,28 +11,40 @@ import type { SqlClient } from './sql-client.js';
 import { sqlClientOf } from './sql-client-of.js';
 import type { SqlValue } from './sql-value.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
-import { TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
+import { remainingMs, TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
+
+/** Limit of a transaction outside of requests, such as the application of a registry file. */
+const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 
 /**
  * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. All
- * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. SQLite runs in
- * this process and has no such limit. A statement that the server has rolled back is repeated, at most four times.
+ * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. On SQLite, a
+ * write waits so long for the lock of another process. A statement that the server has rolled back is repeated, at most
+ * four times.
  */
 @Injectable()
 export class Database {
   /** Statements sent since the start. @internal */
   statements = 0;
-  private readonly client: SqlClient;
-  private lastTransaction: Promise<unknown> = Promise.resolve();
   private readonly metrics: DatabaseMetrics;
   private readonly outages = new OutageLog();
 
-  constructor(
+  private constructor(
     private readonly dataSource: DataSource,
+    private readonly client: SqlClient,
     metrics: MetricsRegistry,
   ) {
-    this.client = sqlClientOf(dataSource);
-    this.metrics = new DatabaseMetrics(metrics, () => this.client.usage?.());
+    this.metrics = new DatabaseMetrics(metrics, client);
+  }
+
+  /** @internal */
+  static async open(dataSource: DataSource, metrics: MetricsRegistry): Promise<Database> {
+    return new Database(dataSource, await sqlClientOf(dataSource), metrics);
+  }
+
+  /** NestJS calls this method when the application stops. @internal */
+  async onApplicationShutdown(): Promise<void> {
+    await this.client.close?.();
   }
 
   /** @throws ServiceUnavailableException if the database is unavailable or too slow */
@@ -122,17 +134,27 @@ export class Database {
   }
 
   /**
-   * Runs several writes as one transaction. Not for request paths of customers and agents: transactions run one after
-   * another, because SQLite has one connection. `work` runs again if the server has rolled it back. A transaction has
-   * no time limit: after a time-out its caller would not know whether it must run the actions that follow a commit.
+   * Runs work as one transaction. `work` runs again if the server has rolled it back. If it rejects, nothing is written.
    *
-   * @throws ServiceUnavailableException if the database is unavailable; the changes may have happened
+   * @param timeoutMs limit of the wait for a connection and of the work; by default the deadline of the request, or 60 s
+   *   outside of requests
+   * @throws ServiceUnavailableException if the database is unavailable or too slow; the changes may have happened
    */
-  transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
-    const send = () => this.dataSource.transaction(work);
-    const result = this.lastTransaction.then(() => this.sendWithRetries('BEGIN … COMMIT', send));
-    this.lastTransaction = result.catch(() => undefined);
-    return result;
+  transaction<Result>(
+    work: (manager: EntityManager) => Promise<Result>,
+    timeoutMs = remainingMs(BACKGROUND_TRANSACTION_TIMEOUT_MS),
+  ): Promise<Result> {
+    const until = performance.now() + timeoutMs;
+    return this.sendWithRetries('BEGIN … COMMIT', async () => {
+      const remaining = until - performance.now();
+      if (remaining <= 0) throw new DeadlineExceededError(timeoutMs);
+      return this.client.transaction(work, remaining);
+    });
+  }
+
+  /** Seconds since the first of the writes that have failed or wait since the last successful one, else 0. Only SQLite. @internal */
+  async secondsWithoutWrite(): Promise<number> {
+    return (await this.client.secondsWithoutWrite?.()) ?? 0;
   }
 
   private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {

@@ -1,7 +1,7 @@
 import type { EntityManager, QueryResult } from 'typeorm';
 import { MYSQL_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialect.js';
 import type { SqlValue } from './sql-value.js';
-import { asStored } from './sqlite-client.js';
+import { asStored } from './sqlite-statements.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 
 /** Sends a declared SELECT in the transaction of `Database.transaction`. */
@@ -48,7 +48,7 @@ async function send(
 ): Promise<QueryResult> {
   const { queryRunner } = manager;
   if (!queryRunner) throw new Error('not in a transaction');
-  const isSqlite = manager.connection.options.type === 'better-sqlite3';
+  const isSqlite = manager.dataSource.options.type === 'better-sqlite3';
   const dialect: SqlDialect = isSqlite ? SQLITE_DIALECT : MYSQL_DIALECT;
   return queryRunner.query(statement.text(dialect, size), isSqlite ? parameters.map(asStored) : parameters, true);
 }
