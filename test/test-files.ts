@@ -27,6 +27,7 @@ const ON_BOTH_DATABASES = [
   'erased-rows',
   'erasure-steps',
   'errors',
+  'earlier-schema',
   'external-id',
   'forget',
   'guide-token-store',

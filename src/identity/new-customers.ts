@@ -58,7 +58,7 @@ interface Waiting {
 
 /**
  * Inserts the new customers of one event-loop tick as one transaction of three INSERTs. A transaction costs the
- * database more than the rows (docs/decisions/0034-customers-browsers-links.md).
+ * database more than the rows (docs/decisions/0035-customers-browsers-links.md).
  */
 @Injectable()
 export class NewCustomers {

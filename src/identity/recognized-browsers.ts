@@ -41,7 +41,7 @@ const LINK_OF_SCOPE = `LEFT JOIN browser_customer link
 
 /**
  * Reads by keys only: the browser, its link in the scope, the customer, and whether the id of the cookie is of this
- * browser. Joins cost MariaDB a third of what subqueries cost (docs/decisions/0034-customers-browsers-links.md).
+ * browser. Joins cost MariaDB a third of what subqueries cost (docs/decisions/0035-customers-browsers-links.md).
  */
 const RECOGNIZE = selectStatement<
   [organizationId: string, groupId: string, entityId: string, browserId: string],
