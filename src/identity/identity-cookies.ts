@@ -25,7 +25,7 @@ export interface CandidateCredentials {
 export const COOKIE_MAX_AGE_SECONDS = 63_072_000;
 /** The browser's id without hyphens, then 32 random bytes. */
 const SECRET_PATTERN = /^[0-9a-f]{96}$/;
-const ID_DIGITS = 32;
+const ID_CHARACTERS = 32;
 /** How many ids and how many secrets of one request are tried (protocol §5.4). */
 export const MAX_CANDIDATES = 4;
 
@@ -36,8 +36,8 @@ export function secretCookieOf(browserId: string, secret: string): string {
 
 /** The browser's id and the secret of a cookie. @internal */
 export function partsOf(cookie: string): { browserId: string; secret: string } {
-  const browserId = cookie.slice(0, ID_DIGITS).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  return { browserId, secret: cookie.slice(ID_DIGITS) };
+  const browserId = cookie.slice(0, ID_CHARACTERS).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return { browserId, secret: cookie.slice(ID_CHARACTERS) };
 }
 
 /** Reads and writes the two identity cookies (protocol §5.2 and §5.4). */

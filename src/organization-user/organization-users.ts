@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import { LastTokenDays } from '../access-token/last-token-days.js';
 import { Audit } from '../audit/audit.js';
 import { CustomerCreation } from '../identity/customer-creation.js';
@@ -19,7 +19,7 @@ import {
 import type { UserCustomer, UserRequest } from './user-request.js';
 
 /** A request reads again after a parallel request has created the user. Only several erasures at once reach this limit. */
-const MAX_READS = 3;
+const MAX_READ_ATTEMPTS = 3;
 
 /** Finds or creates the customer of a user of an organization, in one transaction with the row of the user. */
 @Injectable()
@@ -38,22 +38,36 @@ export class OrganizationUsers {
    * user yet, else a new customer.
    */
   async customerOf(request: UserRequest): Promise<UserCustomer> {
-    const { organizationId, attempt, browserCustomerId } = request;
+    const { organizationId, browserCustomerId } = request;
     const userHash = userHashOf(organizationId, request.userId);
-    for (let read = 0; read < MAX_READS; read++) {
+    for (let read = 0; read < MAX_READ_ATTEMPTS; read++) {
       const rows = await this.rowsOf(request, userHash);
       // the customer of another user is never linked or reassigned, because users may share a browser
       const unlinkedId = rows.some(({ entity_id }) => entity_id === browserCustomerId) ? undefined : browserCustomerId;
       const own = rows.find(({ user_hash }) => user_hash !== null);
-      if (own && own.generation !== null) {
-        const { entity_id: entityId, generation } = own;
-        if (unlinkedId !== undefined) await this.link(unlinkedId, entityId, request);
-        return { entityId, organizationId, groupId: '', generation, created: own.linked_by === attempt };
+      try {
+        const customer =
+          own && own.generation !== null
+            ? await this.known(own, own.generation, request, unlinkedId)
+            : await this.create(request, userHash, unlinkedId, own);
+        if (customer) return customer;
+      } catch (error) {
+        // the response to the commit may be lost: the rows decide, which have the id of this attempt
+        if (!(error instanceof ServiceUnavailableException) || read === MAX_READ_ATTEMPTS - 1) throw error;
       }
-      const created = await this.create(request, userHash, unlinkedId, own);
-      if (created) return created;
     }
     throw OAuthError.unavailable();
+  }
+
+  private async known(
+    { entity_id: entityId, linked_by }: UserRow,
+    generation: number,
+    request: UserRequest,
+    unlinkedId: string | undefined,
+  ): Promise<UserCustomer> {
+    if (unlinkedId !== undefined) await this.link(unlinkedId, entityId, request);
+    const { organizationId, attempt } = request;
+    return { entityId, organizationId, groupId: '', generation, created: linked_by === attempt };
   }
 
   /** The `entity_id` of a user's customer; `undefined` if the user is unknown. */

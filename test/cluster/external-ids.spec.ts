@@ -35,9 +35,7 @@ const customersIn = (responses: TestResponse[]) => new Set(responses.map(({ body
 
 /** The number of customers that no browser created. */
 async function customerCount(pod: ClusterPod): Promise<number> {
-  const rows = await pod.node.query(
-    'SELECT COUNT(*) AS count FROM external_ids.customer WHERE creator <> "browser"',
-  );
+  const rows = await pod.node.query('SELECT COUNT(*) AS count FROM external_ids.customer WHERE creator <> "browser"');
   return Number((rows as { count: number }[])[0]?.count);
 }
 

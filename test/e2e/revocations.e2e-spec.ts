@@ -1,19 +1,14 @@
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
 import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
-import { Revocation } from '../../src/access-token/revocation.entity.js';
-import { sha256 } from '../../src/platform/secret.js';
-import { Agent } from '../../src/registry/agent.entity.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { agentTokenBody, claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
+import { agentTokenBody, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
-import { issueAgentToken, purge } from '../support/operator-commands.js';
-import { ACME, ACME_SITE } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { purge } from '../support/operator-commands.js';
+import { startTestService } from '../support/test-service.js';
 import {
   agentTokenPair,
   authorizationCode,
@@ -96,84 +91,5 @@ describe('lifetimes that are lowered after tokens were issued', () => {
     await expect(startTestService({ environment: { [name]: '86401' } })).rejects.toThrow(
       `${name}: must not be greater than 86400`,
     );
-  });
-});
-
-describe('the upgrade from release 1', () => {
-  let service: TestService;
-  let agentId: string;
-  beforeAll(async () => {
-    service = await startTestService({ environment: { ADMIN_TOKEN } });
-    agentId = claimsOf(await issueAgentToken(service)).sub as string;
-  });
-  afterAll(() => service?.stop());
-
-  const revocations = () => service.application.get(DataSource).getRepository(Revocation);
-  const issue = (more: object) => {
-    const claims = { client_id: ACME_SITE, organization_id: ACME, scope: 'customers:own', ...more };
-    return service.application.get(AccessTokens).issue(claims as unknown as IssuableClaims, 600);
-  };
-  const asAgent = async (token: string) => (await service.post(TOKEN, agentTokenBody(), bearer(token))).status;
-  const setGeneration = (generation: number | null) =>
-    service.application.get(DataSource).getRepository(Agent).update({ id: agentId }, { generation });
-
-  it('keeps a token without a generation valid until the generation is raised', async () => {
-    const token = issue({ sub: agentId, aud: 'agent-api' });
-    expect(await asAgent(token)).toBe(200);
-    await setGeneration(1);
-    expect(await asAgent(token)).toBe(401);
-    expect(await asAgent(issue({ sub: agentId, aud: 'agent-api', gen: 1 }))).toBe(200);
-    await setGeneration(null);
-  });
-
-  it('keeps a transfer token redeemable until the bearer token that created it ends', async () => {
-    const customer = await newCustomer(service);
-    const { jti, sub, client_id, iat } = claimsOf(customer.access_token);
-    const asRelease1 = async () => {
-      const code = await transferToken(service, customer.access_token);
-      const [row] = await codesOf(service).find({ order: { expiresAt: 'DESC' }, take: 1 });
-      await codesOf(service).update(
-        { hash: row?.hash as string },
-        { madeWith: JSON.stringify({ jti, sub, client_id, iat }) },
-      );
-      return code;
-    };
-    const token = (await redeem(service, await asRelease1())).body.access_token;
-    expect(claimsOf(token)).toMatchObject({ gen: 0, ancestors: [jti] });
-    const unused = await asRelease1();
-    await service.send('DELETE', TOKEN, bearer(customer.access_token));
-    expect(await infoStatus(service, token)).toBe(401);
-    expectInvalidGrant(await redeem(service, unused));
-  });
-
-  it('keeps a transfer token redeemable that an agent of a trusted issuer created', async () => {
-    const customer = await newCustomer(service);
-    await transferToken(service, customer.access_token);
-    const code = await transferToken(service, customer.access_token);
-    const bearerOfIssuer = { jti: sha256('https://issuer.example 1'), sub: 'agent-7', client_id: 'crm', iat: 1 };
-    await codesOf(service).update({ hash: sha256(code) }, { madeWith: JSON.stringify(bearerOfIssuer) });
-    const token = (await redeem(service, code)).body.access_token;
-    expect(claimsOf(token)).toMatchObject({
-      act: { sub: 'agent-7', client_id: 'crm' },
-      ancestors: [bearerOfIssuer.jti],
-    });
-    expect(await infoStatus(service, token)).toBe(200);
-  });
-
-  it('keeps a revocation of an agent in force for its tokens and the customer tokens that it obtained', async () => {
-    const token = issue({ sub: agentId, aud: 'agent-api', gen: 0 });
-    const pair = await agentTokenPair(service);
-    const { access_token } = (await service.post(TOKEN, agentTokenBody(), bearer(token))).body;
-    const now = new Date(service.clock.now() + 1_000);
-    await revocations().insert({
-      kind: 'subject',
-      value: agentId,
-      issuedBefore: now,
-      expiresAt: new Date(now.getTime() + 600_000),
-    });
-    expect([await asAgent(token), await infoStatus(service, access_token)]).toEqual([401, 401]);
-    expectInvalidGrant(await refresh(service, pair.refresh_token));
-    await revocations().delete({ kind: 'subject', value: agentId });
-    expect(await asAgent(token)).toBe(200);
   });
 });

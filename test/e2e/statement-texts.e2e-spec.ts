@@ -66,14 +66,6 @@ describe('a statement with a list of values', () => {
       },
     ],
     [
-      'a customer with many links is erased',
-      async (length) => {
-        const { body } = await service.post(TOKEN, cookieBody());
-        for (let link = 0; link < length; link++) await rememberedPair(service, body.access_token);
-        return () => manage(service, 'DELETE', `/admin/identities/${body.entity_id}`, bearer(ADMIN_TOKEN));
-      },
-    ],
-    [
       'the sessions and browsers of a customer with many links are ended',
       async (length) => {
         const { body } = await service.post(TOKEN, cookieBody());
