@@ -67,7 +67,9 @@ export class OrganizationUsers {
   ): Promise<UserCustomer> {
     if (unlinkedId !== undefined) await this.link(unlinkedId, entityId, request);
     const { organizationId, attempt } = request;
-    return { entityId, organizationId, groupId: '', generation, created: linked_by === attempt };
+    const created = linked_by === attempt;
+    if (created) this.auditNew(entityId, request);
+    return { entityId, organizationId, groupId: '', generation, created };
   }
 
   /** The `entity_id` of a user's customer; `undefined` if the user is unknown. */
@@ -84,11 +86,12 @@ export class OrganizationUsers {
 
   /** @returns `undefined` if a parallel request has created the user or claimed the browser's customer */
   private async create(
-    { organizationId, attempt, creator }: UserRequest,
+    request: UserRequest,
     userHash: string,
     unlinkedId: string | undefined,
     erased: UserRow | undefined,
   ): Promise<UserCustomer | undefined> {
+    const { organizationId, attempt, creator } = request;
     // before the transaction, so that requests beyond the limit insert nothing
     if (unlinkedId === undefined) this.creation.takeLimit();
     const newId = uuidv7(this.clock.now());
@@ -105,8 +108,7 @@ export class OrganizationUsers {
     });
     if (!created) return undefined;
     const { entityId, generation } = created;
-    if (entityId === newId) this.creation.auditCreated(creator, entityId, organizationId);
-    else this.auditLink(entityId, entityId, organizationId);
+    this.auditNew(entityId, request);
     return { entityId, organizationId, groupId: '', generation, created: true };
   }
 
@@ -118,6 +120,11 @@ export class OrganizationUsers {
       return (await writeIn(manager, INSERT_USER, [...row])) > 0;
     });
     if (isLinked) this.auditLink(customerId, linkedId, organizationId);
+  }
+
+  private auditNew(entityId: string, { organizationId, creator, browserCustomerId }: UserRequest): void {
+    if (entityId === browserCustomerId) this.auditLink(entityId, entityId, organizationId);
+    else this.creation.auditCreated(creator, entityId, organizationId);
   }
 
   private auditLink(id: string, linked: string, organizationId: string): void {

@@ -315,7 +315,7 @@ describe.runIf(onMariadb)('a database response that is lost while the customer o
   // The index counts the statements that contain the text, in the order in which the service sends them.
   it.each<[string, (id: string) => string, number]>([
     ['to the statement that stores the user', (id) => sha256(JSON.stringify([ACME, id])), 2],
-    ['to the statement that settles the user', (id) => sha256(JSON.stringify([ACME, id])), 3],
+    ['to the last statement of the transaction', (id) => sha256(JSON.stringify([ACME, id])), 3],
   ])('%s causes no error, no second customer and no wrong created', async (_, textOf, index) => {
     const id = newUser();
     const [before, lostBefore] = [await identitiesOf(service).count(), proxy.lost];

@@ -203,7 +203,7 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
     ['to the statement that records the assertion', (_, jti) => hashOf(ACME, acme.issuer.issuer, jti), 1],
     ['to the statement that stores the user', (sub) => hashOf(ACME, sub), 2],
     ['to the statement that creates the customer', () => ACME, 4],
-    ['to the statement that settles the customer', (sub) => hashOf(ACME, sub), 3],
+    ['to the last statement of the transaction', (sub) => hashOf(ACME, sub), 3],
   ])('%s causes no error and no second customer', async (_, textOf, index) => {
     const [sub, jti] = [newUser(), randomUUID()];
     const [before, lostBefore] = [await identitiesOf(service).count(), proxy.lost];
@@ -225,7 +225,7 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
       const { entity_id } = (await browser.visit()).body;
       const lostBefore = proxy.lost;
       remote.audit.length = 0;
-      // Three statements contain the id: the browser is recognised, searched among users' customers, and linked.
+      // Three statements contain the id: the browser is recognized, searched among users' customers, and noted before it is linked.
       proxy.dropResponses(entity_id, [3]);
       const headers = { ...FROM_PAGE, cookie: browser.cookie as string };
       const response = await signInAs(sub, LINK, headers, remote);
