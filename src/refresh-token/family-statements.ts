@@ -5,7 +5,7 @@ import { RefreshFamily } from './refresh-family.entity.js';
 import { RefreshFamilyAncestor } from './refresh-family-ancestor.entity.js';
 
 /** The number of rotations of a family in one hour (protocol §3.9). */
-export const MAX_ROTATIONS_PER_HOUR = 60;
+const MAX_ROTATIONS_PER_HOUR = 60;
 
 const FAMILY_COLUMNS = [
   ...CONTENT_COLUMNS,
@@ -13,8 +13,6 @@ const FAMILY_COLUMNS = [
   'previous_hash',
   'successor_nonce',
   'rotated_network',
-  'rotated_hour',
-  'rotations',
   'ended_at',
   'expires_at',
 ] as const;

@@ -16,7 +16,6 @@ import {
   FIND_FAMILY,
   INSERT_ANCESTOR,
   INSERT_FAMILY,
-  MAX_ROTATIONS_PER_HOUR,
   type NewFamilyRow,
   ROTATE,
 } from './family-statements.js';
@@ -149,7 +148,6 @@ export class RefreshTokens {
   private async successor(row: FamilyRow, token: TokenParts, client: RefreshingClient): Promise<string> {
     const now = this.clock.now();
     const hour = hourOf(now);
-    if (row.rotated_hour === hour && row.rotations >= MAX_ROTATIONS_PER_HOUR) throw tooManyRotations(now);
     const [used, nonce] = [sha256(token.secret), randomSecret('base64url')];
     const next = derivedSecret(token.secret, nonce);
     const values = [sha256(next), used, nonce, callerNetwork(row.id), hour, hour, this.expiry()] as const;
