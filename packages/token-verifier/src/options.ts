@@ -9,7 +9,7 @@ export interface RevocationOptions {
   maxAgeSeconds: number;
   /** What happens to a valid token while the list is older: `reject` with `revocations_stale`, or `accept`. */
   onStale: 'reject' | 'accept';
-  /** The largest number of revocations in memory; 500,000 if omitted. With more, the list is stale. */
+  /** The largest number of revocations in memory; 5,000,000 if omitted. With more, the list is stale. */
   maxEntries?: number;
 }
 
@@ -56,7 +56,7 @@ export function checkOptions(options: TokenVerifierOptions): CheckedOptions {
     cacheSize = 1_000,
     allowPlainHttp = false,
   } = options;
-  const { url, id, secret, maxAgeSeconds, onStale, maxEntries = 500_000 } = revocations ?? ({} as RevocationOptions);
+  const { url, id, secret, maxAgeSeconds, onStale, maxEntries = 5_000_000 } = revocations ?? ({} as RevocationOptions);
   const jwksUrl = options.jwksUrl ?? `${issuer}`.replace(/\/?$/, '/.well-known/jwks.json');
   const audiences = [audience].flat();
   for (const text of audiences.length > 0 ? audiences : ['']) assertText('audience', text);

@@ -90,6 +90,10 @@ describe('the options', () => {
     expect(create).toThrow(TypeError);
     expect(create).toThrow(`${name}: `);
   });
+
+  it('have a limit of 5,000,000 entries, if maxEntries is omitted', () => {
+    expect(checkOptions(test.issuer.options).maxEntries).toBe(5_000_000);
+  });
 });
 
 describe('a plain http URL', () => {
