@@ -1,4 +1,4 @@
-const MS_PER_SECOND = 1000;
+const SECOND_MS = 1000;
 
 /**
  * Formats times like `toISOString`, which would take most of the time of a page. Times in a row are often of the same
@@ -7,7 +7,7 @@ const MS_PER_SECOND = 1000;
 export function isoFormatter(): (ms: number) => string {
   let [second, text] = [Number.NaN, ''];
   return (ms) => {
-    const fraction = ms % MS_PER_SECOND;
+    const fraction = ms % SECOND_MS;
     if (ms - fraction !== second) {
       second = ms - fraction;
       text = new Date(second).toISOString().slice(0, -4);
