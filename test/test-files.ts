@@ -28,6 +28,7 @@ const ON_BOTH_DATABASES = [
   'erasure-steps',
   'errors',
   'external-id',
+  'feed-lifetimes',
   'forget',
   'guide-token-store',
   'idle-customers',
