@@ -35,7 +35,7 @@ export class PositionWriter {
     const position = Math.max(highest + 1, now);
     const hasBacklog = rows.length >= MAX_ROWS_PER_POSITION;
     const [isMine] = await this.database.executeTogether([
-      bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, highest]),
+      bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, rows.length, highest]),
       ...publishRows({ position, publisher, customersUntil: after(customer), othersUntil: after(other) }, rows),
     ]);
     return isMine === 1 ? { position, rowCount: rows.length, hasBacklog } : undefined;

@@ -13,7 +13,7 @@ const CHANGED_BY_RELEASE_1 = "kind IN ('client', 'subject') AND published_before
 
 /** The state of the feed in the database. */
 export interface StoredFeedState
-  extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog'> {
+  extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog' | 'entries' | 'entries_count'> {
   history: number | null;
   /** 1 if committed revocations wait for their positions. */
   is_waiting: number;
@@ -23,7 +23,7 @@ const findState = (unpublished: string[]) => {
   const exists = unpublished.map((condition) => `EXISTS (SELECT 1 FROM revocation WHERE ${condition})`);
   return selectStatement<[], StoredFeedState>({
     columns: [
-      ...['position', 'publisher', 'has_backlog'],
+      ...['position', 'publisher', 'has_backlog', 'entries', 'entries_count'],
       `${HISTORY} AS history`,
       `(${exists.join(' OR ')}) AS is_waiting`,
     ],
@@ -67,8 +67,9 @@ export function statementsFor({ isComplete }: { isComplete: boolean }): typeof D
 
 /** Matches no row if another process has published since the position was read. */
 export const RAISE_POSITION = writeStatement<
-  [position: number, publisher: string, hasBacklog: boolean, expectedPosition: number]
->('UPDATE revocation_feed SET position = ?, publisher = ?, has_backlog = ? WHERE id = 1 AND position = ?');
+  [position: number, publisher: string, hasBacklog: boolean, rows: number, expectedPosition: number]
+>(`UPDATE revocation_feed SET position = ?, publisher = ?, has_backlog = ?, entries = entries + ?
+  WHERE id = 1 AND position = ?`);
 
 const publishStatements = new Map<number, WriteStatement>();
 /** The numbers of values that a statement can have. They are few, because each connection prepares each text. */
