@@ -21,7 +21,8 @@ const CLIENT_MARGIN_SECONDS = 40;
 
 /**
  * Only a change that ends more tokens is published again. Otherwise a caller that repeats a replay could delay the
- * publication for ever. `published_until` comes first, because MySQL assigns from left to right.
+ * publication for ever. A row that was kept out of the feed is published. `published_until` comes first, because MySQL
+ * assigns from left to right.
  */
 const UPDATE = writeStatement<
   [
@@ -32,12 +33,12 @@ const UPDATE = writeStatement<
     kind: RevocationKind,
     value: string,
   ]
->(`UPDATE revocation SET published_until = CASE WHEN issued_before < ? THEN NULL ELSE published_until END,
-    issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?`);
+>(`UPDATE revocation SET published_until = CASE WHEN issued_before < ? OR position IS NULL THEN NULL
+      ELSE published_until END, issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?`);
 
 const INSERT = insertIgnoreStatement({
   into: Revocation,
-  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at', 'audience'],
+  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at', 'audience', 'published_until'],
 });
 
 /** The revoked tokens. Each check reads the database, so that a revocation applies at once in every process. */
@@ -94,10 +95,18 @@ export class Denylist {
    * Ends all tokens of a family, later ones included, and their descendants. Their `jti` begins with the family's id.
    *
    * @param audience of the family's tokens; `null` if the caller does not know it
+   * @param isInFeed false if the limit of revocations is reached: the tokens end, and the feed has no entry
    */
-  async revokeFamily(family: string, audience: RevocationAudience = null): Promise<void> {
+  async revokeFamily(family: string, audience: RevocationAudience = null, isInFeed = true): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
-    await this.revoke({ kind: 'family', value: family, issuedBefore: FAR_FUTURE, retentionSeconds, audience });
+    await this.revoke({
+      kind: 'family',
+      value: family,
+      issuedBefore: FAR_FUTURE,
+      retentionSeconds,
+      audience,
+      isInFeed,
+    });
   }
 
   /**
@@ -119,10 +128,13 @@ export class Denylist {
       manager
         ? writeWith(manager, bindWrite(statement, parameters))
         : this.database.executeIdempotent(statement, parameters);
-    const expires = new Date(this.clock.now() + retentionSeconds * 1000);
-    const row: [Date, Date, Date | null] = [issuedBefore, expires, more.generationRaisedAt ?? null];
-    if ((await write(UPDATE, [issuedBefore, ...row, kind, value])) > 0) return;
-    await write(INSERT, [kind, value, ...row, audience]);
+    const { generationRaisedAt = null, isInFeed = true } = more;
+    const now = this.clock.now();
+    const row: [Date, Date, Date | null] = [issuedBefore, new Date(now + retentionSeconds * 1000), generationRaisedAt];
+    const isUpdated = isInFeed && (await write(UPDATE, [issuedBefore, ...row, kind, value])) > 0;
+    // the publisher takes only rows without `published_until`
+    const publishedUntil = isInFeed ? null : new Date(now);
+    if (!isUpdated) await write(INSERT, [kind, value, ...row, audience, publishedUntil]);
   }
 }
 
@@ -140,4 +152,5 @@ interface RevocationToWrite {
   retentionSeconds: number;
   audience: RevocationAudience;
   generationRaisedAt?: Date | null;
+  isInFeed?: boolean;
 }

@@ -36,11 +36,14 @@ export class AccessToken1796000000001 implements MigrationInterface {
           its.bigInteger('position'),
           its.text('publisher', 36),
           its.flag('has_backlog'),
+          its.integer('entries', { default: 0 }),
+          its.integer('entries_count', { default: 0 }),
         ],
       },
     ]);
     if ((await runner.query('SELECT id FROM revocation_feed')).length === 0)
-      await runner.query(`INSERT INTO revocation_feed (id, position, publisher, has_backlog) VALUES (1, 0, '', 1)`);
+      await runner.query(`INSERT INTO revocation_feed (id, position, publisher, has_backlog, entries, entries_count)
+        VALUES (1, 0, '', 1, 0, 0)`);
   }
 
   async down(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
+import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -37,6 +38,7 @@ export class RefreshTokens {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly denylist: Denylist,
+    private readonly revocations: RevocationLimit,
     private readonly configuration: Configuration,
     private readonly audit: RefreshAudit,
   ) {}
@@ -107,9 +109,13 @@ export class RefreshTokens {
     return { id: row.id, ownerKind: contentOf(row).owner.kind };
   }
 
-  /** Ends a family with all its tokens and their descendants. */
-  async end({ id, ownerKind }: FamilyToEnd): Promise<void> {
-    await this.denylist.revokeFamily(id, ownerKind === 'agent' ? 'agent-api' : 'customer-api');
+  /**
+   * Ends a family with all its tokens and their descendants.
+   *
+   * @param isInFeed whether resource servers that follow the feed learn of it
+   */
+  async end({ id, ownerKind }: FamilyToEnd, isInFeed = true): Promise<void> {
+    await this.denylist.revokeFamily(id, ownerKind === 'agent' ? 'agent-api' : 'customer-api', isInFeed);
     await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), id]);
   }
 
@@ -168,7 +174,8 @@ export class RefreshTokens {
 
   /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
   private async rejectReuse(row: FamilyRow): Promise<never> {
-    await this.end({ id: row.id, ownerKind: contentOf(row).owner.kind });
+    const ownerKind = contentOf(row).owner.kind;
+    await this.end({ id: row.id, ownerKind }, ownerKind === 'agent' || this.revocations.admits());
     this.audit.replayed(row.id, contentOf(row));
     throw OAuthError.invalidGrant('refresh token: used again');
   }

@@ -118,7 +118,7 @@ export class Configuration {
   @IsTrustProxy()
   TRUST_PROXY?: string;
 
-  /** The limits of new identities, token requests, transfers and sign-ins (protocol §2.14), or `off`. */
+  /** The limits of new identities, token requests, transfers, sign-ins and revocations (protocol §2.14), or `off`. */
   @Transform(({ value }) => parseRateLimit(value))
   @IsRateLimit()
   RATE_LIMIT: RateLimitRules | 'off' = DEFAULT_LIMITS;
