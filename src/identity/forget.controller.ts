@@ -7,6 +7,8 @@ import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import type { Browser } from '../platform/http/browser.js';
 import { PublicController } from '../platform/http/surfaces.js';
+import { RateLimits } from '../platform/rate-limit/rate-limits.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import { UUID } from '../platform/uuid.js';
 import { CallingBrowser } from '../routes/calling-browser.decorator.js';
 import { ClientRequest } from '../routes/client-request.decorator.js';
@@ -36,6 +38,7 @@ export class ForgetController {
   constructor(
     private readonly cookies: IdentityCookies,
     private readonly browsers: ForgottenBrowsers,
+    private readonly limits: RateLimits,
   ) {}
 
   @Post()
@@ -57,6 +60,8 @@ export class ForgetController {
     @ClientRequest(ForgetBody) { body, organization }: ClientRequest<ForgetBody>,
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
+    const waitSeconds = this.limits.takeForSite('forgets', requestContext.required().ip);
+    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'forgets');
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const leadsNowhere = await this.browsers.forget(candidates, organization.id, body.group_id);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);

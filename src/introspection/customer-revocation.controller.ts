@@ -1,6 +1,7 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import { IsString, MaxLength } from 'class-validator';
 import type { Request } from 'express';
+import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -40,6 +41,7 @@ export class CustomerRevocationController {
   constructor(
     private readonly revocation: TokenRevocation,
     private readonly clients: ClientAuthentication,
+    private readonly revocations: RevocationLimit,
   ) {}
 
   @Post()
@@ -48,7 +50,14 @@ export class CustomerRevocationController {
     description:
       'Ends an access token of a customer with its descendants, or a refresh token with its family. The response is the same for a token that is unknown or of another client. The client need not authenticate: the token is the proof.',
     bodyFormats: ['form', 'json'],
-    bodyExamples: { 'a public client': [], 'with the secret in the body': ['client_secret'] },
+    bodyExamples: {
+      'a public client': [],
+      'with the secret in the body': {
+        token: EXAMPLE.refreshToken,
+        client_id: EXAMPLE.serverClientId,
+        client_secret: EXAMPLE.clientSecret,
+      },
+    },
     errors: () => [
       OAuthError.invalidRequest('client_id: unknown'),
       OAuthError.invalidRequest("Origin: not one of the client's"),
@@ -64,6 +73,7 @@ export class CustomerRevocationController {
     const { client_id, client_secret } = body;
     if (authorization !== undefined || client_secret !== undefined)
       this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
+    else this.revocations.take();
     await this.revocation.revoke(body.token, client.clientId, 'customer-api');
     return {};
   }

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { partsOf } from '../../src/identity/identity-cookies.js';
 import { Database } from '../../src/platform/database/database.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidRequest } from '../support/expect-error.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { secretOf } from '../support/identities.js';
+import { beginWindow } from '../support/limit-windows.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { statementsOf } from '../support/statements.js';
 import {
@@ -261,6 +262,21 @@ describe('protocol §4.13: who may let a browser be forgotten', () => {
       expect(response.headers.get('access-control-allow-origin')).toBe(ACME_ORIGIN);
       expect(response.headers.get('access-control-allow-credentials')).toBe('true');
     }
+  });
+
+  it('a request beyond the limit forgets of its network gets 429 and ends nothing', async () => {
+    const limited = await startTestService({ environment: { RATE_LIMIT: 'forgets=1/60' } });
+    beginWindow(limited);
+    const known = await limited.post(TOKEN, cookieBody());
+    const cookie = cookieHeader(known);
+    const send = (headers: Record<string, string>) =>
+      limited.post(FORGET, { client_id: ACME_SITE, organization_id: ACME }, headers);
+    expect((await send({})).status).toBe(200);
+    expectError(await send({ cookie }), { status: 429, error: 'temporarily_unavailable', hint: undefined });
+    expect((await limited.post(TOKEN, cookieBody(), { cookie })).body.entity_id).toBe(known.body.entity_id);
+    limited.clock.advance({ seconds: 61 });
+    expect((await send({ cookie })).status).toBe(200);
+    await limited.stop();
   });
 
   it('the audit log names the browser and the organization', async () => {

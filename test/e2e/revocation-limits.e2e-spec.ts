@@ -13,8 +13,8 @@ import { linksOf, moveOf, remember } from '../support/remember.js';
 import { FEED_SERVERS, FeedConsumer } from '../support/revocation-feed.js';
 import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import {
-  agentTokenPair,
+import { 
+  agentTokenPair,ageRotation,
   ageRotation,
   authorizationCode,
   codesOf,
@@ -208,6 +208,7 @@ describe('a second use beyond the limit of revocations', () => {
     const service = await usedUp();
     const first = await stayOf(service, undefined, {}, HOME);
     const next = (await refreshCustomer(service, first.refresh_token, {}, HOME)).body;
+    await ageRotation(service, first.refresh_token, 31);
     expectInvalidGrant(await refreshCustomer(service, first.refresh_token, {}, ELSEWHERE));
     expectInvalidGrant(await refreshCustomer(service, next.refresh_token, {}, HOME));
     expect(await infoStatus(service, next.access_token)).toBe(401);
@@ -224,6 +225,7 @@ describe('a second use beyond the limit of revocations', () => {
     expectInvalidGrant(await redeem(service, code, {}, ELSEWHERE));
     const first = await stayOf(service, undefined, {}, HOME);
     await refreshCustomer(service, first.refresh_token, {}, HOME);
+    await ageRotation(service, first.refresh_token, 31);
     expectInvalidGrant(await refreshCustomer(service, first.refresh_token, {}, ELSEWHERE));
     const consumer = new FeedConsumer([service]);
     for (const token of [access_token, first.access_token]) await consumer.find({ value: familyOf(token) });

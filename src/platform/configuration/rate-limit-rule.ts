@@ -2,9 +2,9 @@ import { ValidateBy } from 'class-validator';
 
 /**
  * The limits: new identities per network, token requests and transfers per client, transfers per customer, sign-ins per
- * account and network, revocations per end site (protocol §2.14).
+ * account and network, revocations and `forget` per end site (protocol §2.14).
  */
-export type LimitName = 'identities' | 'tokens' | 'transfers' | 'sign_in' | 'revocations';
+export type LimitName = 'identities' | 'tokens' | 'transfers' | 'sign_in' | 'revocations' | 'forgets';
 
 /** At most `count` requests in `seconds`. */
 export interface RateLimitRule {
@@ -27,6 +27,7 @@ export const DEFAULT_LIMITS: RateLimitRules = {
   transfers: { count: 60, seconds: 60 },
   sign_in: { count: 30, seconds: 900 },
   revocations: { count: 120, seconds: 60 },
+  forgets: { count: 120, seconds: 60 },
 };
 const RULE = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
 const NAMED_RULE = /^([a-z][a-z0-9_]{0,63})=(.*)$/;
@@ -59,6 +60,6 @@ export const IsRateLimit = (): PropertyDecorator =>
     validator: {
       validate: (value) => value === 'off' || typeof value === 'object',
       defaultMessage: () =>
-        'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=… and revocations=…',
+        'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=… and forgets=…',
     },
   });
