@@ -50,14 +50,6 @@ export class CustomerRevocationController {
     description:
       'Ends an access token of a customer with its descendants, or a refresh token with its family. The response is the same for a token that is unknown or of another client. The client need not authenticate: the token is the proof.',
     bodyFormats: ['form', 'json'],
-    bodyExamples: {
-      'a public client': [],
-      'with the secret in the body': {
-        token: EXAMPLE.refreshToken,
-        client_id: EXAMPLE.serverClientId,
-        client_secret: EXAMPLE.clientSecret,
-      },
-    },
     errors: () => [
       OAuthError.invalidRequest('client_id: unknown'),
       OAuthError.invalidRequest("Origin: not one of the client's"),

@@ -13,8 +13,8 @@ import { linksOf, moveOf, remember } from '../support/remember.js';
 import { FEED_SERVERS, FeedConsumer } from '../support/revocation-feed.js';
 import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { 
-  agentTokenPair,ageRotation,
+import {
+  agentTokenPair,
   ageRotation,
   authorizationCode,
   codesOf,

@@ -18,7 +18,7 @@ const OWN = { entityIds: [ID], secrets: [CST] };
 /** RFC 6265 §4.1.1: `token` without `=`, and `cookie-octet`. */
 const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}$/).filter((name) => !/^__svc_c(id|st)$/.test(name));
 const uuid = fc.uuid();
-const hex = fc.stringMatching(/^[0-9a-f]{64}$/);
+const hex = fc.stringMatching(/^[0-9a-f]{96}$/);
 const octets = fc.stringMatching(/^[!#-+\--:<-[\]-~]{0,40}$/);
 
 /** Text that a header parser could mistake for an identity cookie. */
@@ -65,7 +65,7 @@ describe('reading the identity cookies', () => {
     ['an empty id', `__svc_cid=; __svc_cst=${CST}`],
     ['an empty secret', `__svc_cid=${ID}; __svc_cst=`],
     ['an id in upper case', `__svc_cid=${ID.toUpperCase()}; __svc_cst=${CST}`],
-    ['a secret in upper case', `__svc_cid=${ID}; __svc_cst=${'A'.repeat(64)}`],
+    ['a secret in upper case', `__svc_cid=${ID}; __svc_cst=${'A'.repeat(96)}`],
     ['an id that is no UUID', `__svc_cid=1; __svc_cst=${CST}`],
     ['a secret of 63 digits', `__svc_cid=${ID}; __svc_cst=${CST.slice(1)}`],
     ['a secret of 65 digits', `__svc_cid=${ID}; __svc_cst=${CST}0`],
@@ -131,7 +131,7 @@ describe('reading the identity cookies', () => {
       new RegExp(`(?<![^;])[ \\t]*${name}[ \\t]*=[ \\t]*(?:"(${value})"|(${value}))[ \\t]*(?![^;])`, 'g');
     const [ids, secrets] = [
       whole('__svc_cid', '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'),
-      whole('__svc_cst', '[0-9a-f]{64}'),
+      whole('__svc_cst', '[0-9a-f]{96}'),
     ];
     const valuesOf = (text: string, pattern: RegExp) => {
       const distinct = [...new Set(Array.from(text.matchAll(pattern), ([, quoted, plain]) => quoted ?? plain))];
@@ -302,7 +302,7 @@ function cookiesWith(environment: Record<string, string> = {}): IdentityCookies 
 }
 
 function credentials() {
-  return { entityId: uuidv7(Date.now()), secret: randomSecret('hex') };
+  return { entityId: uuidv7(Date.now()), secret: randomSecret('hex', 48) };
 }
 
 function pairOf({ entityId, secret }: { entityId: string; secret: string }): string {
