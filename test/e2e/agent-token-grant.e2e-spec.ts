@@ -81,7 +81,7 @@ describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
       organization_id: ACME,
     });
     expect(cookies).toEqual([]);
-    expect(await rowOf(body.entity_id)).toMatchObject({ browserId: null, secretHash: null, organizationId: ACME });
+    expect(await rowOf(body.entity_id)).toMatchObject({ creator: 'agent', organizationId: ACME });
   });
 
   it('issues a customer token that names the agent and the agent token that it was issued with', async () => {

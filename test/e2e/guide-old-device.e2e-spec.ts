@@ -51,11 +51,11 @@ describe('second-device/old-device.js', () => {
     await expect(approveMove(tokens, ACME_SITE, 'any')).rejects.toMatchObject({ error: 'other_customer' });
   });
 
-  it('does not report that a move has ended if the bearer has expired', async () => {
+  it('ends a move also if the bearer has expired', async () => {
     const tokens = tokensAt(service.url);
     const { bearer } = await approveMove(tokens, ACME_SITE, await phone().beginMove());
     service.clock.advance({ seconds: 28_800 });
-    await expect(endMove(tokens, bearer)).rejects.toMatchObject({ error: 'too_late' });
+    await endMove(tokens, bearer);
     service.clock.reset();
   });
 

@@ -45,9 +45,9 @@ describe('the table of docs/integrating/second-device.md: a laptop logs out afte
       { browser: false, app: false },
     ],
     [
-      'end_sessions ends the app, and the browser of the phone gets a new token of the customer',
+      'end_sessions ends the browser and the app of the phone, which got the customer by a transfer',
       ({ newer }) => service.post(END, {}, bearer(newer)),
-      { browser: true, app: false },
+      { browser: false, app: false },
     ],
     [
       'end_sessions with browsers: true ends the browser and the app of the phone',

@@ -277,8 +277,8 @@ describe('the log line of a revocation', () => {
       reason: 'other_client',
     });
     expect((await revoke(`dev:${'x'.repeat(43)}`, OPERATOR)).line).toMatchObject({ reason: 'not_stored' });
-    service.clock.advance({ seconds: 30_000 });
-    expect((await revoke(token, OPERATOR)).line).toMatchObject({ reason: 'expired' });
+    const damaged = `${token.slice(0, -4)}AAAA`;
+    expect((await revoke(damaged, OPERATOR)).line).toMatchObject({ reason: 'invalid_signature' });
   });
 
   it('names a resource server with a wrong secret, and no unknown one', async () => {
