@@ -48,6 +48,9 @@ export const findFirefox = () => process.env.TEST_FIREFOX || findProgram(['firef
 /** The path of a Redis server. */
 export const findRedis = () => process.env.TEST_REDIS_SERVER || findProgram(['redis-server', 'valkey-server']);
 
+/** The path of a program that builds the manifests. */
+export const findKustomize = () => findProgram(['kustomize', 'kubectl']);
+
 /** @returns {{ mariadbd: string, provider: string } | undefined} the programs of a Galera node */
 export function findGalera() {
   const mariadbd = findMariadb();

@@ -64,7 +64,6 @@ export const ALERT_SERIES: Record<string, AlertSeries> = {
   CustomerAuthorizationAbsent: {
     fires: [[steady('cas_registry_age_seconds', 1)]],
     quiet: [[steady('cas_registry_age_seconds', 1)]],
-    labels: { job: 'customer-authorization', namespace: 'customer-authorization' },
     added: { job: 'customer-authorization', namespace: 'customer-authorization-staging' },
   },
   CustomerAuthorizationPodWaiting: {

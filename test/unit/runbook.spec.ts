@@ -13,7 +13,7 @@ const sections = new Map(
     return [heading.toLowerCase().replaceAll(' ', '-').replaceAll("'", ''), section];
   }),
 );
-const alerts = read('deploy/kubernetes/overlays/production/monitoring.yaml');
+const alerts = read('deploy/kubernetes/components/monitoring/monitoring.yaml');
 const anchors = new Set(Array.from(alerts.matchAll(/runbook_url: .*#(.*)/g), ([, anchor = '']) => anchor));
 
 const commandsOf = (section: string) =>
