@@ -71,6 +71,9 @@ export const MARIADB = ofDebian(
 export const CHROMIUM = ofDebian('Chromium', ['chromium'], findChromium, 'TEST_CHROMIUM=/path/to/chromium');
 export const FIREFOX = ofDebian('Firefox', ['firefox-esr'], findFirefox, 'TEST_FIREFOX=/path/to/firefox');
 export const REDIS = ofDebian('Redis server', ['redis-server'], findRedis, 'TEST_REDIS_SERVER=/path/to/redis-server');
+export const MARIADB_BACKUP = ofDebian('MariaDB backup', ['mariadb-backup', 'mariadb-client'], () =>
+  findProgram(['mariadb-dump']) ? findProgram(['mariadb-backup']) : undefined,
+);
 export const NGINX = ofDebian('nginx', ['nginx-light'], () => findProgram(['nginx'], SBIN));
 export const PROMTOOL = ofDebian('promtool', ['prometheus'], () => findProgram(['promtool']));
 export const GALERA = ofDebian('Galera node', ['mariadb-server', 'galera-4', 'rsync'], findGalera);

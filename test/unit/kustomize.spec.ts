@@ -44,11 +44,13 @@ const destinationsOf = (built: Document[]) =>
       ]),
     ),
   );
-/** A file of docs/kubernetes.md. */
-function fileOfPage(name: string): string {
-  const [, indentation = '', text = ''] =
-    new RegExp(`^( *)\`\`\`yaml ${name}\n(.*?)^ *\`\`\`$`, 'ms').exec(read('docs/kubernetes.md')) ?? [];
-  return text.replaceAll(new RegExp(`^${indentation}`, 'gm'), '');
+/** The example of docs/kubernetes.md of this kind. */
+function exampleOf(kind: string): string {
+  const blocks = read('docs/kubernetes.md').matchAll(/^( *)```yaml\n(.*?)^ *```$/gms);
+  const texts = Array.from(blocks, ([, indentation, text = '']) =>
+    text.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
+  );
+  return texts.find((text) => text.includes(`kind: ${kind}\n`)) ?? '';
 }
 
 describe.skipIf(program === undefined)('kustomize (skipped without the program kustomize or kubectl)', () => {
@@ -238,7 +240,7 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
 
   it('builds the overlay of docs/kubernetes.md: two replicas, TLS to the database, External Secrets, no Redis', () => {
     const built = buildFiles({
-      'kustomization.yaml': fileOfPage('kustomization.yaml'),
+      'kustomization.yaml': exampleOf('Kustomization'),
       'registry.yaml': 'revision: 1\n',
       'ca.pem': 'certificate',
     });
@@ -260,7 +262,7 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
   });
 
   it('builds the further network policy of docs/kubernetes.md', () => {
-    const built = build('overlays/production', [], { files: { 'egress.yaml': fileOfPage('egress.yaml') } });
+    const built = build('overlays/production', [], { files: { 'egress.yaml': exampleOf('NetworkPolicy') } });
     expect(() => assertValid(find(built, 'NetworkPolicy', 'customer-authorization-more'))).not.toThrow();
     expect(destinationsOf(built)).toContainEqual(['observability', [4318]]);
   });
