@@ -1,6 +1,6 @@
 // @ts-check
 // `npm run test:upgrade`: tests processes of release 1 and of this build on one MariaDB, before, during and after the
-// upgrade (docs/upgrading.md).
+// upgrade.
 import { buildIfStale } from './build.js';
 import { installPrograms, waysToGet, withoutNoInstall } from './install-programs.js';
 import { buildRelease1, RELEASE_1_COMMIT } from './release-1.js';

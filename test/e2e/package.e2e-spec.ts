@@ -58,7 +58,6 @@ describe.skipIf(onMariadb)(
           'docs/observability.md',
           'docs/operations.md',
           'docs/public-surface.md',
-          'docs/upgrading.md',
           'package.json',
         ].sort(),
       );

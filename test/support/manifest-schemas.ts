@@ -30,10 +30,30 @@ const KINDS: Record<string, new (document: never) => { validate(): void }> = {
 /** The version that the package has a schema of. Version v1 has the same fields. */
 const EXTERNAL_SECRETS = { 'external-secrets.io/v1': 'external-secrets.io/v1beta1' };
 
-/** Throws if a resource does not match the schema of its kind, or if the kind has no schema here. */
+/** Throws if a resource does not match the schema of its kind or has a field that the schema does not know. */
 export function assertValid(document: Document): void {
   const Kind = KINDS[document.kind];
   if (!Kind) throw new Error(`no schema for the kind ${document.kind}`);
   const apiVersion = { ...EXTERNAL_SECRETS }[document.apiVersion as string] ?? document.apiVersion;
-  new Kind({ ...document, apiVersion } as never).validate();
+  const unread = new Set<string>();
+  const fields = Object.entries(document).map(([name, value]) => [name, withReads(value, name, unread)]);
+  new Kind({ ...Object.fromEntries(fields), apiVersion } as never).validate();
+  if (unread.size > 0) throw new Error(`unknown fields: ${[...unread].join(', ')}`);
+}
+
+/** A copy of a value. `unread` has the paths of its fields until they are read: a schema reads each field that it knows. */
+function withReads(value: unknown, path: string, unread: Set<string>): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const copy = Array.isArray(value) ? [] : {};
+  for (const [name, each] of Object.entries(value)) {
+    const field = `${path}.${name}`;
+    unread.add(field);
+    const inner = withReads(each, field, unread);
+    const get = () => {
+      unread.delete(field);
+      return inner;
+    };
+    Object.defineProperty(copy, name, { enumerable: true, get });
+  }
+  return copy;
 }
