@@ -35,9 +35,10 @@ export function assertValid(document: Document): void {
   const Kind = KINDS[document.kind];
   if (!Kind) throw new Error(`no schema for the kind ${document.kind}`);
   const apiVersion = { ...EXTERNAL_SECRETS }[document.apiVersion as string] ?? document.apiVersion;
+  const model = new Kind({ ...document, apiVersion } as never);
   const unread = new Set<string>();
-  const fields = Object.entries(document).map(([name, value]) => [name, withReads(value, name, unread)]);
-  new Kind({ ...Object.fromEntries(fields), apiVersion } as never).validate();
+  for (const [name, value] of Object.entries(model)) Object.assign(model, { [name]: withReads(value, name, unread) });
+  model.validate();
   if (unread.size > 0) throw new Error(`unknown fields: ${[...unread].join(', ')}`);
 }
 
