@@ -145,7 +145,7 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
       );
       const text = JSON.stringify(build('base', used, { parameters }));
       for (const [name, value] of Object.entries(parameters))
-        expect([name, text.includes(isNumber(value) ? `:${value}` : value)]).toEqual([name, true]);
+        expect([name, new RegExp(isNumber(value) ? `:"?${value}\\b` : value).test(text)]).toEqual([name, true]);
       for (const [name, value] of Object.entries(defaults))
         if (!isNumber(value) && value !== 'customer-authorization')
           expect([name, new RegExp(`["/]${value}["#/]`).test(text)]).toEqual([name, false]);
