@@ -24,7 +24,7 @@ const IDLE_SECONDS = 10;
 const LOAD_SECONDS = 10;
 const WARM_UP_SECONDS = 3;
 const CHANGE_INTERVAL_MS = 1_000;
-const ADMIN_TOKEN = 'admin-token-of-the-benchmark';
+const ADMIN_TOKEN = 'admin-token-of-the-benchmark-0123456789';
 const APPLY_TIMEOUT_MS = 600_000;
 
 const run = promisify(execFile);

@@ -1,91 +1,19 @@
 // @ts-check
 /**
- * `npm run bench:verifier`: measures the processor time of `verify` of the package token-verifier and of `jwtVerify` of
- * jose, with the same token again and with a new token each time. The rounds take turns, and each figure is the median.
- * A local server gives the keys and a feed of 10,000 revocations. Takes about half a minute.
+ * `npm run bench:verifier`: measures the package token-verifier: the processor time of `verify` and of `jwtVerify` of jose,
+ * the memory of a list of 5,000,000 revocations, and the time in which a verifier reads 2,500,000 revocations from a
+ * service with a private durable MariaDB. Takes about 4 minutes. `--save` replaces the figures of docs/performance.md.
  */
-import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
-import { createTokenVerifier } from 'token-verifier';
-import { median } from './measure.js';
+import { describeRun, isSaving, markdownTable, saveFigures } from './figures.js';
+import { withSetup } from './setup.js';
+import { measureCalls } from './verifier/calls.js';
+import { measureFeed } from './verifier/feed.js';
+import { measureList } from './verifier/list.js';
 
-const ROUND_COUNT = 7;
-const TOKEN_COUNT = 2_000;
-const REVOCATION_COUNT = 10_000;
-
-const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
-const keySet = { keys: [{ ...(await exportJWK(publicKey)), kid: 'key-1', alg: 'ES256', use: 'sig' }] };
-const feed = {
-  revocations: Array.from({ length: REVOCATION_COUNT }, () => ({
-    kind: 'jti',
-    value: randomUUID(),
-    issued_before: '9999-12-31T00:00:00.000Z',
-    expires_at: new Date(Date.now() + 86_400_000).toISOString(),
-  })),
-  cursor: '1',
-  complete: true,
-};
-const server = createServer((request, response) => {
-  if (request.url?.includes('wait=')) return; // a feed without news: the request waits
-  response.end(JSON.stringify(request.url?.startsWith('/feed') ? feed : keySet));
-}).listen(0, '127.0.0.1');
-await once(server, 'listening');
-const issuer = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`;
-const expected = { issuer, audience: 'customer-api', typ: 'at+jwt', algorithms: ['ES256'] };
-const revocations = {
-  url: `${issuer}/feed`,
-  id: 'api',
-  secret: 'x',
-  maxAgeSeconds: 60,
-  onStale: /** @type {const} */ ('reject'),
-};
-const verifier = createTokenVerifier({ issuer, audience: 'customer-api', revocations });
-await verifier.ready();
-
-const tokens = await Promise.all(Array.from({ length: TOKEN_COUNT }, newToken));
-const [repeated = ''] = tokens;
-const ways = {
-  'jwtVerify, same token': () => jwtVerify(repeated, publicKey, expected),
-  'verify, same token': () => verifier.verify(repeated),
-  'jwtVerify, new tokens': (/** @type {number} */ index) => jwtVerify(tokens[index] ?? '', publicKey, expected),
-  // more tokens than the cache has: each one is new when its turn comes again
-  'verify, new tokens': (/** @type {number} */ index) => verifier.verify(tokens[index] ?? ''),
-};
-
-/** @type {Record<string, number[]>} */
-const rounds = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
-for (let round = 0; round <= ROUND_COUNT; round++) {
-  for (const [name, call] of Object.entries(ways)) {
-    const microseconds = await cpuPerCall(call);
-    if (round > 0) rounds[name]?.push(microseconds); // the first round warms up
-  }
-}
-console.table(
-  Object.fromEntries(Object.entries(rounds).map(([name, values]) => [name, { 'CPU µs': median(values).toFixed(1) }])),
-);
-verifier.close();
-server.closeAllConnections();
-server.close();
-
-function newToken() {
-  const ids = { client_id: 'site', organization_id: randomUUID(), gen: 0, gty: 'identity_token' };
-  return new SignJWT({ ...ids, ancestors: [randomUUID(), randomUUID()] })
-    .setProtectedHeader({ typ: 'at+jwt', alg: 'ES256', kid: 'key-1' })
-    .setIssuer(issuer)
-    .setAudience('customer-api')
-    .setSubject(randomUUID())
-    .setJti(randomUUID())
-    .setIssuedAt()
-    .setExpirationTime('1h')
-    .sign(privateKey);
-}
-
-/** One call after the other. All threads of the process count. @param {(index: number) => Promise<unknown>} call */
-async function cpuPerCall(call) {
-  const before = process.cpuUsage();
-  for (let index = 0; index < TOKEN_COUNT; index++) await call(index);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / TOKEN_COUNT;
-}
+await withSetup('1G', async (setup) => {
+  const tables = [await measureCalls(), await measureList(), await measureFeed(setup)];
+  for (const table of tables) console.table(table);
+  const description = await describeRun('npm run bench:verifier', setup.connection);
+  console.log(description);
+  if (isSaving()) saveFigures('verifier', [description, ...tables.map(markdownTable)]);
+});

@@ -28,6 +28,8 @@ const ON_BOTH_DATABASES = [
   'erasure-steps',
   'errors',
   'external-id',
+  'feed-entries',
+  'feed-lifetimes',
   'forget',
   'guide-token-store',
   'idle-customers',
@@ -53,10 +55,12 @@ const ON_BOTH_DATABASES = [
   'revocation-feed-history',
   'revocation-feed-races',
   'revocation-feed-upgrade',
+  'revocation-limits',
   'revocations',
   'schema',
   'superseded-registry',
   'token-descendants',
+  'transactions',
 ];
 
 /** End-to-end tests with entities that are not the service's. They do not share modules with other files. */
@@ -88,6 +92,7 @@ const WITH_PROCESSES = [
   'no-install',
   'npm-start',
   'operations-commands',
+  'operator-token-files',
   'package',
   'process',
   'readme',

@@ -2,10 +2,12 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AccessTokens } from './access-tokens.js';
 import { Denylist } from './denylist.js';
+import { FeedEntries } from './feed/feed-entries.js';
 import { FeedHistory } from './feed/feed-history.js';
 import { PositionWriter } from './feed/position-writer.js';
 import { RaisedGenerations } from './feed/raised-generations.js';
 import { RevocationFeedState } from './feed/revocation-feed-state.entity.js';
+import { RevocationLimit } from './feed/revocation-limit.js';
 import { RevocationPages } from './feed/revocation-pages.js';
 import { RevocationPublisher } from './feed/revocation-publisher.js';
 import { LastTokenDays } from './last-token-days.js';
@@ -19,12 +21,14 @@ import { TokenInspection } from './token-inspection.js';
 const SERVICES = [
   AccessTokens,
   Denylist,
+  FeedEntries,
   FeedHistory,
   LastTokenDays,
   MigrationState,
   PositionWriter,
   RaisedGenerations,
   RecordedValues,
+  RevocationLimit,
   RevocationPages,
   RevocationPublisher,
   SigningKeys,

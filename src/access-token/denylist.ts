@@ -1,7 +1,11 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Clock } from '../platform/clock.js';
+import { bindWrite } from '../platform/database/bound-write.js';
 import { Database } from '../platform/database/database.js';
-import { insertIgnoreStatement, writeStatement } from '../platform/database/statement.js';
+import type { SqlValue } from '../platform/database/sql-value.js';
+import { insertIgnoreStatement, type WriteStatement, writeStatement } from '../platform/database/statement.js';
+import { writeWith } from '../platform/database/write-with.js';
 import { endingRowsStatement, reasonOf } from './ended-reason.js';
 import { endedStatement } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
@@ -16,7 +20,8 @@ const CLIENT_MARGIN_SECONDS = 40;
 
 /**
  * Only a change that ends more tokens is published again. Otherwise a caller that repeats a replay could delay the
- * publication for ever. `published_until` comes first, because MySQL assigns from left to right.
+ * publication for ever. A row that was kept out of the feed is published. `published_until` comes first, because MySQL
+ * assigns from left to right.
  */
 const UPDATE = writeStatement<
   [
@@ -27,12 +32,12 @@ const UPDATE = writeStatement<
     kind: RevocationKind,
     value: string,
   ]
->(`UPDATE revocation SET published_until = CASE WHEN issued_before < ? THEN NULL ELSE published_until END,
-    issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?`);
+>(`UPDATE revocation SET published_until = CASE WHEN issued_before < ? OR position IS NULL THEN NULL
+      ELSE published_until END, issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?`);
 
 const INSERT = insertIgnoreStatement({
   into: Revocation,
-  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at', 'audience'],
+  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at', 'audience', 'published_until'],
 });
 
 /** The revoked tokens. Each check reads the database, so that a revocation applies at once in every process. */
@@ -82,17 +87,29 @@ export class Denylist {
    * Ends all tokens of a family, later ones included, and their descendants. Their `jti` begins with the family's id.
    *
    * @param audience of the family's tokens; `null` if the caller does not know it
+   * @param isInFeed false if the limit of revocations is reached: the tokens end, and the feed has no entry
    */
-  async revokeFamily(family: string, audience: RevocationAudience = null): Promise<void> {
+  async revokeFamily(family: string, audience: RevocationAudience = null, isInFeed = true): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
-    await this.revoke({ kind: 'family', value: family, issuedBefore: FAR_FUTURE, retentionSeconds, audience });
+    await this.revoke({
+      kind: 'family',
+      value: family,
+      issuedBefore: FAR_FUTURE,
+      retentionSeconds,
+      audience,
+      isInFeed,
+    });
   }
 
-  /** Ends the tokens that were issued to a client so far. */
-  async revokeClient(clientId: string): Promise<void> {
+  /**
+   * Ends the tokens that were issued to a client so far.
+   *
+   * @param manager of the transaction that deletes the client
+   */
+  async revokeClient(clientId: string, manager?: EntityManager): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
     const issuedBefore = new Date(this.clock.now() + CLIENT_MARGIN_SECONDS * 1000);
-    await this.revoke({ kind: 'client', value: clientId, issuedBefore, retentionSeconds, audience: null });
+    await this.revoke({ kind: 'client', value: clientId, issuedBefore, retentionSeconds, audience: null }, manager);
   }
 
   /**
@@ -103,27 +120,37 @@ export class Denylist {
    *   fails. `after`: the generation is raised and exact, so the row applies in release 1 only. `erased`: the row
    *   applies to tokens of any age, because an erased customer gets no more tokens.
    */
-  async revokeForRelease1(subject: string, moment: 'before' | 'after' | 'erased'): Promise<void> {
+  async revokeForRelease1(
+    subject: string,
+    moment: 'before' | 'after' | 'erased',
+    manager?: EntityManager,
+  ): Promise<void> {
     if ((await this.recorded.upgrade()).isComplete) return;
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
     const issuedBefore = moment === 'erased' ? FAR_FUTURE : new Date(this.clock.now());
     const generationRaisedAt = moment === 'after' ? issuedBefore : null;
     const audience = moment === 'erased' ? 'customer-api' : 'agent-api';
-    await this.revoke({
-      kind: 'subject',
-      value: subject,
-      issuedBefore,
-      retentionSeconds,
-      audience,
-      generationRaisedAt,
-    });
+    await this.revoke(
+      { kind: 'subject', value: subject, issuedBefore, retentionSeconds, audience, generationRaisedAt },
+      manager,
+    );
   }
 
-  private async revoke({ kind, value, issuedBefore, retentionSeconds, audience, ...more }: RevocationToWrite) {
-    const expires = new Date(this.clock.now() + retentionSeconds * 1000);
-    const row: [Date, Date, Date | null] = [issuedBefore, expires, more.generationRaisedAt ?? null];
-    if ((await this.database.executeIdempotent(UPDATE, [issuedBefore, ...row, kind, value])) > 0) return;
-    await this.database.executeIdempotent(INSERT, [kind, value, ...row, audience]);
+  private async revoke(
+    { kind, value, issuedBefore, retentionSeconds, audience, ...more }: RevocationToWrite,
+    manager?: EntityManager,
+  ): Promise<void> {
+    const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
+      manager
+        ? writeWith(manager, bindWrite(statement, parameters))
+        : this.database.executeIdempotent(statement, parameters);
+    const { generationRaisedAt = null, isInFeed = true } = more;
+    const now = this.clock.now();
+    const row: [Date, Date, Date | null] = [issuedBefore, new Date(now + retentionSeconds * 1000), generationRaisedAt];
+    const isUpdated = isInFeed && (await write(UPDATE, [issuedBefore, ...row, kind, value])) > 0;
+    // the publisher takes only rows without `published_until`
+    const publishedUntil = isInFeed ? null : new Date(now);
+    if (!isUpdated) await write(INSERT, [kind, value, ...row, audience, publishedUntil]);
   }
 }
 
@@ -141,4 +168,5 @@ interface RevocationToWrite {
   retentionSeconds: number;
   audience: RevocationAudience;
   generationRaisedAt?: Date | null;
+  isInFeed?: boolean;
 }

@@ -3,6 +3,7 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 /** The names of the recorded values. The values outlive the processes that use the database. */
 export type RecordedName =
   | 'longest_access_token_life'
+  | 'longest_customer_token_life'
   | 'longest_refresh_token_life'
   | 'complete_release'
   | 'revocation_feed_history'

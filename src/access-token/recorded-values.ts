@@ -27,17 +27,34 @@ const RETENTION_MARGIN_SECONDS = 120;
  */
 @Injectable()
 export class RecordedValues implements OnModuleInit {
+  private longestCustomerTokenLife = 0;
+
   constructor(
     private readonly database: Database,
     private readonly configuration: Configuration,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    const { REFRESH_TOKEN_TTL } = this.configuration;
+    const { CUSTOMER_TOKEN_TTL, REFRESH_TOKEN_TTL } = this.configuration;
     // The maximum, because a client may get any lifetime up to it at any moment (`customer_token_ttl`). Transfer tokens,
     // which a revocation must outlive too, have the same maximum.
     await this.raise('longest_access_token_life', MAX_ACCESS_TOKEN_TTL_SECONDS);
     await this.raise('longest_refresh_token_life', Math.max(REFRESH_TOKEN_TTL, RELEASE_1_REFRESH_TOKEN_TTL_SECONDS));
+    await this.recordCustomerTokenLife(CUSTOMER_TOKEN_TTL);
+  }
+
+  /** Whether this process has recorded a lifetime of customers' tokens, or a longer one. */
+  hasCustomerTokenLife(seconds: number): boolean {
+    return seconds <= this.longestCustomerTokenLife;
+  }
+
+  /**
+   * Records a lifetime of customers' tokens. The caller must wait for this before it reads the generation of the first
+   * token with this lifetime: an entry of the feed that is published meanwhile must outlive the token.
+   */
+  async recordCustomerTokenLife(seconds: number): Promise<void> {
+    await this.raise('longest_customer_token_life', seconds);
+    this.longestCustomerTokenLife = Math.max(this.longestCustomerTokenLife, seconds);
   }
 
   /** Seconds for which the revocation of one access token, and that of a refresh family or client, must be retained. */
@@ -46,6 +63,14 @@ export class RecordedValues implements OnModuleInit {
     const access = recorded.get('longest_access_token_life') ?? 0;
     const refresh = recorded.get('longest_refresh_token_life') ?? 0;
     return { token: access + RETENTION_MARGIN_SECONDS, family: Math.max(refresh, access) + RETENTION_MARGIN_SECONDS };
+  }
+
+  /** Seconds for which an entry of the feed can end tokens: an entry of customers' tokens, and any other entry. */
+  async entrySeconds(): Promise<{ customer: number; other: number }> {
+    const recorded = await this.read();
+    const life = Math.max(recorded.get('longest_customer_token_life') ?? 0, this.longestCustomerTokenLife);
+    const other = recorded.get('longest_access_token_life') ?? 0;
+    return { customer: life + RETENTION_MARGIN_SECONDS, other: other + RETENTION_MARGIN_SECONDS };
   }
 
   /**

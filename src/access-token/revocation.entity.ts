@@ -45,7 +45,10 @@ export class Revocation {
   @Column('bigint', { nullable: true })
   position: number | null;
 
-  /** The `expires_at` in the feed; `null` while the row, or its last change, waits for a position. */
+  /**
+   * The `expires_at` in the feed; `null` while the row, or its last change, waits for a position. A time without a
+   * position keeps the row out of the feed, because the limit of revocations was reached.
+   */
   @Index('revocation_published_until')
   @Column('datetime', { name: 'published_until', precision: 3, nullable: true })
   publishedUntil: Date | null;

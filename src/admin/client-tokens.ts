@@ -12,8 +12,8 @@ export class ClientTokens implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.tokenRevokers.register(clientResource, async (clientIds) => {
-      for (const clientId of clientIds) await this.denylist.revokeClient(clientId);
+    this.tokenRevokers.register(clientResource, async (clientIds, _moment, manager) => {
+      for (const clientId of clientIds) await this.denylist.revokeClient(clientId, manager);
     });
   }
 }

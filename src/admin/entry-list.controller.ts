@@ -9,14 +9,15 @@ import { operatorActor } from '../operator/operator-credentials.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { Entry } from '../registry/entries/entry.js';
+import { cursorAfter } from '../registry/list-cursor.js';
+import { MAX_PAGE_ENTRIES } from '../registry/page-query.js';
 import { auditRegistryChange } from '../registry/registry-audit.js';
 import { RegistryEditor } from '../registry/registry-editor.js';
 import { RegistryLists } from '../registry/registry-lists.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
 import type { EntryResponses } from './entry-responses.js';
-import { cursorAfter } from './list-cursor.js';
-import { listQueryOf, MAX_PAGE_ENTRIES, readListQuery } from './list-query.js';
+import { listQueryOf, readListQuery } from './list-query.js';
 
 /** The routes of a resource's list: `GET` and `POST /admin/PATH` (protocol §9.1). */
 export function entryListController(resource: RegistryResource, responses: EntryResponses): Type<object> {

@@ -1,31 +1,21 @@
 import type { Type } from '@nestjs/common';
-import { IsString, Matches, MaxLength } from 'class-validator';
+import { MaxLength } from 'class-validator';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { readStrictQuery } from '../oauth/strict-query.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
+import { keyOfCursor } from '../registry/list-cursor.js';
+import { MAX_PAGE_ENTRIES, PageQuery } from '../registry/page-query.js';
 import { filterColumnsOf, type ListRange } from '../registry/registry-lists.js';
 import { IsUuid } from '../registry/resources/entry-rules.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
-import { keyOfCursor } from './list-cursor.js';
 
-export const MAX_PAGE_ENTRIES = 200;
 const MAX_NAME_CHARACTERS = 200;
 const MAX_KEY_CHARACTERS = 128;
 
 /** The query of a list. The lists have different filters. */
-export class ListQuery {
-  @Optional()
-  @Matches(/^([1-9]\d?|1\d\d|200)$/, { message: `must be 1 to ${MAX_PAGE_ENTRIES}` })
-  @ApiProperty('The maximum number of entries of the page: 1 to 200. 200 if omitted.', '50')
-  limit?: string;
-
-  @Optional()
-  @IsString()
-  @ApiProperty('`next_cursor` of the page before.', EXAMPLE.cursor)
-  cursor?: string;
-
+export class ListQuery extends PageQuery {
   @Optional()
   @MaxLength(MAX_KEY_CHARACTERS)
   @ApiProperty(

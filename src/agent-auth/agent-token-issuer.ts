@@ -54,7 +54,7 @@ export class AgentTokenIssuer implements OnModuleInit {
   onModuleInit(): void {
     this.agents.onRevocation(async (agentIds, moment, manager) => {
       if (manager) await this.generations.recordAgents(agentIds, manager);
-      for (const id of agentIds) await this.denylist.revokeForRelease1(id, moment);
+      for (const id of agentIds) await this.denylist.revokeForRelease1(id, moment, manager);
     });
   }
 

@@ -9,7 +9,7 @@ import { withoutCredentials } from '../platform/configuration/database-url.js';
  */
 export function assertDatabaseExists({ embedded, DATABASE_URL }: Configuration): void {
   const path = DATABASE_URL.slice('sqlite:'.length);
-  if (!embedded || path === ':memory:' || existsSync(path)) return;
+  if (!embedded || existsSync(path)) return;
   const database = withoutCredentials(DATABASE_URL);
   throw new Error(
     `the database ${database} does not exist; set DATABASE_URL or DATA_DIR as the service does, or create it: migrate`,

@@ -6,6 +6,7 @@ import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
+import { SQLITE_LOCK } from '../platform/database/retry-policy.js';
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
 import type { CommandContext } from './command-context.js';
@@ -55,6 +56,7 @@ async function check(dataSource: DataSource, { print }: CommandContext): Promise
 
 async function complete(dataSource: DataSource, { print }: CommandContext): Promise<number> {
   if (await hasPendingMigrations(dataSource)) throw new Error('migrations are pending; run migrate first');
-  print((await completeUpgrade(dataSource, new Clock().now())) ? 'complete\n' : 'was complete already\n');
+  const isNew = await SQLITE_LOCK.run(() => completeUpgrade(dataSource, new Clock().now()));
+  print(isNew ? 'complete\n' : 'was complete already\n');
   return 0;
 }

@@ -8,6 +8,7 @@ type Command = (parameters: string[], context: CommandContext) => Promise<number
 /** Loads a command when it is used: the modules of the application take longer to load than most commands to run. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   'agent-token': async () => (await import('./agent-token.js')).agentTokenCommand,
+  backup: async () => (await import('./backup.js')).backupCommand,
   keys: async () => (await import('./keys.js')).keysCommand,
   migrate: async () => (await import('./migrate.js')).migrateCommand,
   purge: async () => (await import('./purge.js')).purgeCommand,
@@ -32,6 +33,7 @@ const USAGE = `usage: node dist/cli.js COMMAND
   purge                delete expired rows and idle browsers, in small batches
   revocation-feed restart
                        let each consumer of the revocation feed read the full list again, after a restore
+  backup FILE          copy the embedded database to a new file, also while the service runs
   keys generate        print a private JWK Set for SIGNING_KEYS_FILE
   keys rotate FILE     add a key that signs in 15 minutes, and set the expiry of the other keys
   keys list FILE       print the state and the expiry of each key

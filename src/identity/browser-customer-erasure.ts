@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../platform/database/database.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
-import { IS_ERASED, isDeletable, placeholdersFor } from './deletable-customers.js';
+import { IS_ERASED, isDeletable } from './deletable-customers.js';
 import { finishRows, selectPurged } from './idle-customer-statements.js';
 
 /** The number of customers whose data participants delete in one step, within which the purge holds its lease. */
@@ -41,7 +42,7 @@ export class BrowserCustomerErasure {
       const ids = (await this.database.select(findNext, parameters)).map(({ entity_id }) => entity_id);
       found = ids.length;
       if (found === 0) return;
-      await this.erase(ids, day);
+      await this.erase(valueList(ids), day);
       yield 0;
     }
   }
@@ -54,6 +55,7 @@ export class BrowserCustomerErasure {
     const erased = (await this.database.select(selectPurged(ids), ids)).map(({ entity_id }) => entity_id);
     if (erased.length === 0) return;
     for (const id of erased) await this.participants.onErase(id);
-    await this.database.execute(finishRows(erased), erased);
+    const list = valueList(erased);
+    await this.database.execute(finishRows(list), list);
   }
 }

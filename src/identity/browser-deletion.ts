@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../platform/database/database.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserCustomerErasure } from './browser-customer-erasure.js';
-import { IS_ERASED, isDeletable, NO_SECRET, placeholdersFor } from './deletable-customers.js';
+import { IS_ERASED, isDeletable, NO_SECRET } from './deletable-customers.js';
 import { DELETE_UNUSED_ANCESTORS } from './link-statements.js';
 
 /** The tables with rows of browsers, and the order in which their rows are deleted. */
@@ -29,10 +30,12 @@ export class BrowserDeletion {
    * @returns the number of customers that each step deleted
    */
   async *deleteInSteps(browsers: string[], day: number, size: number): AsyncGenerator<number, void> {
-    if (browsers.length === 0) return;
-    const placeholders = placeholdersFor(browsers);
+    for (const portion of portionsOf(browsers)) yield* this.deletePortion(valueList(portion), day, size);
+  }
+
+  private async *deletePortion(browsers: string[], day: number, size: number): AsyncGenerator<number, void> {
     for await (const _deleted of this.deleteLinks(browsers, size)) yield 0;
-    const others = `browser_id IN (${placeholders}) AND ${IS_OTHER}`;
+    const others = `browser_id IN (${placeholdersFor(browsers)}) AND ${IS_OTHER}`;
     yield* this.erasure.eraseInSteps(others, browsers, day, size);
     const deletable = `${others} AND ${isDeletable(day)}`;
     yield* this.deleteRows('customer_identity', deletable, 'browser_id, organization_id, group_id', browsers, size);
@@ -47,8 +50,9 @@ export class BrowserDeletion {
         WHERE browser_id IN (${placeholdersFor(browsers)}) AND ${IS_OTHER} AND NOT (${IS_ERASED})`,
     );
     const remaining = new Set((await this.database.select(findRemaining, browsers)).map((row) => row.browser_id));
-    const deletable = browsers.filter((browser) => !remaining.has(browser));
-    if (deletable.length === 0) return;
+    const withoutRemaining = browsers.filter((browser) => !remaining.has(browser));
+    if (withoutRemaining.length === 0) return;
+    const deletable = valueList(withoutRemaining);
     const own = `entity_id IN (${placeholdersFor(deletable)}) AND secret_hash = ?`;
     yield* this.erasure.eraseInSteps(own, [...deletable, NO_SECRET], day, size);
     const deleteOwn = writeStatement<string[]>(`DELETE FROM customer_identity WHERE ${own} AND ${isDeletable(day)}`);
@@ -64,14 +68,14 @@ export class BrowserDeletion {
     );
     let found = size;
     while (found === size) {
-      const ids = (await this.database.select(findErased, browsers)).map(({ entity_id }) => entity_id);
-      found = ids.length;
-      if (found === 0) return;
-      await this.database.execute(
-        writeStatement<string[]>(`${DETACH} WHERE entity_id IN (${placeholdersFor(ids)})`),
-        ids,
-      );
-      yield found;
+      const erased = (await this.database.select(findErased, browsers)).map(({ entity_id }) => entity_id);
+      found = erased.length;
+      for (const portion of portionsOf(erased)) {
+        const ids = valueList(portion);
+        const detach = writeStatement<string[]>(`${DETACH} WHERE entity_id IN (${placeholdersFor(ids)})`);
+        await this.database.execute(detach, ids);
+        yield portion.length;
+      }
     }
   }
 

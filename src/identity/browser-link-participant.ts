@@ -2,21 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { MAX_LIST_VALUES, placeholdersFor, valueList } from '../platform/database/value-list.js';
 import type { BrowserLink } from './browser-link.entity.js';
 import {
   type CustomerDataParticipant,
   CustomerDataParticipants,
   type ExportedRows,
 } from './customer-data-participants.js';
-import { placeholdersFor } from './deletable-customers.js';
 import { IdleRule } from './idle-rule.js';
 import { NO_LINK_HAS_REDEMPTION } from './link-statements.js';
 
-/** The number of links that one statement deletes, so that the number of links does not make an erasure fail. */
-const LINKS_PER_DELETE_COUNT = 500;
-
 const FIND_SOME = selectStatement<[entityId: string], EntityRow<BrowserLink, 'browser_id' | 'redemption'>>(
-  `SELECT browser_id, redemption FROM browser_link WHERE entity_id = ? LIMIT ${LINKS_PER_DELETE_COUNT}`,
+  `SELECT browser_id, redemption FROM browser_link WHERE entity_id = ? LIMIT ${MAX_LIST_VALUES}`,
 );
 
 /** The tables of browser links, without the hashes in `link_credential`. The parameter is the customer. */
@@ -46,26 +43,30 @@ export class BrowserLinkParticipant implements CustomerDataParticipant {
     participants.add(this);
   }
 
+  /** A statement deletes a limited number of links, so that the number of links does not make an erasure fail. */
   async onErase(entityId: string): Promise<void> {
-    let found = LINKS_PER_DELETE_COUNT;
-    while (found === LINKS_PER_DELETE_COUNT) {
+    let found = MAX_LIST_VALUES;
+    while (found === MAX_LIST_VALUES) {
       const rows = await this.database.select(FIND_SOME, [entityId]);
       found = rows.length;
       if (found === 0) return;
-      const browsers = [...new Set(rows.map(({ browser_id }) => browser_id))];
+      const browsers = valueList([...new Set(rows.map(({ browser_id }) => browser_id))]);
       await this.database.executeIdempotent(deleteLinksOf(browsers), [entityId, ...browsers]);
       const redemptions = [...new Set(rows.flatMap(({ redemption }) => redemption ?? []))];
-      if (redemptions.length > 0) await this.database.executeIdempotent(deleteAncestorsOf(redemptions), redemptions);
+      if (redemptions.length === 0) continue;
+      const list = valueList(redemptions);
+      await this.database.executeIdempotent(deleteAncestorsOf(list), list);
     }
   }
 
   async mustRetain(entityIds: string[]): Promise<string[]> {
+    const list = valueList(entityIds);
     const findLinked = selectStatement<
       string[],
       { entity_id: string; organization_id: string; seen_day: number }
     >(`SELECT entity_id, organization_id, MAX(scope_seen_day) AS seen_day FROM browser_link
-      WHERE entity_id IN (${entityIds.map(() => '?').join()}) GROUP BY entity_id, organization_id`);
-    const rows = await this.database.select(findLinked, entityIds);
+      WHERE entity_id IN (${placeholdersFor(list)}) GROUP BY entity_id, organization_id`);
+    const rows = await this.database.select(findLinked, list);
     return rows
       .filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day))
       .map(({ entity_id }) => entity_id);

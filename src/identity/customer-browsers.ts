@@ -1,7 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { IsISO8601, IsString } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsArray, IsISO8601, IsString, ValidateNested } from 'class-validator';
 import { MigrationState } from '../access-token/migration-state.js';
 import { Audit } from '../audit/audit.js';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Optional } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -9,6 +12,8 @@ import { selectStatement, writeStatement } from '../platform/database/statement.
 import { DAY_MS } from '../platform/day.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
+import { cursorAfter, keyOfCursor } from '../registry/list-cursor.js';
+import { MAX_PAGE_ENTRIES, type PageQuery } from '../registry/page-query.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { IdleRule } from './idle-rule.js';
 import { deleteUnusedAncestors, FIND_REDEMPTION_OF_LINK } from './link-statements.js';
@@ -25,14 +30,35 @@ export class BrowserRecord {
   last_seen_day: string;
 }
 
+/** A page of the browsers that lead to a customer. */
+export class BrowserPage {
+  @IsArray()
+  @ValidateNested({ each: true })
+  @Type(() => BrowserRecord)
+  @ApiProperty('The browsers of the page, in the order of their ids.')
+  browsers: BrowserRecord[];
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  next_cursor?: string;
+}
+
 /** A browser without a secret leads to no customer. */
 const HAS_SECRET = "browser.secret_hash <> ''";
 
-/** The browser that created the customer, unless its own row has ended, and the browsers with a link that has not. */
-const FIND_BROWSERS = selectStatement<
-  [entityId: string, entityId: string],
-  { browser_id: string; organization_id: string; seen_day: number }
->(
+interface BrowserRow {
+  browser_id: string;
+  organization_id: string;
+  seen_day: number;
+}
+
+/**
+ * The browser that created the customer, unless its own row has ended, and the browsers with a link that has not.
+ *
+ * @param condition of the column `browser_id`, or an empty text
+ */
+const browsersWith = (condition: string) =>
   `SELECT own.browser_id AS browser_id, own.organization_id AS organization_id,
       COALESCE(own.scope_seen_day, browser.last_seen_day) AS seen_day
     FROM customer_identity own JOIN customer_identity browser ON browser.entity_id = own.browser_id
@@ -40,12 +66,26 @@ const FIND_BROWSERS = selectStatement<
       AND own.unlinked_at IS NULL AND COALESCE(own.link_generation, 0) = 0
       AND NOT EXISTS (SELECT 1 FROM browser_link WHERE browser_link.browser_id = own.browser_id
         AND browser_link.organization_id = own.organization_id AND browser_link.group_id = own.group_id)
+      ${condition && `AND own.browser_id ${condition}`}
     UNION ALL SELECT link.browser_id, link.organization_id, link.scope_seen_day
     FROM browser_link link
     JOIN customer_identity linked ON linked.entity_id = link.entity_id
     JOIN customer_identity browser ON browser.entity_id = link.browser_id
     WHERE link.entity_id = ? AND ${HAS_SECRET} AND NOT (${LINK_HAS_ENDED})
-    ORDER BY seen_day DESC, browser_id`,
+      ${condition && `AND link.browser_id ${condition}`}`;
+
+const FIND_LAST_SEEN = selectStatement<[entityId: string, entityId: string], BrowserRow>(
+  `${browsersWith('')} ORDER BY seen_day DESC, browser_id LIMIT ${MAX_PAGE_ENTRIES}`,
+);
+
+const FIND_BROWSER = selectStatement<
+  [entityId: string, browserId: string, entityId: string, browserId: string],
+  BrowserRow
+>(browsersWith('= ?'));
+
+/** One more row than a page has, by which the page knows whether another one follows. */
+const FIND_AFTER = selectStatement<[entityId: string, after: string, entityId: string, after: string], BrowserRow>(
+  `${browsersWith('> ?')} ORDER BY browser_id LIMIT ${MAX_PAGE_ENTRIES + 1}`,
 );
 
 const UNLINK = writeStatement<[now: Date, entityId: string, browserId: string]>(
@@ -68,9 +108,25 @@ export class CustomerBrowsers {
     private readonly migration: MigrationState,
   ) {}
 
-  /** The browsers that lead to a customer, the one seen last first. */
-  async list(entityId: string): Promise<BrowserRecord[]> {
-    const rows = await this.database.select(FIND_BROWSERS, [entityId, entityId]);
+  /** The browsers that lead to a customer, the one seen last first, at most 200. */
+  async lastSeen(entityId: string): Promise<BrowserRecord[]> {
+    return this.recordsOf(await this.database.select(FIND_LAST_SEEN, [entityId, entityId]));
+  }
+
+  /** All browsers that lead to a customer in pages, in the order of their ids. An idle browser leaves a gap in its page. */
+  async page(entityId: string, { limit = String(MAX_PAGE_ENTRIES), cursor }: PageQuery): Promise<BrowserPage> {
+    const list = `identities/${entityId}/browsers`;
+    const after = cursor === undefined ? '' : keyOfCursor(list, cursor);
+    if (after === undefined) throw OAuthError.invalidRequest('cursor: not a next_cursor of this list');
+    const rows = await this.database.select(FIND_AFTER, [entityId, after, entityId, after]);
+    const page = rows.slice(0, Number(limit));
+    const last = page.at(-1);
+    const isLast = last === undefined || page.length === rows.length;
+    const browsers = this.recordsOf(page);
+    return isLast ? { browsers } : { browsers, next_cursor: cursorAfter(list, last.browser_id) };
+  }
+
+  private recordsOf(rows: BrowserRow[]): BrowserRecord[] {
     return rows
       .filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day))
       .map(({ browser_id: id, seen_day }) => ({ id, last_seen_day: isoDay(seen_day) }));
@@ -85,7 +141,8 @@ export class CustomerBrowsers {
    */
   async end(entityId: string, browserId: string): Promise<boolean> {
     await this.migration.assertComplete();
-    if (!(await this.list(entityId)).some(({ id }) => id === browserId)) return false;
+    const found = await this.database.select(FIND_BROWSER, [entityId, browserId, entityId, browserId]);
+    if (this.recordsOf(found).length === 0) return false;
     await this.database.executeIdempotent(UNLINK, [new Date(this.clock.now()), entityId, browserId]);
     const links = await this.database.select(FIND_REDEMPTION_OF_LINK, [browserId, entityId]);
     await this.database.executeIdempotent(DELETE_LINK, [entityId, browserId]);

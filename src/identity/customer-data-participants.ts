@@ -14,7 +14,7 @@ export interface CustomerDataParticipant {
 
   /**
    * Returns those of these customers that must be retained although they are idle, or although their browser is.
-   * `entityIds` has at least one id.
+   * `entityIds` has 1 to 500 ids.
    */
   mustRetain(entityIds: string[]): Promise<string[]>;
 
@@ -44,7 +44,7 @@ export class CustomerDataParticipants {
     for (const participant of this.participants) await participant.onErase(entityId);
   }
 
-  /** Returns the ids that a participant must retain, in no order. `entityIds` has at least one id. */
+  /** Returns the ids that a participant must retain, in no order. `entityIds` has 1 to 500 ids. */
   mustRetain(entityIds: string[]): Promise<string[]> {
     return this.collect((participant) => participant.mustRetain(entityIds));
   }

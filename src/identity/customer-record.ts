@@ -32,7 +32,7 @@ export class CustomerRecord {
   @IsArray()
   @ValidateNested({ each: true })
   @Type(() => BrowserRecord)
-  @ApiProperty('The browsers that lead to the customer, the one seen last first.')
+  @ApiProperty('The browsers that lead to the customer, the one seen last first, at most 200.')
   browsers: BrowserRecord[];
 
   @IsArray()

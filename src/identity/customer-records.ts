@@ -53,7 +53,7 @@ export class CustomerRecords {
       ...(group_id !== '' && { group_id }),
       browser: browser_id !== null,
       created_at: new Date(timeOf(created_at)).toISOString(),
-      browsers: await this.browsers.list(entityId),
+      browsers: await this.browsers.lastSeen(entityId),
       refresh_families: await this.participants.refreshFamilies(entityId),
       ...(linked_ids.length > 0 && { linked_ids }),
     };

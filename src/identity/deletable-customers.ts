@@ -18,8 +18,3 @@ export const IS_ERASED = 'organization_id IS NULL';
 export const isDeletable = (day: number) =>
   `NOT (${HAS_GENERATION}) AND COALESCE(last_token_day, 0) < ${day} AND NOT EXISTS (SELECT 1 FROM browser_link
     WHERE browser_link.entity_id = customer_identity.entity_id AND browser_link.scope_seen_day >= ${day})`;
-
-/** A list with a placeholder for each value. */
-export function placeholdersFor(values: string[]): string {
-  return values.map(() => '?').join();
-}

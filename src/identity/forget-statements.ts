@@ -5,6 +5,7 @@ import {
   type WriteStatement,
   writeStatement,
 } from '../platform/database/statement.js';
+import { placeholdersFor } from '../platform/database/value-list.js';
 import { ledCustomers } from './led-customers.js';
 
 /** The number of times that browsers are followed to the ones that they were made from, or that were made from them. */
@@ -47,7 +48,8 @@ export function parametersOf({ organizationId, groupId }: ForgottenScope): strin
 const conditionOf = ({ groupId }: ForgottenScope) =>
   groupId === undefined ? 'organization_id = ?' : 'organization_id = ? AND group_id = ?';
 
-const listOf = (values: unknown[]) => `(${values.map(() => '?').join()})`;
+/** In the statements below, each parameter that is an array is a `valueList`. */
+const listOf = (list: string[]) => `(${placeholdersFor(list)})`;
 
 /** The customers of rows and links of browsers in a scope, also those that have ended. */
 export function findCustomers(
@@ -118,10 +120,3 @@ export function removeSecrets(browsers: string[]): WriteStatement<SqlValue[]> {
 export const RESTORE_SECRET = writeStatement<[secretHash: string, browserId: string]>(
   "UPDATE customer_identity SET secret_hash = ? WHERE entity_id = ? AND secret_hash = ''",
 );
-
-/** The number of ids in one list of a statement. */
-const MAX_IDS_PER_LIST = 500;
-
-export function* portions(ids: string[]): Generator<string[]> {
-  for (let at = 0; at < ids.length; at += MAX_IDS_PER_LIST) yield ids.slice(at, at + MAX_IDS_PER_LIST);
-}

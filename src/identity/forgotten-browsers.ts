@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { portionsOf, valueList } from '../platform/database/value-list.js';
 import { dayOf } from '../platform/day.js';
 import {
   deleteLinks,
@@ -14,7 +15,6 @@ import {
   findRedemptions,
   findSecrets,
   parametersOf,
-  portions,
   RESTORE_SECRET,
   removeSecrets,
   unlinkRows,
@@ -58,7 +58,7 @@ export class ForgottenBrowsers {
       const earliest = browserAndOrigins.at(-1)?.browser_id ?? id;
       const withSecret = browserAndOrigins.filter(({ secret_hash }) => secret_hash).map(({ browser_id }) => browser_id);
       if (withSecret.length === 0) continue;
-      this.auditForgotten(id, scope, await this.unlink(withSecret, earliest, scope));
+      this.auditForgotten(id, scope, await this.unlink(valueList(withSecret), earliest, scope));
       if (!(await this.disableIfLeadNowhere(withSecret)).has(id)) leadsNowhere = false;
     }
     return leadsNowhere;
@@ -73,16 +73,17 @@ export class ForgottenBrowsers {
    */
   async disableIfLeadNowhere(browsers: string[]): Promise<Set<string>> {
     const disabled = new Set<string>();
-    for (const ids of portions(browsers)) for (const id of await this.disablePortion(ids)) disabled.add(id);
+    for (const ids of portionsOf(browsers)) for (const id of await this.disablePortion(ids)) disabled.add(id);
     return disabled;
   }
 
   private async disablePortion(browsers: string[]): Promise<Iterable<string>> {
     const nowhere = await this.leadingNowhere(browsers);
     if (nowhere.length === 0) return [];
-    const secrets = await this.database.select(findSecrets(nowhere), nowhere);
+    const list = valueList(nowhere);
+    const secrets = await this.database.select(findSecrets(list), list);
     if (secrets.length === 0) return nowhere;
-    const ids = secrets.map(({ entity_id }) => entity_id);
+    const ids = valueList(secrets.map(({ entity_id }) => entity_id));
     // No customer of the last two days is idle.
     const yesterday = dayOf(this.clock.now()) - 1;
     await this.database.executeIdempotent(removeSecrets(ids), [...ids, ...ids, ...ids, yesterday]);
@@ -98,6 +99,7 @@ export class ForgottenBrowsers {
    * the earlier browser again after its INSERT. If that SELECT comes before the DELETE of these links, the second DELETE
    * sees the new links.
    *
+   * @param browsers a `valueList`
    * @param earliest the earliest of the browsers
    * @returns the number of links that have ended
    */
@@ -121,8 +123,8 @@ export class ForgottenBrowsers {
     const rows = await database.select(FIND_MADE_FROM, [earliest]);
     const derivedBrowsers = rows.map(({ browser_id }) => browser_id);
     let deleted = 0;
-    for (const browsers of portions(derivedBrowsers))
-      for (const ids of portions(entityIds)) {
+    for (const browsers of [...portionsOf(derivedBrowsers)].map(valueList))
+      for (const ids of [...portionsOf(entityIds)].map(valueList)) {
         const parameters = [...browsers, ...parametersOf(scope), ...ids];
         const redemptions = await database.select(findRedemptions(browsers, scope), parameters.slice(0, -ids.length));
         deleted += await database.executeIdempotent(deleteLinksTo(ids, browsers, scope), parameters);
@@ -140,7 +142,8 @@ export class ForgottenBrowsers {
   }
 
   private async leadingNowhere(browsers: string[]): Promise<string[]> {
-    const led = await this.database.select(findLedOrganizations(browsers), [...browsers, ...browsers]);
+    const list = valueList(browsers);
+    const led = await this.database.select(findLedOrganizations(list), [...list, ...list]);
     const active = led.filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day));
     const leading = new Set(active.map(({ browser_id }) => browser_id));
     return browsers.filter((browser) => !leading.has(browser));

@@ -4,13 +4,15 @@ import { readBody } from '../oauth/body-reader.js';
 import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
+import { readStrictQuery } from '../oauth/strict-query.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
-import { CustomerBrowsers } from './customer-browsers.js';
+import { PageQuery } from '../registry/page-query.js';
+import { BrowserPage, CustomerBrowsers } from './customer-browsers.js';
 import { CustomerExport, CustomerExports } from './customer-exports.js';
 import { CUSTOMER_PATH } from './customer-path.js';
 import { CustomerRecord } from './customer-record.js';
@@ -40,6 +42,24 @@ export class IdentityController {
     const identity = UUID.test(entityId) ? await this.records.find(entityId) : undefined;
     if (!identity) throw OAuthError.notFound();
     return identity;
+  }
+
+  @Get(':entity_id/browsers')
+  @ApiRoute({
+    summary: 'List the browsers that lead to a customer, at most 200 at a time',
+    description: 'Returns a page of the browsers. Follow `next_cursor` until it is absent.',
+    pathParameters: CUSTOMER_PATH,
+    query: PageQuery,
+    response: BrowserPage,
+    errors: () => [
+      OAuthError.invalidRequest('limit: must be 1 to 200'),
+      OAuthError.invalidRequest('cursor: not a next_cursor of this list'),
+    ],
+  })
+  async listBrowsers(@Req() request: Request, @Param('entity_id') entityId: string): Promise<BrowserPage> {
+    const query = readStrictQuery(PageQuery, request.originalUrl);
+    await this.find(entityId);
+    return this.browsers.page(entityId, query);
   }
 
   @Get(':entity_id/export')

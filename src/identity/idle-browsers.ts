@@ -4,12 +4,13 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { MAX_LIST_VALUES, placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { DAY_MS, dayOf } from '../platform/day.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserDeletion } from './browser-deletion.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
-import { NO_SECRET, placeholdersFor } from './deletable-customers.js';
+import { NO_SECRET } from './deletable-customers.js';
 import { COOKIE_MAX_AGE_SECONDS } from './identity-cookies.js';
 
 type OldRow = EntityRow<CustomerIdentity, 'entity_id' | 'last_seen_day'>;
@@ -19,8 +20,6 @@ type Customer = NotNull<EntityRow<CustomerIdentity, 'entity_id' | 'browser_id' |
 
 /** The lifetime of the cookies, and one day for clocks that differ and time zones. */
 const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
-/** The number of ids in one call of `mustRetain`. */
-const MAX_IDS_PER_CALL = 500;
 
 /**
  * Deletes browsers whose cookies have expired, with their customers. Customers of agents have no browser and remain.
@@ -53,9 +52,10 @@ export class IdleBrowsers {
       const old = await this.rowsBetween(after, before, size);
       yield 0;
       const unseen = old.filter((row) => row.last_seen_day !== null && row.last_seen_day < day);
-      const browsers = unseen.map((row) => row.entity_id);
-      const idle = yield* this.withoutRetained(browsers, day, size);
-      yield* this.deletion.deleteInSteps(await this.removeSecrets(idle, day), day, size);
+      for (const browsers of portionsOf(unseen.map((row) => row.entity_id))) {
+        const idle = yield* this.withoutRetained(browsers, day, size);
+        yield* this.deletion.deleteInSteps(await this.removeSecrets(idle, day), day, size);
+      }
       after = old.length < size ? undefined : old.at(-1)?.entity_id;
     }
   }
@@ -70,7 +70,7 @@ export class IdleBrowsers {
   /** Returns the browsers without a customer that must be retained, in the order of their ids. */
   private async *withoutRetained(browsers: string[], day: number, size: number): AsyncGenerator<number, string[]> {
     const retainedBrowsers = new Set<string>();
-    const limit = Math.min(size, MAX_IDS_PER_CALL);
+    const limit = Math.min(size, MAX_LIST_VALUES);
     let rest = browsers;
     let last: Customer | undefined;
     while (rest.length > 0) {
@@ -102,7 +102,8 @@ export class IdleBrowsers {
 
   /**
    * The next customers of these browsers in the order of the index. `last` is a customer of the first browser. Erased
-   * customers are omitted, because participants have deleted their data.
+   * customers are omitted, because participants have deleted their data. Without other browsers, their list has the id
+   * of no browser.
    */
   private customersOf(
     [first = '', ...others]: string[],
@@ -110,16 +111,16 @@ export class IdleBrowsers {
     limit: number,
   ): Promise<Customer[]> {
     const { organization_id = '', group_id = '' } = last ?? {};
-    const ofOthers = `OR (browser_id IN (${placeholdersFor(others)}) AND organization_id IS NOT NULL)`;
+    const list = valueList(others.length > 0 ? others : ['']);
     const select = selectStatement<
       SqlValue[],
       Customer
     >(`SELECT entity_id, browser_id, organization_id, group_id, generation, last_token_day
       FROM customer_identity
       WHERE (browser_id = ? AND organization_id = ? AND group_id > ?) OR (browser_id = ? AND organization_id > ?)
-        ${others.length > 0 ? ofOthers : ''}
+        OR (browser_id IN (${placeholdersFor(list)}) AND organization_id IS NOT NULL)
       ORDER BY browser_id, organization_id, group_id LIMIT ${limit}`);
-    return this.database.select(select, [first, organization_id, group_id, first, organization_id, ...others]);
+    return this.database.select(select, [first, organization_id, group_id, first, organization_id, ...list]);
   }
 
   /**
@@ -130,15 +131,16 @@ export class IdleBrowsers {
    */
   private async removeSecrets(idle: string[], day: number): Promise<string[]> {
     if (idle.length === 0) return [];
-    const condition = `entity_id IN (${placeholdersFor(idle)})`;
+    const list = valueList(idle);
+    const condition = `entity_id IN (${placeholdersFor(list)})`;
     const remove = writeStatement(
       `UPDATE customer_identity SET secret_hash = ? WHERE ${condition} AND last_seen_day < ?`,
     );
-    await this.database.execute(remove, [NO_SECRET, ...idle, day]);
+    await this.database.execute(remove, [NO_SECRET, ...list, day]);
     const withoutSecret = selectStatement<string[], EntityRow<CustomerIdentity, 'entity_id'>>(
       `SELECT entity_id FROM customer_identity WHERE ${condition} AND secret_hash = ?`,
     );
-    const rows = await this.database.select(withoutSecret, [...idle, NO_SECRET]);
+    const rows = await this.database.select(withoutSecret, [...list, NO_SECRET]);
     return rows.map(({ entity_id }) => entity_id);
   }
 }

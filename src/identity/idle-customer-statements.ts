@@ -7,8 +7,9 @@ import {
   type WriteStatement,
   writeStatement,
 } from '../platform/database/statement.js';
+import { placeholdersFor } from '../platform/database/value-list.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
-import { HAS_GENERATION, placeholdersFor } from './deletable-customers.js';
+import { HAS_GENERATION } from './deletable-customers.js';
 
 /** A customer, and the last day on which it may have got a token. */
 export type CustomerDay = EntityRow<CustomerIdentity, 'entity_id' | 'organization_id' | 'scope_seen_day'> & {

@@ -3,6 +3,7 @@ import { MigrationState } from '../access-token/migration-state.js';
 import { RecordedValues } from '../access-token/recorded-values.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { valueList } from '../platform/database/value-list.js';
 import { DAY_MS, dayOf } from '../platform/day.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
@@ -89,14 +90,16 @@ export class IdleCustomers {
     const idle = rows.filter(({ entity_id }) => !retained.has(entity_id));
     for (const [organizationId, ofOrganization] of byOrganization(idle)) {
       const limit = limitOf(organizationId);
-      const parameters = [today, ...ofOrganization, organizationId, limit, limit, limit];
-      await this.database.execute(purgeRows(ofOrganization), parameters);
+      const list = valueList(ofOrganization);
+      await this.database.execute(purgeRows(list), [today, ...list, organizationId, limit, limit, limit]);
     }
-    const purged = (await this.database.select(selectPurged(ids), ids)).map(({ entity_id }) => entity_id);
+    const all = valueList(ids);
+    const purged = (await this.database.select(selectPurged(all), all)).map(({ entity_id }) => entity_id);
     if (purged.length === 0) return 0;
     for (const id of purged) await this.participants.onErase(id);
-    await this.database.execute(finishRows(purged), purged);
-    return this.database.execute(deleteRows(purged), [...purged, today - MAX_TRANSFER_DAYS]);
+    const list = valueList(purged);
+    await this.database.execute(finishRows(list), list);
+    return this.database.execute(deleteRows(list), [...list, today - MAX_TRANSFER_DAYS]);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Database } from '../platform/database/database.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { selectStatement } from '../platform/database/statement.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { dayOf } from '../platform/day.js';
 import { sha256 } from '../platform/secret.js';
 import { INSERT } from './customer-statements.js';
@@ -64,13 +65,15 @@ export async function deleteEndedCopies(
   browserId: string,
   copies: LedCustomer[],
 ): Promise<void> {
-  if (copies.length === 0) return;
-  const ids = copies.map(({ entity_id }) => entity_id);
-  const findLed = selectStatement<SqlValue[], Pick<LedCustomer, 'organization_id' | 'group_id' | 'entity_id'>>(
-    `SELECT organization_id, group_id, entity_id FROM (${ledCustomers('= ?')}) led
-      WHERE entity_id IN (${ids.map(() => '?').join()})`,
-  );
-  const led = new Set((await database.select(findLed, [earlierId, earlierId, ...ids])).map(keyOf));
+  const led = new Set<string>();
+  for (const portion of portionsOf(copies)) {
+    const ids = valueList(portion.map(({ entity_id }) => entity_id));
+    const findLed = selectStatement<SqlValue[], Pick<LedCustomer, 'organization_id' | 'group_id' | 'entity_id'>>(
+      `SELECT organization_id, group_id, entity_id FROM (${ledCustomers('= ?')}) led
+        WHERE entity_id IN (${placeholdersFor(ids)})`,
+    );
+    for (const row of await database.select(findLed, [earlierId, earlierId, ...ids])) led.add(keyOf(row));
+  }
   for (const copy of copies) {
     if (led.has(keyOf(copy))) continue;
     const { organization_id, group_id, entity_id } = copy;

@@ -3,11 +3,13 @@ import { Type } from 'class-transformer';
 import { IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
 import type { Request } from 'express';
 import { Denylist } from '../access-token/denylist.js';
+import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { declaredClaimsOf } from '../access-token/reserved-claims.js';
 import { Actor } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { CustomerGuard } from '../bearer/bearer.guard.js';
 import type { CustomerPrincipal } from '../bearer/principal.js';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
@@ -64,6 +66,7 @@ class TokenInfo {
 export class CustomerTokenController {
   constructor(
     private readonly denylist: Denylist,
+    private readonly revocations: RevocationLimit,
     private readonly clock: Clock,
     private readonly audit: Audit,
   ) {}
@@ -101,8 +104,10 @@ export class CustomerTokenController {
     summary: 'End the customer token of the request, and its descendants',
     description:
       'Ends the bearer token at once, and the tokens that were obtained from it by an identity transfer. The browser still leads to the customer.',
+    errors: () => [OAuthError.rateLimited(1, 'example')],
   })
   async end(@Caller(CustomerGuard) { claims: token, entityId }: CustomerPrincipal): Promise<object> {
+    this.revocations.take();
     await this.denylist.revokeToken(token);
     const actor = { kind: 'customer', id: entityId } as const;
     this.audit.record({ event: 'token.revoked', outcome: 'success', actor, subject: { kind: 'token', id: token.jti } });

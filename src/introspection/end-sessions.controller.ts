@@ -1,5 +1,6 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { Matches } from 'class-validator';
+import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
@@ -35,6 +36,7 @@ class CustomerEndSessionsBody extends EndSessionsBody {
 export class EndSessionsController {
   constructor(
     private readonly limits: RateLimits,
+    private readonly revocations: RevocationLimit,
     private readonly cookies: IdentityCookies,
     private readonly identities: Identities,
     private readonly links: CustomerLinks,
@@ -76,6 +78,7 @@ export class EndSessionsController {
         : await this.idOfAgent(principal, body.customer_id);
     const { browsers = false } = body;
     if (browsers && principal.kind === 'customer') await this.assertBrowserOf(principal, browser);
+    if (principal.kind === 'customer') this.revocations.take();
     const actor =
       principal.kind === 'customer'
         ? ({ kind: 'customer', id: entityId } as const)

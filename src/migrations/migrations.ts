@@ -15,6 +15,7 @@ import { RegistryChanges1795341000000 } from './1795341000000-registry-changes.j
 import { BrowsersMadeFrom1795351000000 } from './1795351000000-browsers-made-from.js';
 import { LastTokenDays1795361000000 } from './1795361000000-last-token-days.js';
 import { RevocationFeed1795400000000 } from './1795400000000-revocation-feed.js';
+import { FeedEntries1795410000000 } from './1795410000000-feed-entries.js';
 
 export type MigrationClass = new () => MigrationInterface;
 
@@ -41,6 +42,7 @@ export const migrations: MigrationClass[] = [
   BrowsersMadeFrom1795351000000,
   LastTokenDays1795361000000,
   RevocationFeed1795400000000,
+  FeedEntries1795410000000,
 ];
 
 /**

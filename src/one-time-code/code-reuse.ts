@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
+import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { isSameNetwork } from '../platform/request-context/caller-network.js';
 import { CodeAudit } from './code-audit.js';
@@ -13,6 +14,7 @@ const DUPLICATE_WINDOW_MS = 2_000;
 export class CodeReuse {
   constructor(
     private readonly denylist: Denylist,
+    private readonly revocations: RevocationLimit,
     private readonly audit: CodeAudit,
   ) {}
 
@@ -28,7 +30,8 @@ export class CodeReuse {
     if (consumed_for <= DUPLICATE_WINDOW_MS && isSameNetwork(consumed_network, network))
       throw OAuthError.invalidGrant('code: duplicate use');
     // Ends the whole family, refreshed tokens included.
-    await this.denylist.revokeFamily(jti, row.kind === 'transfer' ? 'customer-api' : 'agent-api');
+    if (row.kind === 'transfer') await this.denylist.revokeFamily(jti, 'customer-api', this.revocations.admits());
+    else await this.denylist.revokeFamily(jti, 'agent-api');
     this.audit.replayed(row, jti);
     throw OAuthError.invalidGrant('code: replayed');
   }

@@ -1,10 +1,11 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { AuditParty } from '../audit/audit-event.js';
-import { parseAdminTokens } from '../platform/configuration/admin-tokens.js';
 import { Configuration } from '../platform/configuration/configuration.js';
+import { FileErrors } from '../platform/files/file-errors.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import { FailedAuthentications } from './failed-authentications.js';
+import { OperatorTokens } from './operator-tokens.js';
 
 declare module '../platform/request-context/request-context.js' {
   interface RequestContext {
@@ -21,23 +22,30 @@ export function operatorActor(): AuditParty {
 
 /** The values of ADMIN_TOKEN and ADMIN_TOKENS. There are several while the operator rotates one. */
 @Injectable()
-export class OperatorCredentials {
-  private readonly tokens: { name: string | undefined; hash: string }[];
+export class OperatorCredentials implements OnApplicationBootstrap, OnApplicationShutdown {
+  /** Whether the operator had a token at the start of the process. */
+  readonly areConfigured: boolean;
+  /** The variable with names is the first one, so that the audit has the name of a token that both have. */
+  private readonly variables: OperatorTokens[];
 
   constructor(
-    { ADMIN_TOKEN, ADMIN_TOKENS }: Configuration,
+    { ADMIN_TOKEN, ADMIN_TOKENS, hasAdminTokens, files }: Configuration,
     private readonly failures: FailedAuthentications,
+    fileErrors: FileErrors,
   ) {
-    const unnamed = ADMIN_TOKEN?.split(',') ?? [];
-    this.tokens = [
-      ...unnamed.map((token) => ({ name: undefined, hash: sha256(token) })),
-      ...parseAdminTokens(ADMIN_TOKENS ?? '').map(({ name, token }) => ({ name, hash: sha256(token) })),
+    this.areConfigured = hasAdminTokens;
+    this.variables = [
+      new OperatorTokens('ADMIN_TOKENS', ADMIN_TOKENS, files.ADMIN_TOKENS, fileErrors),
+      new OperatorTokens('ADMIN_TOKEN', ADMIN_TOKEN, files.ADMIN_TOKEN, fileErrors),
     ];
   }
 
-  /** Whether the operator has a token. */
-  get areConfigured(): boolean {
-    return this.tokens.length > 0;
+  onApplicationBootstrap(): void {
+    for (const { file } of this.variables) file?.start();
+  }
+
+  onApplicationShutdown(): void {
+    for (const { file } of this.variables) file?.stop();
   }
 
   /**
@@ -49,7 +57,8 @@ export class OperatorCredentials {
     if (token === undefined || !this.areConfigured) return false;
     const hash = sha256(token);
     // compared with all tokens, so that the duration does not depend on which one matches
-    const [matching] = this.tokens.filter((each) => equalInConstantTime(each.hash, hash));
+    const tokens = this.variables.flatMap(({ all }) => all);
+    const [matching] = tokens.filter((each) => equalInConstantTime(each.hash, hash));
     if (!matching) this.failures.record('not an admin token');
     else requestContext.set({ operatorName: matching.name });
     return matching !== undefined;

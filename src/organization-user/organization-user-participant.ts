@@ -8,6 +8,7 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { withIsoTimes } from '../platform/database/sql-time.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import type { OrganizationUser } from './organization-user.entity.js';
 
 type UserRow = EntityRow<OrganizationUser, 'entity_id'>;
@@ -42,9 +43,10 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
   }
 
   async mustRetain(entityIds: string[]): Promise<string[]> {
+    const ids = valueList(entityIds);
     const findUsers = selectStatement<string[], UserRow>(`SELECT entity_id FROM organization_user
-      WHERE entity_id IN (${entityIds.map(() => '?').join()}) AND user_hash IS NOT NULL`);
-    const rows = await this.database.select(findUsers, entityIds);
+      WHERE entity_id IN (${placeholdersFor(ids)}) AND user_hash IS NOT NULL`);
+    const rows = await this.database.select(findUsers, ids);
     return rows.map(({ entity_id }) => entity_id);
   }
 

@@ -59,7 +59,7 @@ export class PlatformModule {
           inject: [DataSource],
           useFactory: async (dataSource: DataSource) => {
             await awaitCurrentSchema(dataSource, configuration, clock, databaseWaitMs);
-            return new Database(dataSource, metrics);
+            return Database.open(dataSource, metrics);
           },
         },
         Readiness,

@@ -83,7 +83,7 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
       }
       return purged;
     } finally {
-      await releaseLease(this.dataSource, this.lease);
+      await this.database.transaction((manager) => releaseLease(manager, this.lease));
     }
   }
 
@@ -123,7 +123,9 @@ export class Purge implements OnModuleInit, OnApplicationBootstrap, OnApplicatio
   }
 
   private holdLease(): Promise<boolean> {
-    return acquireLease(this.dataSource, this.lease, this.clock.now(), LEASE_DURATION_MS);
+    return this.database.transaction((manager) =>
+      acquireLease(manager, this.lease, this.clock.now(), LEASE_DURATION_MS),
+    );
   }
 
   private async runInBackground(): Promise<void> {

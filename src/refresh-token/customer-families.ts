@@ -5,6 +5,7 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { timeOf, withIsoTimes } from '../platform/database/sql-time.js';
 import { selectStatement } from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { CONTENT_COLUMNS, claimsOfFamily } from './family-content.js';
 import { FAMILIES_PER_DELETE, FamilyDeletion } from './family-deletion.js';
 import type { RefreshFamily } from './refresh-family.entity.js';
@@ -113,13 +114,14 @@ export class CustomerFamilies {
     }
   }
 
-  /** Returns those of the customers that have a family. `customerIds` has at least one id. */
+  /** Returns those of the customers that have a family. `customerIds` has 1 to 500 ids. */
   async withFamily(customerIds: string[]): Promise<string[]> {
+    const ids = valueList(customerIds);
     const find = selectStatement<(string | Date)[], { customer_id: string }>(
       `SELECT DISTINCT customer_id FROM refresh_family WHERE ended_at IS NULL AND expires_at > ?
-        AND customer_id IN (${customerIds.map(() => '?').join()})`,
+        AND customer_id IN (${placeholdersFor(ids)})`,
     );
-    const rows = await this.database.select(find, [new Date(this.clock.now()), ...customerIds]);
+    const rows = await this.database.select(find, [new Date(this.clock.now()), ...ids]);
     return rows.map(({ customer_id }) => customer_id);
   }
 }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
+import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -32,6 +33,7 @@ export class RefreshTokens {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly denylist: Denylist,
+    private readonly revocations: RevocationLimit,
     private readonly configuration: Configuration,
     private readonly audit: RefreshAudit,
   ) {}
@@ -100,9 +102,13 @@ export class RefreshTokens {
     return { id: row.id, ownerKind: contentOf(row).owner.kind };
   }
 
-  /** Ends a family with all its tokens and their descendants. */
-  async end({ id, ownerKind }: FamilyToEnd): Promise<void> {
-    await this.denylist.revokeFamily(id, ownerKind === 'agent' ? 'agent-api' : 'customer-api');
+  /**
+   * Ends a family with all its tokens and their descendants.
+   *
+   * @param isInFeed whether resource servers that follow the feed learn of it
+   */
+  async end({ id, ownerKind }: FamilyToEnd, isInFeed = true): Promise<void> {
+    await this.denylist.revokeFamily(id, ownerKind === 'agent' ? 'agent-api' : 'customer-api', isInFeed);
     await this.database.executeIdempotent(END_FAMILY, [new Date(this.clock.now()), id]);
   }
 
@@ -122,7 +128,8 @@ export class RefreshTokens {
 
   /** Ends the family, because the service cannot distinguish the client from a thief that has a token of the family. */
   private async rejectReuse(row: FamilyRow): Promise<never> {
-    await this.end({ id: row.id, ownerKind: contentOf(row).owner.kind });
+    const ownerKind = contentOf(row).owner.kind;
+    await this.end({ id: row.id, ownerKind }, ownerKind === 'agent' || this.revocations.admits());
     this.audit.replayed(row.id, contentOf(row));
     throw OAuthError.invalidGrant('refresh token: used again');
   }

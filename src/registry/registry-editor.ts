@@ -42,7 +42,7 @@ export class RegistryEditor {
     const { field, column, isGenerated } = resource.key;
     const entry = parseEntry(resource, mergePatched({}, newEntry));
     const key = isGenerated ? randomUUID() : String(entry[field]);
-    // before the transaction, because hashing a password is slow, and SQLite has only one connection
+    // before the transaction, because hashing a password is slow and other writers would wait
     const secret = await secretColumns(resource, entry);
     await this.transactions.run({ resource, key }, async (manager) => {
       await assertConsistent(manager, resource, entry, this.settingsClasses, false);

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type FindManyOptions, In, MoreThan, type ObjectLiteral } from 'typeorm';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { valueList } from '../platform/database/value-list.js';
 import { declaredProperties } from '../platform/declared-properties.js';
 import { type Entry, toResponse } from './entries/entry.js';
 import { organizationResource } from './resources/organization.resource.js';
@@ -60,7 +61,7 @@ export class RegistryLists {
     if (keys.length === 0) return { entries: [], lastKey };
     const { column } = resource.key;
     const rows = await this.database.read(resource.entity, {
-      where: { [column]: In(keys) },
+      where: { [column]: In(valueList(keys)) },
       order: { [column]: 'ASC' },
     });
     return { entries: rows.map((row) => toResponse(resource, row, this.clock.now())), lastKey };

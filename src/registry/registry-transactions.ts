@@ -8,6 +8,12 @@ import { type ChangedEntry, lockRevision, raiseRevision } from './changes/raise-
 import { Registry } from './registry.js';
 
 /**
+ * An operator's change may wait for many others, because they are made one after another. The time is over before that
+ * of the response (admin-timeout.interceptor.ts).
+ */
+const OPERATOR_TIMEOUT_MS = 8_000;
+
+/**
  * The transactions of the admin API. Each begins with the lock on the revision, which admits one writer at a time, on
  * all processes. A rejected change does not raise the revision, so that no process reads the registry again.
  */
@@ -25,26 +31,15 @@ export class RegistryTransactions {
    */
   async run(changed: ChangedEntry, work: (manager: EntityManager) => Promise<void>): Promise<void> {
     try {
-      const error = await this.database.transaction(async (manager) => {
+      await this.database.transaction(async (manager) => {
         await lockRevision(manager);
-        const failure = await work(manager).catch(asResult);
-        if (!failure) await raiseRevision(manager, [changed], this.clock.now());
-        return failure;
-      });
-      if (error) throw error;
+        await work(manager);
+        await raiseRevision(manager, [changed], this.clock.now());
+      }, OPERATOR_TIMEOUT_MS);
       await this.registry.renew().catch(() => undefined); // the next periodic renewal reads the change
     } catch (error) {
       if (isDuplicate(error)) throw OAuthError.conflict('the entry already exists');
       throw error;
     }
   }
-}
-
-/**
- * Turns a rejection into a result, so that the transaction is committed although the work has changed nothing. A
- * rollback on SQLite's only connection would also undo the writes of other requests.
- */
-function asResult(error: unknown): OAuthError {
-  if (error instanceof OAuthError) return error;
-  throw error;
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { AccessTokens } from '../access-token/access-tokens.js';
+import { RecordedValues } from '../access-token/recorded-values.js';
 import { Audit } from '../audit/audit.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -26,6 +27,7 @@ export class TokenEndpoint {
   constructor(
     private readonly services: TokenServices,
     private readonly tokens: AccessTokens,
+    private readonly recorded: RecordedValues,
     private readonly configuration: Configuration,
     private readonly audit: Audit,
     private readonly lineages: CustomerLineages,
@@ -39,8 +41,11 @@ export class TokenEndpoint {
       const pending = check(request, this.services);
       if (pending) await pending;
     }
+    // before the grant reads a generation, so that a later revocation is published with this lifetime (protocol §7.6)
+    const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
+    if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
     const granted = await this.runGrant(request);
-    return this.issue(request, granted, await this.lineages.of(granted, request.agent));
+    return this.issue(request, granted, await this.lineages.of(granted, request.agent), ttlSeconds);
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
@@ -59,13 +64,13 @@ export class TokenEndpoint {
     { grant, client, agent }: TokenRequest,
     granted: GrantResult,
     ofCustomer: CustomerClaims,
+    ttlSeconds: number,
   ): TokenResponse {
     const { entityId: sub, organizationId: organization_id, attempt: jti = randomUUID() } = granted;
     const { name: gty } = grant;
     const clientId = client.clientId;
     const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...ofCustomer } as const;
     const claims = { ...claimsOfResult(grant, granted), ...own };
-    const ttlSeconds = client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     const value = this.tokens.issue(claims, ttlSeconds, jti);
     this.auditIssue(agent, sub, jti);
     return tokenResponse(grant, client, granted, { value, ttlSeconds });

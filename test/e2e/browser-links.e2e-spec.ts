@@ -15,7 +15,7 @@ import { ACME, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { ageRedemption, everythingIn, infoStatus, newCustomer } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-browser-links';
+const ADMIN_TOKEN = 'operator-of-browser-links-0123456789';
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 

@@ -1,17 +1,20 @@
+import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
 import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
-import { expectError } from '../support/expect-error.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { completeUpgradeOf, startServiceBeforeCompletion } from '../support/migration-state.js';
-import { rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { linksOf, rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
-import { startTestService, type TestService } from '../support/test-service.js';
-import { infoStatus } from '../support/transfers.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { infoStatus, newCustomer } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-customer-browsers';
+const ADMIN_TOKEN = 'operator-of-customer-browsers-0123456789';
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 let service: TestService;
@@ -61,6 +64,58 @@ describe('protocol §9.2: the browsers of a customer', () => {
     const details = { browser: entity_id };
     const events = service.audit.filter(({ event }) => event === 'browser.ended');
     expect(events.at(-1)).toMatchObject({ actor: { kind: 'operator' }, subject: { id: entity_id }, details });
+  });
+
+  it('are listed in pages of at most 200, and the data of the customer has the 200 that were seen last', async () => {
+    const { entity_id, access_token } = (await service.post(TOKEN, cookieBody())).body;
+    await rememberedPair(service, access_token);
+    const { manager } = service.application.get(DataSource);
+    const [link] = await linksOf(service, entity_id);
+    const row = await manager.findOneByOrFail(CustomerIdentity, { entityId: link?.browserId ?? '' });
+    const ids = Array.from({ length: 450 }, () => randomUUID());
+    for (const id of ids) await manager.insert(CustomerIdentity, { ...row, entityId: id, browserId: id });
+    const today = link?.scopeSeenDay ?? 0;
+    const links = ids.map((browserId, index) => ({ ...link, browserId, scopeSeenDay: today - (index % 2) }));
+    for (let first = 0; first < links.length; first += 50)
+      await manager.insert(BrowserLink, links.slice(first, first + 50));
+
+    const listed = await browsersOf(entity_id);
+    expect(listed).toHaveLength(200);
+    expect(new Set(listed.map(({ last_seen_day }) => last_seen_day)).size).toBe(1);
+
+    const all = [...ids, entity_id, String(link?.browserId)].sort();
+    for (const [limit, lengths] of [
+      ['', [200, 200, 52]],
+      ['limit=150&', [150, 150, 150, 2]],
+      ['limit=113&', [113, 113, 113, 113]],
+    ] as const) {
+      const pages: string[][] = [];
+      for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+        const page: TestResponse = await asOperator('GET', `${entity_id}/browsers?${limit}cursor=${cursor}`);
+        pages.push(page.body.browsers.map(({ id }: { id: string }) => id));
+        cursor = page.body.next_cursor;
+      }
+      expect(pages.map(({ length }) => length)).toEqual(lengths);
+      expect(pages.flat()).toEqual(all);
+    }
+    const last = all.at(-1) as string;
+    expect((await asOperator('DELETE', `${entity_id}/browsers/${last}`)).status).toBe(200);
+    expect((await asOperator('DELETE', `${entity_id}/browsers/${last}`)).status).toBe(404);
+  });
+
+  it('have pages with errors for another limit, cursor or parameter, and for an unknown customer', async () => {
+    const [one, other] = [await newCustomer(service), await newCustomer(service)];
+    for (const { access_token } of [one, other]) await rememberedPair(service, access_token);
+    const { next_cursor } = (await asOperator('GET', `${one.entity_id}/browsers?limit=1`)).body;
+    const listOf = (id: string, query: string) => asOperator('GET', `${id}/browsers?${query}`);
+    for (const limit of ['0', '201', '1.5', 'x'])
+      expectInvalidRequest(await listOf(one.entity_id, `limit=${limit}`), 'limit: must be 1 to 200');
+    const hint = 'cursor: not a next_cursor of this list';
+    for (const cursor of ['x', `${next_cursor}A`, Buffer.from('1 clients acme').toString('base64url')])
+      expectInvalidRequest(await listOf(one.entity_id, `cursor=${cursor}`), hint);
+    expectInvalidRequest(await listOf(other.entity_id, `cursor=${next_cursor}`), hint);
+    expectInvalidRequest(await listOf(one.entity_id, 'after=x'), 'after: unknown parameter');
+    for (const id of [randomUUID(), 'x']) expect((await listOf(id, '')).status).toBe(404);
   });
 
   it('are unknown if they do not lead to the customer', async () => {

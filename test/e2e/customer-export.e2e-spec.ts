@@ -14,7 +14,7 @@ import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-exports';
+const ADMIN_TOKEN = 'operator-of-exports-0123456789-0';
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** A grant's table with rows about customers, and an older participant without an export. */

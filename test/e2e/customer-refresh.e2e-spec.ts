@@ -22,7 +22,7 @@ import { ACME_NATIVE, PUBLIC_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { agentTokenPair, ageRotation, infoStatus, newCustomer } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-customer-refresh';
+const ADMIN_TOKEN = 'operator-of-customer-refresh-0123456789';
 const REFRESH_TOKEN_TTL_SECONDS = 86_400;
 const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
 const OTHER_NETWORK = { 'x-forwarded-for': '203.0.113.8' };

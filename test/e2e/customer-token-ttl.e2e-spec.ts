@@ -9,7 +9,7 @@ import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-the-lifetimes';
+const ADMIN_TOKEN = 'operator-of-the-lifetimes-0123456789';
 const BRIEF = 'acme-brief';
 const LONG = 'acme-long';
 

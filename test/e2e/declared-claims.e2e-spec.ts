@@ -12,7 +12,7 @@ import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { INFO, redeem, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-the-declared-claims';
+const ADMIN_TOKEN = 'operator-of-the-declared-claims-0123456789';
 
 class TicketClaims {
   @IsIn(['gold', 'silver'])

@@ -7,7 +7,7 @@ import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-token-of-this-test';
+const ADMIN_TOKEN = 'operator-token-of-this-test-0123456789';
 const OPERATOR = bearer(ADMIN_TOKEN);
 
 let service: TestService;

@@ -25,7 +25,7 @@ import {
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { agentTokenPair } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'admin-token-of-these-tests';
+const ADMIN_TOKEN = 'admin-token-of-these-tests-0123456789';
 const SERVER_SECRET = 'a secret of a resource server with enough characters';
 const OPERATOR = bearer(ADMIN_TOKEN);
 const CHAT_API = basic('customer-chat-api', SERVER_SECRET);

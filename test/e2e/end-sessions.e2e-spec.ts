@@ -8,7 +8,7 @@ import { issueAgentToken } from '../support/operator-commands.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-ended-sessions';
+const ADMIN_TOKEN = 'operator-of-ended-sessions-0123456789';
 
 let service: TestService;
 let agent: string;

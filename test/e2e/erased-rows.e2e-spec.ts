@@ -16,7 +16,7 @@ import { linksOf, moveOf, remember } from '../support/remember.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-erased-rows';
+const ADMIN_TOKEN = 'operator-of-erased-rows-0123456789';
 /** Codes expire by themselves, revocations of release 1 too, and the id of an erased customer is never used again. */
 const TABLES_WITH_THE_ID = ['customer_identity', 'one_time_code', 'revocation'];
 

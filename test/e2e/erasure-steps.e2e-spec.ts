@@ -8,7 +8,7 @@ import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/tes
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-erasure-steps';
+const ADMIN_TOKEN = 'operator-of-erasure-steps-0123456789';
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 const STEPS = ['the transfer', 'the exchange with remember', 'the visit of the second browser', 'forget'] as const;
 

@@ -31,7 +31,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 import { everythingIn, infoStatus } from '../support/transfers.js';
 
 const REQUESTS_PER_RACE = 50;
-const OPERATOR = bearer('admin-token-of-the-tests');
+const OPERATOR = bearer('admin-token-of-the-tests-0123456789');
 
 startSignInServices();
 

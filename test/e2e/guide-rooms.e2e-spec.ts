@@ -29,7 +29,9 @@ afterAll(() => service?.stop());
 let relay: Server;
 let rooms: string;
 beforeEach(async () => {
-  relay = createServer(express().use('/rooms', moveRooms())).listen(0, '127.0.0.1');
+  // one proxy, so that a test may send requests from other networks
+  const backend = express().set('trust proxy', 1).use('/rooms', moveRooms());
+  relay = createServer(backend).listen(0, '127.0.0.1');
   await once(relay, 'listening');
   rooms = `http://127.0.0.1:${(relay.address() as AddressInfo).port}/rooms`;
 });
@@ -121,6 +123,20 @@ describe('second-device/room.js with relay.js', () => {
 });
 
 describe('second-device/relay.js', () => {
+  it.each([
+    ['an IPv4 address', ['192.0.2.1', '::ffff:192.0.2.1', '192.0.2.1'], '192.0.2.2'],
+    ['a /48 of IPv6', ['2001:db8::1', '2001:db8:0:1::2', '2001:0DB8:0:ffff:0:1::'], '2001:db8:1::1'],
+  ])('has at most 100 open rooms of %s, and opens rooms of other networks', async (_, network, other) => {
+    const openFrom = (ip = '') => send('POST', '', undefined, { 'X-Forwarded-For': ip });
+    const responses = await Promise.all(Array.from({ length: 300 }, (_, each) => openFrom(network[each % 3])));
+    expect(responses.filter(({ status }) => status === 201)).toHaveLength(100);
+    expect(responses.filter(({ status, body }) => status === 429 && body.error === 'too_many_rooms')).toHaveLength(200);
+    expect((await openFrom(other)).status).toBe(201);
+    const later = Date.now() + 600_001;
+    vi.spyOn(Date, 'now').mockReturnValue(later);
+    expect((await openFrom(network[0])).status).toBe(201);
+  });
+
   it('takes one challenge per room, and a transfer token of the owner only', async () => {
     const { room, ownerSecret = '' } = (await send('POST', '')).body;
     const phone = { challenge: 'a'.repeat(43), clientId: ACME_SITE };

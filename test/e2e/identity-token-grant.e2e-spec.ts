@@ -34,7 +34,7 @@ import {
   transferToken,
 } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 const registry = testRegistry();
 
 let service: TestService;

@@ -20,7 +20,7 @@ import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-idle-days';
+const ADMIN_TOKEN = 'operator-of-idle-days-0123456789';
 const DAY_SECONDS = 86_400;
 const IDLE_DAYS = 30;
 const GROUP = `/v2/customer/${ACME}/sales/token`;

@@ -5,7 +5,16 @@ import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { describeGrant } from '../../src/public/testing.js';
 import { REQUESTS_PER_RACE, race } from '../../src/testing/race.js';
-import { AUTH_URL, bearerBody, PUBLIC_SIGN_IN, SIGN_IN, SignInSystem, signIn } from '../support/assertion-issuer.js';
+import {
+  AUTH_URL,
+  bearerBody,
+  PUBLIC_SIGN_IN,
+  RIVAL_SIGN_IN,
+  registryWithSignIn,
+  SIGN_IN,
+  SignInSystem,
+  signIn,
+} from '../support/assertion-issuer.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { purge } from '../support/operator-commands.js';
@@ -19,6 +28,7 @@ import {
   LINK,
   newUser,
   other,
+  rival,
   rowsOf,
   seconds,
   service,
@@ -28,6 +38,7 @@ import {
 } from '../support/sign-in-services.js';
 import type { TestIssuer } from '../support/test-issuer.js';
 import { ACME, ACME_SITE, RIVAL } from '../support/test-registry.js';
+import { startTestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
 /** The sign-in system of the organizations in the conformance kit. */
@@ -237,6 +248,19 @@ describe('the single use of an assertion', () => {
     const jti = randomUUID();
     expect((await signIn(service, await assert({ sub: newUser(), jti }))).status).toBe(200);
     expect((await signInRival({ jti })).status).toBe(200);
+  });
+
+  it('depends on the organization, too: another organization whose sign-in system has the same issuer text uses up nothing', async () => {
+    const issuer = 'https://idp.example';
+    const settings = { [ACME]: { issuer, jwks: KIT.jwks }, [RIVAL]: { issuer, jwks: rival.jwks } };
+    const alike = await startTestService({ registry: registryWithSignIn(settings) });
+    const claims = { iss: issuer, sub: newUser(), jti: randomUUID() };
+    const ofRival = { client_id: RIVAL_SIGN_IN, organization_id: RIVAL };
+    expect((await signIn(alike, await rival.assert(alike.clock.now(), claims), ofRival)).status).toBe(200);
+    const assertion = await KIT.assert(alike.clock.now(), claims);
+    expect((await signIn(alike, assertion)).status).toBe(200);
+    expectInvalidGrant(await signIn(alike, assertion));
+    await alike.stop();
   });
 
   it(`holds in a race of ${REQUESTS_PER_RACE} requests to two processes`, async () => {

@@ -202,7 +202,7 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
 
   // The index counts the statements that contain the text, in the order in which the service sends them.
   it.each<[string, (sub: string, jti: string) => string, number]>([
-    ['to the statement that records the assertion', (_, jti) => hashOf(acme.issuer.issuer, jti), 1],
+    ['to the statement that records the assertion', (_, jti) => hashOf(ACME, acme.issuer.issuer, jti), 1],
     ['to the statement that stores the user', (sub) => hashOf(ACME, sub), 2],
     ['to the statement that creates the customer', () => ACME, 4],
     ['to the statement that settles the customer', (sub) => hashOf(ACME, sub), 3],

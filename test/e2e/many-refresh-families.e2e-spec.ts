@@ -16,7 +16,7 @@ import { moveOf } from '../support/remember.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-many-families';
+const ADMIN_TOKEN = 'operator-of-many-families-0123456789';
 const ROWS_PER_INSERT = 500;
 const MAX_ROWS_PER_DELETE = 1_000;
 

@@ -10,7 +10,7 @@ import { ACME, ACME_SITE, testRegistry } from '../support/test-registry.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 import { agentTokenPair } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'admin-token-of-these-tests';
+const ADMIN_TOKEN = 'admin-token-of-these-tests-0123456789';
 const SERVER_SECRET = 'a secret of a resource server with enough characters';
 const JSON_TYPE = 'application/json';
 const MERGE_PATCH = 'application/merge-patch+json';

@@ -9,7 +9,7 @@ import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 
-const UNNAMED = 'operator-token-without-a-name';
+const UNNAMED = 'operator-token-without-a-name-0123456789';
 const ALICE = 'token-of-alice-with-32-characters-or-more';
 const NEXT = 'next-token-of-alice-with-32-characters:or-more';
 const WRONG = 'MARKED-token-that-no-operator-has-1234567890';

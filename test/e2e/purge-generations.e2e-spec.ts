@@ -10,7 +10,7 @@ import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-generations';
+const ADMIN_TOKEN = 'operator-of-generations-0123456789';
 const DAY_SECONDS = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
 

@@ -29,7 +29,7 @@ import { agentTokenPair, codesOf, infoStatus, newCustomer, redeem, transferToken
 
 const DAY_SECONDS = 86_400;
 const GROUP = `/v2/customer/${ACME}/sales/token`;
-const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 const EXPIRING = [OneTimeCode, RefreshToken, RefreshFamily, Revocation, UsedAssertion, RegistryChange] as const;
 /** The result of a purge that has deleted this number of rows from each of these tables. */
 const purgedRows = (rows: number): Purged => ({
@@ -338,11 +338,11 @@ describe('an idle browser with 5,000 customers in groups', () => {
       pattern: /^\s*DELETE FROM customer_identity/,
       after: async () => {
         await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
-        await acquireLease(dataSource, newLease, service.clock.now(), 60_000);
+        await acquireLease(dataSource.manager, newLease, service.clock.now(), 60_000);
       },
     });
     expect((await purge(service))?.customer_identity).toBe(1_000);
-    await releaseLease(dataSource, newLease);
+    await releaseLease(dataSource.manager, newLease);
     expect(await identitiesOf(service).count()).toBe(GROUP_COUNT + 1 - 1_000);
     const left = new Set(await storedIds());
     for (const shown of [browserId, customers.find((id) => left.has(id)) as string]) {
@@ -407,7 +407,7 @@ describe('several processes that purge', () => {
 
   it('wait a minute for a process that died during its purge', async () => {
     const abandonedLease: Lease = { name: 'purge', owner: 'a process that has died' };
-    await acquireLease(dataSource, abandonedLease, service.clock.now(), 60_000);
+    await acquireLease(dataSource.manager, abandonedLease, service.clock.now(), 60_000);
     await insertRows(OneTimeCode, 1, new Date(service.clock.now() - 1_000));
     expect(await purge(service)).toBeUndefined();
     expect(await codesOf(service).count()).toBe(1);
@@ -422,14 +422,14 @@ describe('several processes that purge', () => {
       pattern: /^\s*DELETE FROM one_time_code/,
       after: async () => {
         await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
-        await acquireLease(dataSource, newLease, service.clock.now(), 60_000);
+        await acquireLease(dataSource.manager, newLease, service.clock.now(), 60_000);
       },
     });
     await insertRows(Revocation, 1, new Date(service.clock.now() - 1_000));
     expect((await purge(service))?.one_time_code).toBe(1_000);
     expect(await dataSource.getRepository(Revocation).count(), 'other tables stay').toBe(1);
     expect(await purge(service)).toBeUndefined();
-    await releaseLease(dataSource, newLease);
+    await releaseLease(dataSource.manager, newLease);
   });
 
   it('print what they deleted in dist/cli.js purge, and exit with 1 while another process purges', async () => {
@@ -442,10 +442,10 @@ describe('several processes that purge', () => {
     expect(first.stdout.trimEnd().split('\n').sort()).toEqual(printed.sort());
 
     const other: Lease = { name: 'purge', owner: 'another process' };
-    await acquireLease(dataSource, other, Date.now(), 60_000);
+    await acquireLease(dataSource.manager, other, Date.now(), 60_000);
     const second = await runCli(['purge'], environment);
     expect(second).toMatchObject({ code: 1, stdout: '', stderr: 'another process is purging\n' });
-    await releaseLease(dataSource, other);
+    await releaseLease(dataSource.manager, other);
     expect(await runCli(['purge', 'more'], environment)).toMatchObject({ code: 2, stdout: '' });
   });
 });

@@ -13,7 +13,7 @@ import { purge } from '../support/operator-commands.js';
 import { ACME, testRegistry, writeRegistry } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
-const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 const DAY_SECONDS = 86_400;
 
 let database: TestDatabase;

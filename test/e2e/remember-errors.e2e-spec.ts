@@ -18,7 +18,7 @@ import { ACME, ACME_ORIGIN, ACME_SITE, PUBLIC_ORIGIN, PUBLIC_SITE } from '../sup
 import { startTestService, type TestService } from '../support/test-service.js';
 import { ageRedemption, newCustomer } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-remember-errors';
+const ADMIN_TOKEN = 'operator-of-remember-errors-0123456789';
 const FORGET = '/v2/customer/forget';
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const TABLES = ['customer_identity', 'browser_link', 'link_credential', 'link_ancestor', 'browser_origin'];

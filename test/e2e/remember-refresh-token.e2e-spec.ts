@@ -27,7 +27,7 @@ import { ACME, RIVAL_ORIGIN } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { ageRedemption, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-second-devices';
+const ADMIN_TOKEN = 'operator-of-second-devices-0123456789';
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
 /** Statements of an exchange after which the test stops it. */

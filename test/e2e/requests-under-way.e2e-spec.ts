@@ -20,7 +20,7 @@ import { ACME, ACME_BACKEND, BACKEND_SECRET, RIVAL } from '../support/test-regis
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { infoStatus, redeem, redeemBody, TRANSFER, transferBody, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-requests-under-way';
+const ADMIN_TOKEN = 'operator-of-requests-under-way-0123456789';
 const PASSWORD = 'a password of more than 8 characters';
 /** More statements than any of these requests sends. */
 const MAX_STATEMENTS = 20;

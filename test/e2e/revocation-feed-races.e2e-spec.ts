@@ -12,7 +12,7 @@ import { testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-the-feed-races-test';
+const ADMIN_TOKEN = 'operator-of-the-feed-races-test-0123456789';
 const registry = { ...testRegistry(), resource_servers: FEED_SERVERS };
 
 let service: TestService;

@@ -19,7 +19,7 @@ import {
   transferToken,
 } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-the-feed-test';
+const ADMIN_TOKEN = 'operator-of-the-feed-test-0123456789';
 const registry = { ...refreshingRegistry(), resource_servers: FEED_SERVERS };
 
 let service: TestService;
@@ -159,15 +159,15 @@ describe('the revocation feed', () => {
     expect(all.has({ value: claimsOf(access_token).jti as string })).toBe(false);
   });
 
-  it('keeps an entry for as long as any access token can live, and no longer', async () => {
-    const { access_token } = await newCustomer(service);
+  it('keeps an entry of an agent’s token for as long as any access token can live, and no longer', async () => {
+    const token = await issueAgentToken(service);
     const before = service.clock.now();
-    await service.send('DELETE', TOKEN, bearer(access_token));
-    const entry = { kind: 'jti', value: claimsOf(access_token).jti as string };
+    await service.send('DELETE', '/v2/token', bearer(token));
+    const entry = { kind: 'jti', value: claimsOf(token).jti as string };
     const { expires_at } = await operator().find(entry);
     expect(Date.parse(expires_at)).toBeGreaterThanOrEqual(before + 86_400_000);
     service.clock.advance({ seconds: 86_000 });
-    expect(await seenBy(entry)).toEqual(CUSTOMERS_ONLY);
+    expect(await seenBy(entry)).toEqual(BOTH);
     service.clock.advance({ seconds: 1_000 });
     const late = operator();
     await late.catchUp();

@@ -6,7 +6,7 @@ import { expectError } from '../support/expect-error.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 
-const ADMIN_TOKEN = 'operator-token-0123456789';
+const ADMIN_TOKEN = 'operator-token-0123456789-0123456789';
 const OPERATOR = { headers: bearer(ADMIN_TOKEN) };
 const NOT_FOUND = { status: 404, error: 'not_found', hint: undefined };
 const urlOf = (port: number | undefined, path: string) => `http://127.0.0.1:${port}${path}`;

@@ -9,7 +9,7 @@ import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { INFO, redeem, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-the-claims-test';
+const ADMIN_TOKEN = 'operator-of-the-claims-test-0123456789';
 const GROUP = 'Sales-1';
 const GROUP_TOKEN = `/v2/customer/${ACME}/${GROUP}/token`;
 

@@ -13,7 +13,7 @@ import { ACME } from '../support/test-registry.js';
 import { request, startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer, redeem, transferToken } from '../support/transfers.js';
 
-const ADMIN_TOKEN = 'operator-of-the-verifier-test';
+const ADMIN_TOKEN = 'operator-of-the-verifier-test-0123456789';
 
 let service: TestService;
 let ofCustomers: TokenVerifier;

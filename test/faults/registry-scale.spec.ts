@@ -13,7 +13,7 @@ const CLIENT_COUNT = 100_000;
 const CONTAINER_MEBIBYTES = 512;
 /** The heap of a container of 512 MiB. The rest is the program of Node, the stacks and the buffers. */
 const NODE_OPTIONS = '--max-old-space-size=320 --max-semi-space-size=8';
-const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 const CHANGE_COUNT = 5;
 
 let testEnvironment: FaultTestEnvironment;

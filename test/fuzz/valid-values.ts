@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { cursorAfter } from '../../src/admin/list-cursor.js';
+import { cursorAfter } from '../../src/registry/list-cursor.js';
 import type { Random } from '../../src/testing/fuzz/random.js';
 import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import { CHALLENGE, type Role, VERIFIER } from './cast.js';

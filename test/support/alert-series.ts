@@ -115,6 +115,21 @@ export const ALERT_SERIES: Record<string, AlertSeries> = {
     fires: [[steady('cas_revocation_feed_lag_seconds', 30)]],
     quiet: [[steady('cas_revocation_feed_lag_seconds', 1)]],
   },
+  CustomerAuthorizationManyRevocations: {
+    fires: [
+      [
+        steady('cas_revocation_feed_entries', 1_000_001, { instance: 'one' }),
+        steady('cas_revocation_feed_entries', 900_000, { instance: 'two' }),
+      ],
+    ],
+    // each process reports the entries of all processes
+    quiet: [
+      [
+        steady('cas_revocation_feed_entries', 1_000_000, { instance: 'one' }),
+        steady('cas_revocation_feed_entries', 1_000_000, { instance: 'two' }),
+      ],
+    ],
+  },
   CustomerAuthorizationLimitsNotShared: {
     fires: [
       [

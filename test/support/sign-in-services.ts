@@ -13,7 +13,7 @@ import type { TestIssuer } from './test-issuer.js';
 import { ACME, ACME_ORIGIN, RIVAL } from './test-registry.js';
 import { startTestService, type TestResponse, type TestService } from './test-service.js';
 
-const ADMIN_TOKEN = 'admin-token-of-the-tests';
+const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
 export const LINK = { link: 'browser' };
 export const FROM_PAGE = { origin: ACME_ORIGIN };
 

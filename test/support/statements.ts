@@ -49,4 +49,5 @@ export async function statementsOf(service: TestService, send: () => Promise<unk
 }
 
 /** Statements that the service sends regularly: for changes of the registry, and to publish revocations in the feed. */
-const BACKGROUND_STATEMENT = /registry_revision|revocation_feed|recorded_value|\bposition\b/;
+const BACKGROUND_STATEMENT =
+  /registry_revision|revocation_feed|recorded_value|kind, value, position|published_until (>|IS NULL)/;

@@ -362,9 +362,23 @@ describe('protocol §9.4: ADMIN_TOKENS', () => {
     expect(violationsOf({ ADMIN_TOKENS })).toEqual([`ADMIN_TOKENS: ${rule}`]);
   });
 
+  it('of ADMIN_TOKEN have at least 32 characters too', () => {
+    const violation = 'ADMIN_TOKEN: must be one or more tokens of at least 32 characters, separated by commas';
+    for (const ADMIN_TOKEN of [
+      'x'.repeat(31),
+      `${first},${'x'.repeat(31)}`,
+      `${first},`,
+      `${first} `,
+      `${first}\n${second}`,
+    ])
+      expect(violationsOf({ ADMIN_TOKEN })).toEqual([violation]);
+    for (const ADMIN_TOKEN of ['x'.repeat(32), `${first},${second}`])
+      expect(loadConfiguration({ ADMIN_TOKEN }).ADMIN_TOKEN).toBe(ADMIN_TOKEN);
+  });
+
   it('must not have a token of ADMIN_TOKEN, which has no name', () => {
     const violations = violationsOf({
-      ADMIN_TOKEN: `other-token-of-the-operator,${first}`,
+      ADMIN_TOKEN: `other-token-of-the-operator-0123456789,${first}`,
       ADMIN_TOKENS: `alice:${first}`,
     });
     expect(violations).toEqual(['ADMIN_TOKENS: must not have a token of ADMIN_TOKEN']);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cursorAfter, keyOfCursor } from '../../src/admin/list-cursor.js';
+import { cursorAfter, keyOfCursor } from '../../src/registry/list-cursor.js';
 import { randomRuns } from '../nightly.js';
 
 const lists = fc.constantFrom('organizations', 'clients', 'agents', 'resource_servers');

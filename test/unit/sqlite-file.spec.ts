@@ -13,11 +13,11 @@ const PROJECT = join(import.meta.dirname, '../..');
 const PROGRAM = `
   import Database from 'libsql';
   import { prepareFile } from '${PROJECT}/dist/platform/database/sqlite-file.js';
-  process.on('message', ({ path, at }) => {
+  process.on('message', async ({ path, at }) => {
     while (Date.now() < at);
     try {
       const database = new Database(path);
-      prepareFile(database);
+      await prepareFile(database);
       const [row] = database.pragma('journal_mode');
       database.close();
       process.send(row.journal_mode);

@@ -10,7 +10,7 @@ import { ACME, writeRegistry } from '../support/test-registry.js';
 import { type HttpClient, httpClientOf, request, type TestResponse } from '../support/test-service.js';
 import { registryOfRelease1 } from './release-1-registry.js';
 
-const ADMIN_TOKEN = 'operator-of-the-upgrade';
+const ADMIN_TOKEN = 'operator-of-the-upgrade-0123456789';
 /** The folder with the built release 1 (scripts/test-upgrade.js). */
 const RELEASE_1 = process.env.TEST_RELEASE_1 as string;
 const PROJECT = join(import.meta.dirname, '../..');

@@ -42,9 +42,13 @@ export class DeviceApprovalController {
     @Caller(CustomerGuard) customer: CustomerPrincipal,
     @ValidatedBody(DecisionBody) { user_code, decision }: DecisionBody,
   ): Promise<object> {
-    this.limits.take('device_approval_guess', customer.entityId);
+    const guesses = [
+      this.limits.take('device_approval_guess', customer.entityId),
+      this.limits.takeForNetwork('device_approval_network_guess'),
+    ];
     const isDecided = await this.approvals.decide(customer, user_code, decision === 'approve');
     if (!isDecided) throw OAuthError.invalidRequest('user_code: no device waits with this code');
+    for (const guess of guesses) guess.giveBack(); // a right code is no guess
     this.audit.record({
       event: decision === 'approve' ? 'device_approval.approved' : 'device_approval.denied',
       outcome: 'success',

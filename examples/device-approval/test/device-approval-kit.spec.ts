@@ -35,7 +35,7 @@ describeRoute(`POST ${ROUTES}/start`, {
   ...deviceApproval,
   valid: ({ clientId: client_id, organizationId: organization_id }) => ({ body: { client_id, organization_id } }),
   callers: [],
-  otherLimits: ['device_approval_guess'],
+  otherLimits: ['device_approval_guess', 'device_approval_network_guess'],
 });
 
 describeRoute(`POST ${ROUTES}/decide`, {

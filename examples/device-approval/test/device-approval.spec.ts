@@ -1,6 +1,7 @@
 import { startTestService, type TestResponse, type TestService } from 'customer-authorization-service/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deviceApproval } from '../src/device-approval.extension.js';
+import { DEVICE_APPROVAL_LIMITS } from '../src/device-approval.limits.js';
 import { DeviceApprovalParticipant } from '../src/device-approval-participant.js';
 
 const ORGANIZATION = '390e44e6-f1e6-4368-86dd-b74514508c2e';
@@ -34,6 +35,14 @@ beforeEach(async () => {
   service = await start();
 });
 afterEach(() => service?.stop());
+
+/** Tests have no limits unless they set them. The clock is at the start of a window of 600 s. */
+async function startWithLimits(): Promise<void> {
+  await service.stop();
+  const limits = Object.entries(DEVICE_APPROVAL_LIMITS).map(([name, limit]) => `${name}=${limit}`);
+  service = await start({ RATE_LIMIT: limits.join() });
+  service.clock.advance({ seconds: 600 - (service.clock.seconds() % 600) });
+}
 
 interface Codes {
   device_code: string;
@@ -156,12 +165,19 @@ describe('a customer', () => {
   });
 
   it('has ten guesses in ten minutes', async () => {
-    await service.stop();
-    service = await start({ RATE_LIMIT: 'device_approval_guess=10/600' });
-    service.clock.advance({ seconds: 600 - (service.clock.seconds() % 600) }); // the start of a window of 600 s
+    await startWithLimits();
     const { token } = await newCustomer();
     const responses = await Promise.all(Array.from({ length: 50 }, () => decide(token, 'BBBBBBBB')));
     expect(responses.filter(({ status }) => status === 400)).toHaveLength(10);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(40);
+  });
+
+  it('shares 40 guesses in ten minutes with the other customers of its network', async () => {
+    await startWithLimits();
+    const customers = await Promise.all(Array.from({ length: 20 }, () => newCustomer()));
+    const guesses = customers.flatMap(({ token }) => Array.from({ length: 10 }, () => decide(token, 'BBBBBBBB')));
+    const responses = await Promise.all(guesses);
+    expect(responses.filter(({ status }) => status === 400)).toHaveLength(40);
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(160);
   });
 });

@@ -3,20 +3,31 @@ import express from 'express';
 
 const ROOM_TTL_MS = 600_000;
 const MAX_ROOM_COUNT = 10_000;
+const MAX_NETWORK_ROOM_COUNT = 100;
 const CHALLENGE = /^[\w-]{43}$/;
 
-/** Rooms of your backend for moves from a computer to a phone. Several replicas need a shared store instead of a Map. */
+/**
+ * Rooms of your backend for moves from a computer to a phone. Several replicas need a shared store instead of a Map.
+ * Behind a proxy, set `trust proxy` of Express. Otherwise all users have the network of the proxy.
+ */
 export function moveRooms() {
   const rooms = new Map();
   const router = express.Router();
   router.use(express.json({ limit: '4kb', type: '*/*' }));
 
   /** The computer opens a room. It shows `room` in a QR code, and only the computer knows `ownerSecret`. */
-  router.post('/', (_request, response) => {
-    for (const [id, { expiresAtMs }] of rooms) if (expiresAtMs < Date.now()) rooms.delete(id);
-    if (rooms.size >= MAX_ROOM_COUNT) return fail(response.set('Retry-After', '60'), 503, 'too_many_rooms');
+  router.post('/', ({ ip = '' }, response) => {
+    const network = networkOf(ip);
+    let ofNetwork = 0;
+    for (const [id, room] of rooms) {
+      if (room.expiresAtMs < Date.now()) rooms.delete(id);
+      else if (room.network === network) ofNetwork++;
+    }
+    const isFull = rooms.size >= MAX_ROOM_COUNT;
+    if (isFull || ofNetwork >= MAX_NETWORK_ROOM_COUNT)
+      return fail(response.set('Retry-After', '60'), isFull ? 503 : 429, 'too_many_rooms');
     const [room, ownerSecret] = [randomBytes(16).toString('base64url'), randomBytes(16).toString('base64url')];
-    rooms.set(room, { ownerSecret, expiresAtMs: Date.now() + ROOM_TTL_MS });
+    rooms.set(room, { network, ownerSecret, expiresAtMs: Date.now() + ROOM_TTL_MS });
     response.status(201).json({ room, ownerSecret });
   });
 
@@ -48,6 +59,14 @@ export function moveRooms() {
     response.set('Cache-Control', 'no-store').json({ challenge, clientId, transferToken });
   });
   return router;
+}
+
+/** An IPv4 address, or the /48 of an IPv6 address, because one household can have a whole /48. */
+function networkOf(ip) {
+  const [, ipv4] = /^::ffff:([\d.]+)$/i.exec(ip) ?? [];
+  if (ipv4 || !ip.includes(':')) return ipv4 ?? ip;
+  const [left] = new URL(`http://[${ip.split('%')[0]}]`).hostname.slice(1, -1).split('::'); // the canonical spelling
+  return [...left.split(':'), '0', '0'].slice(0, 3).join(':');
 }
 
 function fail(response, status, error) {

@@ -8,8 +8,8 @@ export interface FeedEntry {
   /** `undefined` if the verifier does not know the kind or a field, or not what an entry of this kind revokes. */
   kind: RevocationKind | undefined;
   value: string;
-  /** Ends the tokens that were issued up to this time. */
-  issuedBefore: number;
+  /** Ends the tokens that were issued up to this time. Always present with `client`. */
+  issuedBefore: number | undefined;
   /** Ends the tokens of a subject that carry a lower generation. */
   generation: number;
   expiresAt: number;
@@ -41,13 +41,14 @@ function readEntry(body: unknown): FeedEntry {
   const entry = objectOf(body);
   const { kind, value, generation, issued_before, expires_at } = entry;
   const expiresAt = timeOf(expires_at);
+  const issuedBefore = timeOf(issued_before);
   if (typeof kind !== 'string' || typeof value !== 'string' || expiresAt === undefined)
     throw new MalformedResponseError('an entry has no kind, value or expires_at');
   return {
-    kind: isUnderstood(entry) ? (kind as RevocationKind) : undefined,
+    kind: isUnderstood(entry, issuedBefore) ? (kind as RevocationKind) : undefined,
     value,
     generation: isGeneration(generation) ? generation : 0,
-    issuedBefore: timeOf(issued_before) ?? Number.NEGATIVE_INFINITY,
+    issuedBefore,
     expiresAt,
   };
 }
@@ -56,10 +57,10 @@ function readEntry(body: unknown): FeedEntry {
  * An unknown field may change the meaning of an entry. An entry of the kind `client` or `subject` must have exactly one
  * limit that says which tokens it ends. The other kinds end tokens of any age.
  */
-function isUnderstood(entry: Record<string, unknown>): boolean {
+function isUnderstood(entry: Record<string, unknown>, issuedBefore: number | undefined): boolean {
   const { kind, generation, issued_before } = entry;
   if (!Object.keys(entry).every((field) => FIELDS.has(field))) return false;
-  const isTimed = generation === undefined && timeOf(issued_before) !== undefined;
+  const isTimed = generation === undefined && issuedBefore !== undefined;
   if (kind === 'client') return isTimed;
   if (kind === 'subject') return isTimed || (issued_before === undefined && isGeneration(generation));
   return (KINDS as readonly unknown[]).includes(kind);

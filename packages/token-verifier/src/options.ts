@@ -9,7 +9,7 @@ export interface RevocationOptions {
   maxAgeSeconds: number;
   /** What happens to a valid token while the list is older: `reject` with `revocations_stale`, or `accept`. */
   onStale: 'reject' | 'accept';
-  /** The largest number of revocations in memory; 500,000 if omitted. With more, the list is stale. */
+  /** The largest number of revocations in memory; 5,000,000 if omitted. With more, the list is stale. */
   maxEntries?: number;
 }
 
@@ -21,6 +21,8 @@ export interface TokenVerifierOptions {
   revocations: RevocationOptions;
   /** The URL of the keys; `<issuer>/.well-known/jwks.json` if omitted. */
   jwksUrl?: string;
+  /** Whether URLs may be plain http, also to other hosts than the own one; false if omitted. */
+  allowPlainHttp?: boolean;
   /** How long known keys verify tokens while the keys cannot be fetched, in seconds; 3,600 if omitted. */
   maxKeyAgeSeconds?: number;
   /** The number of verified tokens in memory; 1,000 if omitted, 0 for none. */
@@ -41,10 +43,20 @@ export interface CheckedOptions {
   maxEntries: number;
 }
 
+/** `URL` writes each IPv4 address with four numbers, and each IPv6 address in its shortest form. */
+const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
 /** @throws TypeError that names the invalid option */
 export function checkOptions(options: TokenVerifierOptions): CheckedOptions {
-  const { issuer, audience, revocations, maxKeyAgeSeconds = 3_600, cacheSize = 1_000 } = options;
-  const { url, id, secret, maxAgeSeconds, onStale, maxEntries = 500_000 } = revocations ?? ({} as RevocationOptions);
+  const {
+    issuer,
+    audience,
+    revocations,
+    maxKeyAgeSeconds = 3_600,
+    cacheSize = 1_000,
+    allowPlainHttp = false,
+  } = options;
+  const { url, id, secret, maxAgeSeconds, onStale, maxEntries = 5_000_000 } = revocations ?? ({} as RevocationOptions);
   const jwksUrl = options.jwksUrl ?? `${issuer}`.replace(/\/?$/, '/.well-known/jwks.json');
   const audiences = [audience].flat();
   for (const text of audiences.length > 0 ? audiences : ['']) assertText('audience', text);
@@ -55,6 +67,8 @@ export function checkOptions(options: TokenVerifierOptions): CheckedOptions {
   assertInteger({ maxEntries }, 1, 10_000_000);
   assertInteger({ cacheSize }, 0, 100_000);
   if (onStale !== 'reject' && onStale !== 'accept') throw new TypeError('onStale: must be reject or accept');
+  if (typeof allowPlainHttp !== 'boolean') throw new TypeError('allowPlainHttp: must be true or false');
+  const urlOf = (name: string, text: string) => checkUrl(name, text, allowPlainHttp);
   urlOf('issuer', issuer);
   return {
     issuer,
@@ -75,9 +89,12 @@ function basicCredentials(id: string, secret: string): string {
   return `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`;
 }
 
-function urlOf(name: string, text: string): URL {
+/** With plain http, an attacker in the network can replace the keys, hide revocations and read the secret. */
+function checkUrl(name: string, text: string, allowPlainHttp: boolean): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw new TypeError(`${name}: must be an http or https URL`);
+  if (url.protocol === 'http:' && !LOOPBACK_HOST.test(url.hostname) && !allowPlainHttp)
+    throw new TypeError(`${name}: must be an https URL, or allowPlainHttp must be true`);
   if (url.username || url.password) throw new TypeError(`${name}: must not contain credentials`);
   return url;
 }

@@ -86,9 +86,8 @@ export class RevocationFeed {
         signal: this.#options.signal,
       }),
     );
-    const now = this.clock.now();
-    this.list.add(entries, now);
-    this.list.purge(now);
+    await this.list.purge(this.clock.now());
+    this.list.add(entries);
     const hasAdvanced = cursor !== this.cursor;
     this.cursor = cursor;
     this.isCaughtUp = complete;

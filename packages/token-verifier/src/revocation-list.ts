@@ -1,6 +1,8 @@
+import { setImmediate } from 'node:timers/promises';
 import type { AccessTokenClaims } from './claims.js';
 import type { TokenErrorCode } from './errors.js';
 import type { FeedEntry, RevocationKind } from './feed-response.js';
+import { RevocationTable } from './revocation-table.js';
 
 /**
  * How long an entry stays after its end. The clock may then be set back by this time without a revocation being missed.
@@ -9,43 +11,46 @@ const EXPIRY_MARGIN_MS = 60_000;
 /** Expired entries are deleted at most this often, because each deletion reads the whole list. */
 const PURGE_INTERVAL_MS = 60_000;
 
-type Revocation = Pick<FeedEntry, 'issuedBefore' | 'generation' | 'expiresAt'>;
-
 /** Why some entry of the feed is not applied. */
 export type SkippedReason = 'unknown_entry' | 'too_many_entries';
 
+/** The integers of the kinds `jti` and `family`, which have one entry for the same value. */
+const [FAMILY, JTI] = [1, 2];
+
 /** The revocations that are in force. */
 export class RevocationList {
-  private readonly revocations: Record<RevocationKind, Map<string, Revocation>> = {
-    jti: new Map(),
-    family: new Map(),
-    client: new Map(),
-    subject: new Map(),
-  };
+  /**
+   * The keys are `id`, `client`, `subject` or `generation`, and a value of the feed. The integers are `FAMILY` or `JTI`,
+   * a time in seconds, a time in seconds, and a generation.
+   */
+  private readonly table: RevocationTable;
   private purgedAt = Number.NEGATIVE_INFINITY;
   private skipped: { reason: SkippedReason; until: number } | undefined;
 
-  constructor(private readonly maxEntries: number) {}
+  constructor(maxEntries: number) {
+    this.table = new RevocationTable(maxEntries);
+  }
 
   get size(): number {
-    return Object.values(this.revocations).reduce((sum, { size }) => sum + size, 0);
+    return this.table.size;
   }
 
   /** Adds entries. An entry that is known already becomes at least as strict as before. */
-  add(entries: readonly FeedEntry[], now: number): void {
+  add(entries: readonly FeedEntry[]): void {
     for (const entry of entries) {
       if (entry.kind === undefined) this.skip(entry, 'unknown_entry');
-      else this.addRevocation(entry.kind, entry, now);
+      else if (!this.addRevocation(entry.kind, entry)) this.skip(entry, 'too_many_entries');
     }
   }
 
-  /** Deletes expired entries, if the last deletion was some time ago. */
-  purge(now: number): void {
+  /**
+   * Deletes expired entries, if the last deletion was some time ago. Requests of the process are served between the
+   * steps of a deletion.
+   */
+  async purge(now: number): Promise<void> {
     if (now - this.purgedAt < PURGE_INTERVAL_MS) return;
     this.purgedAt = now;
-    for (const ofKind of Object.values(this.revocations)) {
-      for (const [value, { expiresAt }] of ofKind) if (expiresAt + EXPIRY_MARGIN_MS <= now) ofKind.delete(value);
-    }
+    for (const _ of this.table.deleteExpired((now - EXPIRY_MARGIN_MS) / 1000)) await setImmediate();
   }
 
   /** Whether the clock was set back so far that deleted entries are in force again. */
@@ -67,44 +72,44 @@ export class RevocationList {
   endedReason(claims: AccessTokenClaims): TokenErrorCode | undefined {
     const { jti, sub, gen = 0, client_id, iat, ancestors = [], act } = claims;
     const family = jti.split('.', 1)[0] as string;
-    const { jti: tokens, family: families, client: clients } = this.revocations;
-    const isListed = (id: string) => tokens.has(id) || families.has(id);
-    const issuedAt = iat * 1000;
+    const isListed = (id: string) => this.table.get(`id ${id}`) !== undefined;
 
-    if (tokens.has(jti)) return 'revoked';
-    if (families.has(jti) || isListed(family)) return 'family_revoked';
+    const ownEntry = this.table.get(`id ${jti}`);
+    if (ownEntry !== undefined) return ownEntry === JTI ? 'revoked' : 'family_revoked';
+    if (family !== jti && isListed(family)) return 'family_revoked';
     if (ancestors.some(isListed)) return 'ancestor_revoked';
-    if (issuedAt <= (clients.get(client_id)?.issuedBefore ?? Number.NEGATIVE_INFINITY)) return 'client_revoked';
+    if (this.isIssuedBefore(`client ${client_id}`, iat)) return 'client_revoked';
     const generationReason = claims.aud === 'agent-api' ? 'agent_generation' : 'customer_generation';
     return (
-      this.endedSubjectReason({ sub, gen, issuedAt }, generationReason) ??
+      this.endedSubjectReason({ sub, gen, iat }, generationReason) ??
       // An agent of a trusted issuer has no generation in the service.
       (act?.gen === undefined
         ? undefined
-        : this.endedSubjectReason({ sub: act.sub, gen: act.gen, issuedAt }, 'agent_generation'))
+        : this.endedSubjectReason({ sub: act.sub, gen: act.gen, iat }, 'agent_generation'))
     );
   }
 
   private endedSubjectReason(
-    { sub, gen, issuedAt }: { sub: string; gen: number; issuedAt: number },
+    { sub, gen, iat }: { sub: string; gen: number; iat: number },
     generationReason: TokenErrorCode,
   ): TokenErrorCode | undefined {
-    const revocation = this.revocations.subject.get(sub);
-    if (revocation === undefined) return undefined;
-    if (gen < revocation.generation) return generationReason;
-    return issuedAt <= revocation.issuedBefore ? 'subject_revoked' : undefined;
+    if (gen < (this.table.get(`generation ${sub}`) ?? 0)) return generationReason;
+    return this.isIssuedBefore(`subject ${sub}`, iat) ? 'subject_revoked' : undefined;
   }
 
-  private addRevocation(kind: RevocationKind, entry: FeedEntry, now: number): void {
-    const ofKind = this.revocations[kind];
-    const known = ofKind.get(entry.value);
-    if (!known && this.size >= this.maxEntries) this.purge(now);
-    if (!known && this.size >= this.maxEntries) return this.skip(entry, 'too_many_entries');
-    ofKind.set(entry.value, {
-      issuedBefore: Math.max(entry.issuedBefore, known?.issuedBefore ?? Number.NEGATIVE_INFINITY),
-      generation: Math.max(entry.generation, known?.generation ?? 0),
-      expiresAt: Math.max(entry.expiresAt, known?.expiresAt ?? 0),
-    });
+  private isIssuedBefore(key: string, iat: number): boolean {
+    const issuedBefore = this.table.get(key);
+    return issuedBefore !== undefined && Math.floor(iat) <= issuedBefore;
+  }
+
+  /** Returns false if the list is full. */
+  private addRevocation(kind: RevocationKind, { value, issuedBefore, generation, expiresAt }: FeedEntry): boolean {
+    const raise = (key: string, integer: number) =>
+      this.table.raise(`${key} ${value}`, integer, Math.ceil(expiresAt / 1000));
+    if (kind === 'jti') return raise('id', JTI);
+    if (kind === 'family') return raise('id', FAMILY);
+    if (kind === 'subject' && issuedBefore === undefined) return raise('generation', generation);
+    return raise(kind, Math.floor((issuedBefore ?? 0) / 1000));
   }
 
   private skip({ expiresAt }: FeedEntry, reason: SkippedReason): void {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { checkOptions } from '../src/options.js';
 import { TokenVerifier } from '../src/token-verifier.js';
 import { eventually, VerifierTest } from './support/started-verifier.js';
 
@@ -71,6 +72,7 @@ describe('the options', () => {
     ['audience', () => ({ audience: [] })],
     ['audience', () => ({ audience: '' })],
     ['jwksUrl', () => ({ jwksUrl: 'file:///keys.json' })],
+    ['jwksUrl', () => ({ jwksUrl: 'http://auth.example/keys' })],
     ['maxKeyAgeSeconds', () => ({ maxKeyAgeSeconds: 86_401 })],
     ['cacheSize', () => ({ cacheSize: -1 })],
     ['revocations.id', () => ({ revocations: undefined })],
@@ -80,11 +82,62 @@ describe('the options', () => {
     ['maxAgeSeconds', () => revocations({ maxAgeSeconds: 4 })],
     ['maxAgeSeconds', () => revocations({ maxAgeSeconds: undefined })],
     ['maxEntries', () => revocations({ maxEntries: 0 })],
+    ['allowPlainHttp', () => ({ allowPlainHttp: 'false' })],
     ['onStale', () => revocations({ onStale: 'ignore' })],
   ])('are checked: an invalid %s is named', (name, changes) => {
     const options = { ...test.issuer.options, ...changes() };
     const create = () => new TokenVerifier(options as typeof test.issuer.options, test.clock);
     expect(create).toThrow(TypeError);
     expect(create).toThrow(`${name}: `);
+  });
+
+  it('have a limit of 5,000,000 entries, if maxEntries is omitted', () => {
+    expect(checkOptions(test.issuer.options).maxEntries).toBe(5_000_000);
+  });
+});
+
+describe('a plain http URL', () => {
+  const withUrl = {
+    issuer: (url: string) => ({ issuer: url, jwksUrl: 'https://auth.example/keys' }),
+    jwksUrl: (url: string) => ({ jwksUrl: url }),
+    'revocations.url': (url: string) => test.revocations({ url }),
+  };
+  /** A verifier would send requests to these hosts. */
+  const check = (changes: object) => () => checkOptions({ ...test.issuer.options, ...changes });
+
+  it.each(Object.entries(withUrl))('is rejected in %s, by an error that names allowPlainHttp', (name, changesOf) => {
+    const message = `${name}: must be an https URL, or allowPlainHttp must be true`;
+    for (const host of [
+      'auth.example',
+      'customer-authorization.default.svc:3001',
+      '10.0.0.1',
+      '0.0.0.0',
+      '128.0.0.1',
+      '[::]',
+      '[::ffff:127.0.0.1]',
+      '[fe80::1]',
+      'localhost.example',
+      '127.0.0.1.example',
+      'a.localhost',
+    ])
+      expect(check(changesOf(`http://${host}/x`)), host).toThrow(new TypeError(message));
+  });
+
+  it.each(Object.entries(withUrl))('is accepted in %s with a host that is this machine', (_, changesOf) => {
+    for (const host of [
+      'localhost',
+      'LOCALHOST:3001',
+      '127.0.0.1',
+      '127.255.0.9:3001',
+      '127.1',
+      '[::1]',
+      '[0:0::1]:3001',
+    ])
+      expect(check(changesOf(`http://${host}/x`)), host).not.toThrow();
+  });
+
+  it.each(Object.entries(withUrl))('is accepted in %s with allowPlainHttp', (_, changesOf) => {
+    expect(check({ ...changesOf('http://auth.example/x'), allowPlainHttp: true })).not.toThrow();
+    expect(check({ ...changesOf('https://auth.example/x'), allowPlainHttp: false })).not.toThrow();
   });
 });

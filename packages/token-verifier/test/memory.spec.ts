@@ -3,14 +3,17 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
-const HEAP_OF_LIST = join(import.meta.dirname, 'support/heap-of-list.ts');
-const MAX_HEAP_BYTES = 5_000_000;
+const MEMORY_OF_LIST = join(import.meta.dirname, 'support/memory-of-list.ts');
+/** The bytes per entry rise and fall while a list grows. Up to this size they reach their maximum many times. */
+const ENTRY_COUNT = 200_000;
 
-it('the list of 10,000 revocations takes less than 5 MB of the heap', async () => {
-  const parameters = ['--expose-gc', '--import', 'tsx', HEAP_OF_LIST, '10000'];
+it('the list takes less than 1 MB while it is empty, and at most 36 bytes for each entry, also while it grows', async () => {
+  const parameters = ['--expose-gc', '--import', 'tsx', MEMORY_OF_LIST, `${ENTRY_COUNT}`, '100'];
   const { stdout } = await promisify(execFile)(process.execPath, parameters);
-  const { size, bytes } = JSON.parse(stdout);
-  expect(size).toBe(10_000);
-  expect(bytes).toBeGreaterThan(100_000);
-  expect(bytes).toBeLessThan(MAX_HEAP_BYTES);
+  const { emptyBytes, size, bytesPerEntry, maxBytesPerEntry } = JSON.parse(stdout);
+  expect(size).toBe(ENTRY_COUNT);
+  expect(emptyBytes).toBeLessThan(1_000_000);
+  expect(bytesPerEntry).toBeGreaterThan(16);
+  expect(bytesPerEntry).toBeLessThanOrEqual(36);
+  expect(maxBytesPerEntry).toBeLessThanOrEqual(36);
 });

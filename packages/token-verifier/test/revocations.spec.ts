@@ -106,6 +106,6 @@ describe('a token has ended (protocol §3.13)', () => {
     expect(await codeOf(verifier, { gen: 7 })).toBeUndefined();
     expect(await codeOf(verifier, { gen: 7, iat: 300 })).toBe('client_revoked');
     expect(await codeOf(verifier, { gen: 7, iat: 301 })).toBeUndefined();
-    expect(verifier.state.entries).toBe(2);
+    expect(verifier.state.entries).toBe(3);
   });
 });

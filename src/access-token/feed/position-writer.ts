@@ -29,13 +29,14 @@ export class PositionWriter {
    */
   async publish(publisher: string, highest: number, found: WaitingRow[]): Promise<Publication | undefined> {
     const rows = found.slice(0, MAX_ROWS_PER_POSITION);
-    const { token } = await this.recorded.retentionSeconds();
+    const { customer, other } = await this.recorded.entrySeconds();
     const now = this.clock.now();
+    const after = (seconds: number) => new Date(now + seconds * 1000);
     const position = Math.max(highest + 1, now);
     const hasBacklog = rows.length >= MAX_ROWS_PER_POSITION;
     const [isMine] = await this.database.executeTogether([
-      bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, highest]),
-      ...publishRows({ position, publisher, until: new Date(now + token * 1000) }, rows),
+      bindWrite(RAISE_POSITION, [position, publisher, hasBacklog, rows.length, highest]),
+      ...publishRows({ position, publisher, customersUntil: after(customer), othersUntil: after(other) }, rows),
     ]);
     return isMine === 1 ? { position, rowCount: rows.length, hasBacklog } : undefined;
   }

@@ -12,7 +12,8 @@ export const MAX_ROWS_PER_POSITION = 500;
 const CHANGED_BY_RELEASE_1 = "kind IN ('client', 'subject') AND published_before <> issued_before";
 
 /** The state of the feed in the database. */
-export interface StoredFeedState extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog'> {
+export interface StoredFeedState
+  extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog' | 'entries' | 'entries_count'> {
   history: number | null;
   /** 1 if committed revocations wait for their positions. */
   is_waiting: number;
@@ -22,7 +23,7 @@ const findState = (unpublished: string[]) => {
   const exists = unpublished.map((condition) => `EXISTS (SELECT 1 FROM revocation WHERE ${condition})`);
   return selectStatement<[], StoredFeedState>({
     columns: [
-      ...['position', 'publisher', 'has_backlog'],
+      ...['position', 'publisher', 'has_backlog', 'entries', 'entries_count'],
       `${HISTORY} AS history`,
       `(${exists.join(' OR ')}) AS is_waiting`,
     ],
@@ -66,8 +67,9 @@ export function statementsFor({ isComplete }: { isComplete: boolean }): typeof D
 
 /** Matches no row if another process has published since the position was read. */
 export const RAISE_POSITION = writeStatement<
-  [position: number, publisher: string, hasBacklog: boolean, expectedPosition: number]
->('UPDATE revocation_feed SET position = ?, publisher = ?, has_backlog = ? WHERE id = 1 AND position = ?');
+  [position: number, publisher: string, hasBacklog: boolean, rows: number, expectedPosition: number]
+>(`UPDATE revocation_feed SET position = ?, publisher = ?, has_backlog = ?, entries = entries + ?
+  WHERE id = 1 AND position = ?`);
 
 const publishStatements = new Map<number, WriteStatement>();
 /** The numbers of values that a statement can have. They are few, because each connection prepares each text. */
@@ -76,8 +78,10 @@ const VALUE_COUNTS = [1, 4, 20, 100, MAX_ROWS_PER_POSITION];
 interface RowPublication {
   position: number;
   publisher: string;
-  /** The latest `expires_at` in the feed. */
-  until: Date;
+  /** The latest `expires_at` of entries of customers' tokens in the feed. It is not later than that of others. */
+  customersUntil: Date;
+  /** The latest `expires_at` of other entries. */
+  othersUntil: Date;
 }
 
 /**
@@ -85,12 +89,16 @@ interface RowPublication {
  * position was read. If the transaction is sent twice, the second one leaves the rows as the first one left them: a
  * consumer may have read the position already, and the rows may have changed since.
  */
-export function publishRows({ position, publisher, until }: RowPublication, rows: WaitingRow[]): BoundWrite[] {
+export function publishRows(
+  { position, publisher, customersUntil, othersUntil }: RowPublication,
+  rows: WaitingRow[],
+): BoundWrite[] {
+  const times = [customersUntil, customersUntil, othersUntil, othersUntil];
   return [...new Set(rows.map(({ kind }) => kind))].map((kind) => {
     const values = rows.filter((row) => row.kind === kind).map(({ value }) => value);
     const count = VALUE_COUNTS.find((each) => each >= values.length) ?? values.length;
     const padding = Array<string>(count - values.length).fill(values[0] as string);
-    const parameters = [position, until, until, kind, ...values, ...padding, position, position, publisher];
+    const parameters = [position, ...times, kind, ...values, ...padding, position, position, publisher];
     return { statement: publishStatement(count), parameters };
   });
 }
@@ -99,7 +107,8 @@ function publishStatement(count: number): WriteStatement {
   let statement = publishStatements.get(count);
   if (statement === undefined) {
     statement = writeStatement(`UPDATE revocation SET position = ?, published_before = issued_before,
-        published_until = CASE WHEN expires_at < ? THEN expires_at ELSE ? END
+        published_until = CASE WHEN audience = 'customer-api' AND expires_at > ? THEN ?
+          WHEN expires_at > ? THEN ? ELSE expires_at END
       WHERE kind = ? AND value IN (${Array(count).fill('?').join()})
         AND (position IS NULL OR position < ?)
         AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);

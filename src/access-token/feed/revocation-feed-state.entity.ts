@@ -17,4 +17,12 @@ export class RevocationFeedState {
   /** Whether more revocations waited than one publication can have. */
   @Column('boolean', { name: 'has_backlog' })
   hasBacklog: boolean;
+
+  /** At least the number of entries in force. A publication adds its rows, and a count subtracts what has expired. */
+  @Column('integer', { default: 0 })
+  entries: number;
+
+  /** The number of the last count. */
+  @Column('integer', { name: 'entries_count', default: 0 })
+  entriesCount: number;
 }

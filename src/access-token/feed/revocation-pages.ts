@@ -18,9 +18,10 @@ export interface PublishedRevocation {
   audience: RevocationAudience;
   /** Tokens of the subject with a lower generation have ended. */
   generation?: number;
-  /** Tokens that were issued up to this time have ended. Absent with `generation`. */
-  issuedBefore?: Date;
-  expiresAt: Date;
+  /** Tokens that were issued up to this time have ended, in milliseconds since 1970. Absent with `generation`. */
+  issuedBefore?: number;
+  /** Milliseconds since 1970. */
+  expiresAt: number;
 }
 
 export interface RevocationPage {
@@ -33,8 +34,11 @@ export interface RevocationPage {
   highest: FeedPosition;
 }
 
-/** Twice the rows that can have one position, so that each page has at least one complete position. */
-const ROWS_PER_PAGE = 2 * MAX_ROWS_PER_POSITION;
+/**
+ * Many more rows than can have one position, because a full page leaves out its last position. With more rows, the
+ * process that serves the page would respond to other requests too late.
+ */
+const ROWS_PER_PAGE = 10 * MAX_ROWS_PER_POSITION;
 
 /**
  * Positions are times, and no entry is in force for longer than a day and two minutes. So the statement skips the
@@ -129,7 +133,7 @@ export class RevocationPages {
 
 function publishedOf(row: EntityRow<Revocation, (typeof COLUMNS)[number]>): PublishedRevocation {
   const { kind, value, audience, generation } = row;
-  const expiresAt = new Date(timeOf(row.published_until ?? row.expires_at));
+  const expiresAt = timeOf(row.published_until ?? row.expires_at);
   if (kind === 'generation') return { kind: 'subject', value, audience, generation: generation ?? 0, expiresAt };
-  return { kind, value, audience, issuedBefore: new Date(timeOf(row.issued_before)), expiresAt };
+  return { kind, value, audience, issuedBefore: timeOf(row.issued_before), expiresAt };
 }

@@ -3,11 +3,17 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy }
 import { Database } from '../../platform/database/database.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { MigrationState } from '../migration-state.js';
+import { FeedEntries } from './feed-entries.js';
 import { FeedHistory, type FeedPosition } from './feed-history.js';
 import { FeedMetrics } from './feed-metrics.js';
 import { FeedState } from './feed-state.js';
 import { PositionWriter } from './position-writer.js';
-import { type StoredFeedState, statementsFor, type WaitingRow } from './publication-statements.js';
+import {
+  MAX_ROWS_PER_POSITION,
+  type StoredFeedState,
+  statementsFor,
+  type WaitingRow,
+} from './publication-statements.js';
 import { WaitingRevocations } from './waiting-revocations.js';
 
 /** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
@@ -41,6 +47,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     private readonly migration: MigrationState,
     private readonly history: FeedHistory,
     private readonly positions: PositionWriter,
+    private readonly entries: FeedEntries,
     metrics: MetricsRegistry,
   ) {
     this.metrics = new FeedMetrics(metrics);
@@ -97,11 +104,18 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     const stored = await this.readState();
     if (!stored) return;
     const isWaiting = stored.is_waiting !== 0;
-    this.waiting.update(isWaiting ? await this.findAll('findWaiting') : [], performance.now());
+    const waiting = isWaiting ? await this.findAll('findWaiting') : [];
+    this.waiting.update(waiting, performance.now());
+    await this.entries.setWaiting(waiting.length, MAX_ROWS_PER_POSITION);
     if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
     else this.waitingSince = undefined;
     this.metrics.waitingSince = this.waiting.oldestSince;
     this.metrics.readAt = performance.now();
+    if (this.waitingSince !== undefined) await this.publishAll(stored);
+    await this.entries.countOn(stored.publisher === this.id);
+  }
+
+  private async publishAll(stored: StoredFeedState): Promise<void> {
     if (this.waitingSince === undefined) return;
     const isOverdue = stored.publisher === '' || performance.now() - this.waitingSince >= TAKEOVER_MS;
     if (stored.publisher === this.id || isOverdue) while (!this.isStopped && (await this.publish()));
@@ -115,6 +129,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     if (history === null) return void (await this.history.create());
     this.state.compare({ history, position });
     if (!this.state.isLower) {
+      this.entries.readFrom(stored);
       this.moveTo({ history, position }, Boolean(has_backlog));
       return stored;
     }
@@ -133,6 +148,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     const publication = await this.positions.publish(this.id, highest.position, rows);
     if (!publication) return false;
     this.metrics.count(publication.rowCount);
+    this.entries.addPublished(publication.rowCount);
     this.moveTo({ ...highest, position: publication.position }, publication.hasBacklog);
     return publication.hasBacklog;
   }

@@ -1,10 +1,13 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
+import { bindWrite } from '../../platform/database/bound-write.js';
 import { Database } from '../../platform/database/database.js';
 import type { EntityRow } from '../../platform/database/entity-row.js';
 import { insertIgnoreStatement, selectStatement, writeStatement } from '../../platform/database/statement.js';
-import type { Agent } from '../../registry/agent.entity.js';
+import { writeWith } from '../../platform/database/write-with.js';
+import { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
@@ -57,8 +60,8 @@ export class Consents implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.agents.onRevocation(async (agentIds) => {
-      for (const id of agentIds) await this.deleteEnded(id);
+    this.agents.onRevocation(async (agentIds, _moment, manager) => {
+      for (const id of agentIds) await this.deleteEnded(id, manager);
     });
   }
 
@@ -91,15 +94,17 @@ export class Consents implements OnModuleInit {
   }
 
   /**
-   * Deletes consents that have ended. Otherwise a consent would be valid again if the agent moves back. The agent is
-   * read without a lock: the first call runs before the change is committed, and a locking read would wait for the
-   * commit.
+   * Deletes consents that have ended. Otherwise a consent would be valid again if the agent moves back.
+   *
+   * @param manager of the transaction that changes the agent
    */
-  private async deleteEnded(agentId: string): Promise<void> {
-    const agent = await this.agents.byId(agentId);
-    if (!agent) return void (await this.database.executeIdempotent(DELETE_ALL, [agentId]));
-    const { organizationId } = agent;
-    await this.database.executeIdempotent(DELETE_ENDED, [agentId, organizationId, passwordFingerprint(agent)]);
+  private async deleteEnded(agentId: string, manager?: EntityManager): Promise<void> {
+    const agent = manager ? await manager.findOneBy(Agent, { id: agentId }) : await this.agents.byId(agentId);
+    const ended = agent
+      ? bindWrite(DELETE_ENDED, [agentId, agent.organizationId, passwordFingerprint(agent)])
+      : bindWrite(DELETE_ALL, [agentId]);
+    if (manager) await writeWith(manager, ended);
+    else await this.database.executeIdempotent(ended.statement, ended.parameters);
   }
 
   private async given(agent: Agent, clientId: string): Promise<string[]> {

@@ -44,7 +44,7 @@ export class JwtBearerGrant implements Grant<JwtBearerBody> {
     const organizationId = organization.id;
     const user = await this.assertions.verify(body.assertion, settings, { clientId: client.clientId, organizationId });
     const attempt = randomUUID();
-    await this.usedAssertions.use(user, attempt);
+    await this.usedAssertions.use(user, organizationId, attempt);
     const browserCustomerId = body.link && (await this.customerOfBrowser(browser, organizationId));
     const customer = await this.users.customerOf({
       organizationId,

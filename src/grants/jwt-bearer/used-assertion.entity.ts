@@ -5,7 +5,7 @@ import { Expires } from '../../public/grant.js';
 @Expires()
 @Entity('used_assertion')
 export class UsedAssertion {
-  /** SHA-256 of the issuer and the `jti` of the assertion. */
+  /** SHA-256 of the organization, and of the issuer and the `jti` of the assertion. */
   @PrimaryColumn('varchar', { length: 64 })
   hash: string;
 

@@ -20,14 +20,17 @@ export class UsedAssertions {
   constructor(private readonly database: Database) {}
 
   /**
-   * Records that an assertion was used. If several requests present one assertion at the same time, in any process, the
-   * primary key lets one INSERT succeed. Each request has its own `attempt`. So a request whose INSERT is repeated
-   * after a lost response of the database recognizes its row and is not rejected.
+   * Records that an assertion was used in an organization. Two organizations may have sign-in systems with the same
+   * issuer text, and one must not use up the assertions of the other.
+   *
+   * If several requests present one assertion at the same time, in any process, the primary key lets one INSERT succeed.
+   * Each request has its own `attempt`. So a request whose INSERT is repeated after a lost response of the database
+   * recognizes its row and is not rejected.
    *
    * @throws OAuthError `invalid_grant` if another attempt has used the assertion
    */
-  async use({ issuer, jti, expires }: ProvenUser, attempt: string): Promise<void> {
-    const hash = sha256(JSON.stringify([issuer, jti]));
+  async use({ issuer, jti, expires }: ProvenUser, organizationId: string, attempt: string): Promise<void> {
+    const hash = sha256(JSON.stringify([organizationId, issuer, jti]));
     const expiresAt = new Date((expires + RETENTION_MARGIN_SECONDS) * 1000);
     if ((await this.database.executeIdempotent(INSERT, [hash, attempt, expiresAt])) > 0) return;
     if ((await this.database.select(FIND_OWN, [hash, attempt])).length === 0)

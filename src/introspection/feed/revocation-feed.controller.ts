@@ -25,6 +25,7 @@ import { ManagementController } from '../../platform/http/surfaces.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
 import { cursorOf, parseCursor } from './feed-cursor.js';
 import { viewOf } from './feed-view.js';
+import { isoFormatter } from './iso-formatter.js';
 import { RevocationFeed } from './revocation-feed.js';
 
 const MAX_CURSOR_CHARACTERS = 64;
@@ -82,7 +83,7 @@ class FeedPage {
   @IsArray()
   @ValidateNested({ each: true })
   @Type(() => RevocationEntry)
-  @ApiProperty('The entries of the page: at most 1,000, possibly none.', EXAMPLE_ENTRIES)
+  @ApiProperty('The entries of the page: at most 5,000, possibly none.', EXAMPLE_ENTRIES)
   revocations: RevocationEntry[];
 
   @IsString()
@@ -129,19 +130,20 @@ export class RevocationFeedController {
     const disconnected = disconnectSignal(request.res as Response);
     const page = await this.feed.read({ after: start, waitSeconds: Number(wait), view, disconnected });
     return {
-      revocations: page.revocations.map(toEntry),
+      revocations: toEntries(page.revocations),
       cursor: cursorOf({ ...page.end, view }),
       complete: page.isComplete,
     };
   }
 }
 
-function toEntry({ kind, value, generation, issuedBefore, expiresAt }: PublishedRevocation): RevocationEntry {
-  return {
+function toEntries(revocations: PublishedRevocation[]): RevocationEntry[] {
+  const [formatIssuedBefore, formatExpiresAt] = [isoFormatter(), isoFormatter()];
+  return revocations.map(({ kind, value, generation, issuedBefore, expiresAt }) => ({
     kind,
     value,
     ...(generation !== undefined && { generation }),
-    ...(issuedBefore && { issued_before: issuedBefore.toISOString() }),
-    expires_at: expiresAt.toISOString(),
-  };
+    ...(issuedBefore !== undefined && { issued_before: formatIssuedBefore(issuedBefore) }),
+    expires_at: formatExpiresAt(expiresAt),
+  }));
 }

@@ -25,7 +25,7 @@ export function parseAdminTokens(text: string): AdminToken[] {
 }
 
 /** The violation of ADMIN_TOKENS; `undefined` if there is none. It contains no token. */
-function violationOf(text: unknown): string | undefined {
+export function adminTokensViolation(text: unknown): string | undefined {
   const tokens = typeof text === 'string' ? parseAdminTokens(text) : [];
   if (tokens.length === 0 || tokens.length > MAX_TOKENS)
     return `must be 1 to ${MAX_TOKENS} entries of the form name:token`;
@@ -39,15 +39,26 @@ function violationOf(text: unknown): string | undefined {
   return undefined;
 }
 
+/** The violation of ADMIN_TOKEN; `undefined` if there is none. */
+export function adminTokenViolation(text: unknown): string | undefined {
+  const tokens = typeof text === 'string' ? text.split(',') : [''];
+  return tokens.every((token) => token.length >= MIN_TOKEN_CHARACTERS && !/\s/.test(token))
+    ? undefined
+    : `must be one or more tokens of at least ${MIN_TOKEN_CHARACTERS} characters, separated by commas`;
+}
+
 function hasDuplicates(texts: string[]): boolean {
   return new Set(texts).size < texts.length;
 }
 
-export const IsAdminTokens = (): PropertyDecorator =>
+const hasNoViolation = (name: string, violationOf: (text: unknown) => string | undefined): PropertyDecorator =>
   ValidateBy({
-    name: 'isAdminTokens',
+    name,
     validator: {
       validate: (value) => violationOf(value) === undefined,
       defaultMessage: (validation) => violationOf(validation?.value) ?? '',
     },
   });
+
+export const IsAdminTokens = () => hasNoViolation('isAdminTokens', adminTokensViolation);
+export const IsAdminToken = () => hasNoViolation('isAdminToken', adminTokenViolation);

@@ -1,6 +1,6 @@
 import { Transform } from 'class-transformer';
 import { IsArray, IsIn, IsOptional, IsString, Matches, ValidateNested } from 'class-validator';
-import { IsAdminTokens } from './admin-tokens.js';
+import { IsAdminToken, IsAdminTokens } from './admin-tokens.js';
 import { IsDatabaseUrl } from './database-url.js';
 import { DEFAULT_LIMITS, IsRateLimit, parseRateLimit, type RateLimitRules } from './rate-limit-rule.js';
 import { parseTrustedIssuers, type TrustedIssuer } from './trusted-issuer.js';
@@ -98,9 +98,7 @@ export class Configuration {
 
   /** Bearer tokens of the operator without names, separated by commas. Without any token, `/admin` does not exist. */
   @IsOptional()
-  @Matches(/^[^,\s]{16,}(,[^,\s]{16,})*$/, {
-    message: 'must be one or more tokens of at least 16 characters, separated by commas',
-  })
+  @IsAdminToken()
   ADMIN_TOKEN?: string;
 
   /** Bearer tokens of the operator as `name:token`, separated by commas or line breaks. The audit has the name. */
@@ -120,7 +118,7 @@ export class Configuration {
   @IsTrustProxy()
   TRUST_PROXY?: string;
 
-  /** The limits of new identities, token requests, transfers and sign-ins (protocol §2.14), or `off`. */
+  /** The limits of new identities, token requests, transfers, sign-ins and revocations (protocol §2.14), or `off`. */
   @Transform(({ value }) => parseRateLimit(value))
   @IsRateLimit()
   RATE_LIMIT: RateLimitRules | 'off' = DEFAULT_LIMITS;
@@ -157,6 +155,9 @@ export class Configuration {
 
   /** The variables that this process does not use. They were not read. @internal */
   unused: string[] = [];
+
+  /** The files of the variables that were given as `NAME_FILE`, by the name of the variable. @internal */
+  files: Record<string, string> = {};
 
   /** Whether the operator has a bearer token. */
   get hasAdminTokens(): boolean {

@@ -4,7 +4,7 @@ import { ValidateBy } from 'class-validator';
 /** Whether the parts of a database URL can be read and decoded. */
 function isDatabaseUrl(text: unknown): boolean {
   if (typeof text !== 'string') return false;
-  if (/^sqlite:.+$/.test(text)) return true;
+  if (/^sqlite:.+$/.test(text)) return text !== 'sqlite::memory:'; // each connection would have its own database
   if (!/^(mysql|mariadb):\/\/[^/]+\/[^/?]+(\?.*)?$/.test(text) || !URL.canParse(text)) return false;
   const { username, password, pathname, searchParams } = new URL(text);
   // the operator would believe that an unknown option, such as sslmode, has an effect

@@ -37,6 +37,12 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, 
   );
   const configuration = plainToInstance(Configuration, values);
   configuration.unused = unused;
+  configuration.files = Object.fromEntries(
+    names.flatMap((name) => {
+      const file = values[name] === environment[name] ? undefined : environment[`${name}_FILE`];
+      return file ? [[name, file]] : [];
+    }),
+  );
   const isReported = (missing: string) =>
     violations.some((each) => each.startsWith(missing.split(':', 1)[0] as string));
   violations.push(...missingIn(configuration).filter((missing) => !isReported(missing)));

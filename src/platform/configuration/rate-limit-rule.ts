@@ -2,9 +2,9 @@ import { ValidateBy } from 'class-validator';
 
 /**
  * The limits: new identities per network, token requests and transfers per client, transfers per customer, sign-ins per
- * account and network (protocol §2.14).
+ * account and network, revocations per end site (protocol §2.14).
  */
-export type LimitName = 'identities' | 'tokens' | 'transfers' | 'sign_in';
+export type LimitName = 'identities' | 'tokens' | 'transfers' | 'sign_in' | 'revocations';
 
 /** At most `count` requests in `seconds`. */
 export interface RateLimitRule {
@@ -26,6 +26,7 @@ export const DEFAULT_LIMITS: RateLimitRules = {
   tokens: { count: 60_000, seconds: 60 },
   transfers: { count: 60, seconds: 60 },
   sign_in: { count: 30, seconds: 900 },
+  revocations: { count: 120, seconds: 60 },
 };
 const RULE = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
 const NAMED_RULE = /^([a-z][a-z0-9_]{0,63})=(.*)$/;
@@ -57,6 +58,7 @@ export const IsRateLimit = (): PropertyDecorator =>
     name: 'isRateLimit',
     validator: {
       validate: (value) => value === 'off' || typeof value === 'object',
-      defaultMessage: () => 'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=… and sign_in=…',
+      defaultMessage: () =>
+        'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=… and revocations=…',
     },
   });

@@ -29,8 +29,14 @@ export class DeadlineExceededError extends Error {
   }
 }
 
+/** Whether the statement can be sent again because nothing of it remains. */
 export function isRolledBack(error: unknown): boolean {
-  return ROLLED_BACK_ERRNOS.has((error as DriverError).errno ?? 0);
+  return ROLLED_BACK_ERRNOS.has((error as DriverError).errno ?? 0) || isLocked(error);
+}
+
+/** Whether another process holds a lock of the SQLite file. */
+export function isLocked(error: unknown): boolean {
+  return /^SQLITE_BUSY/.test((error as DriverError).code ?? '');
 }
 
 /** Whether a row with this key exists already. */

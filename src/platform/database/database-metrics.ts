@@ -1,7 +1,7 @@
 import { Counter, Gauge } from 'prom-client';
 import { type Count, type LabelledValues, labelledCounter } from '../metrics/labelled-counter.js';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
-import type { PoolUsage } from './sql-client.js';
+import type { SqlClient } from './sql-client.js';
 
 type Outcome = 'done' | 'repeated' | 'unavailable' | 'failed';
 
@@ -9,7 +9,8 @@ type Outcome = 'done' | 'repeated' | 'unavailable' | 'failed';
 export class DatabaseMetrics {
   private readonly statements: LabelledValues<Count>;
 
-  constructor(metrics: MetricsRegistry, usage: () => PoolUsage | undefined) {
+  constructor(metrics: MetricsRegistry, client: SqlClient) {
+    const usage = () => client.usage?.();
     const registers = [metrics];
     this.statements = labelledCounter(metrics, {
       name: 'cas_database_statements_total',
@@ -41,6 +42,14 @@ export class DatabaseMetrics {
       registers,
       collect() {
         this.set(usage()?.waiting ?? 0);
+      },
+    });
+    new Gauge({
+      name: 'cas_database_seconds_without_write',
+      help: 'Seconds since the first of the writes to SQLite that have failed or wait since the last successful one, else 0.',
+      registers,
+      async collect() {
+        this.set((await client.secondsWithoutWrite?.()) ?? 0);
       },
     });
     new Counter({

@@ -1,9 +1,10 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
 import type { BoundWrite } from './bound-write.js';
-import { isUnavailable } from './database-errors.js';
+import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { OutageLog } from './outage-log.js';
 import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
@@ -11,28 +12,42 @@ import type { SqlClient } from './sql-client.js';
 import { sqlClientOf } from './sql-client-of.js';
 import type { SqlValue } from './sql-value.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
-import { TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
+import { remainingMs, TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
+
+/** Limit of a transaction outside of requests, such as the application of a registry file. */
+const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 
 /**
  * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. All
- * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. SQLite runs in
- * this process and has no such limit. A statement that the server has rolled back is repeated, at most four times.
+ * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. On SQLite, a
+ * write that waits for the lock of another process has the 2.8 s, too. A statement that the server has rolled back is
+ * repeated, at most four times.
  */
 @Injectable()
 export class Database {
   /** Statements sent since the start. @internal */
   statements = 0;
-  private readonly client: SqlClient;
-  private lastTransaction: Promise<unknown> = Promise.resolve();
   private readonly metrics: DatabaseMetrics;
   private readonly outages = new OutageLog();
+  /** The transaction in whose work the code runs. */
+  private readonly currentTransaction = new AsyncLocalStorage<{ isRunning: boolean }>();
 
-  constructor(
+  private constructor(
     private readonly dataSource: DataSource,
+    private readonly client: SqlClient,
     metrics: MetricsRegistry,
   ) {
-    this.client = sqlClientOf(dataSource);
-    this.metrics = new DatabaseMetrics(metrics, () => this.client.usage?.());
+    this.metrics = new DatabaseMetrics(metrics, client);
+  }
+
+  /** @internal */
+  static async open(dataSource: DataSource, metrics: MetricsRegistry): Promise<Database> {
+    return new Database(dataSource, await sqlClientOf(dataSource), metrics);
+  }
+
+  /** NestJS calls this method when the application stops. @internal */
+  async onApplicationShutdown(): Promise<void> {
+    await this.client.close?.();
   }
 
   /** @throws ServiceUnavailableException if the database is unavailable or too slow */
@@ -58,10 +73,11 @@ export class Database {
    * @throws the error of the driver if the key exists (`isDuplicate`)
    * @throws ServiceUnavailableException if the database is unavailable or too slow; the row may have been inserted
    */
-  insert<Parameters extends SqlValue[]>(
+  async insert<Parameters extends SqlValue[]>(
     statement: InsertStatement<Parameters>,
     parameters: NoInfer<Parameters>,
   ): Promise<void> {
+    this.assertOutsideOfTransaction();
     return this.send(statement, () => this.client.insert(statement, parameters));
   }
 
@@ -70,10 +86,11 @@ export class Database {
    *
    * @throws ServiceUnavailableException if the database is unavailable or too slow; the change may have happened
    */
-  execute<Parameters extends SqlValue[]>(
+  async execute<Parameters extends SqlValue[]>(
     statement: WriteStatement<Parameters>,
     parameters: NoInfer<Parameters>,
   ): Promise<number> {
+    this.assertOutsideOfTransaction();
     return this.send(statement, () => this.client.execute(statement, parameters));
   }
 
@@ -98,7 +115,8 @@ export class Database {
    * @throws ServiceUnavailableException; the changes may have happened, all of them or none
    * @internal
    */
-  executeTogether(writes: BoundWrite[]): Promise<number[]> {
+  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    this.assertOutsideOfTransaction();
     const sql = writes.map(({ statement }) => statement.text(this.client.dialect)).join('; ');
     const send = () => withinDeadline(() => this.client.executeTogether(writes));
     return IDEMPOTENT_STATEMENT.run(() => this.sendWithRetries(sql, send));
@@ -122,17 +140,38 @@ export class Database {
   }
 
   /**
-   * Runs several writes as one transaction. Not for request paths of customers and agents: transactions run one after
-   * another, because SQLite has one connection. `work` runs again if the server has rolled it back. A transaction has
-   * no time limit: after a time-out its caller would not know whether it must run the actions that follow a commit.
+   * Runs work as one transaction. `work` runs again if the server has rolled it back. If it rejects, nothing is written.
    *
-   * @throws ServiceUnavailableException if the database is unavailable; the changes may have happened
+   * @param timeoutMs limit of the wait for a connection and of the work; by default the deadline of the request, or 60 s
+   *   outside of requests
+   * @throws ServiceUnavailableException if the database is unavailable or too slow; the changes may have happened
    */
-  transaction<Result>(work: (manager: EntityManager) => Promise<Result>): Promise<Result> {
-    const send = () => this.dataSource.transaction(work);
-    const result = this.lastTransaction.then(() => this.sendWithRetries('BEGIN … COMMIT', send));
-    this.lastTransaction = result.catch(() => undefined);
-    return result;
+  async transaction<Result>(
+    work: (manager: EntityManager) => Promise<Result>,
+    timeoutMs = remainingMs(BACKGROUND_TRANSACTION_TIMEOUT_MS),
+  ): Promise<Result> {
+    this.assertOutsideOfTransaction();
+    const until = performance.now() + timeoutMs;
+    return this.sendWithRetries('BEGIN … COMMIT', async () => {
+      const remaining = until - performance.now();
+      if (remaining <= 0) throw new DeadlineExceededError(timeoutMs);
+      const state = { isRunning: true };
+      const run = (manager: EntityManager) => this.currentTransaction.run(state, () => work(manager));
+      return this.client.transaction(run, remaining).finally(() => {
+        state.isRunning = false;
+      });
+    });
+  }
+
+  /** Seconds since the first of the writes that have failed or wait since the last successful one, else 0. Only SQLite. @internal */
+  async secondsWithoutWrite(): Promise<number> {
+    return (await this.client.secondsWithoutWrite?.()) ?? 0;
+  }
+
+  /** Such a write would not be a part of the transaction, and could wait for its locks for ever. */
+  private assertOutsideOfTransaction(): void {
+    if (this.currentTransaction.getStore()?.isRunning)
+      throw new Error('a write inside of a transaction must use the manager of the transaction');
   }
 
   private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {

@@ -4,6 +4,7 @@ import { type DataSource, type Migration, MigrationExecutor } from 'typeorm';
 import { migrationName, migrations } from '../../migrations/migrations.js';
 import type { Clock } from '../clock.js';
 import { acquireLease, createLeases, type Lease, releaseLease } from './lease.js';
+import { LEASE_STATEMENT, SQLITE_LOCK } from './retry-policy.js';
 
 /** Runs the service's migrations, then those of an extension, each in the order of the timestamps in their names. */
 class ServiceMigrationsFirst extends MigrationExecutor {
@@ -29,11 +30,16 @@ export async function hasPendingMigrations(dataSource: DataSource): Promise<bool
  *
  * @returns the names of the migrations that this process ran
  */
-export async function migrate(dataSource: DataSource, clock: Clock): Promise<string[]> {
-  if (!(await hasPendingMigrations(dataSource))) return [];
-  await createLeases(dataSource);
+export function migrate(dataSource: DataSource, clock: Clock): Promise<string[]> {
   const lease: Lease = { name: 'migration', owner: randomUUID() };
-  const acquire = () => acquireLease(dataSource, lease, clock.now(), LEASE_DURATION_MS);
+  return SQLITE_LOCK.run(() => migrateOnce(dataSource, clock, lease));
+}
+
+async function migrateOnce(dataSource: DataSource, clock: Clock, lease: Lease): Promise<string[]> {
+  if (!(await hasPendingMigrations(dataSource))) return [];
+  const { manager } = dataSource;
+  await LEASE_STATEMENT.run(() => createLeases(manager));
+  const acquire = () => LEASE_STATEMENT.run(() => acquireLease(manager, lease, clock.now(), LEASE_DURATION_MS));
   while (!(await acquire())) await sleep(LEASE_POLL_MS);
   const heartbeat = setInterval(() => void acquire().catch(() => undefined), LEASE_DURATION_MS / 3);
   try {
@@ -43,7 +49,7 @@ export async function migrate(dataSource: DataSource, clock: Clock): Promise<str
     return done.map((migration) => migration.name);
   } finally {
     clearInterval(heartbeat);
-    await releaseLease(dataSource, lease);
+    await LEASE_STATEMENT.run(() => releaseLease(manager, lease));
   }
 }
 

@@ -1,7 +1,9 @@
 import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
+import type { DataSource, EntityManager } from 'typeorm';
+import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import type { BoundWrite } from './bound-write.js';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
-import { sendTransaction } from './mysql-transaction.js';
+import { runTransaction, sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
 import type { SqlValue } from './sql-value.js';
@@ -39,10 +41,18 @@ export class MysqlClient implements SqlClient {
     split: splitInserts,
   });
 
+  private readonly pool: Pool;
+  private readonly transactions: BoundedQueue;
+
   constructor(
-    private readonly pool: Pool,
+    private readonly dataSource: DataSource,
     private readonly timeoutMs: number,
-  ) {}
+  ) {
+    this.pool = (dataSource.driver as unknown as { pool: Pool }).pool;
+    const { connectionLimit } = (this.pool as unknown as PoolState).config;
+    // a transaction may wait for the locks of others; the other half of the pool serves all other requests meanwhile
+    this.transactions = new BoundedQueue({ maxRunning: Math.ceil(connectionLimit / 2), maxWaiting: Infinity });
+  }
 
   select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
     return this.selects.send(statement, parameters);
@@ -61,6 +71,18 @@ export class MysqlClient implements SqlClient {
       sendTransaction(connection, writes).then((sent) => done(null, sent), done);
     });
     return (results as ResultSetHeader[]).map(({ affectedRows }) => affectedRows);
+  }
+
+  async transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result> {
+    const until = performance.now() + timeoutMs;
+    try {
+      return await this.transactions.run(
+        () => runTransaction(this.dataSource, work, until - performance.now()),
+        AbortSignal.timeout(Math.ceil(timeoutMs)),
+      );
+    } catch (error) {
+      throw error instanceof AbandonedTaskError ? new DeadlineExceededError(timeoutMs) : error;
+    }
   }
 
   usage(): PoolUsage {

@@ -1,7 +1,10 @@
 import type { PoolConnection } from 'mysql2';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { BoundWrite } from './bound-write.js';
-import { isUnavailable } from './database-errors.js';
+import { isRolledBack, isUnavailable } from './database-errors.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
+import { STATEMENT_TIMEOUT_MS, withTimeout } from './statement-timeout.js';
+import { transactionRunner } from './transaction-runner.js';
 
 /**
  * How long the server waits for the next statement of a transaction. If the host of the process is lost without closing
@@ -18,14 +21,63 @@ export function rememberIdleLimit(connection: PoolConnection): void {
 }
 
 /**
+ * Runs work as one transaction on a connection of the pool. A connection whose transaction did not end cleanly is
+ * destroyed, which rolls the transaction back.
+ *
+ * @param timeoutMs limit of the wait for a connection and of the work together. COMMIT has at least 1 s in addition,
+ *   because nobody knows its outcome after a time-out
+ */
+export async function runTransaction<Result>(
+  dataSource: DataSource,
+  work: (manager: EntityManager) => Promise<Result>,
+  timeoutMs: number,
+): Promise<Result> {
+  const until = performance.now() + timeoutMs;
+  const shared = dataSource.createQueryRunner();
+  const { runner, end } = transactionRunner(shared);
+  let connection: PoolConnection | undefined;
+  let isOver = false;
+  const begin = async () => {
+    const acquired: PoolConnection = await shared.connect();
+    if (isOver) return acquired.release(); // the caller has got its error
+    connection = acquired;
+    await limitIdleTime(acquired);
+    await shared.startTransaction();
+  };
+  try {
+    await withTimeout(begin(), timeoutMs);
+    const result = await withTimeout(work(dataSource.createEntityManager(runner)), until - performance.now());
+    await withTimeout(end(), until - performance.now());
+    await withTimeout(shared.commitTransaction(), Math.max(until - performance.now(), STATEMENT_TIMEOUT_MS));
+    return result;
+  } catch (error) {
+    isOver = true;
+    if (isUnavailable(error) && !isRolledBack(error)) connection?.destroy();
+    else await rollBack();
+    throw error;
+  } finally {
+    if (connection) removeIdleLimit(connection);
+    await shared.release();
+  }
+
+  async function rollBack(): Promise<void> {
+    try {
+      await withTimeout(end(), STATEMENT_TIMEOUT_MS);
+      await withTimeout(shared.rollbackTransaction(), STATEMENT_TIMEOUT_MS);
+    } catch {
+      connection?.destroy();
+    }
+  }
+}
+
+/**
  * Sends writes as one transaction of a connection. After an error of the database itself, the caller destroys the
  * connection, which rolls the transaction back.
  */
 export async function sendTransaction(connection: PoolConnection, writes: BoundWrite[]): Promise<unknown[]> {
-  const results: unknown[] = [];
-  const needsLimit = !withIdleLimit.has(connection);
-  if (needsLimit) await send(connection, `SET SESSION wait_timeout = ${IDLE_TIMEOUT_SECONDS}`);
+  await limitIdleTime(connection);
   try {
+    const results: unknown[] = [];
     await send(connection, 'START TRANSACTION');
     for (const { statement, parameters } of writes) {
       const sql = statement.text(MYSQL_DIALECT);
@@ -37,9 +89,18 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
     if (!isUnavailable(error)) await send(connection, 'ROLLBACK');
     throw error;
   } finally {
-    // not awaited: the connection sends it before the statements of its next user, whose idle time has no such limit
-    if (needsLimit) connection.query('SET SESSION wait_timeout = DEFAULT', () => undefined);
+    removeIdleLimit(connection);
   }
+}
+
+/** Limits the time between the statements of the following transaction. */
+async function limitIdleTime(connection: PoolConnection): Promise<void> {
+  if (!withIdleLimit.has(connection)) await send(connection, `SET SESSION wait_timeout = ${IDLE_TIMEOUT_SECONDS}`);
+}
+
+/** Not awaited: the connection sends it before the statements of its next user, whose idle time has no such limit. */
+function removeIdleLimit(connection: PoolConnection): void {
+  if (!withIdleLimit.has(connection)) connection.query('SET SESSION wait_timeout = DEFAULT', () => undefined);
 }
 
 const send = (connection: PoolConnection, sql: string) => result((done) => connection.query(sql, done));

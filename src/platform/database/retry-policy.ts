@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServiceUnavailableException } from '@nestjs/common';
-import { isRolledBack } from './database-errors.js';
+import { isLocked, isRolledBack } from './database-errors.js';
 
 interface RetryRules {
   /** The maximum number of attempts. */
@@ -51,6 +51,9 @@ export const IDEMPOTENT_STATEMENT = new RetryPolicy({
 
 /** A statement about a lease. On a cluster, the commit of the slower process fails and is rolled back. */
 export const LEASE_STATEMENT = new RetryPolicy({ attempts: 10, pauseMs: randomPauseMs, isRetryable: isRolledBack });
+
+/** A lock of a SQLite file that another process holds, at the start and in commands. */
+export const SQLITE_LOCK = new RetryPolicy({ attempts: 500, pauseMs: () => 10, isRetryable: isLocked });
 
 /** A read of many pages, which would be lost if one page were slow. */
 export const PAGE_READ = new RetryPolicy({ attempts: 3, pauseMs: () => 200, isRetryable: isOutage });

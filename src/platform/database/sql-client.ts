@@ -1,3 +1,4 @@
+import type { EntityManager } from 'typeorm';
 import type { BoundWrite } from './bound-write.js';
 import type { SqlDialect } from './sql-dialect.js';
 import type { SqlValue } from './sql-value.js';
@@ -28,6 +29,22 @@ export interface SqlClient {
   /** Sends writes as one transaction. Resolves to the numbers of rows that they matched. */
   executeTogether(writes: BoundWrite[]): Promise<number[]>;
 
+  /**
+   * Runs work as one transaction. If it rejects, the transaction is rolled back.
+   *
+   * @param timeoutMs limit of the wait for a connection and of the work together
+   */
+  transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result>;
+
   /** Only a client with a pool has this method. */
   usage?(): PoolUsage;
+
+  /**
+   * Seconds since the first of the writes that have failed or wait for a lock since the last successful one, else 0.
+   * Only the client of the embedded database has this method.
+   */
+  secondsWithoutWrite?(): Promise<number>;
+
+  /** Closes the connections that the data source does not know. */
+  close?(): Promise<void>;
 }

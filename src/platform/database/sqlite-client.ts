@@ -1,65 +1,74 @@
+import type { DataSource, EntityManager } from 'typeorm';
 import type { BoundWrite } from './bound-write.js';
 import type { SqlClient } from './sql-client.js';
 import { SQLITE_DIALECT } from './sql-dialect.js';
 import type { SqlValue } from './sql-value.js';
+import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
+import { SqliteWriter } from './sqlite-writer.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
+import { remainingMs } from './statement-timeout.js';
 
-/** The part of libsql, and of better-sqlite3 whose interface it has, that a statement needs. */
-export interface SqliteConnection {
-  prepare(sql: string): {
-    all(...parameters: unknown[]): unknown[];
-    run(...parameters: unknown[]): { changes: number };
-  };
-}
+/** Limit of a write outside of requests, including its wait for the lock of another process. */
+const BACKGROUND_WRITE_TIMEOUT_MS = 5_000;
 
-/** Prepared statements of the embedded database, which runs synchronously in this process. */
+/**
+ * The embedded database. Its driver is synchronous, so no statement may wait for the lock of another process: reads have
+ * a connection of their own, which needs no lock (WAL), and writes wait in `SqliteWriter`.
+ */
 export class SqliteClient implements SqlClient {
   readonly dialect = SQLITE_DIALECT;
-  private readonly statements = new Map<string, ReturnType<SqliteConnection['prepare']>>();
+  private readonly reads: SqliteStatements;
 
-  constructor(private readonly connection: SqliteConnection) {}
+  private constructor(
+    reader: SqliteConnection,
+    private readonly writer: SqliteWriter,
+  ) {
+    this.reads = new SqliteStatements(reader);
+  }
+
+  /** @param dataSource its connection reads */
+  static async open(dataSource: DataSource): Promise<SqliteClient> {
+    const { databaseConnection } = dataSource.driver as unknown as { databaseConnection: SqliteConnection };
+    return new SqliteClient(databaseConnection, await SqliteWriter.open(dataSource));
+  }
 
   async select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
-    return this.prepared(statement).all(...parameters.map(asStored));
+    return this.reads.select(textOf(statement), parameters);
   }
 
   async insert(statement: InsertStatement, parameters: SqlValue[]): Promise<void> {
-    this.run(statement, parameters);
+    await this.write(statement, parameters);
   }
 
-  async execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number> {
-    return this.run(statement, parameters);
+  execute(statement: WriteStatement, parameters: SqlValue[]): Promise<number> {
+    return this.write(statement, parameters);
   }
 
-  /** A savepoint, because TypeORM may have begun a transaction on the one connection. No other work runs in between. */
-  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    this.connection.prepare('SAVEPOINT together').run();
-    try {
-      return writes.map(({ statement, parameters }) => this.run(statement, parameters));
-    } catch (error) {
-      this.connection.prepare('ROLLBACK TO together').run();
-      throw error;
-    } finally {
-      this.connection.prepare('RELEASE together').run();
-    }
+  executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    return this.writer.run(
+      (prepared) => writes.map(({ statement, parameters }) => prepared.write(textOf(statement), parameters)),
+      remainingMs(BACKGROUND_WRITE_TIMEOUT_MS),
+    );
   }
 
-  private run(statement: Statement, parameters: SqlValue[]): number {
-    return this.prepared(statement).run(...parameters.map(asStored)).changes;
+  transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result> {
+    return this.writer.transaction(work, timeoutMs);
   }
 
-  private prepared(statement: Statement): ReturnType<SqliteConnection['prepare']> {
-    const sql = statement.text(SQLITE_DIALECT);
-    const existing = this.statements.get(sql);
-    if (existing) return existing;
-    const prepared = this.connection.prepare(sql);
-    this.statements.set(sql, prepared);
-    return prepared;
+  secondsWithoutWrite(): Promise<number> {
+    return this.writer.secondsWithoutWrite();
+  }
+
+  close(): Promise<void> {
+    return this.writer.close();
+  }
+
+  private write(statement: Statement, parameters: SqlValue[]): Promise<number> {
+    return this.writer.run(
+      (prepared) => prepared.write(textOf(statement), parameters),
+      remainingMs(BACKGROUND_WRITE_TIMEOUT_MS),
+    );
   }
 }
 
-/** SQLite has neither dates nor booleans. TypeORM stores them in these forms. */
-export function asStored(value: SqlValue): string | number | null {
-  if (value instanceof Date) return value.toISOString().replace('T', ' ').slice(0, -1);
-  return typeof value === 'boolean' ? Number(value) : value;
-}
+const textOf = (statement: Statement) => statement.text(SQLITE_DIALECT);

@@ -4,7 +4,7 @@ import type { FileErrors, WatchedFileName } from './file-errors.js';
 
 const CHECK_INTERVAL_MS = 2_000;
 /** A changed file is read again after this time. If it differs again, it is still being written. */
-const SETTLE_TIME_MS = 200;
+export const SETTLE_TIME_MS = 200;
 
 /** How a file is read, compared and used. */
 interface WatchedFileRules<Content> {
@@ -18,19 +18,27 @@ interface WatchedFileRules<Content> {
    * of the file, if the content is unusable.
    */
   use(content: Content): unknown;
+  /** The interval between two checks; 2 s if omitted. */
+  checkIntervalMs?: number;
+  /**
+   * If `use` applies a part of unusable content: what then stays in use, for the log. The content that was in use before
+   * is then used again when it returns.
+   */
+  partInUse?: string;
 }
 
 /**
- * Checks a file for changes every 2 s. It compares the content, because a cluster replaces mounted files by swapping
- * symbolic links. While a file cannot be read or used, its previous content stays in use, the log says why, and a
- * metric is 1.
+ * Checks a file for changes. It compares the content, because a cluster replaces mounted files by swapping
+ * symbolic links. While a file cannot be read or used, its previous content or a part of it stays in use, the log says
+ * why, and a metric is 1.
  */
 export class WatchedFile<Content> {
   private readonly logger = new Logger('Files');
   private timer: NodeJS.Timeout | undefined;
   /** The message that was logged last, so that each reason is logged once. */
   private logged = '';
-  private current: Content;
+  /** The content that was used last; `undefined` if only a part of it was. */
+  private current: Content | undefined;
 
   constructor(
     private readonly name: WatchedFileName,
@@ -42,7 +50,8 @@ export class WatchedFile<Content> {
   }
 
   start(): void {
-    this.timer = setTimeout(() => void this.check().finally(() => this.timer && this.start()), CHECK_INTERVAL_MS);
+    const { checkIntervalMs = CHECK_INTERVAL_MS } = this.rules;
+    this.timer = setTimeout(() => void this.check().finally(() => this.timer && this.start()), checkIntervalMs);
     this.timer.unref();
   }
 
@@ -54,7 +63,7 @@ export class WatchedFile<Content> {
   private async check(): Promise<void> {
     try {
       const content = await this.read();
-      if (!this.rules.isSame(content, this.current)) {
+      if (this.current === undefined || !this.rules.isSame(content, this.current)) {
         await sleep(SETTLE_TIME_MS);
         if (!this.rules.isSame(await this.read(), content)) return; // it is being written
         if ((await this.rules.use(content)) !== false)
@@ -65,9 +74,11 @@ export class WatchedFile<Content> {
       this.fileErrors.set(this.name, false);
     } catch (error) {
       this.fileErrors.set(this.name, true);
+      const { partInUse } = this.rules;
+      if (partInUse !== undefined) this.current = undefined;
       const { message } = error as Error;
       if (message !== this.logged)
-        this.logger.warn(`${this.name}: not applied; the previous content stays in use: ${message}`);
+        this.logger.warn(`${this.name}: not applied; ${partInUse ?? 'the previous content'} stays in use: ${message}`);
       this.logged = message;
     }
   }

@@ -28,16 +28,19 @@ export class HealthController {
     return { status: 'live' };
   }
 
-  /** Fails while the process stops. Until the application has started, the listener responds instead. */
+  /**
+   * Fails while the process stops, and while it cannot write to the embedded database. Until the application has started,
+   * the listener responds instead.
+   */
   @Get('ready')
   @ApiRoute({
     summary: 'Readiness probe',
     description:
-      'Fails with 503 until the process can serve requests, and while it stops. Send requests only to ready processes.',
+      'Fails with 503 until the process can serve requests, while it stops, and after 10 s without a successful write to the embedded database. Send requests only to ready processes.',
     response: Health,
   })
-  ready(): Health {
-    const reason = this.readiness.unreadyReason;
+  async ready(): Promise<Health> {
+    const reason = await this.readiness.unreadyReason();
     if (reason) throw new ServiceUnavailableException(reason);
     return { status: 'ready' };
   }

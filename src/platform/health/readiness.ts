@@ -1,4 +1,8 @@
 import { Injectable } from '@nestjs/common';
+import { Database } from '../database/database.js';
+
+/** A process whose writes have failed for this long is not ready. */
+const MAX_WITHOUT_WRITE_SECONDS = 10;
 
 /**
  * Knows whether the cluster may send requests to this process (docs/decisions/0028-readiness.md). The listener itself
@@ -8,9 +12,13 @@ import { Injectable } from '@nestjs/common';
 export class Readiness {
   private stopping = false;
 
+  constructor(private readonly database: Database) {}
+
   /** Why this process is not ready; `undefined` if it is ready. */
-  get unreadyReason(): 'stopping' | undefined {
-    return this.stopping ? 'stopping' : undefined;
+  async unreadyReason(): Promise<string | undefined> {
+    if (this.stopping) return 'stopping';
+    const seconds = await this.database.secondsWithoutWrite();
+    return seconds < MAX_WITHOUT_WRITE_SECONDS ? undefined : 'no write to the database succeeds';
   }
 
   /** Makes the process unready, so that the cluster stops sending requests. */

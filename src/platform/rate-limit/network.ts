@@ -45,6 +45,16 @@ export function networksOf(text: string): Network[] {
   ];
 }
 
+/**
+ * The networks that a limit per end site counts for an IP address: an IPv4 address, or the /56 of an IPv6 address and,
+ * with 4 times the limit, its /48. The networks of /64 inside one /56 share its limit.
+ */
+export function siteNetworksOf(text: string): Network[] {
+  const [narrowest, ...wider] = networksOf(text) as [Network, ...Network[]];
+  if (wider.length === 0) return [narrowest];
+  return wider.map(({ network, factor }) => ({ network, factor: factor / PREFIX_56_FACTOR }));
+}
+
 /** The eight groups of an address; an IPv4 address is written as an IPv4-mapped one (RFC 4291 §2.5.5.2). */
 function ipv6Groups(text: string): string[] | undefined {
   const ip = ipOf(text);

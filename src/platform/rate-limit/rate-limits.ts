@@ -5,7 +5,7 @@ import type { Configuration } from '../configuration/configuration.js';
 import { DEFAULT_LIMITS, type LimitDeclarations, type RateLimitRule } from '../configuration/rate-limit-rule.js';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { LimitCounts } from './limit-counts.js';
-import { keysOfIp, type LimitKey } from './limit-key.js';
+import { keysOfIp, keysOfSite, type LimitKey } from './limit-key.js';
 import { ATTEMPTS, limitRules } from './limit-rules.js';
 import { type CountedRequest, type LimitWindow, ReturnedCounts } from './returned-counts.js';
 import { SharedCounts } from './shared-counts.js';
@@ -81,6 +81,16 @@ export class RateLimits implements OnApplicationShutdown {
    */
   takeForIp(limit: string, ip: string, account = ''): number {
     return this.takeAll(limit, keysOfIp(ip, account));
+  }
+
+  /**
+   * Counts a request for the end site of an IP address (RFC 6177): the IPv4 address, or the /56 and, with 4 times the
+   * limit, the /48 of an IPv6 address.
+   *
+   * @returns 0 if the request is within the limits, else the seconds until the next request may be
+   */
+  takeForSite(limit: string, ip: string): number {
+    return this.takeAll(limit, keysOfSite(ip));
   }
 
   /**

@@ -53,36 +53,31 @@ export class RegistryFileWriter {
   async write(file: FileToWrite): Promise<AppliedEntry[]> {
     const changes = await compareAll(file, file.stored);
     const applied = await this.database.transaction((manager) => this.writeLocked(manager, file, changes));
-    if (applied instanceof Error) throw applied;
     this.recordAudit(applied);
     await this.endTokens(applied, 'after');
     return applied;
   }
 
-  /**
-   * Errors are returned, because a rollback on SQLite's only connection would also undo the writes of other requests.
-   *
-   * @param compared the changes in comparison with the entries before the transaction
-   */
+  /** @param compared the changes in comparison with the entries before the transaction */
   private async writeLocked(
     manager: EntityManager,
     file: FileToWrite,
     compared: RowChanges[],
-  ): Promise<AppliedEntry[] | SupersededRegistryFileError | StaleSecretsError | RegistryFileError> {
+  ): Promise<AppliedEntry[]> {
     const { document, listed, stored, state, force, merge } = file;
     await lockRevision(manager);
     const superseding =
       force || merge
         ? undefined
         : await supersedingFile((options) => manager.find(AppliedRegistryFile, options), state);
-    if (superseding) return new SupersededRegistryFileError(superseding);
+    if (superseding) throw new SupersededRegistryFileError(superseding);
     const select: Select = (statement, parameters) => this.database.selectWith(manager, statement, parameters);
     const before = await currentRevision(manager);
     const isChanged = before !== stored.revision; // by another process
     const present = isChanged ? await StoredEntries.read(before, document, select) : stored;
-    if (isChanged && usesStaleSecrets(listed, stored, present)) return new StaleSecretsError();
+    if (isChanged && usesStaleSecrets(listed, stored, present)) throw new StaleSecretsError();
     const owned = merge ? entriesOwnedByFile(listed, present) : [];
-    if (owned.length > 0) return new RegistryFileError(owned);
+    if (owned.length > 0) throw new RegistryFileError(owned);
     const changes = isChanged ? await compareAll(file, present) : compared;
     for (const each of changes) await writeChanges(manager, each);
     const applied = changes.flatMap(({ entries }) => entries);

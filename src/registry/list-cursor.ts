@@ -1,4 +1,4 @@
-import { IDENTIFIER } from '../registry/resources/entry-rules.js';
+import { IDENTIFIER } from './resources/entry-rules.js';
 
 /** The first word of a cursor. A later release that reads cursors differently uses another version. */
 const VERSION = '1';

@@ -1,0 +1,137 @@
+import { Injectable } from '@nestjs/common';
+import { Gauge } from 'prom-client';
+import { Clock } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import type { EntityRow, NotNull } from '../../platform/database/entity-row.js';
+import { timeOf } from '../../platform/database/sql-time.js';
+import { selectStatement, writeStatement } from '../../platform/database/statement.js';
+import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
+import type { Revocation } from '../revocation.entity.js';
+import type { RevocationFeedState } from './revocation-feed-state.entity.js';
+
+type StoredEntries = EntityRow<RevocationFeedState, 'entries' | 'entries_count'>;
+
+/** From this number on, callers without a secret cannot cause further entries. Verifiers hold twice as many. */
+export const MAX_ENTRIES = 2_500_000;
+/** The largest number of waiting revocations that is counted. Beyond it, the number of entries is unknown. */
+export const MAX_WAITING_ENTRIES = 100_000;
+
+/** The rows that one statement counts. */
+const ROWS_PER_STEP = 10_000;
+const PUBLISHER_INTERVAL_MS = 60_000;
+/** Longer, so that usually the publisher alone counts. */
+const OTHERS_INTERVAL_MS = 120_000;
+/** Later than any entry. */
+const END = new Date('9999-12-31T00:00:00Z');
+
+const FIND_LAST_OF_STEP = selectStatement<[after: Date], NotNull<EntityRow<Revocation, 'published_until'>>>(
+  `SELECT published_until FROM revocation WHERE published_until > ?
+    ORDER BY published_until LIMIT 1 OFFSET ${ROWS_PER_STEP - 1}`,
+);
+
+const COUNT_STEP = selectStatement<[after: Date, last: Date], { entries: number }>(
+  'SELECT COUNT(*) AS entries FROM revocation WHERE published_until > ? AND published_until <= ?',
+);
+
+const COUNT_WAITING = selectStatement<[], { waiting: number }>(
+  `SELECT COUNT(*) AS waiting FROM
+    (SELECT 1 FROM revocation WHERE published_until IS NULL LIMIT ${MAX_WAITING_ENTRIES}) some`,
+);
+
+/** Subtracts what has expired. Matches no row if another process has counted since. */
+const CORRECT = writeStatement<[surplus: number, count: number]>(
+  'UPDATE revocation_feed SET entries = entries - ?, entries_count = entries_count + 1 WHERE id = 1 AND entries_count = ?',
+);
+
+/** A count of the entries in force, in steps. */
+interface Counting {
+  /** The stored number when the count began. Publications raise the stored number meanwhile. */
+  storedBefore: number;
+  counted: number;
+  /** The end of the last step. */
+  after: Date;
+}
+
+/**
+ * The number of entries of the feed that are in force. The state of the feed has the number: each publication raises
+ * it, and a count every minute subtracts the entries that have expired. So the number is never too low, and each process
+ * knows it from its own reads of the state.
+ */
+@Injectable()
+export class FeedEntries {
+  private published = 0;
+  private waiting = 0;
+  /** The last count that this process knows, and when it learned of it. Each process counts once at its start. */
+  private lastCount = { number: 0, knownAt: -Infinity };
+  private counting: Counting | undefined;
+
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    metrics: MetricsRegistry,
+  ) {
+    const entries = () => this.count;
+    new Gauge({
+      name: 'cas_revocation_feed_entries',
+      help: 'Entries of the revocation feed that are in force, with those that wait for their publication.',
+      registers: [metrics],
+      collect() {
+        this.set(entries());
+      },
+    });
+  }
+
+  /** The number of entries in force, those that wait for their publication included. */
+  get count(): number {
+    return this.published + this.waiting;
+  }
+
+  /** Whether callers without a secret cannot cause further entries. */
+  get isFull(): boolean {
+    return this.count >= MAX_ENTRIES || this.waiting >= MAX_WAITING_ENTRIES;
+  }
+
+  /** Takes over the state of the feed, as it was read now. */
+  readFrom({ entries, entries_count: number }: StoredEntries): void {
+    this.published = entries;
+    if (number === this.lastCount.number) return;
+    const isFirst = this.lastCount.knownAt === -Infinity;
+    this.lastCount = { number, knownAt: isFirst ? -Infinity : this.clock.now() };
+    this.counting = undefined; // another process was faster
+  }
+
+  addPublished(rows: number): void {
+    this.published += rows;
+  }
+
+  /** Takes over the number of waiting rows. If it reaches the `limit` of the statement that read them, counts them. */
+  async setWaiting(rows: number, limit: number): Promise<void> {
+    const [row] = rows < limit ? [] : await this.database.select(COUNT_WAITING, []);
+    this.waiting = row ? Number(row.waiting) : rows;
+  }
+
+  /**
+   * Continues the count by one step, or begins one if the last one is old. A step counts about 10,000 rows, so that it
+   * does not delay a publication.
+   */
+  async countOn(isPublisher: boolean): Promise<void> {
+    const now = this.clock.now();
+    // the absolute value, because the clock may be set back
+    const isDue = Math.abs(now - this.lastCount.knownAt) >= (isPublisher ? PUBLISHER_INTERVAL_MS : OTHERS_INTERVAL_MS);
+    if (isDue) this.counting ??= { storedBefore: this.published, counted: 0, after: new Date(now) };
+    if (this.counting) await this.countStep(this.counting);
+  }
+
+  private async countStep(counting: Counting): Promise<void> {
+    const [found] = await this.database.select(FIND_LAST_OF_STEP, [counting.after]);
+    const last = found ? new Date(timeOf(found.published_until)) : END;
+    const [row] = await this.database.select(COUNT_STEP, [counting.after, last]);
+    counting.counted += Number(row?.entries);
+    counting.after = last;
+    if (found) return;
+    this.counting = undefined;
+    this.lastCount.knownAt = this.clock.now();
+    const surplus = counting.storedBefore - counting.counted;
+    if (surplus !== 0) await this.database.executeIdempotent(CORRECT, [surplus, this.lastCount.number]);
+  }
+}

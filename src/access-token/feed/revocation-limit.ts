@@ -1,0 +1,41 @@
+import { Injectable } from '@nestjs/common';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
+import { FeedEntries, MAX_ENTRIES } from './feed-entries.js';
+
+const LIMIT = 'revocations';
+/** For `Retry-After` while too many entries are in force: the number is read again before. */
+const FULL_RULE = { count: MAX_ENTRIES, seconds: 60 };
+
+/**
+ * Limits the revocations that callers cause without a client's secret, an agent or the operator (protocol §2.14). Each
+ * one is an entry of the feed, which every verifier keeps in memory.
+ */
+@Injectable()
+export class RevocationLimit {
+  constructor(
+    private readonly limits: RateLimits,
+    private readonly entries: FeedEntries,
+  ) {}
+
+  /**
+   * Counts a revocation of the current request.
+   *
+   * @throws OAuthError 429 if the limit of the caller's network is reached, or too many entries are in force
+   */
+  take(): void {
+    const waitSeconds = this.secondsToWait();
+    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, LIMIT);
+  }
+
+  /** Counts a revocation of the current request, unless a limit is reached. Returns whether the feed may have it. */
+  admits(): boolean {
+    return this.secondsToWait() === 0;
+  }
+
+  private secondsToWait(): number {
+    if (this.entries.isFull) return this.limits.reject(LIMIT, FULL_RULE);
+    return this.limits.takeForSite(LIMIT, requestContext.required().ip);
+  }
+}

@@ -1,0 +1,99 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bearer } from '../support/authorization-headers.js';
+import { type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { request } from '../support/test-service.js';
+
+const [ALICE, BOB, CAROL] = ['alice', 'bob', 'carol'].map((name) => `token-of-${name}-with-32-characters-or-more`) as [
+  string,
+  string,
+  string,
+];
+
+let folder: string;
+let service: ServiceProcess;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'operator-tokens-'));
+});
+afterEach(async () => {
+  await service?.terminate();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const path = () => join(folder, 'tokens');
+const write = (text: string) => writeFileSync(path(), text);
+const start = (variable: 'ADMIN_TOKEN' | 'ADMIN_TOKENS') =>
+  startServiceProcess({ DATA_DIR: join(folder, 'data'), [`${variable}_FILE`]: path() }, folder);
+const statusOf = async (token: string) =>
+  (await request(`${service.managementUrl}/admin/clients`, { headers: bearer(token) })).status;
+
+/** Waits until exactly these tokens are valid. */
+const expectValid = (...tokens: string[]) =>
+  expect
+    .poll(async () => {
+      const statuses = await Promise.all([ALICE, BOB, CAROL].map(statusOf));
+      return statuses.map((status, index) => (status === 200 ? [ALICE, BOB, CAROL][index] : status));
+    })
+    .toEqual([ALICE, BOB, CAROL].map((token) => (tokens.includes(token) ? token : 401)));
+
+const invalidFiles = async () =>
+  (await request(`${service.managementUrl}/metrics`, {})).text.match(/^cas_file_invalid\{file="ADMIN.* 1$/gm)?.length ??
+  0;
+
+describe('a changed file of ADMIN_TOKENS', () => {
+  beforeEach(async () => {
+    write(`alice:${ALICE}\nbob:${BOB}\n`);
+    service = await start('ADMIN_TOKENS');
+    await expectValid(ALICE, BOB);
+  });
+
+  it('ends a removed token and admits an added one without a restart', async () => {
+    write(`bob:${BOB}\ncarol:${CAROL}\n`);
+    await expectValid(BOB, CAROL);
+    // a cluster replaces the file
+    writeFileSync(`${path()}.new`, `carol:${CAROL}\n`);
+    renameSync(`${path()}.new`, path());
+    await expectValid(CAROL);
+    expect(await invalidFiles()).toBe(0);
+    expect(service.process.stdout).not.toContain(BOB);
+  });
+
+  it.each([
+    ['has a malformed line', () => write(`bob:${BOB}\ncarol:${CAROL}\nMARKED\n`)],
+    ['has a short token', () => write(`bob:${BOB}\ncarol:${CAROL}\nMARKED:MARKED\n`)],
+    ['has a name twice', () => write(`bob:${BOB}\ncarol:${CAROL}\ncarol:MARKED-${CAROL}\n`)],
+  ])('ends a removed token also if the file %s, and then adds none until the file is valid', async (_, damage) => {
+    damage();
+    await expectValid(BOB);
+    await expect.poll(invalidFiles).toBe(1);
+    expect(service.process.stdout).toContain('each earlier token that the file still lists stays in use');
+    expect(service.process.stdout).not.toMatch(/MARKED|token-of-/);
+    write(`alice:${ALICE}\nbob:${BOB}\n`);
+    await expectValid(ALICE, BOB);
+    await expect.poll(invalidFiles).toBe(0);
+  });
+
+  it.each([
+    ['is empty', () => write('')],
+    ['is deleted', () => rmSync(path())],
+  ])('leaves no token valid while the file %s', async (_, remove) => {
+    remove();
+    await expectValid();
+    write(`alice:${ALICE}\nbob:${BOB}\n`);
+    await expectValid(ALICE, BOB);
+  });
+});
+
+describe('a changed file of ADMIN_TOKEN', () => {
+  it('ends a removed token without a restart, also if another token is too short', async () => {
+    write(`${ALICE},${BOB}`);
+    service = await start('ADMIN_TOKEN');
+    await expectValid(ALICE, BOB);
+    write(`${BOB},${CAROL},too-short`);
+    await expectValid(BOB);
+    write(`${CAROL}`);
+    await expectValid(CAROL);
+  });
+});

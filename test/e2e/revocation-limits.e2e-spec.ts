@@ -1,0 +1,247 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { agentTokenBody, claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
+import { basic, bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, refreshingRegistry, stay, stayOf } from '../support/customer-refresh.js';
+import { endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
+import { expectError, expectInvalidGrant } from '../support/expect-error.js';
+import { beginWindow, untilConnected, untilExchanged, useLongRedisTimeouts } from '../support/limit-windows.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
+import { linksOf, moveOf, remember } from '../support/remember.js';
+import { FEED_SERVERS, FeedConsumer } from '../support/revocation-feed.js';
+import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import {
+  agentTokenPair,
+  ageRotation,
+  authorizationCode,
+  codesOf,
+  infoStatus,
+  newCustomer,
+  redeem,
+  transferToken,
+} from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-the-revocation-limits-test';
+const HOME = { 'x-forwarded-for': '203.0.113.7' };
+const ELSEWHERE = { 'x-forwarded-for': '198.51.100.1' };
+
+/** Two grants of the clients of the registry: `remember` with both values. */
+function registry() {
+  const all = refreshingRegistry({ grants: { identity_token: { remember: ['refresh_token', 'browser'] } } });
+  return { ...all, resource_servers: FEED_SERVERS };
+}
+
+const services: TestService[] = [];
+afterEach(async () => {
+  await Promise.all(services.splice(0).map((service) => service.stop()));
+});
+
+/** @param RATE_LIMIT the default limits if empty */
+async function limited(RATE_LIMIT: string, environment: Record<string, string> = {}): Promise<TestService> {
+  const given = { RATE_LIMIT, ADMIN_TOKEN, TRUST_PROXY: '1', ...environment };
+  const service = await startTestService({ registry: registry(), environment: given });
+  services.push(service);
+  beginWindow(service);
+  return service;
+}
+
+const endToken = (service: TestService, token: string, headers = HOME) =>
+  service.send('DELETE', TOKEN, { ...bearer(token), ...headers });
+
+/** Ends a token of a new customer, from a network. */
+async function endNew(service: TestService, ip: string): Promise<number> {
+  const headers = { 'x-forwarded-for': ip };
+  return (await endToken(service, (await newCustomer(service)).access_token, headers)).status;
+}
+
+function expectLimited(response: TestResponse, maxSeconds = 3_600): void {
+  expectError(response, { status: 429, error: 'temporarily_unavailable', hint: undefined });
+  const wait = Number(response.headers.get('retry-after'));
+  expect(wait).toBeGreaterThan(0);
+  expect(wait).toBeLessThanOrEqual(maxSeconds);
+}
+
+/** Whether the feed has an entry, once it has an entry that was written later. */
+async function isInFeed(service: TestService, value: string): Promise<boolean> {
+  const { entity_id } = await newCustomer(service);
+  expect((await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)).status).toBe(200);
+  const consumer = new FeedConsumer([service]);
+  await consumer.find({ value: entity_id });
+  return consumer.has({ value });
+}
+
+const familyOf = (token: string) => (claimsOf(token).jti as string).split('.', 1)[0] as string;
+
+describe('one anonymous browser', () => {
+  it('that ends its tokens again and again gets 429 after 120 revocations in a minute', async () => {
+    const service = await limited('');
+    const cookie = cookieHeader(await service.post(TOKEN, cookieBody()));
+    const statuses: Record<number, number> = {};
+    for (let round = 0; round < 150; round++) {
+      const { access_token } = (await service.post(TOKEN, cookieBody(), { cookie })).body;
+      const { status } = await endToken(service, access_token);
+      statuses[status] = (statuses[status] ?? 0) + 1;
+    }
+    expect(statuses).toEqual({ 200: 120, 429: 30 });
+  });
+});
+
+describe('protocol §2.14: the limit of revocations by network', () => {
+  it('responds 429 with Retry-After until the next window, and ends nothing', async () => {
+    const service = await limited('revocations=1/60');
+    const { access_token } = await newCustomer(service);
+    const other = await newCustomer(service);
+    expect((await endToken(service, access_token)).status).toBe(200);
+    const rejected = await endToken(service, other.access_token);
+    expectLimited(rejected, 60);
+    expectLimited(await endSessions(service, other.access_token, {}, HOME), 60);
+    expect(await infoStatus(service, other.access_token)).toBe(200);
+    expect(await isInFeed(service, claimsOf(other.access_token).jti as string)).toBe(false);
+    service.clock.advance({ seconds: Number(rejected.headers.get('retry-after')) });
+    expect((await endSessions(service, other.access_token, {}, HOME)).status).toBe(200);
+    const next = await newCustomer(service);
+    expectLimited(await endToken(service, next.access_token), 60);
+  });
+
+  it('does not count what a client with its secret, an agent or the operator ends', async () => {
+    const service = await limited('revocations=1/3600');
+    const agent = await issueAgentToken(service);
+    const byAgent = async () =>
+      (await service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), bearer(agent))).body;
+    const asClient = basic(ACME_BACKEND, BACKEND_SECRET);
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    const revoke = (token: string, headers: object) =>
+      manage(service, 'POST', '/oauth2/revoke', { ...headers, ...form, ...HOME }, `token=${token}`);
+    expect((await endToken(service, (await newCustomer(service)).access_token)).status).toBe(200);
+    for (let round = 0; round < 3; round++) {
+      const { entity_id, access_token } = await byAgent();
+      expect((await revoke(access_token, asClient)).status).toBe(200);
+      expect(await infoStatus(service, access_token)).toBe(401);
+      expect((await endSessions(service, agent, { customer_id: entity_id }, HOME)).status).toBe(200);
+      expect((await endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)).status).toBe(200);
+      expect((await revoke((await byAgent()).access_token, bearer(ADMIN_TOKEN))).status).toBe(200);
+    }
+    expectLimited(await endToken(service, (await newCustomer(service)).access_token));
+  });
+
+  it('counts an IPv6 /56 as one network, and allows a /48 4 times the limit', async () => {
+    const service = await limited('revocations=2/3600');
+    const end = (fourth: string) => endNew(service, `2001:db8:1:${fourth}::1`);
+    expect([await end('0'), await end('1'), await end('2'), await end('0')]).toEqual([200, 200, 429, 429]);
+    for (const of56 of ['100', '200', '300']) expect([await end(of56), await end(`${of56}`)]).toEqual([200, 200]);
+    expect(await end('400')).toBe(429); // the first of its /56, and the ninth of the /48
+    expect(await endNew(service, '2001:db8:2::1')).toBe(200);
+    for (const status of [200, 200, 429]) expect(await endNew(service, '203.0.113.7')).toBe(status);
+    expect(await endNew(service, '203.0.113.8')).toBe(200);
+  });
+
+  it('counts per process without Redis', async () => {
+    const one = await limited('revocations=2/3600');
+    const other = await limited('revocations=2/3600');
+    beginWindow(one, other);
+    for (const service of [one, other])
+      for (const status of [200, 200, 429]) expect(await endNew(service, '203.0.113.7')).toBe(status);
+  });
+
+  it.skipIf(!REDIS_SERVER)('counts all processes together with Redis', async () => {
+    const redis = await TestRedis.start();
+    const [one, other] = (await Promise.all(
+      [1, 2].map(() => limited('revocations=2/3600', { REDIS_URL: redis.url })),
+    )) as [TestService, TestService];
+    for (const each of [one, other]) {
+      useLongRedisTimeouts(each);
+      await untilConnected(each);
+    }
+    beginWindow(one, other);
+    expect(await endNew(one, '203.0.113.7')).toBe(200);
+    await untilExchanged(one);
+    expect(await endNew(other, '203.0.113.7')).toBe(200);
+    await untilExchanged(other);
+    for (const status of [429, 429]) expect(await endNew(other, '203.0.113.7')).toBe(status);
+    await redis.kill();
+  });
+});
+
+describe('a second use beyond the limit of revocations', () => {
+  /** A service whose limit is used up in the network ELSEWHERE. */
+  async function usedUp(): Promise<TestService> {
+    const service = await limited('revocations=1/3600');
+    expect((await endToken(service, (await newCustomer(service)).access_token, ELSEWHERE)).status).toBe(200);
+    return service;
+  }
+  /** Moves the clock to the next window of the limit. */
+  const nextWindow = (service: TestService) => service.clock.advance({ seconds: 3_600 });
+
+  it('of a transfer token gets the error of a replay and ends what the first use gave, without an entry', async () => {
+    const service = await usedUp();
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    const { access_token } = (await redeem(service, code, {}, HOME)).body;
+    expectInvalidGrant(await redeem(service, code, {}, ELSEWHERE));
+    expect(await infoStatus(service, access_token)).toBe(401);
+    expect(await isInFeed(service, familyOf(access_token))).toBe(false);
+    nextWindow(service);
+    expectInvalidGrant(await redeem(service, code, {}, ELSEWHERE));
+    expect(await isInFeed(service, familyOf(access_token))).toBe(true);
+  });
+
+  it('of a transfer token ends the browser link and the refresh family that the first use gave', async () => {
+    const service = await usedUp();
+    const linked = await newCustomer(service);
+    const link = await moveOf(service, linked.access_token);
+    const cookie = cookieHeader(await remember(service, link, { headers: HOME }));
+    expectInvalidGrant(await remember(service, link, { headers: ELSEWHERE }));
+    expect((await linksOf(service, linked.entity_id)).length).toBeGreaterThan(0);
+    expect((await service.post(TOKEN, cookieBody(), { cookie })).body.entity_id).not.toBe(linked.entity_id);
+
+    const family = await moveOf(service, (await newCustomer(service)).access_token);
+    const first = (await stay(service, family, {}, HOME)).body;
+    expectInvalidGrant(await stay(service, family, {}, ELSEWHERE));
+    expectInvalidGrant(await refreshCustomer(service, first.refresh_token, {}, HOME));
+    expect(await infoStatus(service, first.access_token)).toBe(401);
+    expect(await isInFeed(service, familyOf(first.access_token))).toBe(false);
+  });
+
+  it('of a customer’s refresh token ends the family without an entry, which the operator can add', async () => {
+    const service = await usedUp();
+    const first = await stayOf(service, undefined, {}, HOME);
+    const next = (await refreshCustomer(service, first.refresh_token, {}, HOME)).body;
+    expectInvalidGrant(await refreshCustomer(service, first.refresh_token, {}, ELSEWHERE));
+    expectInvalidGrant(await refreshCustomer(service, next.refresh_token, {}, HOME));
+    expect(await infoStatus(service, next.access_token)).toBe(401);
+    expect(await isInFeed(service, familyOf(next.access_token))).toBe(false);
+    const form = { ...bearer(ADMIN_TOKEN), 'content-type': 'application/x-www-form-urlencoded' };
+    await manage(service, 'POST', '/oauth2/revoke', form, `token=${next.refresh_token}`);
+    await new FeedConsumer([service]).find({ value: familyOf(next.access_token) });
+  });
+
+  it('takes from the limit while it is not reached', async () => {
+    const service = await limited('revocations=2/3600');
+    const code = await transferToken(service, (await newCustomer(service)).access_token);
+    const { access_token } = (await redeem(service, code, {}, HOME)).body;
+    expectInvalidGrant(await redeem(service, code, {}, ELSEWHERE));
+    const first = await stayOf(service, undefined, {}, HOME);
+    await refreshCustomer(service, first.refresh_token, {}, HOME);
+    expectInvalidGrant(await refreshCustomer(service, first.refresh_token, {}, ELSEWHERE));
+    const consumer = new FeedConsumer([service]);
+    for (const token of [access_token, first.access_token]) await consumer.find({ value: familyOf(token) });
+    const { status } = await endToken(service, (await newCustomer(service)).access_token, ELSEWHERE);
+    expect(status).toBe(429);
+  });
+
+  it('of an agent’s code or refresh token is not limited', async () => {
+    const service = await usedUp();
+    const code = await authorizationCode(service);
+    const replayed = (await exchangeCode(service, code)).body;
+    await codesOf(service).update({ kind: 'authorization' }, { consumedNetwork: 'another network' });
+    expectInvalidGrant(await exchangeCode(service, code));
+    const reused = await agentTokenPair(service);
+    const next = (await refresh(service, reused.refresh_token)).body;
+    await ageRotation(service, next.refresh_token, 600);
+    expectInvalidGrant(await refresh(service, reused.refresh_token));
+    const consumer = new FeedConsumer([service]);
+    for (const { access_token } of [replayed, reused]) await consumer.find({ value: familyOf(access_token) });
+  });
+});

@@ -1,0 +1,118 @@
+import type { EntityManager } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
+import { Database } from '../../src/platform/database/database.js';
+import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
+import { onMariadb } from '../../src/testing/test-database.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+
+const POOL_SIZE = 4;
+
+let service: TestService;
+let database: Database;
+let count = 0;
+beforeAll(async () => {
+  service = await startTestService({ environment: { DB_POOL_SIZE: String(POOL_SIZE) } });
+  database = service.application.get(Database);
+});
+afterAll(() => service?.stop());
+
+const newName = () => `test_${++count}`;
+const insert = (manager: EntityManager, name: string) =>
+  manager.insert(RecordedValue, { name: name as RecordedValue['name'], value: 1 });
+const exists = async (name: string) => {
+  const find = selectStatement<[name: string], object>('SELECT value FROM recorded_value WHERE name = ?');
+  return (await database.select(find, [name])).length > 0;
+};
+
+/** Work that ends when the test says so. */
+function waiting() {
+  const work = {
+    end: () => undefined as undefined,
+    begun: Promise.resolve(),
+    ended: Promise.resolve(),
+    begin: () => {},
+  };
+  work.begun = new Promise((resolve) => {
+    work.begin = resolve;
+  });
+  work.ended = new Promise((resolve) => {
+    work.end = () => void resolve();
+  });
+  return work;
+}
+
+describe('a transaction', () => {
+  it('writes nothing if its work rejects', async () => {
+    const name = newName();
+    const work = async (manager: EntityManager) => {
+      await insert(manager, name);
+      throw new Error('the work failed');
+    };
+    await expect(database.transaction(work)).rejects.toThrow('the work failed');
+    expect(await exists(name)).toBe(false);
+  });
+
+  it('is rolled back when its time is over, and sends no later statement', async () => {
+    const [early, late] = [newName(), newName()];
+    let later: Promise<unknown> = Promise.resolve();
+    const gate = waiting();
+    const work = (manager: EntityManager) => {
+      const all = (async () => {
+        await insert(manager, early);
+        gate.begin();
+        await gate.ended;
+        await insert(manager, late);
+      })();
+      later = all;
+      return all;
+    };
+    const transaction = database.transaction(work, 300);
+    await gate.begun;
+    await expect(transaction).rejects.toMatchObject({ status: 503 });
+    gate.end();
+    await expect(later).rejects.toThrow();
+    expect([await exists(early), await exists(late)]).toEqual([false, false]);
+    await database.transaction((manager) => insert(manager, early));
+    expect(await exists(early)).toBe(true);
+  });
+
+  it('rejects a write that does not use its manager and would not be a part of it', async () => {
+    const statement = insertStatement({ into: RecordedValue, columns: ['name', 'value'] });
+    const aside = () => database.insert(statement, [newName() as RecordedValue['name'], 1]);
+    await expect(database.transaction(aside)).rejects.toThrow('must use the manager of the transaction');
+    await expect(database.transaction(() => database.transaction(async () => undefined))).rejects.toThrow('manager');
+    await aside();
+  });
+
+  it('leaves no statement that was under way when its work rejected', async () => {
+    const names = Array.from({ length: 10 }, newName);
+    for (const name of names) {
+      const fail = () => Promise.reject(new Error('the work failed'));
+      const work = (manager: EntityManager) => Promise.all([fail(), insert(manager, name), insert(manager, name)]);
+      await expect(database.transaction(work)).rejects.toThrow();
+    }
+    expect(await Promise.all(names.map(exists))).not.toContain(true);
+  });
+
+  it.runIf(onMariadb)(
+    'runs at the same time as others, which leave half of the connections to other requests',
+    async () => {
+      const gates = Array.from({ length: 2 * POOL_SIZE }, waiting);
+      const names = gates.map(newName);
+      const transactions = gates.map(({ begin, ended }, index) =>
+        database.transaction(async (manager) => {
+          await insert(manager, names[index] as string);
+          begin();
+          await ended;
+        }),
+      );
+      const [first, second, ...others] = gates as [ReturnType<typeof waiting>, ReturnType<typeof waiting>];
+      await Promise.all([first.begun, second.begun]);
+      expect(await Promise.all(Array.from({ length: 20 }, () => exists('none')))).not.toContain(true);
+      for (const { end } of [second, first, ...others]) end();
+      await Promise.all(transactions);
+      expect(await Promise.all(names.map(exists))).not.toContain(false);
+    },
+  );
+});

@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { MAX_ENTRIES, MAX_WAITING_ENTRIES } from '../../src/access-token/feed/feed-entries.js';
+import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
+import { siteNetworksOf } from '../../src/platform/rate-limit/network.js';
+
+const page = readFileSync(join(import.meta.dirname, '../../docs/security.md'), 'utf8');
+const section = page.split('\n### Mass revocation\n')[1]?.split('\n### ')[0] as string;
+/** A day is the longest lifetime. Each entry stays for 120 s longer than the longest lifetime of customers' tokens. */
+const ENTRY_SECONDS = [28_800 + 120, 86_400 + 120];
+
+const text = (value: number) => value.toLocaleString('en-US');
+
+/** The entries of one network that can be in force: those of each window that an entry's time can overlap. */
+function entriesOfNetwork(entrySeconds: number, factor = 1): number {
+  const { count, seconds } = DEFAULT_LIMITS.revocations;
+  return (Math.ceil(entrySeconds / seconds) + 1) * count * factor;
+}
+
+describe('the numbers of docs/security.md about mass revocation', () => {
+  it('follow from the limit of one network', () => {
+    const [of8Hours = 0, of24Hours = 0] = ENTRY_SECONDS.map((seconds) => entriesOfNetwork(seconds));
+    expect(section).toContain(`lifetime of 8 h (the default) | ${text(of8Hours)} |`);
+    expect(section).toContain(`lifetime of 24 h | ${text(of24Hours)} |`);
+    const factor = siteNetworksOf('2001:db8::1').at(-1)?.factor;
+    const [of8HoursIn48 = 0, of24HoursIn48 = 0] = ENTRY_SECONDS.map((seconds) => entriesOfNetwork(seconds, factor));
+    expect(section).toContain(`${factor} times as many: ${text(of8HoursIn48)} and ${text(of24HoursIn48)} |`);
+    expect(section).toContain(`with two processes, one IPv4 address can cause ${text(2 * of8Hours)} entries`);
+    expect(section).toContain(`with ${Math.ceil(MAX_ENTRIES / of8Hours)} or more addresses`);
+  });
+
+  it('are below the default of each verifier', () => {
+    expect(section).toContain(`| all networks together | ${text(MAX_ENTRIES)}, `);
+    const [, maxEntries = ''] = /\| the default `maxEntries` of a verifier \| ([\d,]+) \|/.exec(section) ?? [];
+    const options = readFileSync(join(import.meta.dirname, '../../packages/token-verifier/src/options.ts'), 'utf8');
+    expect(options).toContain(`maxEntries = ${maxEntries.replaceAll(',', '_')} `);
+    expect(MAX_ENTRIES + MAX_WAITING_ENTRIES).toBeLessThan(Number(maxEntries.replaceAll(',', '')));
+  });
+});
