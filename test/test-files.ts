@@ -96,7 +96,9 @@ const WITH_PROCESSES = [
   'process',
   'readme',
   'registry-apply-command',
+  'restore',
   'runbook',
+  'runbook-commands',
   'token-explain',
   'tracing',
   'try-it-process',
@@ -114,7 +116,13 @@ const UNIT_TESTS_WITH_PROCESSES = [
 ];
 
 /** Those that start processes with MariaDB. */
-const WITH_PROCESSES_ON_MARIADB = ['database-tls', 'process', 'revocation-feed-processes', 'tracing'];
+const WITH_PROCESSES_ON_MARIADB = [
+  'database-accounts',
+  'database-tls',
+  'process',
+  'revocation-feed-processes',
+  'tracing',
+];
 
 /** Tests of an example package, whose entities are not the service's either. They run on both databases. */
 const EXAMPLE = ['examples/device-approval/test/device-approval*.spec.ts'];

@@ -34,8 +34,9 @@ export function simulateImage() {
 /** @param {string} step one instruction @param {string} root */
 function carryOut(step, root) {
   const [, instruction, parameters = ''] = /^([A-Z]+) (.+)$/.exec(step) ?? [];
+  const command = parameters.replace(/^--mount=\S+ /, '');
   if (instruction === 'RUN')
-    execFileSync('sh', ['-c', parameters], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+    execFileSync('sh', ['-c', command], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
   if (instruction !== 'COPY') return;
   const [, source, target] = /^--from=build \/build\/(\S+) (\S+)$/.exec(parameters) ?? [];
   if (source && target) return cpSync(join(PROJECT, source), join(root, target), { recursive: true });

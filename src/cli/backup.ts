@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
@@ -25,7 +25,7 @@ export async function backupCommand(parameters: string[], { print }: CommandCont
     const dataSource = await connectWithRetry(dataSourceOptions(configuration), 0);
     await dataSource.query('VACUUM INTO ?', [partial]).finally(() => dataSource.destroy());
     flush(partial); // VACUUM INTO does not wait for the disk
-    renameSync(partial, file);
+    linkSync(partial, file); // fails if the file exists meanwhile
     flush(dirname(file));
   } finally {
     rmSync(partial, { force: true });

@@ -26,6 +26,8 @@ const USAGE = `usage: node dist/cli.js COMMAND
   registry apply FILE  create and change the entries of a registry file, unless the file is superseded
   registry apply --force FILE
                        the same, also for a superseded file, and checks the file in force again
+  registry apply --merge FILE
+                       add entries as the admin API does, next to the registry file of the processes
   registry export      print the registry as YAML, without secrets
   purge                delete expired rows, idle customers and idle browsers, in small batches
   revocation-feed restart

@@ -7,8 +7,11 @@ import { isDuplicate } from '../platform/database/database-errors.js';
 import { type ChangedEntry, lockRevision, raiseRevision } from './changes/raise-revision.js';
 import { Registry } from './registry.js';
 
-/** An operator's change may wait for many others, because they are made one after another. */
-const OPERATOR_TIMEOUT_MS = 10_000;
+/**
+ * An operator's change may wait for many others, because they are made one after another. The time is over before that
+ * of the response (admin-timeout.interceptor.ts).
+ */
+const OPERATOR_TIMEOUT_MS = 8_000;
 
 /**
  * The transactions of the admin API. Each begins with the lock on the revision, which admits one writer at a time, on

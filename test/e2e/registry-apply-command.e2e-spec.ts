@@ -4,9 +4,12 @@ import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { manage } from '../support/management-api.js';
 import { environmentOf, runCli } from '../support/processes.js';
 import { ACME } from '../support/test-registry.js';
 import { startTestService } from '../support/test-service.js';
+
+const OPERATOR = 'operator-token-of-the-tests-0123456789';
 
 /** A registry with one client, which has this name. */
 const registry = (name: string, more: object = {}) => ({
@@ -53,6 +56,49 @@ describe('the command registry apply', () => {
     expect((await cli(older)).code).toBe(0);
     expect((await cli(newer)).code).toBe(1);
     expect((await Promise.all([cli('--forced', older), cli('--force')])).map((ended) => ended.code)).toEqual([2, 2]);
+  });
+
+  it('with --merge adds entries as the admin API does, and leaves the file of the processes in force', async () => {
+    const own = await createEmptyDatabase();
+    const environment = { ...environmentOf(own), MIGRATE_ON_START: 'true' };
+    const cli = (...parameters: string[]) => runCli(['registry', 'apply', ...parameters], environment);
+    const write = (name: string, content: object) => {
+      const path = join(own.folder, name);
+      writeFileSync(path, stringify(content));
+      return path;
+    };
+    const ofPods = write('pods.yaml', registry('Of the pods'));
+    const site = (name: string) => ({
+      client_id: 'site',
+      name,
+      client_type: 'web',
+      redirect_uris: ['https://a.example/'],
+    });
+    const more = write('more.yaml', { clients: [{ ...site('Site'), organization_id: ACME }] });
+    expect((await cli(ofPods)).code).toBe(0);
+    expect(await cli('--merge', more)).toMatchObject({ code: 0, stdout: 'created: client site\n' });
+    expect(await cli('--merge', more)).toMatchObject({ code: 0, stdout: 'unchanged: client site\n' });
+
+    const service = await startTestService({
+      database: own,
+      environment: { REGISTRY_FILE: ofPods, ADMIN_TOKEN: OPERATOR },
+    });
+    expect((await manage(service, 'GET', '/metrics')).text).toMatch(/^cas_registry_file_superseded 0$/m);
+    const { body } = await manage(service, 'GET', '/admin/clients', { authorization: `Bearer ${OPERATOR}` });
+    expect(
+      body.clients.map(({ client_id, owned_by_file }: Record<string, unknown>) => [client_id, owned_by_file]),
+    ).toEqual([
+      ['backend', true],
+      ['site', false],
+    ]);
+    await service.stop();
+
+    const taken = write('taken.yaml', registry('Taken'));
+    const { code, stdout, stderr } = await cli('--merge', taken);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('client backend: belongs to the registry file; change it there');
+    expect(await cli(ofPods)).toMatchObject({ code: 0, stdout: expect.stringContaining('unchanged: client backend') });
+    await own.remove();
   });
 
   it('compares the file in force with the database only with --force', async () => {

@@ -1,5 +1,5 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
@@ -8,6 +8,7 @@ import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { blocksOf, RunbookFolder, SETTINGS } from '../support/runbook-commands.js';
 import { testRegistry, writeRegistry } from '../support/test-registry.js';
 import { httpClientOf } from '../support/test-service.js';
 import { INFO, newCustomer } from '../support/transfers.js';
@@ -24,14 +25,7 @@ const hasPrograms = ['bash', 'curl', 'grep', 'sed', 'tr'].every((program) => {
   }
 });
 
-/** The shell blocks of a section of docs/operations.md. */
-function commandsOf(heading: string): string[] {
-  const [, section = ''] = readFileSync(join(PROJECT, 'docs/operations.md'), 'utf8').split(`\n### ${heading}\n`);
-  const [text = ''] = section.split('\n### ');
-  return Array.from(text.matchAll(/^```sh\n(.*?)^```$/gms), ([, commands = '']) => commands);
-}
-
-describe.runIf(hasPrograms)('the runbook: a customer’s token is refused', () => {
+describe.runIf(hasPrograms).each(SETTINGS)('the runbook: a customer’s token is refused (%s)', (setting) => {
   let database: TestDatabase;
   let service: ServiceProcess;
   let environment: Record<string, string>;
@@ -57,7 +51,7 @@ describe.runIf(hasPrograms)('the runbook: a customer’s token is refused', () =
     requestId = (await client.send('GET', INFO, bearer(ended.access_token))).body.request_id;
     await manage(service, 'POST', '/oauth2/introspect', basic('chat-api', SECRET), { token: ended.access_token });
     await service.process.says(/"route":"\/oauth2\/introspect"/);
-    outputs = runAll();
+    outputs = await runAll();
   }, 300_000); // it starts the service and two commands, each in a process
   afterAll(async () => {
     await service?.terminate();
@@ -65,25 +59,24 @@ describe.runIf(hasPrograms)('the runbook: a customer’s token is refused', () =
   });
 
   /** Runs the commands of the section in a folder with the files that the section names. */
-  function runAll(): string[] {
+  async function runAll(): Promise<string[]> {
     const cwd = database.folder;
     symlinkSync(join(PROJECT, 'dist'), join(cwd, 'dist'));
     writeFileSync(join(cwd, 'token.txt'), `${ended.access_token}\n`, { mode: 0o600 });
     writeFileSync(join(cwd, 'operator.header'), `Authorization: Bearer ${ADMIN_TOKEN}\n`, { mode: 0o600 });
-    writeFileSync(join(cwd, 'service.log'), service.process.stdout);
-    const env = { PATH: process.env.PATH, ...environment, REQUEST_ID: requestId, ENTITY_ID: ended.entity_id };
-    return commandsOf("A customer's token is refused").map((commands) => {
-      const script = commands.replaceAll('http://localhost:3001', service.managementUrl);
-      const { stdout, stderr } = spawnSync('bash', ['--norc', '-uc', script], { cwd, env, encoding: 'utf8' });
-      return stdout + stderr;
-    });
+    const folder = new RunbookFolder(cwd, { ...environment, REQUEST_ID: requestId, ENTITY_ID: ended.entity_id });
+    folder.write([{ log: service.process.stdout, metricsUrl: `${service.managementUrl}/metrics` }]);
+    const printed: string[] = [];
+    for (const commands of blocksOf("A customer's token is refused"))
+      printed.push(await folder.run(setting, commands.replaceAll('http://localhost:3001', service.managementUrl)));
+    return printed;
   }
 
   const linesOf = (output: string | undefined) =>
     (output ?? '')
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line));
+      .map((line) => JSON.parse(line.replace(/^\[\S+\] /, '')));
 
   it('explains the token', () => {
     expect(outputs).toHaveLength(5);

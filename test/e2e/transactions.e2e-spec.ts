@@ -2,7 +2,7 @@ import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
 import { Database } from '../../src/platform/database/database.js';
-import { selectStatement } from '../../src/platform/database/statement.js';
+import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
 import { onMariadb } from '../../src/testing/test-database.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
@@ -75,6 +75,24 @@ describe('a transaction', () => {
     expect([await exists(early), await exists(late)]).toEqual([false, false]);
     await database.transaction((manager) => insert(manager, early));
     expect(await exists(early)).toBe(true);
+  });
+
+  it('rejects a write that does not use its manager and would not be a part of it', async () => {
+    const statement = insertStatement({ into: RecordedValue, columns: ['name', 'value'] });
+    const aside = () => database.insert(statement, [newName() as RecordedValue['name'], 1]);
+    await expect(database.transaction(aside)).rejects.toThrow('must use the manager of the transaction');
+    await expect(database.transaction(() => database.transaction(async () => undefined))).rejects.toThrow('manager');
+    await aside();
+  });
+
+  it('leaves no statement that was under way when its work rejected', async () => {
+    const names = Array.from({ length: 10 }, newName);
+    for (const name of names) {
+      const fail = () => Promise.reject(new Error('the work failed'));
+      const work = (manager: EntityManager) => Promise.all([fail(), insert(manager, name), insert(manager, name)]);
+      await expect(database.transaction(work)).rejects.toThrow();
+    }
+    expect(await Promise.all(names.map(exists))).not.toContain(true);
   });
 
   it.runIf(onMariadb)(

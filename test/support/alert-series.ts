@@ -64,7 +64,6 @@ export const ALERT_SERIES: Record<string, AlertSeries> = {
   CustomerAuthorizationAbsent: {
     fires: [[steady('cas_registry_age_seconds', 1)]],
     quiet: [[steady('cas_registry_age_seconds', 1)]],
-    labels: { job: 'customer-authorization', namespace: 'customer-authorization' },
     added: { job: 'customer-authorization', namespace: 'customer-authorization-staging' },
   },
   CustomerAuthorizationPodWaiting: {
@@ -109,8 +108,8 @@ export const ALERT_SERIES: Record<string, AlertSeries> = {
     quiet: [[growing('cas_database_rejected_total', 0), steady('cas_database_waiting', 40)]],
   },
   CustomerAuthorizationRegistryStale: {
-    fires: [[steady('cas_registry_age_seconds', 70)]],
-    quiet: [[steady('cas_registry_age_seconds', 5)]],
+    fires: [[steady('cas_registry_age_seconds', 61)]],
+    quiet: [[steady('cas_registry_age_seconds', 59)]],
   },
   CustomerAuthorizationRevocationsNotPublished: {
     fires: [[steady('cas_revocation_feed_lag_seconds', 30)]],

@@ -23,7 +23,7 @@ export const documentsOf = (file: string): Document[] => parseDocuments(readFile
 
 /** Every resource with its file and kind. */
 export const documents = files
-  .filter((file) => !file.endsWith('kustomization.yaml') && !file.endsWith('registry.yaml'))
+  .filter((file) => !/(kustomization|base\/registry|monitoring\/namespace)\.yaml$/.test(file))
   .flatMap((file) => documentsOf(file).map((document): [string, Document] => [`${file}: ${document.kind}`, document]));
 
 export const documentsOfKind = (kind: string): Document[] =>
@@ -43,13 +43,14 @@ export const pods = ['Deployment', 'Job', 'CronJob'].map((kind): [string, Docume
   podOf(documentOfKind(kind)),
 ]);
 
-/** The variables in the ConfigMap of the service, each as `NAME=value`. */
-export const literals: string[] = kustomizations
-  .flatMap(documentsOf)
-  .flatMap(({ configMapGenerator = [] }) => configMapGenerator.flatMap((each: Document) => each.literals ?? []));
-export const variables: Record<string, string> = Object.fromEntries(
-  literals.map((literal) => literal.split(/=(.*)/s).slice(0, 2)),
-);
+/** The literals of a ConfigMap that a kustomization generates. */
+export function literalsOf(file: string, name: string): Record<string, string> {
+  const generators: Document[] = documentsOf(file).flatMap(({ configMapGenerator = [] }) => configMapGenerator);
+  const literals: string[] = generators.filter((each) => each.name === name).flatMap((each) => each.literals ?? []);
+  return Object.fromEntries(literals.map((literal) => literal.split(/=(.*)/s).slice(0, 2)));
+}
+/** The variables of the service in the base. */
+export const variables = literalsOf('base/kustomization.yaml', 'customer-authorization');
 
 /** The variables that a container gets. */
 export const environmentOfContainer = ({ envFrom, env = [] }: Document): Record<string, string> => ({

@@ -16,6 +16,7 @@ export class SqliteCallers {
   longestWaitMs = 0;
   private readonly browsers: { browser: TestBrowser; entityId: string }[] = [];
   private readonly users = new Map<string, string>();
+  private readonly transferTokens: string[] = [];
   /** The refresh token that was issued last, of customers and of agents. */
   private readonly families: { token: string; send: Refresh }[] = [];
   private readonly client: HttpClient;
@@ -61,7 +62,8 @@ export class SqliteCallers {
       expect([status, body.entity_id, body.created]).toEqual([200, entityId, false]);
     }
     for (const { send, token } of this.families) expect((await send(token)).status).toBe(200);
-    return this.browsers.length + this.users.size + this.families.length;
+    for (const token of this.transferTokens) expect((await redeem(this.client, token)).status).toBe(200);
+    return this.browsers.length + this.users.size + this.families.length + this.transferTokens.length;
   }
 
   private async visit(known?: TestBrowser): Promise<TestResponse> {
@@ -78,8 +80,9 @@ export class SqliteCallers {
     return response;
   }
 
-  private transfer(token: string): Promise<TestResponse> {
-    return this.timed(() => this.client.post(TRANSFER, transferBody(), bearer(token)));
+  private async transfer(token: string): Promise<void> {
+    const { status, body } = await this.timed(() => this.client.post(TRANSFER, transferBody(), bearer(token)));
+    if (status === 200) this.transferTokens.push(body.identity_transfer_token);
   }
 
   private async move(token: string): Promise<void> {

@@ -10,7 +10,9 @@ import { type Document, documentOfKind } from '../support/manifests.js';
 
 const promtool = findProgram(['promtool']);
 const { groups } = documentOfKind('PrometheusRule').spec;
-const rules: Document[] = groups.flatMap((group: Document) => group.rules);
+const rules: Document[] = groups
+  .flatMap((group: Document) => group.rules)
+  .filter(({ alert }: Document) => alert !== undefined);
 const PRODUCTION = { job: 'customer-authorization', namespace: 'customer-authorization' };
 const STAGING = { ...PRODUCTION, namespace: 'customer-authorization-staging' };
 /** Later than the longest `for` and the longest range of the rules together. */
@@ -26,7 +28,7 @@ function withLabels([metric, labels, values]: Series, added: Record<string, stri
 function testOf(alert: string, series: Series[], added: Record<string, string>, firing: AlertSeries | undefined) {
   const rule = rules.find((each) => each.alert === alert) as Document;
   const exp_alerts = firing
-    ? [{ exp_labels: { ...rule.labels, ...firing.labels }, exp_annotations: rule.annotations }]
+    ? [{ exp_labels: { ...rule.labels, ...PRODUCTION, ...firing.labels }, exp_annotations: rule.annotations }]
     : [];
   return {
     interval: '1m',
@@ -46,6 +48,13 @@ describe('the alerts', () => {
     writeFileSync(join(folder, 'test.yaml'), stringify(file, { aliasDuplicateObjects: false }));
     execFileSync(promtool ?? '', ['test', 'rules', 'test.yaml'], { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
   }
+
+  it('name the job and the namespace in one place, which every alert uses', () => {
+    const text = stringify(groups);
+    expect(text.match(/namespace: |namespace[=!]/g)).toHaveLength(1);
+    expect(text.match(/job: |job[=!]/g)).toHaveLength(1);
+    for (const { expr } of rules) expect(expr).toContain('customer_authorization:watched');
+  });
 
   it('each have series that make them fire and series that do not', () => {
     expect(Object.keys(ALERT_SERIES).sort()).toEqual(rules.map(({ alert }) => alert).sort());

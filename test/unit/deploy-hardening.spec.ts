@@ -70,8 +70,10 @@ describe('the pods of the manifests', () => {
     expect(metrics).toMatchObject([{ resource: { name: 'cpu', target: { type: 'AverageValue' } } }]);
   });
 
-  it('can be evicted from a node while they are not ready', () => {
-    expect(documentOfKind('PodDisruptionBudget').spec.unhealthyPodEvictionPolicy).toBe('AlwaysAllow');
+  it('can be evicted from a node one after another, however few there are, and while they are not ready', () => {
+    const { spec } = documentOfKind('PodDisruptionBudget');
+    expect(spec).toMatchObject({ maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' });
+    expect(spec.minAvailable).toBeUndefined();
   });
 });
 
@@ -90,10 +92,10 @@ describe('the network policies', () => {
     }
   });
 
-  it('let different callers scrape, introspect and administrate, chosen by a label that tenants cannot set', () => {
+  it('let different callers request tokens, scrape, introspect and administrate, chosen by a label that tenants cannot set', () => {
     const { ingress } = documentOfKind('NetworkPolicy', 'customer-authorization').spec;
     const callers: [port: string, namespace: string][] = [];
-    for (const { ports, from } of ingress.filter(({ ports }: Document) => ports[0].port !== 'public')) {
+    for (const { ports, from } of ingress) {
       expect(ports).toHaveLength(1);
       for (const { namespaceSelector } of from) {
         expect(Object.keys(namespaceSelector.matchLabels)).toEqual([NAMESPACE_LABEL]);
@@ -101,6 +103,7 @@ describe('the network policies', () => {
       }
     }
     expect(callers).toEqual([
+      ['public', 'ingress-nginx'],
       ['management', 'customer-chat'],
       ['management', 'customer-authorization-operators'],
       ['admin', 'customer-authorization-operators'],
@@ -110,9 +113,7 @@ describe('the network policies', () => {
 });
 
 describe('the components', () => {
-  const baseVariables: string[] = base.configMapGenerator[0].literals;
-  const authUrl = baseVariables.find((each) => each.startsWith('AUTH_URL='))?.slice('AUTH_URL='.length) ?? '';
-  const { hostname } = new URL(authUrl);
+  const { hostname } = new URL(variables.AUTH_URL ?? '');
   const publicPort = documentOfKind('Service', 'customer-authorization').spec.ports[0];
 
   it('patch only resources that exist', () => {

@@ -1,90 +1,279 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { findProgram } from '../../scripts/debian-packages.js';
-import { DEPLOY, type Document, kustomizations, parseDocuments } from '../support/manifests.js';
+import { findKustomize } from '../../scripts/test-programs.js';
+import { assertValid } from '../support/manifest-schemas.js';
+import {
+  DEPLOY,
+  type Document,
+  environmentOfContainer,
+  kustomizations,
+  literalsOf,
+  parseDocuments,
+  podOf,
+  read,
+} from '../support/manifests.js';
 
-const program = findProgram(['kustomize', 'kubectl']);
+const program = findKustomize();
 const COMMAND = program?.endsWith('kubectl') ? ['kustomize'] : ['build'];
 const folders = (below: string) =>
   kustomizations.map((file) => dirname(file)).filter((folder) => folder.startsWith(`${below}/`));
 const overlays = folders('overlays');
 const components = folders('components');
+const component = (name: string) => `components/${name}`;
+/** All components that can be used together. The other two are `gateway` and `flux`. */
+const TOGETHER = [
+  ...['parameters', 'ingress', 'monitoring', 'redis', 'database-ca', 'argo-cd', 'cpu-limits'],
+  ...['external-secrets-redis', 'external-secrets-registry', 'external-secrets'],
+].map(component);
+
+const find = (built: Document[], kind: string, name = 'customer-authorization') =>
+  built.find((each) => each.kind === kind && each.metadata.name === name) as Document;
+const podsOf = (built: Document[]) =>
+  built.filter(({ kind }) => ['Deployment', 'Job', 'CronJob'].includes(kind)).map(podOf);
+const policiesOf = (built: Document[]) => built.filter(({ kind }) => kind === 'NetworkPolicy');
+/** Every destination that a pod may connect to. */
+const destinationsOf = (built: Document[]) =>
+  policiesOf(built).flatMap(({ spec }) =>
+    (spec.egress ?? []).flatMap(({ to, ports }: Document) =>
+      to.map(({ ipBlock, namespaceSelector }: Document) => [
+        ipBlock?.cidr ?? namespaceSelector.matchLabels['kubernetes.io/metadata.name'],
+        ports.map(({ port }: Document) => port),
+      ]),
+    ),
+  );
+/** The example of docs/kubernetes.md of this kind. */
+function exampleOf(kind: string): string {
+  const blocks = read('docs/kubernetes.md').matchAll(/^( *)```yaml\n(.*?)^ *```$/gms);
+  const texts = Array.from(blocks, ([, indentation, text = '']) =>
+    text.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
+  );
+  return texts.find((text) => text.includes(`kind: ${kind}\n`)) ?? '';
+}
 
 describe.skipIf(program === undefined)('kustomize (skipped without the program kustomize or kubectl)', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kustomize-'));
   afterAll(() => rmSync(folder, { recursive: true }));
-  cpSync(DEPLOY, join(folder, 'kubernetes'), { recursive: true });
+  cpSync(DEPLOY, join(folder, 'customer-authorization-service/deploy/kubernetes'), { recursive: true });
 
-  /** Builds an overlay with components, as an operator's own overlay does. */
-  function build(overlay: string, ...others: string[]): Document[] {
+  /** Builds a folder with these files next to the project. */
+  function buildFiles(files: Record<string, string>): Document[] {
     const own = mkdtempSync(join(folder, 'overlay-'));
-    const lines = [
-      'apiVersion: kustomize.config.k8s.io/v1beta1',
-      'kind: Kustomization',
-      `resources: [../kubernetes/${overlay}]`,
-      `components: [${others.map((each) => `../kubernetes/${each}`).join(', ')}]`,
-      'configMapGenerator:',
-      '  - { name: customer-authorization-registry, behavior: replace, files: [registry.yaml] }',
-    ];
-    mkdirSync(own, { recursive: true });
-    writeFileSync(join(own, 'kustomization.yaml'), lines.join('\n'));
-    writeFileSync(join(own, 'registry.yaml'), 'revision: 2\n');
-    return parseDocuments(execFileSync(program ?? '', [...COMMAND, own], { encoding: 'utf8' }));
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(own, name), text);
+    return parseDocuments(execFileSync(program ?? '', [...COMMAND, own], { encoding: 'utf8', stdio: 'pipe' }));
   }
-  const find = (built: Document[], kind: string, name: string) =>
-    built.find((each) => each.kind === kind && each.metadata.name === name) as Document;
 
-  it.each(overlays)('builds %s, and all its pods follow one ConfigMap of the registry', (overlay) => {
+  interface Own {
+    parameters?: Record<string, string>;
+    files?: Record<string, string>;
+    namespace?: string;
+  }
+
+  /** Builds the base or an overlay with components, as an operator's own overlay does. */
+  function build(resource: string, others: string[] = [], { parameters = {}, files = {}, namespace }: Own = {}) {
+    const path = (each: string) => `../customer-authorization-service/deploy/kubernetes/${each}`;
+    const kustomization = {
+      apiVersion: 'kustomize.config.k8s.io/v1beta1',
+      kind: 'Kustomization',
+      namespace,
+      resources: [path(resource), ...Object.keys(files)],
+      components: others.map(path),
+      configMapGenerator: [
+        { name: 'customer-authorization-registry', behavior: 'replace', files: ['registry.yaml'] },
+        { name: 'customer-authorization-database-ca', files: ['ca.pem'] },
+        {
+          name: 'parameters',
+          behavior: 'merge',
+          literals: Object.entries(parameters).map(([name, value]) => `${name}=${value}`),
+        },
+      ],
+    };
+    const all = { 'registry.yaml': 'revision: 2\n', 'ca.pem': 'certificate', ...files };
+    return buildFiles({ ...all, 'kustomization.yaml': JSON.stringify(kustomization) });
+  }
+
+  it.each(overlays)('builds %s of valid objects, and all its pods follow one ConfigMap of the registry', (overlay) => {
     const built = build(overlay);
+    for (const each of built) expect(() => assertValid(each)).not.toThrow();
     expect(find(built, 'ConfigMap', 'customer-authorization-registry').data).toEqual({
       'registry.yaml': 'revision: 2\n',
     });
-    const { volumes } = find(built, 'Deployment', 'customer-authorization').spec.template.spec;
+    const { volumes } = podOf(find(built, 'Deployment')).spec;
     expect(volumes).toContainEqual({ name: 'registry', configMap: { name: 'customer-authorization-registry' } });
   });
 
   it.each(overlays)('gives all pods of %s the label that the network policy of all pods selects', (overlay) => {
     const built = build(overlay);
     const { matchLabels } = find(built, 'NetworkPolicy', 'customer-authorization-all-pods').spec.podSelector;
-    const templates = built.flatMap(({ spec }) => (spec?.jobTemplate?.spec ?? spec)?.template ?? []);
-    expect(templates).toHaveLength(3);
-    for (const { metadata } of templates) expect(metadata.labels).toMatchObject(matchLabels);
+    expect(podsOf(built)).toHaveLength(3);
+    for (const { metadata } of podsOf(built)) expect(metadata.labels).toMatchObject(matchLabels);
   });
 
-  it.each(components)('builds %s on top of an overlay', (component) => {
-    expect(build('overlays/production', component).length).toBeGreaterThanOrEqual(build('overlays/production').length);
+  it.each(components)('builds %s on top of the base, of valid objects', (name) => {
+    for (const each of build('base', [name])) expect(() => assertValid(each)).not.toThrow();
   });
 
-  it.each(['components/ingress', 'components/gateway'])(
-    'with %s, no pod reaches the public port directly',
-    (component) => {
-      const { ingress } = find(build('overlays/staging', component), 'NetworkPolicy', 'customer-authorization').spec;
-      for (const rule of ingress) expect(rule.from).toBeDefined();
+  it('gives the namespace of the overlay to every object of every component, and to the alerts', () => {
+    const built = build('base', TOGETHER, { namespace: 'chat' });
+    expect(components.filter((each) => !TOGETHER.includes(each))).toEqual(['flux', 'gateway'].map(component));
+    for (const each of built) {
+      expect(() => assertValid(each)).not.toThrow();
+      expect([each.kind, each.metadata.namespace]).toEqual([each.kind, 'chat']);
+    }
+    const [watched] = find(built, 'PrometheusRule').spec.groups[0].rules;
+    expect(watched.labels).toEqual({ job: 'customer-authorization', namespace: 'chat' });
+  });
+
+  it('gives the namespace to the alerts also if an outer overlay sets it', () => {
+    const built = build('overlays/production', [component('monitoring')], { namespace: 'outer' });
+    expect(find(built, 'PrometheusRule').spec.groups[0].rules[0].labels.namespace).toBe('outer');
+  });
+
+  it.each([TOGETHER, [...TOGETHER.filter((each) => !/ingress/.test(each)), component('gateway')]])(
+    'writes every parameter wherever its default was, and applies none itself',
+    (...used) => {
+      const defaults = literalsOf('base/kustomization.yaml', 'parameters');
+      const isNumber = (value: string) => /^\d+$/.test(value);
+      const parameters = Object.fromEntries(
+        Object.entries(defaults).map(([name, value], index) => {
+          if (isNumber(value)) return [name, String(7000 + index)];
+          if (value.endsWith('/32')) return [name, `10.1.${index}.0/24`];
+          return [name, name === 'runbook' ? 'https://acme.example/runbook' : `own-${name}`];
+        }),
+      );
+      const text = JSON.stringify(build('base', used, { parameters }));
+      for (const [name, value] of Object.entries(parameters))
+        expect([name, new RegExp(isNumber(value) ? `:"?${value}\\b` : value).test(text)]).toEqual([name, true]);
+      for (const [name, value] of Object.entries(defaults))
+        if (!isNumber(value) && value !== 'customer-authorization')
+          expect([name, new RegExp(`["/]${value}["#/]`).test(text)]).toEqual([name, false]);
+      expect(text).not.toContain('local-config');
+      expect(text).toContain('"AUTH_URL":"https://own-host"');
+      expect(text).toContain('"https://acme.example/runbook#requests-fail"');
+      expect(text).toContain('"own-secret-prefix/database"');
     },
   );
 
+  it.each([[[]], [TOGETHER]])('names every caller and every destination of the pods: %j', (used) => {
+    for (const { spec } of policiesOf(build('base', used))) {
+      for (const { from, ports } of spec.ingress ?? []) expect([from?.length > 0, ports.length]).toEqual([true, 1]);
+      for (const { to, ports } of spec.egress ?? []) expect([to?.length > 0, ports.length > 0]).toEqual([true, true]);
+    }
+  });
+
+  it('lets the pods connect to DNS and the database only, and to Redis with components/redis', () => {
+    const always = [
+      ['kube-system', [53, 53]],
+      ['169.254.20.10/32', [53, 53]],
+      ['192.0.2.10/32', [3306]],
+    ];
+    expect(destinationsOf(build('base'))).toEqual(always);
+    expect(destinationsOf(build('base', [component('redis')]))).toEqual([...always, ['192.0.2.20/32', [6379]]]);
+  });
+
+  it.each([[[]], [TOGETHER]])('mounts every file that a variable of a container names: %j', (used) => {
+    const built = build('base', used);
+    const configMap = built.find(
+      ({ kind, metadata }) => kind === 'ConfigMap' && /^customer-authorization-[0-9a-z]{10}$/.test(metadata.name),
+    ) as Document;
+    for (const { spec } of podsOf(built)) {
+      const [container] = spec.containers;
+      const values = { ...(container.envFrom && configMap.data), ...environmentOfContainer({ env: container.env }) };
+      const mounted = container.volumeMounts.map(({ mountPath }: Document) => mountPath);
+      const named = Object.entries<string>(values).filter(
+        ([name, value]) => name.endsWith('_FILE') && value.startsWith('/'),
+      );
+      for (const [, path] of named) expect(mounted).toContain(dirname(path));
+      if (used.length > 0) expect(mounted).toContain('/etc/database-ca');
+    }
+    expect('REDIS_URL_FILE' in configMap.data).toBe(used.length > 0);
+  });
+
+  it('needs no custom resource and no Redis without components', () => {
+    const text = JSON.stringify(build('base'));
+    expect(text).not.toMatch(/redis|monitoring\.coreos|external-secrets/i);
+  });
+
+  it('sets a CPU limit for every container with components/cpu-limits, and its sum is that of the documented quota', () => {
+    const built = build('base', [component('cpu-limits')]);
+    const containers = podsOf(built).map(({ spec }) => spec.containers[0].resources);
+    const units: Record<string, number> = { m: 0.001, Mi: 2 ** 20, Gi: 2 ** 30 };
+    const quantity = (text: string) => Number.parseFloat(text) * (units[text.replace(/[\d.]/g, '')] ?? 1);
+    const rows = read('docs/kubernetes.md').matchAll(/^\| (\d+) \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$/gm);
+    const all = [...rows];
+    expect(all).toHaveLength(2);
+    for (const [, replicas, pods, ...documented] of all) {
+      const ofService = Number(replicas) + 1; // one more during a roll-out
+      expect(Number(pods)).toBe(ofService + 2);
+      const sums = (['requests', 'limits'] as const).flatMap((kind) =>
+        ['cpu', 'memory'].map((resource) =>
+          containers.reduce(
+            (sum, each, index) => sum + quantity(each[kind][resource]) * (index === 0 ? ofService : 1),
+            0,
+          ),
+        ),
+      );
+      for (const [index, sum] of sums.entries()) expect(quantity(documented[index] ?? '')).toBeCloseTo(sum, 6);
+    }
+  });
+
   it('components/argo-cd runs the migration before the new pods, and replaces the earlier job', () => {
-    const built = build('overlays/production', 'components/argo-cd');
+    const built = build('overlays/production', [component('argo-cd')]);
     const job = find(built, 'Job', 'customer-authorization-migrate').metadata.annotations;
     expect(job).toMatchObject({
       'argocd.argoproj.io/hook': 'Sync',
       'argocd.argoproj.io/hook-delete-policy': 'BeforeHookCreation',
     });
-    const { annotations } = find(built, 'Deployment', 'customer-authorization').metadata;
+    const { annotations } = find(built, 'Deployment').metadata;
     const wave = 'argocd.argoproj.io/sync-wave';
     expect(Number(annotations[wave])).toBeGreaterThan(Number(job[wave]));
   });
 
   it('components/flux replaces the job when its template changes, and leaves the finished job', () => {
-    const { metadata, spec } = find(
-      build('overlays/production', 'components/flux'),
-      'Job',
-      'customer-authorization-migrate',
-    );
+    const built = build('overlays/production', [component('flux')]);
+    const { metadata, spec } = find(built, 'Job', 'customer-authorization-migrate');
     expect(metadata.annotations).toEqual({ 'kustomize.toolkit.fluxcd.io/force': 'enabled' });
     expect(spec.ttlSecondsAfterFinished).toBeUndefined();
+  });
+
+  it('builds the overlay of docs/kubernetes.md: two replicas, TLS to the database, External Secrets, no Redis', () => {
+    const built = buildFiles({
+      'kustomization.yaml': exampleOf('Kustomization'),
+      'registry.yaml': 'revision: 1\n',
+      'ca.pem': 'certificate',
+    });
+    for (const each of built) {
+      expect(() => assertValid(each)).not.toThrow();
+      expect(each.metadata.namespace).toBe('customer-authorization');
+    }
+    expect(find(built, 'HorizontalPodAutoscaler').spec.minReplicas).toBe(2);
+    expect(destinationsOf(built)).toContainEqual(['10.20.0.0/28', [3306]]);
+    expect(find(built, 'Ingress').spec.rules[0].host).toBe('auth.acme.example');
+    const mounted = podsOf(built).flatMap(({ spec }) => spec.volumes);
+    const needed = mounted.flatMap(({ secret }) => (secret && !secret.optional ? [secret.secretName] : []));
+    const created = built.filter(({ kind }) => kind === 'ExternalSecret').map(({ spec }) => spec.target.name);
+    expect(created.sort()).toEqual([...new Set(needed)].sort());
+    const ca = built.find(({ metadata }) => metadata.name.startsWith('customer-authorization-database-ca-'));
+    for (const { spec } of podsOf(built))
+      expect(spec.volumes).toContainEqual({ name: 'database-ca', configMap: { name: ca?.metadata.name } });
+    expect(JSON.stringify(built)).not.toMatch(/redis/i);
+  });
+
+  it('builds the further network policy of docs/kubernetes.md', () => {
+    const built = build('overlays/production', [], { files: { 'egress.yaml': exampleOf('NetworkPolicy') } });
+    expect(() => assertValid(find(built, 'NetworkPolicy', 'customer-authorization-more'))).not.toThrow();
+    expect(destinationsOf(built)).toContainEqual(['observability', [4318]]);
+  });
+
+  it('docs/kubernetes.md lists every component and every parameter with its default', () => {
+    const page = read('docs/kubernetes.md');
+    for (const each of components) expect(page).toContain(`\`${each.replace('components/', '')}\``);
+    const table = page.slice(page.indexOf('| parameter |'), page.indexOf('**Secrets of the registry'));
+    for (const [name, value] of Object.entries(literalsOf('base/kustomization.yaml', 'parameters'))) {
+      const row = table.split('\n').find((line) => line.includes(`\`${name}\``)) ?? '';
+      expect(row).toContain(value);
+    }
   });
 });

@@ -13,11 +13,11 @@ const sections = new Map(
     return [heading.toLowerCase().replaceAll(' ', '-').replaceAll("'", ''), section];
   }),
 );
-const alerts = read('deploy/kubernetes/overlays/production/monitoring.yaml');
+const alerts = read('deploy/kubernetes/components/monitoring/monitoring.yaml');
 const anchors = new Set(Array.from(alerts.matchAll(/runbook_url: .*#(.*)/g), ([, anchor = '']) => anchor));
 
 const commandsOf = (section: string) =>
-  Array.from(section.matchAll(/^```sh\n(.*?)^```$/gms), ([, commands = '']) => commands);
+  Array.from(section.matchAll(/^```sh.*\n(.*?)^```$/gms), ([, commands = '']) => commands);
 
 describe('the runbook', () => {
   it.each([...anchors])('has commands that find the cause: %s', (anchor) => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import libsql from 'libsql';
@@ -33,6 +33,8 @@ const idsOf = () => (other.prepare('SELECT id FROM parent ORDER BY id').all() as
 const insert = (id: number) => (statements: SqliteStatements) =>
   statements.write('INSERT INTO parent VALUES (?)', [id]);
 const insertWith = (manager: EntityManager, id: number) => manager.query('INSERT INTO parent VALUES (?)', [id]);
+
+const connectionOf = (of: SqliteWriter): SqliteConnection => Reflect.get(of, 'connection');
 
 describe('the writer of a SQLite file', () => {
   it('runs no write inside of the transaction of another caller', async () => {
@@ -71,9 +73,48 @@ describe('the writer of a SQLite file', () => {
     expect(idsOf()).toEqual([2, 3, 4, 7]);
   });
 
-  it('rejects a write inside of a transaction that does not use its manager, which would wait for itself', async () => {
-    const nested = writer.transaction(() => writer.run(insert(8), 5_000), 5_000);
-    await expect(nested).rejects.toThrow('must use the manager of the transaction');
+  it('leaves no statement of a rejected transaction that was under way', async () => {
+    for (let delay = 0; delay < 40; delay++) {
+      const work = (manager: EntityManager) =>
+        Promise.all([
+          (async () => {
+            for (let turn = 0; turn < delay; turn++) await null;
+            throw new Error('the work failed');
+          })(),
+          insertWith(manager, 8),
+        ]);
+      await expect(writer.transaction(work, 5_000)).rejects.toThrow('the work failed');
+    }
+    expect(idsOf()).toEqual([2, 3, 4, 7]);
+  });
+
+  it.each(['BEGIN', 'ROLLBACK'])('replaces the connection if %s fails', async (failing) => {
+    if (failing === 'BEGIN') connectionOf(writer).exec('BEGIN'); // without a lock, so that BEGIN IMMEDIATE fails
+    const write = () => {
+      connectionOf(writer).exec('ROLLBACK'); // so that the writer's own ROLLBACK fails
+      throw new Error('the work failed');
+    };
+    const before = connectionOf(writer);
+    await expect(writer.run(write, 5_000)).rejects.toThrow();
+    expect(connectionOf(writer)).not.toBe(before);
+    other.exec('DELETE FROM parent WHERE id = 4');
+    await writer.run(insert(4), 5_000);
+    expect(idsOf()).toEqual([2, 3, 4, 7]);
+  });
+
+  it('knows that writes wait behind a transaction that hangs', async () => {
+    let end: () => void = () => undefined;
+    const hanging = writer.transaction(
+      () =>
+        new Promise<void>((resolve) => {
+          end = resolve;
+        }),
+      5_000,
+    );
+    await expect(writer.run(insert(9), 50)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+    expect(Reflect.get(writer, 'failingSince')).toBeDefined();
+    end();
+    await hanging;
   });
 
   it('gives up in time while another process holds the lock, also for the writes that wait behind', async () => {
@@ -83,9 +124,20 @@ describe('the writer of a SQLite file', () => {
     expect(writes).toMatchObject([late, late, late]);
     expect(await writer.secondsWithoutWrite()).toBeGreaterThan(0);
     other.exec('COMMIT');
+    const before = statSync(`${database}-wal`).size;
     expect(await writer.secondsWithoutWrite()).toBe(0);
+    expect(statSync(`${database}-wal`).size, 'a page was written, which a full disk would not admit').toBeGreaterThan(
+      before,
+    );
     expect(idsOf()).toEqual([2, 3, 4, 7]);
   });
+});
+
+it('a writer that is closed rejects writes, and can be closed after its connection was lost', async () => {
+  const closing = await SqliteWriter.open(dataSource);
+  await closing.close();
+  await expect(closing.run(insert(12), 5_000)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+  await closing.close();
 });
 
 it('the prepared statements of a connection to a SQLite file are at most 500', () => {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
@@ -19,8 +20,8 @@ const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
 /**
  * Sends the statements of request paths. `select`, `insert` and `execute` take one round trip of at most 1 s. All
  * statements of a request together have 2.8 s (request-context/deadline.ts); then the caller gets 503. On SQLite, a
- * write waits so long for the lock of another process. A statement that the server has rolled back is repeated, at most
- * four times.
+ * write that waits for the lock of another process has the 2.8 s, too. A statement that the server has rolled back is
+ * repeated, at most four times.
  */
 @Injectable()
 export class Database {
@@ -28,6 +29,8 @@ export class Database {
   statements = 0;
   private readonly metrics: DatabaseMetrics;
   private readonly outages = new OutageLog();
+  /** The transaction in whose work the code runs. */
+  private readonly currentTransaction = new AsyncLocalStorage<{ isRunning: boolean }>();
 
   private constructor(
     private readonly dataSource: DataSource,
@@ -70,10 +73,11 @@ export class Database {
    * @throws the error of the driver if the key exists (`isDuplicate`)
    * @throws ServiceUnavailableException if the database is unavailable or too slow; the row may have been inserted
    */
-  insert<Parameters extends SqlValue[]>(
+  async insert<Parameters extends SqlValue[]>(
     statement: InsertStatement<Parameters>,
     parameters: NoInfer<Parameters>,
   ): Promise<void> {
+    this.assertOutsideOfTransaction();
     return this.send(statement, () => this.client.insert(statement, parameters));
   }
 
@@ -82,10 +86,11 @@ export class Database {
    *
    * @throws ServiceUnavailableException if the database is unavailable or too slow; the change may have happened
    */
-  execute<Parameters extends SqlValue[]>(
+  async execute<Parameters extends SqlValue[]>(
     statement: WriteStatement<Parameters>,
     parameters: NoInfer<Parameters>,
   ): Promise<number> {
+    this.assertOutsideOfTransaction();
     return this.send(statement, () => this.client.execute(statement, parameters));
   }
 
@@ -110,7 +115,8 @@ export class Database {
    * @throws ServiceUnavailableException; the changes may have happened, all of them or none
    * @internal
    */
-  executeTogether(writes: BoundWrite[]): Promise<number[]> {
+  async executeTogether(writes: BoundWrite[]): Promise<number[]> {
+    this.assertOutsideOfTransaction();
     const sql = writes.map(({ statement }) => statement.text(this.client.dialect)).join('; ');
     const send = () => withinDeadline(() => this.client.executeTogether(writes));
     return IDEMPOTENT_STATEMENT.run(() => this.sendWithRetries(sql, send));
@@ -140,21 +146,32 @@ export class Database {
    *   outside of requests
    * @throws ServiceUnavailableException if the database is unavailable or too slow; the changes may have happened
    */
-  transaction<Result>(
+  async transaction<Result>(
     work: (manager: EntityManager) => Promise<Result>,
     timeoutMs = remainingMs(BACKGROUND_TRANSACTION_TIMEOUT_MS),
   ): Promise<Result> {
+    this.assertOutsideOfTransaction();
     const until = performance.now() + timeoutMs;
     return this.sendWithRetries('BEGIN … COMMIT', async () => {
       const remaining = until - performance.now();
       if (remaining <= 0) throw new DeadlineExceededError(timeoutMs);
-      return this.client.transaction(work, remaining);
+      const state = { isRunning: true };
+      const run = (manager: EntityManager) => this.currentTransaction.run(state, () => work(manager));
+      return this.client.transaction(run, remaining).finally(() => {
+        state.isRunning = false;
+      });
     });
   }
 
   /** Seconds since the first of the writes that have failed or wait since the last successful one, else 0. Only SQLite. @internal */
   async secondsWithoutWrite(): Promise<number> {
     return (await this.client.secondsWithoutWrite?.()) ?? 0;
+  }
+
+  /** Such a write would not be a part of the transaction, and could wait for its locks for ever. */
+  private assertOutsideOfTransaction(): void {
+    if (this.currentTransaction.getStore()?.isRunning)
+      throw new Error('a write inside of a transaction must use the manager of the transaction');
   }
 
   private send<Result>(statement: Statement, send: () => Promise<Result>): Promise<Result> {

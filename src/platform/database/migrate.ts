@@ -46,14 +46,14 @@ export async function hasPendingMigrations(dataSource: DataSource): Promise<bool
  * @returns the names of the migrations that this process ran
  */
 export function migrate(dataSource: DataSource, clock: Clock): Promise<string[]> {
-  return SQLITE_LOCK.run(() => migrateOnce(dataSource, clock));
+  const lease: Lease = { name: 'migration', owner: randomUUID() };
+  return SQLITE_LOCK.run(() => migrateOnce(dataSource, clock, lease));
 }
 
-async function migrateOnce(dataSource: DataSource, clock: Clock): Promise<string[]> {
+async function migrateOnce(dataSource: DataSource, clock: Clock, lease: Lease): Promise<string[]> {
   if (!(await hasPendingMigrations(dataSource))) return [];
   const { manager } = dataSource;
   await LEASE_STATEMENT.run(() => createLeases(manager));
-  const lease: Lease = { name: 'migration', owner: randomUUID() };
   const acquire = () => LEASE_STATEMENT.run(() => acquireLease(manager, lease, clock.now(), LEASE_DURATION_MS));
   while (!(await acquire())) await sleep(LEASE_POLL_MS);
   const heartbeat = setInterval(() => void acquire().catch(() => undefined), LEASE_DURATION_MS / 3);

@@ -3,7 +3,8 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { BoundWrite } from './bound-write.js';
 import { isRolledBack, isUnavailable } from './database-errors.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
-import { withTimeout } from './statement-timeout.js';
+import { STATEMENT_TIMEOUT_MS, withTimeout } from './statement-timeout.js';
+import { transactionRunner } from './transaction-runner.js';
 
 /**
  * How long the server waits for the next statement of a transaction. If the host of the process is lost without closing
@@ -23,40 +24,49 @@ export function rememberIdleLimit(connection: PoolConnection): void {
  * Runs work as one transaction on a connection of the pool. A connection whose transaction did not end cleanly is
  * destroyed, which rolls the transaction back.
  *
- * @param timeoutMs limit of the wait for a connection and of the work together
+ * @param timeoutMs limit of the wait for a connection and of the work together. COMMIT has at least 1 s in addition,
+ *   because nobody knows its outcome after a time-out
  */
 export async function runTransaction<Result>(
   dataSource: DataSource,
   work: (manager: EntityManager) => Promise<Result>,
   timeoutMs: number,
 ): Promise<Result> {
-  const runner = dataSource.createQueryRunner();
+  const until = performance.now() + timeoutMs;
+  const shared = dataSource.createQueryRunner();
+  const { runner, end } = transactionRunner(shared);
   let connection: PoolConnection | undefined;
   let isOver = false;
-  const transaction = async () => {
-    const acquired: PoolConnection = await runner.connect();
-    if (isOver) return acquired.release() as never; // the caller has got its error
+  const begin = async () => {
+    const acquired: PoolConnection = await shared.connect();
+    if (isOver) return acquired.release(); // the caller has got its error
     connection = acquired;
-    return limitIdleTime(acquired, async () => {
-      await runner.startTransaction();
-      try {
-        const result = await work(runner.manager);
-        await runner.commitTransaction();
-        return result;
-      } catch (error) {
-        if (!isUnavailable(error) || isRolledBack(error)) await runner.rollbackTransaction();
-        throw error;
-      }
-    });
+    await limitIdleTime(acquired);
+    await shared.startTransaction();
   };
   try {
-    return await withTimeout(transaction(), timeoutMs);
+    await withTimeout(begin(), timeoutMs);
+    const result = await withTimeout(work(dataSource.createEntityManager(runner)), until - performance.now());
+    await withTimeout(end(), until - performance.now());
+    await withTimeout(shared.commitTransaction(), Math.max(until - performance.now(), STATEMENT_TIMEOUT_MS));
+    return result;
   } catch (error) {
+    isOver = true;
     if (isUnavailable(error) && !isRolledBack(error)) connection?.destroy();
+    else await rollBack();
     throw error;
   } finally {
-    isOver = true;
-    await runner.release(); // the work may still run, but it can send no further statement
+    if (connection) removeIdleLimit(connection);
+    await shared.release();
+  }
+
+  async function rollBack(): Promise<void> {
+    try {
+      await withTimeout(end(), STATEMENT_TIMEOUT_MS);
+      await withTimeout(shared.rollbackTransaction(), STATEMENT_TIMEOUT_MS);
+    } catch {
+      connection?.destroy();
+    }
   }
 }
 
@@ -64,34 +74,33 @@ export async function runTransaction<Result>(
  * Sends writes as one transaction of a connection. After an error of the database itself, the caller destroys the
  * connection, which rolls the transaction back.
  */
-export function sendTransaction(connection: PoolConnection, writes: BoundWrite[]): Promise<unknown[]> {
-  return limitIdleTime(connection, async () => {
-    try {
-      const results: unknown[] = [];
-      await send(connection, 'START TRANSACTION');
-      for (const { statement, parameters } of writes) {
-        const sql = statement.text(MYSQL_DIALECT);
-        results.push(await result((done) => connection.execute(sql, parameters, done)));
-      }
-      await send(connection, 'COMMIT');
-      return results;
-    } catch (error) {
-      if (!isUnavailable(error)) await send(connection, 'ROLLBACK');
-      throw error;
+export async function sendTransaction(connection: PoolConnection, writes: BoundWrite[]): Promise<unknown[]> {
+  await limitIdleTime(connection);
+  try {
+    const results: unknown[] = [];
+    await send(connection, 'START TRANSACTION');
+    for (const { statement, parameters } of writes) {
+      const sql = statement.text(MYSQL_DIALECT);
+      results.push(await result((done) => connection.execute(sql, parameters, done)));
     }
-  });
+    await send(connection, 'COMMIT');
+    return results;
+  } catch (error) {
+    if (!isUnavailable(error)) await send(connection, 'ROLLBACK');
+    throw error;
+  } finally {
+    removeIdleLimit(connection);
+  }
 }
 
-/** Runs a transaction with a limit of the time between its statements. */
-async function limitIdleTime<Result>(connection: PoolConnection, transaction: () => Promise<Result>): Promise<Result> {
-  if (withIdleLimit.has(connection)) return transaction();
-  await send(connection, `SET SESSION wait_timeout = ${IDLE_TIMEOUT_SECONDS}`);
-  try {
-    return await transaction();
-  } finally {
-    // not awaited: the connection sends it before the statements of its next user, whose idle time has no such limit
-    connection.query('SET SESSION wait_timeout = DEFAULT', () => undefined);
-  }
+/** Limits the time between the statements of the following transaction. */
+async function limitIdleTime(connection: PoolConnection): Promise<void> {
+  if (!withIdleLimit.has(connection)) await send(connection, `SET SESSION wait_timeout = ${IDLE_TIMEOUT_SECONDS}`);
+}
+
+/** Not awaited: the connection sends it before the statements of its next user, whose idle time has no such limit. */
+function removeIdleLimit(connection: PoolConnection): void {
+  if (!withIdleLimit.has(connection)) connection.query('SET SESSION wait_timeout = DEFAULT', () => undefined);
 }
 
 const send = (connection: PoolConnection, sql: string) => result((done) => connection.query(sql, done));

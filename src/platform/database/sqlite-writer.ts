@@ -1,9 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DataSource, type EntityManager, type QueryRunner } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { DeadlineExceededError, isLocked, isUnavailable } from './database-errors.js';
 import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
 import { withTimeout } from './statement-timeout.js';
+import { transactionRunner } from './transaction-runner.js';
 
 /** Pause before the next attempt to get the write lock that another process holds. */
 const LOCK_POLL_MS = 10;
@@ -19,11 +19,10 @@ const PROBE_TIMEOUT_MS = 500;
  */
 export class SqliteWriter {
   private lastWrite: Promise<unknown> = Promise.resolve();
-  /** The transaction whose work is running. */
-  private readonly current = new AsyncLocalStorage<{ hasEnded: boolean }>();
   private statements: SqliteStatements;
   /** When the first attempt since the last successful write failed to get the lock or failed, by performance.now(). */
   private failingSince: number | undefined;
+  private isClosed = false;
 
   private constructor(private readonly dataSource: DataSource) {
     this.statements = new SqliteStatements(this.connection);
@@ -55,43 +54,36 @@ export class SqliteWriter {
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result> {
     const until = performance.now() + timeoutMs;
     return this.inTurn(timeoutMs, async () => {
-      const state = { hasEnded: false };
       // TypeORM has one query runner for SQLite, which several transactions would share
-      const runner: QueryRunner = Object.create(this.dataSource.createQueryRunner(), {
-        isReleased: { get: () => state.hasEnded },
-        isTransactionActive: { value: true },
-      });
+      const { runner, end } = transactionRunner(this.dataSource.createQueryRunner());
       try {
-        const manager = this.dataSource.createEntityManager(runner);
-        return await withTimeout(
-          this.current.run(state, () => work(manager)),
-          until - performance.now(),
-        );
+        return await withTimeout(work(this.dataSource.createEntityManager(runner)), until - performance.now());
       } finally {
-        state.hasEnded = true;
+        await end();
       }
     });
   }
 
   /** Seconds since the first of the writes that have failed or wait for a lock since the last successful one, else 0. */
   async secondsWithoutWrite(): Promise<number> {
-    // a process that is not ready gets no requests, so no other attempt would notice that the lock is free again
-    if (this.failingSince !== undefined) await this.run(() => undefined, PROBE_TIMEOUT_MS).catch(() => undefined);
+    // a process that is not ready gets no requests, so no other attempt would notice that writes succeed again
+    if (this.failingSince !== undefined) await this.run(writePage, PROBE_TIMEOUT_MS).catch(() => undefined);
     return this.failingSince === undefined ? 0 : (performance.now() - this.failingSince) / 1000;
   }
 
+  /** Waits for the writes under way. Later ones are rejected. */
   async close(): Promise<void> {
+    this.isClosed = true;
     await this.lastWrite;
-    await this.dataSource.destroy();
+    if (this.dataSource.isInitialized) await this.dataSource.destroy();
   }
 
   private get connection(): SqliteConnection {
     return (this.dataSource.driver as unknown as { databaseConnection: SqliteConnection }).databaseConnection;
   }
 
-  private async inTurn<Result>(timeoutMs: number, work: () => Result | Promise<Result>): Promise<Result> {
-    if (this.current.getStore()?.hasEnded === false)
-      throw new Error('a write inside of a transaction must use the manager of the transaction');
+  private inTurn<Result>(timeoutMs: number, work: () => Result | Promise<Result>): Promise<Result> {
+    if (this.isClosed) return Promise.reject(new DeadlineExceededError(0));
     const until = performance.now() + timeoutMs;
     let isWaiting = true;
     const result = this.lastWrite.then(async () => {
@@ -109,7 +101,11 @@ export class SqliteWriter {
     this.lastWrite = result.catch(() => undefined);
     // only the wait for other writes: from its turn on, the write itself ends in time, and its result is certain
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => isWaiting && reject(new DeadlineExceededError(timeoutMs)), timeoutMs);
+      const timer = setTimeout(() => {
+        if (!isWaiting) return;
+        this.failingSince ??= performance.now();
+        reject(new DeadlineExceededError(timeoutMs));
+      }, timeoutMs);
       result.then(resolve, reject).finally(() => clearTimeout(timer));
     });
   }
@@ -156,8 +152,16 @@ export class SqliteWriter {
 
   /** Replaces the connection, whose state is unknown. If this fails, the next write tries again. */
   private async reopen(): Promise<void> {
-    if (this.dataSource.isInitialized) await this.dataSource.destroy();
+    if (this.dataSource.isInitialized) {
+      this.rollBack(); // closing does not release the lock of an open transaction at once
+      await this.dataSource.destroy();
+    }
     await this.dataSource.initialize();
     this.statements = new SqliteStatements(this.connection);
   }
+}
+
+/** Writes one page, and changes nothing: neither the service nor TypeORM uses this number. */
+function writePage(statements: SqliteStatements): void {
+  statements.write('PRAGMA user_version = 0', []);
 }

@@ -33,16 +33,24 @@ export interface RowChanges {
 /** Entries that are compared at once. The event loop serves requests between two portions. */
 const ENTRIES_PER_PORTION = 250;
 
-/** Compares the rows of a file with the stored rows. */
-export async function compareRows({ resource, rows }: ListedRows, stored: StoredEntries): Promise<RowChanges> {
+/**
+ * Compares the rows of a file with the stored rows. A merged file owns no entries and releases none (protocol §8.10).
+ */
+export async function compareRows(
+  { resource, rows }: ListedRows,
+  stored: StoredEntries,
+  { merge }: { merge: boolean },
+): Promise<RowChanges> {
   const { column: key } = resource.fileKey;
   const entries: AppliedEntry[] = [];
   for (const [index, row] of rows.entries()) {
-    entries.push(compareRow(resource, row, stored.rowWithKey(resource, String(row[key]))));
+    const listed = { ...row, ownedByFile: !merge };
+    entries.push(compareRow(resource, listed, stored.rowWithKey(resource, String(row[key]))));
     if (index % ENTRIES_PER_PORTION === 0) await nextTick();
   }
-  const listed = new Set(rows.map((row) => row[key]));
-  return { resource, entries, released: stored.ownedByFile(resource).filter((row) => !listed.has(row[key])) };
+  const kept = new Set(rows.map((row) => row[key]));
+  const released = merge ? [] : stored.ownedByFile(resource).filter((row) => !kept.has(row[key]));
+  return { resource, entries, released };
 }
 
 /** Writes the rows that changed, hundreds of them in each statement. */
@@ -82,7 +90,7 @@ function compareRow(
   const { key, fileKey, noun } = resource;
   // the generated key is chosen only here, because another process may have created the row since the file was read
   const generated = key.isGenerated && { [key.column]: current?.[key.column] ?? randomUUID() };
-  const row: ObjectLiteral = { ...generated, ...listed, ownedByFile: true };
+  const row: ObjectLiteral = { ...generated, ...listed };
   const entry = { resource, kind: noun, id: String(row[fileKey.column]), row, current };
   if (!current) return { ...entry, changes: Object.keys(row), outcome: 'created' };
   const changes = Object.keys(row).filter(

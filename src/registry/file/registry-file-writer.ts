@@ -19,6 +19,7 @@ import {
   writeChanges,
 } from './apply-entries.js';
 import { type ListedRows, StaleSecretsError, usesStaleSecrets } from './listed-rows.js';
+import { RegistryFileError } from './read-registry-file.js';
 import type { RegistryDocument } from './registry-document.js';
 import { StoredEntries } from './stored-entries.js';
 
@@ -31,6 +32,8 @@ interface FileToWrite {
   /** What is recorded about the file. */
   state: Omit<AppliedState, 'registryRevision'>;
   force: boolean;
+  /** Whether the entries are written as by the admin API, next to those of the file in force. */
+  merge: boolean;
 }
 
 /** Writes a registry file to the database in one transaction, audits the changes and ends tokens. */
@@ -61,23 +64,26 @@ export class RegistryFileWriter {
     file: FileToWrite,
     compared: RowChanges[],
   ): Promise<AppliedEntry[]> {
-    const { document, listed, stored, state, force } = file;
+    const { document, listed, stored, state, force, merge } = file;
     await lockRevision(manager);
-    const superseding = force
-      ? undefined
-      : await supersedingFile((options) => manager.find(AppliedRegistryFile, options), state);
+    const superseding =
+      force || merge
+        ? undefined
+        : await supersedingFile((options) => manager.find(AppliedRegistryFile, options), state);
     if (superseding) throw new SupersededRegistryFileError(superseding);
     const select: Select = (statement, parameters) => this.database.selectWith(manager, statement, parameters);
     const before = await currentRevision(manager);
     const isChanged = before !== stored.revision; // by another process
     const present = isChanged ? await StoredEntries.read(before, document, select) : stored;
     if (isChanged && usesStaleSecrets(listed, stored, present)) throw new StaleSecretsError();
+    const owned = merge ? entriesOwnedByFile(listed, present) : [];
+    if (owned.length > 0) throw new RegistryFileError(owned);
     const changes = isChanged ? await compareAll(file, present) : compared;
     for (const each of changes) await writeChanges(manager, each);
     const applied = changes.flatMap(({ entries }) => entries);
     const keys = changes.flatMap((each) => changedKeys(each).map((key) => ({ resource: each.resource, key })));
     const revision = keys.length > 0 ? await raiseRevision(manager, keys, this.clock.now()) : before;
-    await rememberApplied(manager, { ...state, registryRevision: revision }, this.clock.now());
+    if (!merge) await rememberApplied(manager, { ...state, registryRevision: revision }, this.clock.now());
     await this.endTokens(applied, 'before', manager);
     return applied;
   }
@@ -101,8 +107,18 @@ export class RegistryFileWriter {
   }
 }
 
-async function compareAll({ listed }: FileToWrite, stored: StoredEntries): Promise<RowChanges[]> {
+async function compareAll({ listed, merge }: FileToWrite, stored: StoredEntries): Promise<RowChanges[]> {
   const changes: RowChanges[] = [];
-  for (const rows of listed) changes.push(await compareRows(rows, stored));
+  for (const rows of listed) changes.push(await compareRows(rows, stored, { merge }));
   return changes;
+}
+
+/** A violation for each listed entry that belongs to the registry file of the pods. */
+function entriesOwnedByFile(listed: ListedRows[], stored: StoredEntries): string[] {
+  return listed.flatMap(({ resource, rows }) =>
+    rows
+      .map((row) => String(row[resource.fileKey.column]))
+      .filter((key) => stored.rowWithKey(resource, key)?.ownedByFile)
+      .map((key) => `${resource.noun} ${key}: belongs to the registry file; change it there`),
+  );
 }

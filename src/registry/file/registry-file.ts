@@ -33,6 +33,8 @@ interface ApplyOptions {
   force?: boolean;
   /** Checks the file and compares it with the database even if it is in force. */
   compare?: boolean;
+  /** Adds the entries as the admin API does: they do not belong to the file, and the file in force stays the same. */
+  merge?: boolean;
 }
 
 /** Applies a registry file to the database, and exports the registry of the database as a file. */
@@ -83,15 +85,15 @@ export class RegistryFile {
    */
   async applySource(
     source: RegistrySource,
-    { force = false, compare = false }: ApplyOptions = {},
+    { force = false, compare = false, merge = false }: ApplyOptions = {},
   ): Promise<AppliedEntry[] | undefined> {
-    if (!compare && (await this.fileInForce.isApplied(source))) {
+    if (!compare && !merge && (await this.fileInForce.isApplied(source))) {
       await this.registry.renew();
       return undefined;
     }
     const { document, violations: formViolations, content } = await readRegistryFile(source);
     // before the other checks, so that a pod with a superseded file starts even if the file is no longer valid
-    if (!force) await this.assertNotSuperseded(content);
+    if (!force && !merge) await this.assertNotSuperseded(content);
     const readStored = async () => StoredEntries.read(await this.revision(), document, this.select);
     const before = await readStored();
     const checked = await checkDocument(document, formViolations, before, this.settingsClasses);
@@ -108,7 +110,7 @@ export class RegistryFile {
       stored = undefined; // a retry must read what the other process has written
       const { listed, groups } = await rowsOf(document, current, await this.knownGroups());
       const state = { ...content, passwordGroups: groups, recognition };
-      const applied = await this.writer.write({ document, listed, stored: current, state, force });
+      const applied = await this.writer.write({ document, listed, stored: current, state, force, merge });
       for (const warning of checked.warnings) this.logger.warn(`the registry file: ${warning}`);
       await this.registry.renew();
       return applied;
