@@ -89,7 +89,7 @@ describe.each(CASES)(
       front.seen.length = 0;
       const first = await entityId(browser);
       expect(await entityId(browser)).toBe(first);
-      const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{64}$/);
+      const cookies = expect.stringMatching(/^__svc_cid=[0-9a-f-]{36}; __svc_cst=[0-9a-f]{96}$/);
       const request = { method: 'POST', path: TOKEN, origin: ACME_ORIGIN, site: 'cross-site' };
       expect(front.seen).toEqual([
         { ...request, cookie: undefined },
