@@ -5,29 +5,33 @@
  * `bench/parts.js` measures which way is the cheapest. The floor has no cache and batches no statements. A run measures
  * both servers and reports their ratio.
  */
-import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import { agentOf, customerOfUser, endSessions } from './floor/customers.js';
-import { ENDED, endOf, execute, REVOKED, revocationOf } from './floor/database.js';
+import { ENDED, endOf, execute, executeTransaction, NEW_BROWSER, REVOKED, revocationOf } from './floor/database.js';
 import { refresh } from './floor/refresh.js';
 import { cookies, respond } from './floor/responses.js';
-import { sha256, tokenResponse, uuidv7, verified } from './floor/tokens.js';
+import { day, newSecret, partsOfSecret, sha256, tokenResponse, uuidv7, verified } from './floor/tokens.js';
 import { exchange, transfer } from './floor/transfers.js';
 
 const { PORT = '0' } = process.env;
 
-const RECOGNISE_CUSTOMER = `
-  SELECT browser.entity_id AS browser_id, browser.secret_hash, browser.last_seen_day, scoped.entity_id, scoped.generation
-  FROM customer_identity presented
-  JOIN customer_identity browser ON browser.entity_id = presented.browser_id
-  LEFT JOIN customer_identity scoped
-    ON scoped.browser_id = presented.browser_id AND scoped.organization_id = ? AND scoped.group_id = ?
-  WHERE presented.entity_id = ?`;
-const NEW_CUSTOMER = `INSERT INTO customer_identity
-  (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, scope_seen_day, created_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+/** Reads each row by a primary or unique key. Links from transfers need a second statement and are not measured. */
+const RECOGNIZE_CUSTOMER = `
+  SELECT browser.secret_hash, link.entity_id, customer.generation
+  FROM browser JOIN browser_customer link ON link.browser_id = browser.browser_id
+  JOIN customer ON customer.entity_id = link.entity_id
+  WHERE browser.browser_id = ? AND link.organization_id = ? AND link.group_id = ? AND link.origin <> 'transfer'
+    AND customer.erased_at IS NULL AND customer.link_generation <= link.generation`;
+const NEW_CUSTOMER = `INSERT INTO customer
+  (entity_id, organization_id, group_id, creator, generation, link_generation, version, last_token_day, created_at)
+  VALUES (?, ?, '', 'browser', 0, 0, 0, ?, ?)`;
+const NEW_LINK = `INSERT INTO browser_customer
+  (browser_id, entity_id, organization_id, group_id, origin, began_in, generation, seen_day)
+  VALUES (?, ?, ?, '', 'own', ?, 0, ?)`;
 const CUSTOMER_OF_AGENT = `
-  SELECT generation FROM customer_identity WHERE entity_id = ? AND organization_id = ? AND NOT ${REVOKED}
+  SELECT generation FROM customer
+  WHERE entity_id = ? AND organization_id = ? AND erased_at IS NULL AND NOT ${REVOKED}
     AND EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)`;
 const routes = new Map([
   ['POST /v2/customer/token', token],
@@ -68,28 +72,29 @@ function token(request, response, text) {
 
 /** @param {any} body @param {string} entityId @param {string} secret @param {Response} response */
 function returningCustomer(body, entityId, secret, response) {
-  execute(response, RECOGNISE_CUSTOMER, [body.organization_id, '', entityId], ([row]) => {
-    if (!timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(sha256(secret)))) throw new Error('wrong secret');
-    respond(
-      response,
-      tokenResponse(row.entity_id, body, { organization_id: body.organization_id }),
-      cookies(row.entity_id, secret),
-    );
+  const { browserId, random } = partsOfSecret(secret);
+  const { organization_id } = body;
+  execute(response, RECOGNIZE_CUSTOMER, [browserId, organization_id, ''], ([row]) => {
+    if (!timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(sha256(random)))) throw new Error('wrong secret');
+    if (row.entity_id !== entityId) throw new Error('the id of another scope, which is not measured');
+    const { generation: gen } = row;
+    respond(response, tokenResponse(entityId, body, { organization_id }, { gen }), cookies(entityId, secret));
   });
 }
 
 /** @param {any} body @param {Response} response */
 function newCustomer(body, response) {
-  const entityId = uuidv7();
-  const secret = randomBytes(32).toString('hex');
-  const day = Math.floor(Date.now() / 86_400_000);
-  const row = [entityId, entityId, body.organization_id, '', sha256(secret), day, day, new Date()];
-  execute(response, NEW_CUSTOMER, row, () => {
-    respond(
-      response,
-      tokenResponse(entityId, body, { organization_id: body.organization_id }),
-      cookies(entityId, secret),
-    );
+  const { organization_id } = body;
+  const [entityId, browserId] = [uuidv7(), uuidv7()];
+  const { secret, secretHash } = newSecret(browserId);
+  const today = day();
+  const statements = /** @type {[string, any[]][]} */ ([
+    [NEW_CUSTOMER, [entityId, organization_id, today, new Date()]],
+    [NEW_BROWSER, [browserId, secretHash]],
+    [NEW_LINK, [browserId, entityId, organization_id, browserId, today]],
+  ]);
+  executeTransaction(response, statements, () => {
+    respond(response, tokenResponse(entityId, body, { organization_id }), cookies(entityId, secret));
   });
 }
 
@@ -101,7 +106,7 @@ function agentToken(request, response, body) {
   execute(response, CUSTOMER_OF_AGENT, parameters, ([customer]) => {
     if (!customer) throw new Error('ended, or unknown');
     const { sub, client_id, gen, jti } = claims;
-    const lineage = { gen: customer.generation ?? 0, ancestors: [jti], act: { sub, client_id, gen } };
+    const lineage = { gen: customer.generation, ancestors: [jti], act: { sub, client_id, gen } };
     const fields = { client_id: body.client_id, organization_id };
     respond(response, tokenResponse(body.entity_id, { ...body, organization_id }, fields, lineage));
   });

@@ -76,8 +76,8 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
       const numbers = `seq_${first}_to_${first + ROWS_PER_INSERT - 1}`;
       const expires = 'NOW(3) - INTERVAL (seq % 3600) SECOND';
       await connection.query(`
-        INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, expires_at)
-        SELECT SHA2(seq, 256), 'transfer', 'site', MD5(seq), '${ORGANIZATION}', ${expires} FROM ${numbers}`);
+        INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, made_with, expires_at)
+        SELECT SHA2(seq, 256), 'transfer', 'site', MD5(seq), '${ORGANIZATION}', '{}', ${expires} FROM ${numbers}`);
       await connection.query(`
         INSERT INTO revocation (kind, value, issued_before, expires_at)
         SELECT 'jti', MD5(seq), NOW(3), ${expires} FROM ${numbers}`);
@@ -86,7 +86,7 @@ await withSetup('2G', async ({ connection, pid, environment, start }) => {
 
   /** @returns {Promise<import('./figures.js').Table>} */
   async function sizes() {
-    await connection.query('ANALYZE TABLE customer_identity, one_time_code, revocation');
+    await connection.query('ANALYZE TABLE customer, browser, browser_customer, one_time_code, revocation');
     const [result] = await connection.query(`
       SELECT table_name AS name, table_rows AS estimated_rows, data_length AS data, index_length AS indexes
       FROM information_schema.tables WHERE table_schema = DATABASE() AND table_rows > 1000`);

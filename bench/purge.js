@@ -22,8 +22,9 @@ const BASELINE_ROUND_COUNT = 6;
 const ROUND_SECONDS = 1;
 const PURGE_TIMEOUT_MS = 35_000;
 const INSERT_EXPIRED_CODES = `
-  INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, expires_at)
-  SELECT SHA2(seq, 256), 'transfer', 'site', UUID(), '${ORGANIZATION}', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_${ROW_COUNT}`;
+  INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, made_with, expires_at)
+  SELECT SHA2(seq, 256), 'transfer', 'site', UUID(), '${ORGANIZATION}', '{}', NOW(3) - INTERVAL seq SECOND
+  FROM seq_1_to_${ROW_COUNT}`;
 
 await withSetup('512M', async ({ connection, environment, start }) => {
   const { port } = await start(SERVICE);

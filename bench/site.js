@@ -55,34 +55,48 @@ export function environmentOf(folder, databaseUrl) {
   };
 }
 
-/** The n-th customer that `seedCustomers` adds. @param {number} n from 1 */
+/** The n-th customer that `seedCustomers` adds, and the secret of its browser's cookie. @param {number} n from 1 */
 export function customer(n) {
+  return { entityId: id(n, 'customer'), secret: `${id(n, 'browser').replaceAll('-', '')}${sha256(`secret${n}`)}` };
+}
+
+/** The UUIDv7 of the n-th customer or browser. @param {number} n @param {string} word */
+function id(n, word) {
   const time = (FIRST_ID_TIME_MS + n).toString(16).padStart(12, '0');
-  const rest = createHash('md5').update(String(n)).digest('hex');
-  const entityId = `${time.slice(0, 8)}-${time.slice(8)}-7${rest.slice(0, 3)}-8${rest.slice(3, 6)}-${rest.slice(6, 18)}`;
-  return { entityId, secret: sha256(`secret${n}`) };
+  const rest = createHash('md5').update(`${word}${n}`).digest('hex');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${rest.slice(0, 3)}-8${rest.slice(3, 6)}-${rest.slice(6, 18)}`;
+}
+
+/** The same as SQL. @param {string} word */
+function idOf(word) {
+  const time = `LPAD(LOWER(HEX(${FIRST_ID_TIME_MS} + seq)), 12, '0')`;
+  const rest = `MD5(CONCAT('${word}', seq))`;
+  return `CONCAT(LEFT(${time}, 8), '-', SUBSTR(${time}, 9), '-7', LEFT(${rest}, 3), '-8', SUBSTR(${rest}, 4, 3), '-',
+    SUBSTR(${rest}, 7, 12))`;
 }
 
 /**
- * Adds customers in the order of their ids. Each was seen today, as a customer that has a valid token. The service notes
+ * Adds customers with a browser each, in the order of their ids. Each was seen today, as a customer that has a valid token. The service notes
  * the first visit of a day by an UPDATE, which would be most of the cost if each request were a first visit.
  *
  * @param {import('mysql2/promise').Connection} database @param {number} from @param {number} to
  */
 export async function seedCustomers(database, from, to) {
   const today = Math.floor(Date.now() / DAY_MS);
+  const [entityId, browserId] = [idOf('customer'), idOf('browser')];
   for (let first = from; first <= to; first += ROWS_PER_INSERT) {
+    const numbers = `seq_${first}_to_${Math.min(to, first + ROWS_PER_INSERT - 1)}`;
     await database.query(`
-      INSERT INTO customer_identity
-        (entity_id, browser_id, organization_id, group_id, secret_hash, last_seen_day, scope_seen_day, created_at)
-      SELECT id, id, '${ORGANIZATION}', '', SHA2(SHA2(CONCAT('secret', n), 256), 256), ${today}, ${today}, NOW(3)
-      FROM (
-        SELECT n, CONCAT(LEFT(t, 8), '-', SUBSTR(t, 9), '-7', LEFT(r, 3), '-8', SUBSTR(r, 4, 3), '-', SUBSTR(r, 7, 12)) AS id
-        FROM (
-          SELECT seq AS n, MD5(seq) AS r, LPAD(LOWER(HEX(${FIRST_ID_TIME_MS} + seq)), 12, '0') AS t
-          FROM seq_${first}_to_${Math.min(to, first + ROWS_PER_INSERT - 1)}
-        ) parts
-      ) ids`);
+      INSERT INTO customer (entity_id, organization_id, group_id, creator, generation, link_generation, version,
+        last_token_day, created_at)
+      SELECT ${entityId}, '${ORGANIZATION}', '', 'browser', 0, 0, 0, ${today}, NOW(3) FROM ${numbers}`);
+    await database.query(`
+      INSERT INTO browser (browser_id, secret_hash, version)
+      SELECT ${browserId}, SHA2(SHA2(CONCAT('secret', seq), 256), 256), 0 FROM ${numbers}`);
+    await database.query(`
+      INSERT INTO browser_customer (browser_id, entity_id, organization_id, group_id, origin, began_in, generation,
+        seen_day)
+      SELECT ${browserId}, ${entityId}, '${ORGANIZATION}', '', 'own', ${browserId}, 0, ${today} FROM ${numbers}`);
   }
 }
 
@@ -100,14 +114,14 @@ export const transferToken = (n) => `dev:${sha256(`code${n}`)}`;
 /** The n-th transfer token with a challenge. @param {number} n */
 export const challengedToken = (n) => `dev:${sha256(`challenged${n}`)}`;
 /** The n-th refresh token that `seedRefreshTokens` adds. @param {number} n */
-export const refreshToken = (n) => `dev:${sha256(`refresh${n}`)}`;
+export const refreshToken = (n) => `dev:${sha256(`family${n}`).slice(0, 22)}.${sha256(`refresh${n}`).slice(0, 43)}`;
 /** The `external_id` of the n-th customer. @param {number} n */
 export const externalId = (n) => `user-${n}`;
 
-/** The ids of the first customers, with their numbers. @param {number} count */
+/** The ids of the first customers, with their numbers and the `jti` of a token. @param {number} count */
 const firstCustomers = (count) => `(
-  SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq
-  FROM customer_identity ORDER BY entity_id LIMIT ${count}) customers`;
+  SELECT entity_id, organization_id, ROW_NUMBER() OVER (ORDER BY entity_id) AS seq, UUID() AS jti
+  FROM customer ORDER BY entity_id LIMIT ${count}) customers`;
 /** The hash of a token whose secret is made of a word and a number. @param {string} word */
 const hashOf = (word) => `SHA2(CONCAT('dev:', SHA2(CONCAT('${word}', seq), 256)), 256)`;
 
@@ -125,7 +139,7 @@ export async function seedTransfers(database, count) {
     await database.query(
       `INSERT INTO one_time_code (hash, kind, client_id, subject, organization_id, code_challenge, made_with, expires_at)
         SELECT ${hashOf(word ?? '')}, 'transfer', '${CLIENT}', entity_id, organization_id, ?,
-          CONCAT('{"jti":"', UUID(), '","sub":"', entity_id, '","client_id":"${CLIENT}","iat":1,"lineage":{"gen":0,"ancestors":["', UUID(), '"],"transfers":1}}'),
+          CONCAT('{"jti":"', jti, '","lineage":{"gen":0,"ancestors":["', jti, '"],"transfers":1},"issued_at":1}'),
           NOW(3) + INTERVAL 1 DAY
         FROM ${firstCustomers(count)}`,
       [value],
@@ -139,23 +153,22 @@ export async function seedTransfers(database, count) {
  */
 export async function seedRefreshTokens(database, count) {
   await database.query(`
-    INSERT INTO refresh_family (id, client_id, agent_id, customer_id, organization_id, scope, lineage, current_hash,
-      begun_at, rotated_at, expires_at, generation)
-    SELECT UUID(), '${CLIENT}', '', entity_id, organization_id, '',
-      CONCAT('{"ancestors":["', UUID(), '"],"transfers":1}'), ${hashOf('refresh')},
-      NOW(3), NOW(3), NOW(3) + INTERVAL 1 DAY, 0
+    INSERT INTO refresh_family (id, family_hash, client_id, customer_id, organization_id, scope, lineage, root,
+      generation, begun_at, current_hash, rotated_at, rotated_hour, rotations, expires_at)
+    SELECT UUID(), SHA2(LEFT(SHA2(CONCAT('family', seq), 256), 22), 256), '${CLIENT}', entity_id, organization_id, '',
+      CONCAT('{"ancestors":["', jti, '"],"transfers":1}'), jti, 0, NOW(3),
+      SHA2(LEFT(SHA2(CONCAT('refresh', seq), 256), 43), 256), NOW(3), 0, 0, NOW(3) + INTERVAL 1 DAY
     FROM ${firstCustomers(count)}`);
   await database.query(`
-    INSERT INTO refresh_token (hash, family_id, expires_at)
-    SELECT current_hash, id, expires_at FROM refresh_family`);
+    INSERT INTO refresh_family_ancestor (family_id, ancestor_id) SELECT id, root FROM refresh_family`);
 }
 
 /** Gives the first customers an `external_id`. @param {import('mysql2/promise').Connection} database @param {number} count */
 export async function seedUsers(database, count) {
   await database.query(`
-    INSERT INTO organization_user (entity_id, organization_id, user_hash, customer_id, linked_by, linked_at, settled_at)
+    INSERT INTO organization_user (entity_id, organization_id, user_hash, customer_id, linked_by, linked_at)
     SELECT entity_id, organization_id, SHA2(CONCAT('["', organization_id, '","user-', seq, '"]'), 256), entity_id,
-      UUID(), NOW(3), NOW(3)
+      UUID(), NOW(3)
     FROM ${firstCustomers(count)}`);
 }
 

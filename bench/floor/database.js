@@ -22,11 +22,12 @@ export const REVOKED = `(
   OR EXISTS (SELECT 1 FROM revocation WHERE kind = 'client' AND value = ? AND issued_before >= ?))`;
 /** A customer token has ended. */
 export const HAS_ENDED = `(${REVOKED}
-  OR EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND generation > ?))`;
+  OR EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND generation > ?))`;
 export const ENDED = `SELECT ${HAS_ENDED} AS ended`;
+export const NEW_BROWSER = 'INSERT INTO browser (browser_id, secret_hash, version) VALUES (?, ?, 0)';
 
 /** The parameters of REVOKED. @param {any} claims */
-export const revocationOf = ({ jti, client_id, iat }) => [jti, jti, client_id, new Date(iat * 1000)];
+export const revocationOf = ({ jti, family = jti, client_id, iat }) => [jti, family, client_id, new Date(iat * 1000)];
 
 /** The parameters of HAS_ENDED. @param {any} claims */
 export const endOf = (claims) => [...revocationOf(claims), claims.sub, claims.gen];
@@ -45,44 +46,28 @@ export function execute(response, sql, parameters, then) {
 }
 
 /**
- * Sends statements at once.
+ * Sends statements one after another in a transaction, which is rolled back unless the first one changes one row.
  *
  * @param {import('node:http').ServerResponse} response @param {[sql: string, parameters: any[]][]} statements
  * @param {() => void} then
- */
-export function executeAll(response, statements, then) {
-  let pending = statements.length;
-  for (const [sql, parameters] of statements)
-    execute(response, sql, parameters, () => {
-      pending -= 1;
-      if (pending === 0) then();
-    });
-}
-
-/**
- * Sends statements one after another in a transaction, and passes the result of the first.
- *
- * @param {import('node:http').ServerResponse} response @param {[sql: string, parameters: any[]][]} statements
- * @param {(result: any) => void} then
  */
 export function executeTransaction(response, statements, then) {
   pool.getConnection((error, connection) => {
     if (error) return void response.writeHead(500).end();
     const all = [['START TRANSACTION', []], ...statements, ['COMMIT', []]];
-    /** @type {any[]} */
-    const results = [];
+    let sent = 0;
     const next = () => {
-      const [sql, parameters] = /** @type {[string, any[]]} */ (all[results.length]);
+      const [sql, parameters] = /** @type {[string, any[]]} */ (all[sent]);
       connection.execute(sql, parameters, (failure, result) => {
-        if (failure) {
-          console.error(failure);
-          connection.destroy();
+        if (failure || (sent === 1 && /** @type {any} */ (result).affectedRows !== 1)) {
+          console.error(failure ?? `no row was changed: ${sql}`);
+          connection.destroy(); // rolls back
           return void response.writeHead(500).end();
         }
-        results.push(result);
-        if (results.length < all.length) return next();
+        sent += 1;
+        if (sent < all.length) return next();
         connection.release();
-        then(results[1]);
+        then();
       });
     };
     next();

@@ -107,9 +107,27 @@ export function uuidv7() {
   bytes.writeUIntBE(Date.now(), 0, 6);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x70, 6);
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
-  const hex = bytes.toString('hex');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  return hyphenated(bytes.toString('hex'));
 }
+
+/** The value of a browser's cookie with a new secret, and the hash to store. @param {string} browserId */
+export function newSecret(browserId) {
+  const random = randomBytes(32).toString('hex');
+  return { secret: `${browserId.replaceAll('-', '')}${random}`, secretHash: sha256(random) };
+}
+
+/** @param {string} secret the value of the cookie */
+export function partsOfSecret(secret) {
+  return { browserId: hyphenated(secret), random: secret.slice(32) };
+}
+
+/** The UUID of the first 32 characters. @param {string} hex */
+function hyphenated(hex) {
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
+}
+
+/** Today, in days since 1970. */
+export const day = () => Math.floor(Date.now() / 86_400_000);
 
 /** @param {number} seconds */
 export const later = (seconds) => new Date(Date.now() + seconds * 1000);

@@ -7,7 +7,7 @@ import { customer } from '../site.js';
 export const CUSTOMER_COUNT = 50_000;
 const REVOCATION_COUNT = 100_000;
 
-const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer_identity WHERE entity_id = ? AND generation > ?)';
+const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND generation > ?)';
 
 /** @typedef {{ sql: string, parametersOf: (claims: any) => any[] }} MeasuredStatement */
 
@@ -30,7 +30,7 @@ export const STATEMENTS = {
     sql: `SELECT 1 AS ended FROM revocation WHERE kind = 'jti' AND value = ?
       UNION ALL SELECT 1 FROM revocation WHERE kind = 'family' AND value = ?
       UNION ALL SELECT 1 FROM revocation WHERE kind = 'client' AND value = ? AND issued_before >= ?
-      UNION ALL SELECT 1 FROM customer_identity WHERE entity_id = ? AND generation > ?`,
+      UNION ALL SELECT 1 FROM customer WHERE entity_id = ? AND generation > ?`,
     parametersOf: endOf,
   },
 };
