@@ -62,6 +62,12 @@ describe('change_secret of docs/kubernetes.md', () => {
     expect(read('calls').trim().split('\n')).toHaveLength(1);
   });
 
+  it('changes nothing if the file is empty, for example because the Secret could not be read before', () => {
+    write({ secret: 'old', owner: '', 'keys.json': '' });
+    expect(() => run('change_secret signing-keys keys.json')).toThrow();
+    expect(read('secret')).toBe('old');
+  });
+
   it.each(['alice:a\nmallory:m\nbob:b\n', 'alice:a,mallory:m,bob:b', 'mallory:m, alice:a\nbob:b'])(
     'removes the token of one operator in an emergency: %j',
     (tokens) => {
