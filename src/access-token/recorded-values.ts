@@ -34,13 +34,18 @@ export class RecordedValues implements OnModuleInit {
     private readonly configuration: Configuration,
   ) {}
 
-  async onModuleInit(): Promise<void> {
+  onModuleInit(): Promise<void> {
+    return this.recordLifetimes();
+  }
+
+  /** Called at the start, and for a restored database, whose backup may be older than a lifetime of this process. */
+  async recordLifetimes(): Promise<void> {
     const { CUSTOMER_TOKEN_TTL, REFRESH_TOKEN_TTL } = this.configuration;
     // The maximum, because a client may get any lifetime up to it at any moment (`customer_token_ttl`). Transfer tokens,
     // which a revocation must outlive too, have the same maximum.
     await this.raise('longest_access_token_life', MAX_ACCESS_TOKEN_TTL_SECONDS);
     await this.raise('longest_refresh_token_life', REFRESH_TOKEN_TTL);
-    await this.recordCustomerTokenLife(CUSTOMER_TOKEN_TTL);
+    await this.recordCustomerTokenLife(Math.max(CUSTOMER_TOKEN_TTL, this.longestCustomerTokenLife));
   }
 
   /** Whether this process has recorded a lifetime of customers' tokens, or a longer one. */

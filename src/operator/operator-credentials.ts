@@ -23,21 +23,19 @@ export function operatorActor(): AuditParty {
 /** The values of ADMIN_TOKEN and ADMIN_TOKENS. There are several while the operator rotates one. */
 @Injectable()
 export class OperatorCredentials implements OnApplicationBootstrap, OnApplicationShutdown {
-  /** Whether the operator had a token at the start of the process. */
+  /** Whether the operator had a token, or a file for one, at the start of the process. */
   readonly areConfigured: boolean;
-  /** The variable with names is the first one, so that the audit has the name of a token that both have. */
   private readonly variables: OperatorTokens[];
 
   constructor(
-    { ADMIN_TOKEN, ADMIN_TOKENS, hasAdminTokens, files }: Configuration,
+    configuration: Configuration,
     private readonly failures: FailedAuthentications,
     fileErrors: FileErrors,
   ) {
-    this.areConfigured = hasAdminTokens;
-    this.variables = [
-      new OperatorTokens('ADMIN_TOKENS', ADMIN_TOKENS, files.ADMIN_TOKENS, fileErrors),
-      new OperatorTokens('ADMIN_TOKEN', ADMIN_TOKEN, files.ADMIN_TOKEN, fileErrors),
-    ];
+    this.areConfigured = configuration.hasAdminTokens;
+    const named: OperatorTokens = new OperatorTokens('ADMIN_TOKENS', configuration, fileErrors, () => unnamed);
+    const unnamed: OperatorTokens = new OperatorTokens('ADMIN_TOKEN', configuration, fileErrors, () => named);
+    this.variables = [named, unnamed];
   }
 
   onApplicationBootstrap(): void {

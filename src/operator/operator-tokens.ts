@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { adminTokensViolation, adminTokenViolation, parseAdminTokens } from '../platform/configuration/admin-tokens.js';
+import type { Configuration } from '../platform/configuration/configuration.js';
 import type { FileErrors } from '../platform/files/file-errors.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import { sha256 } from '../platform/secret.js';
@@ -34,12 +35,14 @@ export class OperatorTokens {
 
   constructor(
     private readonly variable: keyof typeof FORMS,
-    text: string | undefined,
-    path: string | undefined,
+    configuration: Configuration,
     fileErrors: FileErrors,
+    private readonly ofOtherVariable: () => OperatorTokens,
   ) {
+    const text = configuration[variable];
+    const path = configuration.files[variable];
     this.tokens = text === undefined ? [] : this.listedIn(text);
-    if (text === undefined || path === undefined) return;
+    if (path === undefined) return;
     const rules = {
       read: () =>
         readFile(path, 'utf8').then(
@@ -47,7 +50,7 @@ export class OperatorTokens {
           () => null,
         ),
       isSame: (one: string | null, other: string | null) => one === other,
-      current: text,
+      current: text ?? '',
       use: (changed: string | null) => this.change(changed),
       checkIntervalMs: CHECK_INTERVAL_MS,
       partInUse: 'each earlier token that the file still lists',
@@ -61,7 +64,8 @@ export class OperatorTokens {
 
   private change(text: string | null): void {
     const listed = text === null ? [] : this.listedIn(text);
-    const violation = text === null ? 'the file cannot be read' : FORMS[this.variable].violationOf(text);
+    const violation =
+      text === null ? 'the file cannot be read' : (FORMS[this.variable].violationOf(text) ?? this.conflictOf(listed));
     if (violation === undefined) {
       this.tokens = listed;
       return;
@@ -70,6 +74,13 @@ export class OperatorTokens {
       listed.some((each) => each.name === name && each.hash === hash),
     );
     throw new Error(violation);
+  }
+
+  /** The start of a process has the same rule. Otherwise the audit could not say who used the token. */
+  private conflictOf(listed: OperatorToken[]): string | undefined {
+    const other = this.ofOtherVariable();
+    const isInBoth = listed.some(({ hash }) => other.tokens.some((each) => each.hash === hash));
+    return isInBoth ? `must not have a token of ${other.variable}` : undefined;
   }
 
   private listedIn(text: string): OperatorToken[] {

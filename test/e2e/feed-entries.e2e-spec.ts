@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FeedEntries } from '../../src/access-token/feed/feed-entries.js';
@@ -209,6 +210,51 @@ describe('the number of entries in force', () => {
     await untilEntries(service, 25_002);
     await beginCount(service, HOUR_SECONDS);
     await untilEntries(service, 2);
+  });
+
+  it('includes entries that expired less than 120 s ago, because the clock of the process may be ahead', async () => {
+    const service = await start();
+    await untilCounted(service);
+    await insertRevocations(service, 3, 60);
+    await beginCount(service);
+    await untilEntries(service, 3);
+    await beginCount(service);
+    await untilEntries(service, 0);
+  });
+
+  it('is counted again when a restore of the database interrupts a count', async () => {
+    const service = await start();
+    expect((await endNew(service)).status).toBe(200);
+    await untilEntries(service, 1);
+    await untilCounted(service);
+    await insertRevocations(service, 25_000, HOUR_SECONDS);
+    const step = vi.spyOn(entriesIn(service) as unknown as Counting, 'countStep');
+    await beginCount(service);
+    await vi.waitFor(() => expect(step).toHaveBeenCalled(), { timeout: 60_000, interval: 1 });
+    await query(service, 'UPDATE revocation_feed SET position = position - 1000, entries = 7');
+    await query(service, "DELETE FROM revocation WHERE value LIKE 'inserted %'");
+    await vi.waitFor(
+      async () => expect(await query(service, 'SELECT entries FROM revocation_feed')).toEqual([{ entries: 1 }]),
+      { timeout: 20_000 },
+    );
+  });
+
+  it('is logged once if it cannot be counted, and revocations are published meanwhile', async () => {
+    const service = await start();
+    await untilCounted(service);
+    const [warn, log] = [vi.spyOn(Logger.prototype, 'warn'), vi.spyOn(Logger.prototype, 'log')];
+    const counted = vi.spyOn(entriesIn(service), 'countOn').mockRejectedValue(new Error('SLOW'));
+    const { access_token } = await newCustomer(service);
+    expect((await endToken(service, access_token)).status).toBe(200);
+    await new FeedConsumer([service]).find({ value: claimsOf(access_token).jti as string });
+    await vi.waitFor(() => expect(counted.mock.calls.length).toBeGreaterThan(2), { timeout: 60_000 });
+    counted.mockRestore();
+    await vi.waitFor(
+      () => expect(log.mock.calls).toEqual([['the entries of the revocation feed can be counted again']]),
+      { timeout: 60_000 },
+    );
+    expect(warn.mock.calls).toEqual([['the entries of the revocation feed cannot be counted: SLOW']]);
+    vi.restoreAllMocks();
   });
 
   it('includes revocations that wait for their publication, beyond those of one publication too', async () => {

@@ -116,6 +116,25 @@ describe('an entry of the feed for customers’ tokens', () => {
     expectSeconds(await entrySeconds(short), 40_000);
   });
 
+  it('outlives the tokens of a process also after a restore of a backup that is older than their lifetime', async () => {
+    const service = await start();
+    await endToken(service, (await newCustomer(service)).access_token);
+    await service.post(TOKEN, cookieBody({ client_id: LONG }));
+    expectSeconds(await entrySeconds(service), 86_400);
+    const query = (sql: string) => service.application.get(DataSource).query(sql);
+    await query(`UPDATE recorded_value SET value = ${DEFAULT_SECONDS} WHERE name = 'longest_customer_token_life'`);
+    await query('UPDATE revocation_feed SET position = position - 1000');
+    await vi.waitFor(
+      async () => {
+        const recorded = await query("SELECT value FROM recorded_value WHERE name = 'longest_customer_token_life'");
+        expect(recorded).toEqual([{ value: 86_400 }]);
+      },
+      { timeout: 60_000 },
+    );
+    const other = await start();
+    await vi.waitFor(async () => expectSeconds(await entrySeconds(other), 86_400), { timeout: 60_000 });
+  });
+
   it('outlives the first token with a longer lifetime, whose request is under way during the revocation', async () => {
     const service = await start();
     const ended: string[] = [];

@@ -137,6 +137,13 @@ describe('second-device/relay.js', () => {
     expect((await openFrom(network[0])).status).toBe(201);
   });
 
+  it.each(['a:b', ':::', '1:2', 'fe80::1%eth0', '::ffff:x'])(
+    'opens a room for a caller whose address is %s',
+    async (ip) => {
+      expect((await send('POST', '', undefined, { 'X-Forwarded-For': ip })).status).toBe(201);
+    },
+  );
+
   it('takes one challenge per room, and a transfer token of the owner only', async () => {
     const { room, ownerSecret = '' } = (await send('POST', '')).body;
     const phone = { challenge: 'a'.repeat(43), clientId: ACME_SITE };

@@ -8,7 +8,7 @@ import { statementsOf, statementTextsOf } from '../support/statements.js';
 import { ACME, ACME_ORIGIN, PUBLIC_ORIGIN, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 
-const OPERATOR = 'operator-token-of-these-tests';
+const OPERATOR = 'operator-token-of-these-tests-0123456789';
 const FROM_PAGE = { origin: ACME_ORIGIN };
 const DAY_SECONDS = 86_400;
 

@@ -55,7 +55,7 @@ describe.runIf(hasCurl)('the commands of docs/operations.md, section Administrat
   async function run(blocks: string[], variables: Record<string, string>): Promise<string[]> {
     const script = blocks
       .join(`\necho; echo '${SEPARATOR}'\n`)
-      .replaceAll('http://localhost:3001', service.managementUrl)
+      .replaceAll(/http:\/\/localhost:300[12]/g, service.managementUrl)
       .replaceAll('http://localhost:3000', service.url);
     const env = { ...process.env, ADMIN_TOKEN, ...variables };
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env });

@@ -96,4 +96,34 @@ describe('a changed file of ADMIN_TOKEN', () => {
     write(`${CAROL}`);
     await expectValid(CAROL);
   });
+
+  it('is in use without a restart, also if the file was empty at the start', async () => {
+    write('\n');
+    service = await start('ADMIN_TOKEN');
+    await expectValid();
+    write(ALICE);
+    await expectValid(ALICE);
+  });
+});
+
+describe('the files of ADMIN_TOKENS and ADMIN_TOKEN', () => {
+  it('never have the same token: the file that gets it second adds none until the other one loses it', async () => {
+    const named = join(folder, 'named');
+    write(CAROL);
+    writeFileSync(named, `alice:${ALICE}\nbob:${BOB}\n`);
+    const environment = { DATA_DIR: join(folder, 'data'), ADMIN_TOKEN_FILE: path(), ADMIN_TOKENS_FILE: named };
+    service = await startServiceProcess(environment, folder);
+    await expectValid(ALICE, BOB, CAROL);
+    writeFileSync(named, `alice:${ALICE}\ncarol:${CAROL}\n`);
+    await expectValid(ALICE, CAROL);
+    await expect.poll(invalidFiles).toBe(1);
+    expect(service.process.stdout).toContain('must not have a token of ADMIN_TOKEN');
+    expect(service.process.stdout).not.toContain('token-of-');
+    write(BOB);
+    await expectValid(ALICE, BOB, CAROL);
+    await expect.poll(invalidFiles).toBe(0);
+    write(ALICE);
+    await expectValid(ALICE, CAROL);
+    await expect.poll(invalidFiles).toBe(1);
+  });
 });

@@ -35,7 +35,11 @@ const PRINTED: Record<string, RegExp[]> = {
   'The database is overloaded': [/cas_database_connections\{state="idle"\}/],
   'The registry is stale': [/cas_registry_age_seconds \d/, /the registry could not be read/],
   'Revocations are not published': [/cas_revocation_feed_lag_seconds \d/, /the revocation feed cannot be published/],
-  'Many revocations are in force': [/cas_revocation_feed_entries \d/, /^ *\d+ "kind":"customer"/m],
+  'Many revocations are in force': [
+    /cas_revocation_feed_entries \d/,
+    /^ *\d+ "kind":"customer"/m,
+    /^ *\d+ "actor":\{"kind":"customer"/m,
+  ],
   'Limits are not shared': [/cas_rate_limit_store_up 0$/m, /REDIS_URL:/],
   'An audit sink fails': [/cas_audit_sink_failures_total 0$/m, /^$/], // no extension here
   'An entry of the registry has changed': [/"actor":\{"kind":"operator","id":"alice"\}.*"change":"created"/],
@@ -93,6 +97,7 @@ describe.runIf(MARIADB.find())('the runbook', () => {
     await redeem(client, code);
     await redeem(client, code, {}, { 'x-forwarded-for': '203.0.113.5' }); // from another network: a replay
     await client.send('DELETE', TOKEN, bearer((await newCustomer(client)).access_token));
+    await client.post('/v2/customer/end_sessions', {}, bearer((await newCustomer(client)).access_token));
     await infoStatus(client, 'malformed');
     await manage(service, 'POST', '/oauth2/introspect', basic('unknown-api', 'x'.repeat(32)), { token: access_token });
     await manage(service, 'GET', '/admin/clients', bearer('wrong'));

@@ -2,12 +2,8 @@ import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { refreshingRegistry } from '../support/customer-refresh.js';
-import { environmentOf, runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { SqliteCallers } from '../support/sqlite-callers.js';
-import { ACME_AGENT, ACME_SITE, writeRegistry } from '../support/test-registry.js';
-
-const AGENT = ['agent-token', '--email', ACME_AGENT.email, '--client-id', ACME_SITE, '--scope', 'customers:own'];
+import { runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { agentTokenOf, SqliteCallers, sqliteEnvironment } from '../support/sqlite-callers.js';
 
 let database: TestDatabase;
 let environment: Record<string, string>;
@@ -21,12 +17,7 @@ async function start(more: object = {}): Promise<ServiceProcess> {
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  environment = {
-    ...environmentOf(database),
-    REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), refreshingRegistry()),
-    AUTH_URL: 'https://auth.example',
-    NODE_ENV: 'production',
-  };
+  environment = sqliteEnvironment(database);
 });
 afterAll(async () => {
   for (const { process } of services) process.signal('SIGKILL');
@@ -36,7 +27,7 @@ afterAll(async () => {
 
 it('a copy that was made while the service wrote contains everything that was acknowledged before', async () => {
   const service = await start();
-  const agentToken = (await runCli(AGENT, environment)).stdout.trim();
+  const agentToken = await agentTokenOf(environment);
   const before = await SqliteCallers.start(service.url, agentToken);
   await before.writeOnce();
   const meanwhile = await SqliteCallers.start(service.url, agentToken);

@@ -1,17 +1,12 @@
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { httpClientOf } from '../../src/testing/http-client.js';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { bearer } from '../support/authorization-headers.js';
-import { refreshingRegistry } from '../support/customer-refresh.js';
 import { manage } from '../support/management-api.js';
-import { environmentOf, runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { SqliteCallers } from '../support/sqlite-callers.js';
+import { runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { agentTokenOf, SqliteCallers, sqliteEnvironment } from '../support/sqlite-callers.js';
 import { SqliteLock } from '../support/sqlite-lock.js';
-import { ACME_AGENT, ACME_SITE, writeRegistry } from '../support/test-registry.js';
 import { INFO, newCustomer } from '../support/transfers.js';
-
-const AGENT = ['agent-token', '--email', ACME_AGENT.email, '--client-id', ACME_SITE, '--scope', 'customers:own'];
 
 let database: TestDatabase;
 let environment: Record<string, string>;
@@ -21,15 +16,10 @@ let callers: SqliteCallers;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  environment = {
-    ...environmentOf(database),
-    REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), refreshingRegistry()),
-    AUTH_URL: 'https://auth.example',
-    NODE_ENV: 'production',
-  };
+  environment = sqliteEnvironment(database);
   service = await startServiceProcess(environment);
   lock = await SqliteLock.open(database.url);
-  callers = await SqliteCallers.start(service.url, (await runCli(AGENT, environment)).stdout.trim());
+  callers = await SqliteCallers.start(service.url, await agentTokenOf(environment));
 });
 afterAll(async () => {
   lock?.close();

@@ -6,13 +6,13 @@ import { insertStatement, selectStatement } from '../../src/platform/database/st
 import { onMariadb } from '../../src/testing/test-database.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
-const POOL_SIZE = 4;
+const POOL_CONNECTION_COUNT = 4;
 
 let service: TestService;
 let database: Database;
 let count = 0;
 beforeAll(async () => {
-  service = await startTestService({ environment: { DB_POOL_SIZE: String(POOL_SIZE) } });
+  service = await startTestService({ environment: { DB_POOL_SIZE: String(POOL_CONNECTION_COUNT) } });
   database = service.application.get(Database);
 });
 afterAll(() => service?.stop());
@@ -98,7 +98,7 @@ describe('a transaction', () => {
   it.runIf(onMariadb)(
     'runs at the same time as others, which leave half of the connections to other requests',
     async () => {
-      const gates = Array.from({ length: 2 * POOL_SIZE }, waiting);
+      const gates = Array.from({ length: 2 * POOL_CONNECTION_COUNT }, waiting);
       const names = gates.map(newName);
       const transactions = gates.map(({ begin, ended }, index) =>
         database.transaction(async (manager) => {

@@ -1,16 +1,12 @@
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { refreshingRegistry } from '../support/customer-refresh.js';
-import { environmentOf, runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
-import { SqliteCallers } from '../support/sqlite-callers.js';
+import { runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
+import { agentTokenOf, SqliteCallers, sqliteEnvironment } from '../support/sqlite-callers.js';
 import { SqliteLock } from '../support/sqlite-lock.js';
-import { ACME_AGENT, ACME_SITE, writeRegistry } from '../support/test-registry.js';
 
 const ROUND_COUNT = 20;
 const MAX_WAIT_MS = 4_000; // docs/operations.md
-const AGENT = ['agent-token', '--email', ACME_AGENT.email, '--client-id', ACME_SITE, '--scope', 'customers:own'];
 
 let database: TestDatabase;
 let environment: Record<string, string>;
@@ -20,12 +16,7 @@ let lock: SqliteLock;
 beforeAll(async () => {
   process.env.TEST_DATABASE = 'sqlite';
   database = await createTestDatabase();
-  environment = {
-    ...environmentOf(database),
-    REGISTRY_FILE: writeRegistry(join(database.folder, 'registry.yaml'), refreshingRegistry()),
-    AUTH_URL: 'https://auth.example',
-    NODE_ENV: 'production',
-  };
+  environment = sqliteEnvironment(database);
   service = await startServiceProcess(environment);
   lock = await SqliteLock.open(database.url);
 });
@@ -37,7 +28,7 @@ afterAll(async () => {
 });
 
 it('nothing is lost while another process holds the write lock of the SQLite file for 1 to 6 s, 20 times', async () => {
-  const callers = await SqliteCallers.start(service.url, (await runCli(AGENT, environment)).stdout.trim());
+  const callers = await SqliteCallers.start(service.url, await agentTokenOf(environment));
   for (let round = 0; round < ROUND_COUNT; round++) {
     await lock.lock();
     const writes = (async () => {

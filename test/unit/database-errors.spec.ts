@@ -14,6 +14,7 @@ describe('the classification of database errors', () => {
     ['lock wait', { errno: 1205, code: 'ER_LOCK_WAIT_TIMEOUT' }],
     ['certification of a Group Replication', { errno: 3101, code: 'ER_TRANSACTION_ROLLBACK_DURING_COMMIT' }],
     ['certification of a Galera', { errno: 1180, code: 'ER_ERROR_DURING_COMMIT' }],
+    ['a SQLite that is locked', { code: 'SQLITE_BUSY' }],
   ])(
     '%s: the statement may be repeated, and the database counts as unavailable after the last attempt',
     (_what, details) => {
@@ -37,7 +38,6 @@ describe('the classification of database errors', () => {
     ['disk full', { errno: 1021, code: 'ER_DISK_FULL' }],
     ['wrong credentials', { errno: 1045, code: 'ER_ACCESS_DENIED_ERROR' }],
     ['not migrated', { errno: 1146, code: 'ER_NO_SUCH_TABLE' }],
-    ['a SQLite that is locked', { code: 'SQLITE_BUSY' }],
     ['a SQLite on a full disk', { code: 'SQLITE_FULL' }],
     ['a SQLite on a broken disk', { code: 'SQLITE_IOERR_READ' }],
   ])('%s: the database is unavailable', (_what, details) => {

@@ -44,13 +44,13 @@ const destinationsOf = (built: Document[]) =>
       ]),
     ),
   );
-/** The example of docs/kubernetes.md of this kind. */
-function exampleOf(kind: string): string {
+/** The first example of docs/kubernetes.md with this text. */
+function exampleWith(text: string): string {
   const blocks = read('docs/kubernetes.md').matchAll(/^( *)```yaml\n(.*?)^ *```$/gms);
-  const texts = Array.from(blocks, ([, indentation, text = '']) =>
-    text.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
+  const examples = Array.from(blocks, ([, indentation, lines = '']) =>
+    lines.replaceAll(new RegExp(`^${indentation}`, 'gm'), ''),
   );
-  return texts.find((text) => text.includes(`kind: ${kind}\n`)) ?? '';
+  return examples.find((example) => example.includes(text)) ?? '';
 }
 
 describe.skipIf(program === undefined)('kustomize (skipped without the program kustomize or kubectl)', () => {
@@ -231,6 +231,27 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
     expect(Number(annotations[wave])).toBeGreaterThan(Number(job[wave]));
   });
 
+  it('components/argo-cd lets the API server merge the registry, also if the overlay brings its own file', () => {
+    const registry = find(build('base', [component('argo-cd')]), 'ConfigMap', 'customer-authorization-registry');
+    expect(registry.metadata.annotations).toEqual({ 'argocd.argoproj.io/sync-options': 'ServerSideApply=true' });
+    expect(registry.data).toEqual({ 'registry.yaml': 'revision: 2\n' });
+  });
+
+  it('components/parameters opens another port of the DNS, and no longer port 53', () => {
+    const parameters = { 'dns-namespace': 'openshift-dns', 'dns-port': '5353' };
+    const [dns] = destinationsOf(build('base', [component('parameters')], { parameters }));
+    expect(dns).toEqual(['openshift-dns', [5353, 5353]]);
+  });
+
+  it('overlays/staging shares neither tokens nor stored secrets nor the database with the defaults', () => {
+    const built = build('overlays/staging', [component('external-secrets')]);
+    const keys = built.flatMap(({ kind, spec }) => (kind === 'ExternalSecret' ? spec.data : []));
+    for (const { remoteRef } of keys) expect(remoteRef.key).toMatch(/^customer-authorization-staging\//);
+    expect(keys).toHaveLength(4);
+    expect(JSON.stringify(built)).toContain('"TOKEN_REGION":"eu-staging"');
+    expect(destinationsOf(built)).not.toContainEqual(['192.0.2.10/32', [3306]]);
+  });
+
   it('components/flux replaces the job when its template changes, and leaves the finished job', () => {
     const built = build('overlays/production', [component('flux')]);
     const { metadata, spec } = find(built, 'Job', 'customer-authorization-migrate');
@@ -240,7 +261,7 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
 
   it('builds the overlay of docs/kubernetes.md: two replicas, TLS to the database, External Secrets, no Redis', () => {
     const built = buildFiles({
-      'kustomization.yaml': exampleOf('Kustomization'),
+      'kustomization.yaml': exampleWith('kind: Kustomization\n'),
       'registry.yaml': 'revision: 1\n',
       'ca.pem': 'certificate',
     });
@@ -262,9 +283,40 @@ describe.skipIf(program === undefined)('kustomize (skipped without the program k
   });
 
   it('builds the further network policy of docs/kubernetes.md', () => {
-    const built = build('overlays/production', [], { files: { 'egress.yaml': exampleOf('NetworkPolicy') } });
+    const built = build('overlays/production', [], { files: { 'egress.yaml': exampleWith('kind: NetworkPolicy\n') } });
     expect(() => assertValid(find(built, 'NetworkPolicy', 'customer-authorization-more'))).not.toThrow();
     expect(destinationsOf(built)).toContainEqual(['observability', [4318]]);
+  });
+
+  it('builds the patch of a stored field and the labels for the Prometheus Operator of docs/kubernetes.md', () => {
+    const path = (each: string) => `../customer-authorization-service/deploy/kubernetes/${each}`;
+    const components = JSON.stringify(['parameters', 'monitoring', 'external-secrets'].map(component).map(path));
+    const own = [exampleWith('remoteRef/property'), exampleWith('pairs:')];
+    const head = `resources: [${path('base')}]\ncomponents: ${components}\n`;
+    const built = buildFiles({ 'kustomization.yaml': head + own.join('') });
+    for (const each of built) expect(() => assertValid(each)).not.toThrow();
+    const database = find(built, 'ExternalSecret', 'customer-authorization-database').spec.data[0];
+    expect(database.remoteRef).toEqual({ key: 'customer-authorization/database', property: 'url' });
+    for (const kind of ['ServiceMonitor', 'PrometheusRule'])
+      expect(find(built, kind).metadata.labels).toEqual({ release: 'kube-prometheus-stack' });
+  });
+
+  it('docs/kubernetes.md has a job of Prometheus that scrapes every pod, with the labels of the alerts', () => {
+    const [{ scrape_configs: jobs }] = parseDocuments(exampleWith('scrape_configs:')) as [Document];
+    const built = build('base', [component('monitoring')], { namespace: 'customer-authorization' });
+    const [watched] = find(built, 'PrometheusRule').spec.groups[0].rules;
+    const { metadata, spec } = find(built, 'Service', 'customer-authorization-metrics');
+    expect(spec).toMatchObject({ clusterIP: 'None', publishNotReadyAddresses: true });
+    expect(jobs).toEqual([
+      {
+        job_name: watched.labels.job,
+        scrape_interval: find(built, 'ServiceMonitor').spec.endpoints[0].interval,
+        dns_sd_configs: [
+          { names: [`${metadata.name}.${metadata.namespace}.svc.cluster.local`], type: 'A', port: spec.ports[0].port },
+        ],
+        relabel_configs: [{ target_label: 'namespace', replacement: watched.labels.namespace }],
+      },
+    ]);
   });
 
   it('docs/kubernetes.md lists every component and every parameter with its default', () => {

@@ -30,6 +30,16 @@ describe('the numbers of docs/security.md about mass revocation', () => {
     expect(section).toContain(`with ${Math.ceil(MAX_ENTRIES / of8Hours)} or more addresses`);
   });
 
+  it('have the minutes after which one agent reaches the bound, the alert and the default of each verifier', () => {
+    const { count, seconds } = DEFAULT_LIMITS.tokens;
+    const minutesUntil = (entries: number) => Math.round((entries / count) * (seconds / 60));
+    const plain = section.replaceAll(/\s+/g, ' ');
+    expect(plain).toContain(`can send ${text(count)} \`end_sessions\` in ${seconds} s`);
+    expect(plain).toContain(`for their own endings after about ${minutesUntil(MAX_ENTRIES)} minutes`);
+    expect(plain).toContain(`at 1,000,000, which is after about ${minutesUntil(1_000_000)} minutes`);
+    expect(plain).toContain(`After about ${Math.ceil(5_000_000 / count)} minutes the default list`);
+  });
+
   it('are below the default of each verifier', () => {
     expect(section).toContain(`| all networks together | ${text(MAX_ENTRIES)}, `);
     const [, maxEntries = ''] = /\| the default `maxEntries` of a verifier \| ([\d,]+) \|/.exec(section) ?? [];

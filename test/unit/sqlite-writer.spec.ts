@@ -57,7 +57,7 @@ describe('the writer of a SQLite file', () => {
     expect(idsOf()).toEqual([2, 3, 4]);
   });
 
-  it('rolls a transaction back whose work takes too long, and sends none of its later statements', async () => {
+  it('rolls a transaction back whose work takes too long, and sends no later statement of it', async () => {
     let later: Promise<unknown> = Promise.resolve();
     const slow = writer.transaction((manager) => {
       later = (async () => {

@@ -42,10 +42,7 @@ export class DeviceApprovalController {
     @Caller(CustomerGuard) customer: CustomerPrincipal,
     @ValidatedBody(DecisionBody) { user_code, decision }: DecisionBody,
   ): Promise<object> {
-    const guesses = [
-      this.limits.take('device_approval_guess', customer.entityId),
-      this.limits.takeForNetwork('device_approval_network_guess'),
-    ];
+    const guesses = this.takeGuess(customer.entityId);
     const isDecided = await this.approvals.decide(customer, user_code, decision === 'approve');
     if (!isDecided) throw OAuthError.invalidRequest('user_code: no device waits with this code');
     for (const guess of guesses) guess.giveBack(); // a right code is no guess
@@ -55,5 +52,16 @@ export class DeviceApprovalController {
       actor: { kind: 'customer', id: customer.entityId },
     });
     return {};
+  }
+
+  /** Counts a guess of the customer and of its network. */
+  private takeGuess(entityId: string) {
+    const ofCustomer = this.limits.take('device_approval_guess', entityId);
+    try {
+      return [ofCustomer, this.limits.takeForNetwork('device_approval_network_guess')];
+    } catch (error) {
+      ofCustomer.giveBack(); // the code was not compared, because the network has no guess left
+      throw error;
+    }
   }
 }

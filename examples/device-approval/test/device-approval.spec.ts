@@ -40,7 +40,7 @@ afterEach(() => service?.stop());
 async function startWithLimits(): Promise<void> {
   await service.stop();
   const limits = Object.entries(DEVICE_APPROVAL_LIMITS).map(([name, limit]) => `${name}=${limit}`);
-  service = await start({ RATE_LIMIT: limits.join() });
+  service = await start({ RATE_LIMIT: limits.join(), TRUST_PROXY: '1' });
   service.clock.advance({ seconds: 600 - (service.clock.seconds() % 600) });
 }
 
@@ -179,5 +179,22 @@ describe('a customer', () => {
     const responses = await Promise.all(guesses);
     expect(responses.filter(({ status }) => status === 400)).toHaveLength(40);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(160);
+  });
+
+  it('keeps the guesses of a customer while its network has none left', async () => {
+    await startWithLimits();
+    const { token } = await newCustomer();
+    const others = await Promise.all(Array.from({ length: 4 }, () => newCustomer()));
+    const from = (ip: string, each = token) =>
+      service.post(
+        `${ROUTES}/decide`,
+        { user_code: 'BBBBBBBB', decision: 'approve' },
+        { Authorization: `Bearer ${each}`, 'X-Forwarded-For': ip },
+      );
+    const guessTen = (ip: string, each?: string) => Promise.all(Array.from({ length: 10 }, () => from(ip, each)));
+    for (const other of others) await guessTen('203.0.113.7', other.token);
+    expect((await guessTen('203.0.113.7')).map(({ status }) => status)).toEqual(Array(10).fill(429));
+    expect((await guessTen('198.51.100.1')).map(({ status }) => status)).toEqual(Array(10).fill(400));
+    expect((await from('198.51.100.1')).status).toBe(429);
   });
 });

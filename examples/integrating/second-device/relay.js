@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { isIPv6 } from 'node:net';
 import express from 'express';
 
 const ROOM_TTL_MS = 600_000;
@@ -8,7 +9,8 @@ const CHALLENGE = /^[\w-]{43}$/;
 
 /**
  * Rooms of your backend for moves from a computer to a phone. Several replicas need a shared store instead of a Map.
- * Behind a proxy, set `trust proxy` of Express. Otherwise all users have the network of the proxy.
+ * Behind proxies, set `trust proxy` of Express to the number of your proxies, not to `true`. Without it, all users have
+ * the network of the proxy. With `true`, each caller chooses its network by a header.
  */
 export function moveRooms() {
   const rooms = new Map();
@@ -64,8 +66,9 @@ export function moveRooms() {
 /** An IPv4 address, or the /48 of an IPv6 address, because one household can have a whole /48. */
 function networkOf(ip) {
   const [, ipv4] = /^::ffff:([\d.]+)$/i.exec(ip) ?? [];
-  if (ipv4 || !ip.includes(':')) return ipv4 ?? ip;
-  const [left] = new URL(`http://[${ip.split('%')[0]}]`).hostname.slice(1, -1).split('::'); // the canonical spelling
+  const [address] = ip.split('%', 1);
+  if (ipv4 || !isIPv6(address)) return ipv4 ?? ip;
+  const [left] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::'); // the canonical spelling
   return [...left.split(':'), '0', '0'].slice(0, 3).join(':');
 }
 

@@ -8,8 +8,8 @@ const WORD_ROUND_COUNT = 2;
 const FINAL_ROUND_COUNT = 4;
 
 /**
- * HalfSipHash-2-4, a variant of SipHash for 32 bits, of the UTF-16 code units of a text. Without the key, an attacker cannot find
- * texts with the same hash. The function works with integers of 32 bits, so it is fast in JavaScript.
+ * HalfSipHash-2-4, a variant of SipHash for 32 bits, of the UTF-16 code units of a text. Without the key, an attacker
+ * cannot find texts with the same hash. The function works with integers of 32 bits, so it is fast in JavaScript.
  */
 export function keyedHash([key0, key1]: readonly [key0: number, key1: number], text: string): Hash {
   const lastWordIndex = text.length >> 1;

@@ -9,7 +9,9 @@ import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import type { Revocation } from '../revocation.entity.js';
 import type { RevocationFeedState } from './revocation-feed-state.entity.js';
 
-type StoredEntries = EntityRow<RevocationFeedState, 'entries' | 'entries_count'>;
+interface StoredEntries extends EntityRow<RevocationFeedState, 'entries' | 'entries_count'> {
+  history: number | null;
+}
 
 /** From this number on, callers without a secret cannot cause further entries. Verifiers hold twice as many. */
 export const MAX_ENTRIES = 2_500_000;
@@ -21,6 +23,8 @@ const ROWS_PER_STEP = 10_000;
 const PUBLISHER_INTERVAL_MS = 60_000;
 /** Longer, so that usually the publisher alone counts. */
 const OTHERS_INTERVAL_MS = 120_000;
+/** By how much the clock of the counting process may be ahead of other clocks. No entry may be missing then. */
+const CLOCK_MARGIN_MS = 120_000;
 /** Later than any entry. */
 const END = new Date('9999-12-31T00:00:00Z');
 
@@ -38,7 +42,7 @@ const COUNT_WAITING = selectStatement<[], { waiting: number }>(
     (SELECT 1 FROM revocation WHERE published_until IS NULL LIMIT ${MAX_WAITING_ENTRIES}) some`,
 );
 
-/** Subtracts what has expired. Matches no row if another process has counted since. */
+/** Subtracts the expired entries. Matches no row if another process has counted since. */
 const CORRECT = writeStatement<[surplus: number, count: number]>(
   'UPDATE revocation_feed SET entries = entries - ?, entries_count = entries_count + 1 WHERE id = 1 AND entries_count = ?',
 );
@@ -54,14 +58,18 @@ interface Counting {
 
 /**
  * The number of entries of the feed that are in force. The state of the feed has the number: each publication raises
- * it, and a count every minute subtracts the entries that have expired. So the number is never too low, and each process
- * knows it from its own reads of the state.
+ * it, and a count every minute subtracts the entries that expired 120 s ago or earlier. So the number is never too low,
+ * and each process knows it from its own reads of the state.
  */
 @Injectable()
 export class FeedEntries {
   private published = 0;
   private waiting = 0;
-  /** The last count that this process knows, and when it learned of it. Each process counts once at its start. */
+  private history: number | null = null;
+  /**
+   * The last count that this process knows, and when it learned of it. Each process counts once at its start, and once
+   * after a restore of the database.
+   */
   private lastCount = { number: 0, knownAt: -Infinity };
   private counting: Counting | undefined;
 
@@ -92,12 +100,14 @@ export class FeedEntries {
   }
 
   /** Takes over the state of the feed, as it was read now. */
-  readFrom({ entries, entries_count: number }: StoredEntries): void {
+  readFrom({ history, entries, entries_count: number }: StoredEntries): void {
     this.published = entries;
-    if (number === this.lastCount.number) return;
-    const isFirst = this.lastCount.knownAt === -Infinity;
+    const isSameHistory = history === this.history;
+    if (isSameHistory && number === this.lastCount.number) return;
+    const isFirst = !isSameHistory || this.lastCount.knownAt === -Infinity;
     this.lastCount = { number, knownAt: isFirst ? -Infinity : this.clock.now() };
-    this.counting = undefined; // another process was faster
+    this.history = history;
+    this.counting = undefined; // another process was faster, or the entries are those of a backup
   }
 
   addPublished(rows: number): void {
@@ -118,7 +128,7 @@ export class FeedEntries {
     const now = this.clock.now();
     // the absolute value, because the clock may be set back
     const isDue = Math.abs(now - this.lastCount.knownAt) >= (isPublisher ? PUBLISHER_INTERVAL_MS : OTHERS_INTERVAL_MS);
-    if (isDue) this.counting ??= { storedBefore: this.published, counted: 0, after: new Date(now) };
+    if (isDue) this.counting ??= { storedBefore: this.published, counted: 0, after: new Date(now - CLOCK_MARGIN_MS) };
     if (this.counting) await this.countStep(this.counting);
   }
 

@@ -1,6 +1,7 @@
 import type { BoundWrite } from '../../platform/database/bound-write.js';
 import type { EntityRow } from '../../platform/database/entity-row.js';
 import { selectStatement, type WriteStatement, writeStatement } from '../../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
 import type { Revocation } from '../revocation.entity.js';
 import { HISTORY } from './feed-history.js';
 import type { RevocationFeedState } from './revocation-feed-state.entity.js';
@@ -62,10 +63,6 @@ export const RAISE_POSITION = writeStatement<
 >(`UPDATE revocation_feed SET position = ?, publisher = ?, has_backlog = ?, entries = entries + ?
   WHERE id = 1 AND position = ?`);
 
-const publishStatements = new Map<number, WriteStatement>();
-/** The numbers of values that a statement can have. They are few, because each connection prepares each text. */
-const VALUE_COUNTS = [1, 4, 20, 100, MAX_ROWS_PER_POSITION];
-
 interface RowPublication {
   position: number;
   publisher: string;
@@ -86,24 +83,16 @@ export function publishRows(
 ): BoundWrite[] {
   const times = [customersUntil, customersUntil, othersUntil, othersUntil];
   return [...new Set(rows.map(({ kind }) => kind))].map((kind) => {
-    const values = rows.filter((row) => row.kind === kind).map(({ value }) => value);
-    const count = VALUE_COUNTS.find((each) => each >= values.length) ?? values.length;
-    const padding = Array<string>(count - values.length).fill(values[0] as string);
-    const parameters = [position, ...times, kind, ...values, ...padding, position, position, publisher];
-    return { statement: publishStatement(count), parameters };
+    const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
+    const parameters = [position, ...times, kind, ...values, position, position, publisher];
+    return { statement: publishStatement(values), parameters };
   });
 }
 
-function publishStatement(count: number): WriteStatement {
-  let statement = publishStatements.get(count);
-  if (statement === undefined) {
-    statement = writeStatement(`UPDATE revocation SET position = ?, published_before = issued_before,
-        published_until = CASE WHEN audience = 'customer-api' AND expires_at > ? THEN ?
-          WHEN expires_at > ? THEN ? ELSE expires_at END
-      WHERE kind = ? AND value IN (${Array(count).fill('?').join()})
-        AND (position IS NULL OR position < ?)
-        AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
-    publishStatements.set(count, statement);
-  }
-  return statement;
-}
+const publishStatement = (values: string[]): WriteStatement =>
+  writeStatement(`UPDATE revocation SET position = ?, published_before = issued_before,
+      published_until = CASE WHEN audience = 'customer-api' AND expires_at > ? THEN ?
+        WHEN expires_at > ? THEN ? ELSE expires_at END
+    WHERE kind = ? AND value IN (${placeholdersFor(values)})
+      AND (position IS NULL OR position < ?)
+      AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);

@@ -5,7 +5,7 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import { FeedEntries, MAX_ENTRIES } from './feed-entries.js';
 
 const LIMIT = 'revocations';
-/** For `Retry-After` while too many entries are in force: the number is read again before. */
+/** Sets `Retry-After` while too many entries are in force. The process reads the number again within this time. */
 const FULL_RULE = { count: MAX_ENTRIES, seconds: 60 };
 
 /**

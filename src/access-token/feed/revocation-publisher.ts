@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { Database } from '../../platform/database/database.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
+import { RecordedValues } from '../recorded-values.js';
 import { FeedEntries } from './feed-entries.js';
 import { FeedHistory, type FeedPosition } from './feed-history.js';
 import { FeedMetrics } from './feed-metrics.js';
@@ -22,6 +23,18 @@ const TAKEOVER_MS = 500;
 /** How long a revocation may wait, or the state may be unknown, before pages are no longer complete. */
 const MAX_LAG_MS = 3_000;
 
+/** The work of a poll, with its texts in the log. */
+const WORK = {
+  publication: {
+    failure: 'the revocation feed cannot be published',
+    recovery: 'the revocation feed can be published again',
+  },
+  count: {
+    failure: 'the entries of the revocation feed cannot be counted',
+    recovery: 'the entries of the revocation feed can be counted again',
+  },
+};
+
 /**
  * Gives committed revocations their positions in the feed (protocol §7.6). One transaction raises the highest position
  * and publishes rows, so that a reader that sees a position sees all lower positions too. The process that published
@@ -36,7 +49,8 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private readonly metrics: FeedMetrics;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
-  private wasFailing = false;
+  /** The work that failed last, so that each failure is logged once. */
+  private readonly failing = new Set<keyof typeof WORK>();
   private readonly waiting = new WaitingRevocations();
   /** Since when revocations wait while the position does not move, by `performance.now()`. */
   private waitingSince: number | undefined;
@@ -46,6 +60,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     private readonly history: FeedHistory,
     private readonly positions: PositionWriter,
     private readonly entries: FeedEntries,
+    private readonly recorded: RecordedValues,
     metrics: MetricsRegistry,
   ) {
     this.metrics = new FeedMetrics(metrics);
@@ -53,7 +68,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   /** Reads the state before the first request, whose cursor must be of the history of the database. */
   async onApplicationBootstrap(): Promise<void> {
-    await this.attempt(async () => {
+    await this.attempt('publication', async () => {
       await this.history.create();
       await this.readState();
     });
@@ -81,20 +96,19 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   }
 
   private async poll(): Promise<void> {
-    await this.attempt(() => this.publishIfDue());
+    await this.attempt('publication', () => this.publishIfDue());
     this.schedule();
   }
 
-  private async attempt(work: () => Promise<unknown>): Promise<void> {
+  private async attempt(name: keyof typeof WORK, work: () => Promise<unknown>): Promise<void> {
     try {
       await work();
-      if (this.wasFailing) this.logger.log('the revocation feed can be published again');
-      this.wasFailing = false;
+      if (this.failing.delete(name)) this.logger.log(WORK[name].recovery);
     } catch (error) {
       // while the process stops, its connections are closed
-      if (!this.wasFailing && !this.isStopped)
-        this.logger.warn(`the revocation feed cannot be published: ${(error as Error).message}`);
-      this.wasFailing = true;
+      if (!this.failing.has(name) && !this.isStopped)
+        this.logger.warn(`${WORK[name].failure}: ${(error as Error).message}`);
+      this.failing.add(name);
     }
   }
 
@@ -110,7 +124,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     this.metrics.waitingSince = this.waiting.oldestSince;
     this.metrics.readAt = performance.now();
     if (this.waitingSince !== undefined) await this.publishAll(stored);
-    await this.entries.countOn(stored.publisher === this.id);
+    await this.attempt('count', () => this.entries.countOn(stored.publisher === this.id));
   }
 
   private async publishAll(stored: StoredFeedState): Promise<void> {
@@ -127,6 +141,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     if (history === null) return void (await this.history.create());
     this.state.compare({ history, position });
     if (!this.state.isLower) {
+      if (this.state.highest && this.state.highest.history !== history) await this.recorded.recordLifetimes();
       this.entries.readFrom(stored);
       this.moveTo({ history, position }, Boolean(has_backlog));
       return stored;

@@ -159,9 +159,10 @@ export class Configuration {
   /** The files of the variables that were given as `NAME_FILE`, by the name of the variable. @internal */
   files: Record<string, string> = {};
 
-  /** Whether the operator has a bearer token. */
+  /** Whether the operator has a bearer token, or a file that may get one. */
   get hasAdminTokens(): boolean {
-    return this.ADMIN_TOKEN !== undefined || this.ADMIN_TOKENS !== undefined;
+    const { ADMIN_TOKEN, ADMIN_TOKENS, files } = this;
+    return [ADMIN_TOKEN, ADMIN_TOKENS, files.ADMIN_TOKEN, files.ADMIN_TOKENS].some((each) => each !== undefined);
   }
 
   /** Whether the database is the embedded SQLite, which is for one process. */

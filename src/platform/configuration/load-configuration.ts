@@ -39,8 +39,8 @@ export function loadConfiguration(environment: NodeJS.ProcessEnv = process.env, 
   configuration.unused = unused;
   configuration.files = Object.fromEntries(
     names.flatMap((name) => {
-      const file = values[name] === environment[name] ? undefined : environment[`${name}_FILE`];
-      return file ? [[name, file]] : [];
+      const file = environment[`${name}_FILE`]; // also of an empty file, which may get content later
+      return file && !environment[name] && !unused.includes(name) ? [[name, file]] : [];
     }),
   );
   const isReported = (missing: string) =>

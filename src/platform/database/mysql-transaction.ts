@@ -24,8 +24,8 @@ export function rememberIdleLimit(connection: PoolConnection): void {
  * Runs work as one transaction on a connection of the pool. A connection whose transaction did not end cleanly is
  * destroyed, which rolls the transaction back.
  *
- * @param timeoutMs limit of the wait for a connection and of the work together. COMMIT has at least 1 s in addition,
- *   because nobody knows its outcome after a time-out
+ * @param timeoutMs limit of the wait for a connection and of the work together. COMMIT has at least 1 s, because
+ *   its outcome is unknown after a time-out
  */
 export async function runTransaction<Result>(
   dataSource: DataSource,

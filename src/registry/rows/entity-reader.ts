@@ -4,12 +4,11 @@ import { getMetadataArgsStorage } from 'typeorm';
 import { PAGE_READ } from '../../platform/database/retry-policy.js';
 import { timeOf } from '../../platform/database/sql-time.js';
 import { type SelectStatement, selectStatement } from '../../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
 import { SharedJson } from './shared-json.js';
 
 /** Small enough that the event loop serves requests between two pages without a visible delay. */
 const ROWS_PER_PAGE = 250;
-/** Keys of one statement. Few sizes, because each one is a prepared statement of each connection. */
-const KEYS_PER_SELECT = [1, 100] as const;
 
 type Row = Record<string, unknown>;
 type Convert = (value: unknown, json: SharedJson) => unknown;
@@ -30,7 +29,8 @@ interface Column {
 export class EntityReader<Entity extends object> {
   private readonly columns: Column[];
   private readonly pages: Record<'all' | 'ownedByFile', SelectStatement<string[], Row>>;
-  private readonly byKeys: Map<number, SelectStatement<string[], Row>>;
+  /** The statement for a `valueList` of keys. */
+  private readonly byKeys: (list: string[]) => SelectStatement<string[], Row>;
 
   /** @param key the property by which rows are found and sorted: the primary key, or one with a unique index */
   constructor(
@@ -44,9 +44,7 @@ export class EntityReader<Entity extends object> {
     const page = (filter: string) =>
       selectStatement<string[], Row>(`${from} ${filter}${keyName} > ? ORDER BY ${keyName} LIMIT ${ROWS_PER_PAGE}`);
     this.pages = { all: page(''), ownedByFile: page('owned_by_file = 1 AND ') };
-    const withKeys = (count: number) =>
-      selectStatement<string[], Row>(`${from} ${keyName} IN (${Array(count).fill('?').join(', ')})`);
-    this.byKeys = new Map(KEYS_PER_SELECT.map((count) => [count, withKeys(count)]));
+    this.byKeys = (list) => selectStatement(`${from} ${keyName} IN (${placeholdersFor(list)})`);
   }
 
   /** All rows, or those that the registry file lists, in pages. */
@@ -64,13 +62,9 @@ export class EntityReader<Entity extends object> {
   async *withKeys(select: Select, keys: Iterable<string>): AsyncGenerator<Entity[], void> {
     const json = new SharedJson();
     const all = [...keys];
-    const [single, maximum] = KEYS_PER_SELECT;
-    for (let first = 0; first < all.length; first += maximum, await nextTick()) {
-      const some = all.slice(first, first + maximum);
-      const size = some.length === 1 ? single : maximum;
-      // fills the list up to its size, by repeating a key
-      const parameters = [...some, ...Array<string>(size - some.length).fill(some[0] as string)];
-      yield await this.read(select, this.byKeys.get(size) as SelectStatement<string[], Row>, parameters, json);
+    for (let first = 0; first < all.length; first += ROWS_PER_PAGE, await nextTick()) {
+      const list = valueList(all.slice(first, first + ROWS_PER_PAGE));
+      yield await this.read(select, this.byKeys(list), list, json);
     }
   }
 
