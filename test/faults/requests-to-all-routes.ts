@@ -51,6 +51,7 @@ async function requestsOfCallers({ service, environment, adminToken }: Target): 
         { client_id: ACME_SITE, organization_id: ACME },
         { cookie: browser.cookie ?? '' },
       ),
+    'POST /v2/customer/revoke': () => client.post('/v2/customer/revoke', { client_id: ACME_SITE, token: access_token }),
     'POST /customer/': () => client.post('/customer', {}, bearer(agentToken)),
     'POST /v2/token': () =>
       client.post('/v2/token', new URLSearchParams({ ...code, ...backend }).toString(), { 'content-type': FORM }),
@@ -101,6 +102,7 @@ function requestsOfOperators({ service, adminToken }: Target): Record<string, Se
     'GET /admin/identities/{entity_id}': admin('GET', identity),
     'DELETE /admin/identities/{entity_id}': admin('DELETE', identity),
     'GET /admin/identities': admin('GET', `identities?organization_id=${ACME}&external_id=any`),
+    'GET /admin/identities/{entity_id}/browsers': admin('GET', `${identity}/browsers`),
     'DELETE /admin/identities/{entity_id}/browsers/{browser_id}': admin('DELETE', `${identity}/browsers/${ACME}`),
     'GET /admin/identities/{entity_id}/export': admin('GET', `${identity}/export`),
     'POST /admin/identities/{entity_id}/end_sessions': admin('POST', `${identity}/end_sessions`, {}),
