@@ -35,6 +35,22 @@ describe('docs/architecture.md', () => {
     expect(folders.filter((name) => !page.includes(`\n| \`${name}/\` |`))).toEqual([]);
   });
 
+  it('lists every table of the service, and has no other table in its diagram', () => {
+    const entities = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.entity.ts'))
+      .flatMap((name) => /@Entity\('(\w+)'\)/.exec(readFileSync(join(ROOT, 'src', name), 'utf8'))?.[1] ?? []);
+    const section = /^## Tables\n[\s\S]*?(?=\n## )/m.exec(page)?.[0] ?? '';
+    const listed = [...section.matchAll(/^\| (`.*?`) \|/gm)].flatMap(([, names = '']) => namesIn(names));
+    const drawn = [...section.matchAll(/^ {2}(\w+) \S+--\S+ (\w+) :/gm)].flatMap(([, one = '', other = '']) => [
+      one,
+      other,
+    ]);
+    expect(entities.length).toBeGreaterThan(15);
+    expect(entities.filter((name) => !listed.includes(name))).toEqual([]);
+    expect(drawn.length).toBeGreaterThan(20);
+    expect(drawn.filter((name) => !entities.includes(name))).toEqual([]);
+  });
+
   it('names only files that exist in its walk through a token request', () => {
     const walk = /## One token request[\s\S]*?(?=\n## )/.exec(page)?.[0] ?? '';
     const files = namesIn(walk).filter((name) => /\.ts$/.test(name));
