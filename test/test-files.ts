@@ -58,6 +58,7 @@ const ON_BOTH_DATABASES = [
   'revocation-limits',
   'revocations',
   'schema',
+  'statement-texts',
   'superseded-registry',
   'token-descendants',
   'transactions',
