@@ -57,6 +57,7 @@ const ON_BOTH_DATABASES = [
   'revocation-limits',
   'revocations',
   'schema',
+  'statement-texts',
   'superseded-registry',
   'token-descendants',
   'transactions',

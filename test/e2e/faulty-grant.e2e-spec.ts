@@ -96,9 +96,9 @@ describe('the service does not start with an extension', () => {
   }
 
   it('whose migration has the name of one of the service’s migrations', async () => {
-    class House1795100000000 extends EmptyMigration {}
-    expect(await startupErrorWith({ migrations: [House1795100000000] })).toBe(
-      'two migrations have the name House1795100000000; rename yours, because the database records migrations by name',
+    class Identity1796000000002 extends EmptyMigration {}
+    expect(await startupErrorWith({ migrations: [Identity1796000000002] })).toBe(
+      'two migrations have the name Identity1796000000002; rename yours, because the database records migrations by name',
     );
   });
 

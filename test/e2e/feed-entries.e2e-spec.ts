@@ -121,7 +121,8 @@ describe('while 2,500,000 entries are in force', () => {
     const code = await transferToken(service, access_token);
     const first = (await redeem(service, code, {}, from('203.0.113.7'))).body;
     const kept = await stayOf(service, undefined, {}, from('203.0.113.7'));
-    const next = (await refreshCustomer(service, kept.refresh_token, {}, from('203.0.113.7'))).body;
+    const second = (await refreshCustomer(service, kept.refresh_token, {}, from('203.0.113.7'))).body;
+    const next = (await refreshCustomer(service, second.refresh_token, {}, from('203.0.113.7'))).body;
     await untilCounted(service);
     await setEntries(service, MAX_ENTRIES);
     await untilEntries(service, MAX_ENTRIES);

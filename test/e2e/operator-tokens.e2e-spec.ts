@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { partsOf } from '../../src/identity/identity-cookies.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidToken } from '../support/expect-error.js';
+import { secretOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
 import { ACME } from '../support/test-registry.js';
@@ -25,8 +27,9 @@ const lastEvent = () => service.audit.at(-1);
 
 describe('a named admin token', () => {
   it('is the actor of the end of a browser in the audit', async () => {
-    const { entity_id } = await newCustomer(service);
-    const path = `/admin/identities/${entity_id}/browsers/${entity_id}`;
+    const response = await service.post(TOKEN, cookieBody());
+    const { browserId } = partsOf(secretOf(response));
+    const path = `/admin/identities/${response.body.entity_id}/browsers/${browserId}`;
     expect((await manage(service, 'DELETE', path, bearer(ALICE))).status).toBe(200);
     expect(lastEvent()).toMatchObject({ event: 'browser.ended', actor: { kind: 'operator', id: 'alice' } });
   });

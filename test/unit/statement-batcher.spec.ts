@@ -6,8 +6,8 @@ import type { SqlValue } from '../../src/platform/database/sql-value.js';
 import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from '../../src/platform/database/statement-batcher.js';
 
-@Entity('customer')
-class Customer {
+@Entity('person')
+class Person {
   @PrimaryColumn('varchar')
   id: string;
 
@@ -17,12 +17,12 @@ class Customer {
 
 const FIND = selectStatement<[id: string], { id: string; name: string }>({
   columns: ['id', 'name'],
-  from: 'customer WHERE id = ?',
+  from: 'person WHERE id = ?',
   batch: true,
 });
-const INSERT = insertStatement({ into: Customer, columns: ['id', 'name'], batch: true });
+const INSERT = insertStatement({ into: Person, columns: ['id', 'name'], batch: true });
 
-/** A server of customers that responds to SELECTs by id. Customer `c` does not exist, and `bad` gets an error. */
+/** A server of persons that responds to SELECTs by id. Person `c` does not exist, and `bad` gets an error. */
 function selects() {
   const sent: { sql: string; parameters: SqlValue[] }[] = [];
   const batcher = new StatementBatcher<unknown[]>({
@@ -47,7 +47,7 @@ const idsOf = (rows: unknown[]) => (rows as { id: string }[]).map(({ id }) => id
 it('sends a single statement of a tick unchanged', async () => {
   const { ask, sent } = selects();
   expect(await ask('a')).toEqual([{ id: 'a' }]);
-  expect(sent).toEqual([{ sql: 'SELECT id, name FROM customer WHERE id = ?', parameters: ['a'] }]);
+  expect(sent).toEqual([{ sql: 'SELECT id, name FROM person WHERE id = ?', parameters: ['a'] }]);
 });
 
 it('sends equal SELECTs of one tick as one statement, and returns to each its own rows', async () => {
@@ -57,7 +57,7 @@ it('sends equal SELECTs of one tick as one statement, and returns to each its ow
   expect(sent).toHaveLength(1);
   expect(sent[0]?.sql).toBe(
     [0, 1, 2, 3]
-      .map((index) => `(SELECT ${index} AS statement_index, id, name FROM customer WHERE id = ?)`)
+      .map((index) => `(SELECT ${index} AS statement_index, id, name FROM person WHERE id = ?)`)
       .join(' UNION ALL '),
   );
 });
@@ -71,7 +71,7 @@ it('sends three SELECTs as four with the first one repeated, to limit the number
 
 it('sends different statements and statements of different ticks separately', async () => {
   const { ask, sent } = selects();
-  const other: typeof FIND = selectStatement({ columns: ['id', 'name'], from: 'customer WHERE id = ?', batch: true });
+  const other: typeof FIND = selectStatement({ columns: ['id', 'name'], from: 'person WHERE id = ?', batch: true });
   const first = [ask('a'), ask('b', other)];
   await nextTick();
   await Promise.all([...first, ask('d')]);
@@ -80,7 +80,7 @@ it('sends different statements and statements of different ticks separately', as
 
 it('sends forty statements in batches of at most sixteen', async () => {
   const { ask, sent } = selects();
-  const ids = Array.from({ length: 40 }, (_, n) => `customer ${n}`);
+  const ids = Array.from({ length: 40 }, (_, n) => `person ${n}`);
   const results = await Promise.all(ids.map((id) => ask(id)));
   expect(results.map(idsOf)).toEqual(ids.map((id) => [id]));
   expect(sent.map(({ parameters }) => parameters.length)).toEqual([16, 16, 8]);
@@ -145,8 +145,8 @@ it('sends equal INSERTs of one tick as INSERTs of several rows, and repeats no r
   const inserted = await Promise.all(['a', 'b', 'c'].map((id) => batcher.send(INSERT, [id, 'A'])));
   expect(inserted).toEqual([1, 1, 1]);
   expect(sent).toEqual([
-    ['INSERT INTO customer (id, name) VALUES (?, ?), (?, ?)', ['a', 'A', 'b', 'A']],
-    ['INSERT INTO customer (id, name) VALUES (?, ?)', ['c', 'A']],
+    ['INSERT INTO person (id, name) VALUES (?, ?), (?, ?)', ['a', 'A', 'b', 'A']],
+    ['INSERT INTO person (id, name) VALUES (?, ?)', ['c', 'A']],
   ]);
 });
 
@@ -167,11 +167,11 @@ it('repeats each SELECT separately if the rows of a batch have no statement inde
 });
 
 it.each([
-  'SELECT SQL_NO_CACHE id, name FROM customer WHERE id = ?',
-  'SELECT DISTINCT id, name FROM customer WHERE id = ?',
-  '/* SELECT */ select id, name from customer where id = ? -- VALUES (?)',
-  'SELECT id, name FROM customer WHERE id = ? UNION ALL SELECT id, name FROM customer',
-  'SELECT * FROM customer WHERE id = ? FOR UPDATE',
+  'SELECT SQL_NO_CACHE id, name FROM person WHERE id = ?',
+  'SELECT DISTINCT id, name FROM person WHERE id = ?',
+  '/* SELECT */ select id, name from person where id = ? -- VALUES (?)',
+  'SELECT id, name FROM person WHERE id = ? UNION ALL SELECT id, name FROM person',
+  'SELECT * FROM person WHERE id = ? FOR UPDATE',
 ])(
   'sends a statement without a declared batch unchanged, even if it occurs several times in a tick: %s',
   async (sql) => {
