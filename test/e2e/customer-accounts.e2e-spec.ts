@@ -44,6 +44,8 @@ const REVOKE = '/oauth2/revoke';
 const TTL_SECONDS = 28_800;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const UNKNOWN_CUSTOMER_ID = '01890000-0000-7000-8000-000000000000';
+/** Well-formed, so that the service must ask the database. */
+const UNKNOWN_REFRESH_TOKEN = `dev:${'x'.repeat(22)}.${'x'.repeat(43)}`;
 const OLD_ADMIN_TOKEN = 'admin-token-before-rotation-0123456789';
 const ADMIN_TOKEN = 'admin-token-after-rotation-0123456789';
 const SERVER_SECRET = 'a long secret: with + and % and ä';
@@ -724,7 +726,7 @@ describe.runIf(onMariadb)('while the database is unreachable', () => {
       await proxy[outage]();
       const responses = await Promise.all([
         manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token }),
-        manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token: 'dev:unknown' }),
+        manage(serviceBehindProxy, 'POST', REVOKE, BACKEND, { token: UNKNOWN_REFRESH_TOKEN }),
         manage(serviceBehindProxy, 'POST', REVOKE, OPERATOR, { token }),
         manage(serviceBehindProxy, 'POST', INTROSPECT, CHAT_API, { token }),
         manage(serviceBehindProxy, 'DELETE', `/admin/identities/${sub}`, OPERATOR),
