@@ -102,13 +102,15 @@ describe('second-device/app.js', () => {
     expect(await app.token()).toBe(renewed);
   });
 
-  it('leaves without an effect on other devices, or ends the tokens on all devices', async () => {
+  it('ends its own tokens and none of other devices, or the tokens on all devices', async () => {
     const store = secureStorage();
     const app = appAt(service.url, store);
     const customer = await newCustomer(service);
     await app.finishMove(await approve(app, customer));
+    const left = store.token as string;
     await app.leave();
     expect(store.token).toBeUndefined();
+    expect((await refreshCustomer(service, left)).status).toBe(400);
     await expect(app.token()).rejects.toMatchObject({ error: 'no_customer' });
     expect(await infoStatus(service, customer.access_token)).toBe(200);
     await app.finishMove(await approve(app, customer));
@@ -117,6 +119,16 @@ describe('second-device/app.js', () => {
     await expect(app.token()).rejects.toMatchObject({ error: 'no_customer' });
     expect(await infoStatus(service, customer.access_token)).toBe(401);
     expect((await refreshCustomer(service, copy)).status).toBe(400);
+  });
+
+  it('keeps the refresh token if the service did not end it, so that the user can log out again', async () => {
+    server = await startScriptedServer([503, 503, 503, 503, 200]);
+    const store = secureStorage('dev:refresh');
+    const app = appAt(server.url, store);
+    await expect(app.leave()).rejects.toMatchObject({ status: 503 });
+    expect(store.token).toBe('dev:refresh');
+    await app.leave();
+    expect(store.token).toBeUndefined();
   });
 
   it('leaves everywhere if the response to the first attempt was lost', async () => {

@@ -57,10 +57,11 @@ export class AppSession {
     if (token === this.#accessToken) this.#expiresAtMs = 0;
   }
 
-  /** Logs out of this app. `everywhere` first ends the tokens of the customer on all devices. */
+  /** Logs out of this app. `everywhere` ends the tokens of the customer on all devices. */
   leave({ everywhere = false } = {}) {
     return this.#inTurn(async () => {
       if (everywhere) await this.#endSessions(await this.#renew());
+      else await this.#endTokens();
       this.discard();
       await this.#useStore('remove', REFRESH_TOKEN);
     });
@@ -84,6 +85,11 @@ export class AppSession {
       if (error.error === 'invalid_grant' && isStored) await this.#useStore('remove', REFRESH_TOKEN);
       throw error;
     }
+  }
+
+  async #endTokens() {
+    const token = await this.#useStore('read', REFRESH_TOKEN);
+    if (token) await request(`${this.url}/revoke`, { body: { token, client_id: this.clientId } });
   }
 
   /** The new bearer gets 401 only if the customer's sessions have ended. */
