@@ -31,6 +31,8 @@ class CustomerEndSessionsBody extends EndSessionsBody {
   customer_id?: string;
 }
 
+const COOKIES_NEEDED = 'browsers: needs the identity cookies of a browser that got the customer without a transfer';
+
 /** Lets a customer or an agent end all sessions of a customer (protocol §4.14). */
 @PublicController('v2/customer/end_sessions')
 export class EndSessionsController {
@@ -47,7 +49,7 @@ export class EndSessionsController {
   @ApiRoute({
     summary: 'End all sessions of a customer',
     description:
-      'Ends all access tokens, refresh tokens and transfer tokens of a customer. The caller is the customer, or an agent with the scope `customers:own`. A token that is requested after the response is valid.',
+      'Ends all access tokens, refresh tokens and transfer tokens of a customer, and its links by transfer. With `browsers: true` no browser leads to the customer any more. The caller is the customer, or an agent with the scope `customers:own`. A token that is requested after the response is valid.',
     bodyExamples: {
       'the customer itself': [],
       'an agent': ['customer_id'],
@@ -58,7 +60,7 @@ export class EndSessionsController {
       OAuthError.invalidRequest('customer_id: required'),
       OAuthError.invalidRequest('customer_id: unknown'),
       OAuthError.invalidRequest('customer_id: must be the customer of the bearer token'),
-      OAuthError.invalidRequest('browsers: needs the identity cookies of a browser that leads to the customer'),
+      OAuthError.invalidRequest(COOKIES_NEEDED),
       OAuthError.insufficientScope(CUSTOMERS_OWN),
       OAuthError.rateLimited(1, 'example'),
     ],
@@ -109,6 +111,6 @@ export class EndSessionsController {
   private async assertBrowserOf({ entityId }: CustomerPrincipal, browser: Browser): Promise<void> {
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     if (await this.browsers.mayEndLinks(candidates, entityId)) return;
-    throw OAuthError.invalidRequest('browsers: needs the identity cookies of a browser that leads to the customer');
+    throw OAuthError.invalidRequest(COOKIES_NEEDED);
   }
 }

@@ -14,7 +14,7 @@ import { infoStatus, newCustomer } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-browsers-of-ended-sessions';
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
-const HINT = 'browsers: needs the identity cookies of a browser that leads to the customer';
+const HINT = 'browsers: needs the identity cookies of a browser that got the customer without a transfer';
 const BROWSERS = { browsers: true };
 const DAY_SECONDS = 86_400;
 
