@@ -154,10 +154,10 @@ export async function seedTransfers(database, count) {
 export async function seedRefreshTokens(database, count) {
   await database.query(`
     INSERT INTO refresh_family (id, family_hash, client_id, customer_id, organization_id, scope, lineage, root,
-      generation, begun_at, current_hash, rotated_at, rotated_hour, rotations, expires_at)
+      generation, begun_at, current_hash, rotated_at, counted_since, rotations, expires_at)
     SELECT UUID(), SHA2(LEFT(SHA2(CONCAT('family', seq), 256), 22), 256), '${CLIENT}', entity_id, organization_id, '',
       CONCAT('{"ancestors":["', jti, '"],"transfers":1}'), jti, 0, NOW(3),
-      SHA2(LEFT(SHA2(CONCAT('refresh', seq), 256), 43), 256), NOW(3), 0, 0, NOW(3) + INTERVAL 1 DAY
+      SHA2(LEFT(SHA2(CONCAT('refresh', seq), 256), 43), 256), NOW(3), '1970-01-01', 0, NOW(3) + INTERVAL 1 DAY
     FROM ${firstCustomers(count)}`);
   await database.query(`
     INSERT INTO refresh_family_ancestor (family_id, ancestor_id) SELECT id, root FROM refresh_family`);

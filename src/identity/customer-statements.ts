@@ -45,3 +45,7 @@ const NEW_ROW = {
 
 export const INSERT_CUSTOMER = insertStatement({ ...NEW_ROW, batch: true });
 export const INSERT_CUSTOMER_IF_ABSENT = insertIgnoreStatement(NEW_ROW);
+
+/** Whether what a token of a customer gave has not ended by a higher generation, for statements on other tables. */
+export const isOfCurrentGeneration = (customerId: string, generation: string) =>
+  `EXISTS (SELECT 1 FROM customer WHERE customer.entity_id = ${customerId} AND customer.generation <= ${generation})`;

@@ -63,10 +63,11 @@ export class CustomerRevocationController {
     @ClientRequest(CustomerRevocationBody, { form: true }) { body, client }: ClientRequest<CustomerRevocationBody>,
   ): Promise<object> {
     const { client_id, client_secret } = body;
-    if (authorization !== undefined || client_secret !== undefined)
-      this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
-    else this.revocations.take();
-    await this.revocation.revoke(body.token, client.clientId, 'customer-api');
+    const hasSecret = authorization !== undefined || client_secret !== undefined;
+    if (hasSecret) this.clients.clientWithSecret(readClientCredentials(authorization, { client_id, client_secret }));
+    await this.revocation.revokeOfCustomer(body.token, client.clientId, () =>
+      hasSecret ? this.revocations.takeForClient(client.clientId) : this.revocations.take(),
+    );
     return {};
   }
 }

@@ -7,7 +7,7 @@ import { TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { CodeLookup } from '../one-time-code/code-lookup.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { RefreshTokenLookup } from '../refresh-token/refresh-token-lookup.js';
+import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 import { unverifiedClaims } from './unverified-claims.js';
 
 /** What a text is that was presented as a token, whether it is valid here, and why not. */
@@ -39,7 +39,7 @@ export class TokenExplanation {
     private readonly tokens: TokenInspection,
     private readonly trustedIssuers: TrustedIssuerTokens,
     private readonly codes: CodeLookup,
-    private readonly refreshTokens: RefreshTokenLookup,
+    private readonly refreshTokens: RefreshTokens,
   ) {}
 
   async explain(text: string): Promise<ExplainedToken> {
@@ -60,7 +60,7 @@ export class TokenExplanation {
   }
 
   private async explainOpaque(text: string): Promise<ExplainedToken> {
-    const stored = (await this.codes.find(text)) ?? (await this.refreshTokens.find(text));
+    const stored = (await this.codes.find(text)) ?? (await this.refreshTokens.describe(text));
     if (!stored) return inactive('code or refresh token', 'not_stored');
     const { kind, inactiveReason } = stored;
     return { ...(inactiveReason ? inactive(kind, inactiveReason) : valid(kind)), stored };

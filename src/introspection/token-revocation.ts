@@ -11,6 +11,13 @@ import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 /** Says in the log line of the request why the token was not ended. */
 const setReason = (reason: InactiveReason) => requestContext.set({ reason });
 
+/** The caller, and the tokens that it may end. */
+interface Revoker {
+  clientId: string | undefined;
+  audience?: Audience;
+  count?: () => void;
+}
+
 /** Revokes tokens for a client or the operator (RFC 7009). */
 @Injectable()
 export class TokenRevocation {
@@ -28,28 +35,42 @@ export class TokenRevocation {
    * An expired token is ended too, because what descends from it may live longer.
    *
    * @param clientId the calling client; `undefined` means the operator, who may end any token
-   * @param audience if present, only tokens of this audience are ended
    */
-  async revoke(token: string, clientId: string | undefined, audience?: Audience): Promise<void> {
+  async revoke(token: string, clientId: string | undefined): Promise<void> {
+    await this.end(token, { clientId });
+  }
+
+  /**
+   * The same for a client's tokens of customers alone.
+   *
+   * @param count counts the revocation before it is written; throws if a limit is reached
+   */
+  async revokeOfCustomer(token: string, clientId: string, count: () => void): Promise<void> {
+    await this.end(token, { clientId, audience: 'customer-api', count });
+  }
+
+  private async end(token: string, revoker: Revoker): Promise<void> {
+    const { clientId, audience, count } = revoker;
     const { claims, inactiveReason } = this.tokens.inspect(token);
-    if (!claims) return this.revokeRefreshToken(token, clientId, audience, inactiveReason as InactiveReason);
+    if (!claims) return this.endFamily(token, revoker, inactiveReason as InactiveReason);
     if (inactiveReason && inactiveReason !== 'expired') return setReason(inactiveReason);
     if (clientId !== undefined && claims.client_id !== clientId) return setReason('other_client');
     if (audience !== undefined && claims.aud !== audience) return setReason('other_audience');
+    count?.();
     await this.denylist.revokeToken(claims);
     this.auditRevocation(claims.jti, clientId);
   }
 
   /** @param accessTokenReason why the text is no access token; it may be a refresh token */
-  private async revokeRefreshToken(
+  private async endFamily(
     token: string,
-    clientId: string | undefined,
-    audience: Audience | undefined,
+    { clientId, audience, count }: Revoker,
     accessTokenReason: InactiveReason,
   ): Promise<void> {
     const family = await this.refreshTokens.familyOf(token, clientId);
     if (family === undefined || (audience === 'customer-api' && family.ownerKind !== 'customer'))
       return setReason(accessTokenReason === 'not_an_access_token' ? 'not_stored' : accessTokenReason);
+    count?.();
     await this.refreshTokens.end(family);
     this.auditRevocation(family.id, clientId);
   }

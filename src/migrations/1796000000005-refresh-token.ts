@@ -27,7 +27,7 @@ export class RefreshToken1796000000005 implements MigrationInterface {
           its.text('successor_nonce', 43, NULLABLE),
           its.time('rotated_at'),
           its.text('rotated_network', 64, NULLABLE),
-          its.integer('rotated_hour'),
+          its.time('counted_since'),
           its.integer('rotations'),
           its.time('ended_at', NULLABLE),
           its.time('expires_at'),

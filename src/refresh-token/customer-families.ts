@@ -2,6 +2,14 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
+import {
+  type CustomerDataParticipant,
+  CustomerDataParticipants,
+  type ExportedRows,
+} from '../identity/customer-data-participants.js';
+import { CustomerDevices } from '../identity/customer-devices.js';
+import { isOfCurrentGeneration } from '../identity/customer-statements.js';
+import type { RefreshFamilyRecord } from '../identity/refresh-family-record.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
@@ -9,11 +17,11 @@ import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { timeOf, withIsoTimes } from '../platform/database/sql-time.js';
 import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import { CONTENT_COLUMNS, claimsOfFamily } from './family-content.js';
+import { CONTENT_COLUMNS, claimsOfFamily } from './refresh-content.js';
 import type { RefreshFamily } from './refresh-family.entity.js';
 
 /** A refresh family that leads to a customer. Times are in milliseconds since 1970. */
-export interface CustomerFamily {
+interface CustomerFamily {
   id: string;
   clientId: string;
   root: string | null;
@@ -24,12 +32,16 @@ export interface CustomerFamily {
   claims: RevocableClaims;
 }
 
+/** Whether a family has not ended by its own row or by the generation of its customer. */
+const IS_USABLE = `ended_at IS NULL AND expires_at > ?
+  AND ${isOfCurrentGeneration('refresh_family.customer_id', 'refresh_family.generation')}`;
+
 const COLUMNS = [...CONTENT_COLUMNS, 'root', 'rotated_at', 'expires_at'] as const;
 type UsableRow = EntityRow<RefreshFamily, (typeof COLUMNS)[number]>;
 
 const FIND_USABLE = selectStatement<[customerId: string, now: Date], UsableRow>(
   `SELECT ${COLUMNS.join(', ')} FROM refresh_family
-    WHERE customer_id = ? AND ended_at IS NULL AND expires_at > ? ORDER BY rotated_at DESC, id`,
+    WHERE customer_id = ? AND ${IS_USABLE} ORDER BY rotated_at DESC, id`,
 );
 
 /** The number of families that one statement reads or deletes. */
@@ -42,10 +54,10 @@ const FIND_SOME = selectStatement<[customerId: string], { id: string }>(
 /** Without the hashes of refresh tokens. */
 const FIND_STORED = selectStatement<
   [customerId: string],
-  EntityRow<RefreshFamily, 'begun_at' | 'rotated_at' | 'ended_at' | 'expires_at'>
+  EntityRow<RefreshFamily, 'begun_at' | 'rotated_at' | 'counted_since' | 'ended_at' | 'expires_at'>
 >(
   `SELECT id, client_id, customer_id, organization_id, scope, lineage, root, generation, begun_at, rotated_at,
-      rotated_network, rotated_hour, rotations, ended_at, expires_at
+      rotated_network, counted_since, rotations, ended_at, expires_at
     FROM refresh_family WHERE customer_id = ? ORDER BY id`,
 );
 
@@ -57,14 +69,28 @@ const FIND_STORED_ANCESTORS = selectStatement<[customerId: string], object>(
 
 type FindFamilies = SelectStatement<[now: Date], { id: string }>;
 
-/** The refresh families of customers (protocol §4.8), and the deletion of families of all kinds. */
+/**
+ * The refresh families of customers (protocol §4.8), and the deletion of families of all kinds. A customer that a family
+ * leads to is retained.
+ */
 @Injectable()
-export class CustomerFamilies {
+export class CustomerFamilies implements CustomerDataParticipant {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly denylist: Denylist,
-  ) {}
+    participants: CustomerDataParticipants,
+    devices: CustomerDevices,
+  ) {
+    participants.add(this);
+    devices.add('refresh family', async (manager, entityId) => {
+      const rows = await selectIn(manager, FIND_USABLE, [entityId, new Date(this.clock.now())]);
+      return rows.map(familyOf).map(({ id, root, begunAt: addedAt, lastUsedAt: usedAt, claims }) => ({
+        ...{ root, addedAt, usedAt, claims },
+        remove: (inManager) => this.deleteIn(inManager, [id]),
+      }));
+    });
+  }
 
   /** The families that lead to a customer, the one used last first. */
   async list(customerId: string): Promise<CustomerFamily[]> {
@@ -74,22 +100,33 @@ export class CustomerFamilies {
     return live;
   }
 
-  /** The families that have not ended by their own rows, in a transaction. */
-  async listIn(manager: EntityManager, customerId: string): Promise<CustomerFamily[]> {
-    return (await selectIn(manager, FIND_USABLE, [customerId, new Date(this.clock.now())])).map(familyOf);
-  }
-
   /** The rows of all families of a customer, ended ones too, without the hashes of their tokens. */
-  async rows(customerId: string): Promise<Record<string, object[]>> {
+  async exportRows(customerId: string): Promise<ExportedRows> {
     const families = await this.database.select(FIND_STORED, [customerId]);
     return {
-      refresh_family: families.map((row) => withIsoTimes(row, ['begun_at', 'rotated_at', 'ended_at', 'expires_at'])),
+      refresh_family: families.map((row) =>
+        withIsoTimes(row, ['begun_at', 'rotated_at', 'counted_since', 'ended_at', 'expires_at']),
+      ),
       refresh_family_ancestor: await this.database.select(FIND_STORED_ANCESTORS, [customerId]),
     };
   }
 
+  async refreshFamilies(customerId: string): Promise<RefreshFamilyRecord[]> {
+    const families = await this.list(customerId);
+    return families.map(({ id, clientId, lastUsedAt, expiresAt }) => ({
+      id,
+      client_id: clientId,
+      last_used_at: new Date(lastUsedAt).toISOString(),
+      expires_at: new Date(expiresAt).toISOString(),
+    }));
+  }
+
+  async linkedIds(): Promise<string[]> {
+    return [];
+  }
+
   /** Deletes all families of a customer. */
-  async deleteAll(customerId: string): Promise<void> {
+  async onErase(customerId: string): Promise<void> {
     let found = FAMILIES_PER_STATEMENT;
     while (found === FAMILIES_PER_STATEMENT) {
       const rows = await this.database.select(FIND_SOME, [customerId]);
@@ -99,13 +136,13 @@ export class CustomerFamilies {
   }
 
   /** Returns those of the customers that have a family. `customerIds` has at least one id. */
-  async withFamily(customerIds: string[]): Promise<string[]> {
+  async mustRetain(customerIds: string[]): Promise<string[]> {
     const found: string[] = [];
     for (const portion of portionsOf(customerIds)) {
       const list = valueList(portion);
       const find = selectStatement<(string | Date)[], { customer_id: string }>(
         `SELECT DISTINCT customer_id FROM refresh_family
-          WHERE customer_id IN (${placeholdersFor(list)}) AND ended_at IS NULL AND expires_at > ?`,
+          WHERE customer_id IN (${placeholdersFor(list)}) AND ${IS_USABLE}`,
       );
       const rows = await this.database.select(find, [...list, new Date(this.clock.now())]);
       found.push(...rows.map(({ customer_id }) => customer_id));
@@ -141,7 +178,7 @@ export class CustomerFamilies {
   }
 
   /** Deletes families without revoking them: their access tokens stay valid until they expire. */
-  async deleteIn(manager: EntityManager, familyIds: string[]): Promise<void> {
+  private async deleteIn(manager: EntityManager, familyIds: string[]): Promise<void> {
     for (const portion of portionsOf(familyIds)) {
       const list = valueList(portion);
       for (const [table, column] of [

@@ -1,11 +1,12 @@
 import type { ColumnValues, EntityRow } from '../platform/database/entity-row.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
-import { CONTENT_COLUMNS } from './family-content.js';
+import { CONTENT_COLUMNS } from './refresh-content.js';
 import { RefreshFamily } from './refresh-family.entity.js';
 import { RefreshFamilyAncestor } from './refresh-family-ancestor.entity.js';
 
 /** The number of rotations of a family in one hour (protocol §3.9). */
 const MAX_ROTATIONS_PER_HOUR = 60;
+export const HOUR_MS = 3_600_000;
 
 const FAMILY_COLUMNS = [
   ...CONTENT_COLUMNS,
@@ -20,10 +21,16 @@ const FAMILY_COLUMNS = [
 export type FamilyRow = EntityRow<RefreshFamily, (typeof FAMILY_COLUMNS)[number]> & {
   /** Milliseconds since the last rotation, by the clock of the database. */
   rotated_for: number;
+  /** Milliseconds since the first rotation that is counted, by the clock of the database. */
+  counted_for: number;
 };
 
 export const FIND_FAMILY = selectStatement<[familyHash: string], FamilyRow>({
-  columns: [...FAMILY_COLUMNS, ({ millisecondsSince }) => `${millisecondsSince('rotated_at')} AS rotated_for`],
+  columns: [
+    ...FAMILY_COLUMNS,
+    ({ millisecondsSince }) => `${millisecondsSince('rotated_at')} AS rotated_for`,
+    ({ millisecondsSince }) => `${millisecondsSince('counted_since')} AS counted_for`,
+  ],
   from: 'refresh_family WHERE family_hash = ?',
   batch: true,
 });
@@ -42,7 +49,7 @@ const NEW_COLUMNS = [
   'begun_at',
   'current_hash',
   'rotated_at',
-  'rotated_hour',
+  'counted_since',
   'rotations',
   'expires_at',
 ] as const;
@@ -57,8 +64,9 @@ export const INSERT_ANCESTOR = insertStatement({
 });
 
 /**
- * One of several parallel uses of the current token matches the row. `rotations` comes before `rotated_hour`, because
- * MySQL assigns from left to right.
+ * One of several parallel uses of the current token matches the row. The clock of the database decides when an hour is
+ * over. If it is set back, the count goes on. `rotations` comes before `counted_since`, because MySQL assigns from left
+ * to right.
  */
 export const ROTATE = writeStatement<
   [
@@ -66,21 +74,20 @@ export const ROTATE = writeStatement<
     usedHash: string,
     nonce: string,
     network: string | null,
-    hour: number,
-    hour: number,
     expiresAt: Date,
     id: string,
     usedHash: string,
     now: Date,
-    hour: number,
   ]
->(
-  ({ now }) => `UPDATE refresh_family
+>(({ now, millisecondsSince }) => {
+  const isNextHour = `${millisecondsSince('counted_since')} >= ${HOUR_MS}`;
+  return `UPDATE refresh_family
     SET current_hash = ?, previous_hash = ?, successor_nonce = ?, rotated_network = ?, rotated_at = ${now},
-      rotations = CASE WHEN rotated_hour = ? THEN rotations + 1 ELSE 1 END, rotated_hour = ?, expires_at = ?
+      rotations = CASE WHEN ${isNextHour} THEN 1 ELSE rotations + 1 END,
+      counted_since = CASE WHEN ${isNextHour} THEN ${now} ELSE counted_since END, expires_at = ?
     WHERE id = ? AND current_hash = ? AND ended_at IS NULL AND expires_at > ?
-      AND (rotated_hour <> ? OR rotations < ${MAX_ROTATIONS_PER_HOUR})`,
-);
+      AND (${isNextHour} OR rotations < ${MAX_ROTATIONS_PER_HOUR})`;
+});
 
 export const END_FAMILY = writeStatement<[now: Date, id: string]>(
   'UPDATE refresh_family SET ended_at = COALESCE(ended_at, ?) WHERE id = ?',

@@ -71,10 +71,11 @@ export class RefreshFamily {
   @Column('varchar', { name: 'rotated_network', length: 64, nullable: true })
   rotatedNetwork: string | null;
 
-  /** The hour of the last rotation, in hours since 1970, and the number of rotations in it. */
-  @Column('integer', { name: 'rotated_hour' })
-  rotatedHour: number;
+  /** When the first rotation was that is counted, by the clock of the database. The count begins again after an hour. */
+  @Column('datetime', { name: 'counted_since', precision: 3 })
+  countedSince: Date;
 
+  /** The number of rotations since then. */
   @Column('integer')
   rotations: number;
 

@@ -2,6 +2,9 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
+import type { InactiveReason } from '../access-token/inactive-reason.js';
+import type { StoredToken } from '../access-token/stored-token.js';
+import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
@@ -10,26 +13,61 @@ import { insertRowsIn, writeIn } from '../platform/database/in-transaction.js';
 import { timeOf } from '../platform/database/sql-time.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
-import { claimsOfFamily, contentOf } from './family-content.js';
 import {
   END_FAMILY,
   type FamilyRow,
   FIND_FAMILY,
+  HOUR_MS,
   INSERT_ANCESTOR,
   INSERT_FAMILY,
   type NewFamilyRow,
   ROTATE,
 } from './family-statements.js';
-import { RefreshAudit } from './refresh-audit.js';
-import type { FamilyToEnd, RefreshContent, RefreshingClient, Rotated } from './refresh-content.js';
-import { partsOfToken, type TokenParts } from './token-parts.js';
+import { claimsOfFamily, contentOf, type RefreshContent, refreshEvent } from './refresh-content.js';
 
 /** A client that lost the response may retry for this time after a rotation, from any network (protocol §3.9). */
 const RETRY_FROM_ANY_NETWORK_MS = 30_000;
 /** The same from the network of the first use, or for a client that authenticates. */
 const RETRY_MS = 120_000;
-const HOUR_MS = 3_600_000;
 const FAMILY_ID_BYTES = 16;
+
+/** F has 16 bytes and R has 32 bytes, both in base64url. */
+const REFRESH_TOKEN = /^[A-Za-z0-9-]{1,16}:(?<family>[\w-]{22})\.(?<secret>[\w-]{43})$/;
+
+/** The parts of a refresh token `REGION:F.R`. */
+interface TokenParts {
+  /** F, which is the same in all tokens of a family. */
+  family: string;
+  /** R, which is secret. */
+  secret: string;
+}
+
+/** The result of a rotation. */
+interface Rotated<Access> {
+  /** What the caller decided to give. */
+  access: Access;
+  /** The family's id; the `jti` of its access tokens begins with it. */
+  family: string;
+  refreshToken: string;
+}
+
+/** The client that presents a refresh token, and the endpoint that it presents the token to. */
+interface RefreshingClient {
+  clientId: string;
+  /** Whether the client has authenticated with its secret. */
+  isAuthenticated: boolean;
+  /** The owners of the families that the endpoint serves. The token of another family is rejected and ends nothing. */
+  ownerKind: RefreshContent['owner']['kind'];
+}
+
+/** A refresh family, and whose tokens end with it. */
+interface FamilyToEnd {
+  id: string;
+  ownerKind: RefreshContent['owner']['kind'];
+}
+
+/** Long ago, so that the hour of the rotations begins with the first one. */
+const NOT_COUNTED = new Date(0);
 
 /** Refresh tokens: rotated on each use, with detection of reuse (RFC 9700 §4.14). */
 @Injectable()
@@ -40,7 +78,7 @@ export class RefreshTokens {
     private readonly denylist: Denylist,
     private readonly revocations: RevocationLimit,
     private readonly configuration: Configuration,
-    private readonly audit: RefreshAudit,
+    private readonly audit: Audit,
   ) {}
 
   /**
@@ -97,7 +135,7 @@ export class RefreshTokens {
     const access = await decide(content);
     const successor =
       row.current_hash === used ? await this.successor(row, token, client) : retriedSuccessor(row, token);
-    this.audit.redeemed(row.id, content);
+    this.audit.record(refreshEvent('redeemed', row.id, content));
     return { access, family: row.id, refreshToken: this.tokenOf(token.family, successor) };
   }
 
@@ -107,6 +145,20 @@ export class RefreshTokens {
     const row = token && (await this.find(token));
     if (!row || (clientId !== undefined && row.client_id !== clientId)) return undefined;
     return { id: row.id, ownerKind: contentOf(row).owner.kind };
+  }
+
+  /** Describes a refresh token for the operator; `undefined` if no family of such a token is stored. */
+  async describe(refreshToken: string): Promise<StoredToken | undefined> {
+    const token = partsOfToken(refreshToken);
+    const row = token && (await this.find(token));
+    if (!row) return undefined;
+    const { owner, clientId, organizationId } = contentOf(row);
+    const inactiveReason = await this.inactiveReasonOf(row, sha256(token.secret));
+    return {
+      kind: 'refresh token',
+      ...{ family: row.id, clientId, subject: owner.id, organizationId, expiresAt: timeOf(row.expires_at) },
+      ...(inactiveReason && { inactiveReason }),
+    };
   }
 
   /**
@@ -128,7 +180,7 @@ export class RefreshTokens {
     const row: NewFamilyRow = [
       ...([family, sha256(familyKey), clientId, ...ofOwner, organizationId, scope] as const),
       ...([JSON.stringify(lineage), root ?? null, gen, new Date(grantedAt), sha256(secret)] as const),
-      ...([now, hourOf(now.getTime()), 0, this.expiry()] as const),
+      ...([now, NOT_COUNTED, 0, this.expiry()] as const),
     ];
     return { row, token: this.tokenOf(familyKey, secret) };
   }
@@ -136,6 +188,14 @@ export class RefreshTokens {
   private async find({ family }: TokenParts): Promise<FamilyRow | undefined> {
     const [row] = await this.database.select(FIND_FAMILY, [sha256(family)]);
     return row;
+  }
+
+  private async inactiveReasonOf(row: FamilyRow, hash: string): Promise<InactiveReason | undefined> {
+    const endedReason = await this.denylist.endedReason(claimsOfFamily(row));
+    if (endedReason) return endedReason;
+    if (row.ended_at !== null) return 'family_revoked';
+    if (timeOf(row.expires_at) <= this.clock.now()) return 'expired';
+    return row.current_hash === hash ? undefined : 'already_used';
   }
 
   private async findUsable(token: TokenParts, { clientId, ownerKind }: RefreshingClient): Promise<FamilyRow> {
@@ -152,15 +212,13 @@ export class RefreshTokens {
 
   /** A parallel use of the same token gets the same successor. */
   private async successor(row: FamilyRow, token: TokenParts, client: RefreshingClient): Promise<string> {
-    const now = this.clock.now();
-    const hour = hourOf(now);
     const [used, nonce] = [sha256(token.secret), randomSecret('base64url')];
     const next = derivedSecret(token.secret, nonce);
-    const values = [sha256(next), used, nonce, callerNetwork(row.id), hour, hour, this.expiry()] as const;
-    const condition = [row.id, used, new Date(now), hour] as const;
+    const values = [sha256(next), used, nonce, callerNetwork(row.id), this.expiry()] as const;
+    const condition = [row.id, used, new Date(this.clock.now())] as const;
     if ((await this.database.executeIdempotent(ROTATE, [...values, ...condition])) > 0) return next;
     const current = await this.findUsable(token, client);
-    if (current.current_hash === used) throw tooManyRotations(now);
+    if (current.current_hash === used) throw tooManyRotations(current);
     return this.isRetry(current, used, client) ? retriedSuccessor(current, token) : this.rejectReuse(current);
   }
 
@@ -176,7 +234,7 @@ export class RefreshTokens {
   private async rejectReuse(row: FamilyRow): Promise<never> {
     const ownerKind = contentOf(row).owner.kind;
     await this.end({ id: row.id, ownerKind }, ownerKind === 'agent' || this.revocations.admits());
-    this.audit.replayed(row.id, contentOf(row));
+    this.audit.record(refreshEvent('replayed', row.id, contentOf(row)));
     throw OAuthError.invalidGrant('refresh token: used again');
   }
 
@@ -194,10 +252,11 @@ function retriedSuccessor(row: FamilyRow, token: TokenParts): string {
   return derivedSecret(token.secret, row.successor_nonce as string);
 }
 
-function hourOf(timeMs: number): number {
-  return Math.floor(timeMs / HOUR_MS);
+function tooManyRotations({ counted_for }: FamilyRow): OAuthError {
+  return OAuthError.rateLimited(Math.max(1, Math.ceil((HOUR_MS - counted_for) / 1000)), 'rotations');
 }
 
-function tooManyRotations(now: number): OAuthError {
-  return OAuthError.rateLimited(Math.ceil((HOUR_MS - (now % HOUR_MS)) / 1000), 'rotations');
+/** `undefined` for a text that does not have the form of a refresh token. */
+function partsOfToken(refreshToken: string): TokenParts | undefined {
+  return REFRESH_TOKEN.exec(refreshToken)?.groups as TokenParts | undefined;
 }

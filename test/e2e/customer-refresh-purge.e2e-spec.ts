@@ -1,13 +1,15 @@
-import { DataSource } from 'typeorm';
+import { DataSource, IsNull } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, rowsOf, stayOf } from '../support/customer-refresh.js';
+import { endSessions } from '../support/end-sessions.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { purge } from '../support/operator-commands.js';
+import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
 
@@ -54,5 +56,21 @@ describe('the purge of customers’ refresh families', () => {
     await purge(service);
     expect((await refreshCustomer(service, refresh_token)).body.entity_id).toBe(entity_id);
     expect(await identitiesOf(service).countBy({ entityId: entity_id })).toBe(1);
+  });
+
+  it('does not retain a customer for a refresh family that has ended with all sessions', async () => {
+    const registry = refreshingRegistry();
+    registry.organizations = registry.organizations.map((entry) =>
+      'id' in entry && entry.id === ACME ? { ...entry, idle_days: 10 } : entry,
+    );
+    const idle = await startTestService({ registry });
+    const isRetained = async ({ entity_id }: { entity_id: string }) =>
+      (await identitiesOf(idle).countBy({ entityId: entity_id, erasedAt: IsNull() })) === 1;
+    const [ended, live] = [await stayOf(idle), await stayOf(idle)];
+    expect((await endSessions(idle, ended.access_token)).status).toBe(200);
+    idle.clock.advance({ seconds: 20 * DAY_SECONDS });
+    await purge(idle);
+    expect([await isRetained(ended), await isRetained(live)]).toEqual([false, true]);
+    await idle.stop();
   });
 });

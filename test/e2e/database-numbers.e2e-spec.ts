@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startMariadb } from '../../scripts/mariadb.js';
+import { findMariadb } from '../../scripts/test-programs.js';
 import { Database } from '../../src/platform/database/database.js';
 import { selectStatement } from '../../src/platform/database/statement.js';
+import { MigratedSchema } from '../../src/testing/migrated-schema.js';
+import { onMariadb } from '../../src/testing/test-database.js';
+import { bearer } from '../support/authorization-headers.js';
+import { manage } from '../support/management-api.js';
+import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
 /** An integer of the type BIGINT and one of the type DECIMAL, on MySQL and MariaDB. */
@@ -19,5 +26,27 @@ describe('the database', () => {
     const [row] = await service.application.get(Database).select(FIND_NUMBERS, []);
     expect([typeof row?.counted, typeof row?.summed]).toEqual(['number', 'number']);
     expect(row?.counted).toBeGreaterThan(0);
+  });
+});
+
+describe.runIf(onMariadb && findMariadb())('a server with the sql_mode NO_BACKSLASH_ESCAPES', () => {
+  it('stores values with quotes and backslashes as they are', async () => {
+    const server = await startMariadb({ extra: ['--sql-mode=NO_BACKSLASH_ESCAPES,ANSI_QUOTES'] });
+    const url = await server.createDatabase('escapes');
+    await new MigratedSchema().createIn(url);
+    const ADMIN_TOKEN = 'operator-of-the-escapes-test-0123';
+    const database = { url, folder: server.dir, remove: () => server.stop() };
+    const escaping = await startTestService({ database, environment: { ADMIN_TOKEN } });
+    const asOperator = (method: string, path: string, body?: object) =>
+      manage(escaping, method, path, bearer(ADMIN_TOKEN), body);
+    const agent = { email: 'o@example.org', password: 'a password of the agent', organization_id: ACME, scopes: [] };
+    const { id } = (await asOperator('POST', '/admin/agents', { ...agent, name: "O'Brien \\" })).body;
+    expect((await asOperator('GET', `/admin/agents/${id}`)).body).toMatchObject({ name: "O'Brien \\" });
+    for (const name of ["O\\'Brien", "', owned_by_file = 1 -- \\", '\\" -- ']) {
+      expect((await asOperator('PATCH', `/admin/agents/${id}`, { name })).status).toBe(200);
+      expect((await asOperator('GET', `/admin/agents/${id}`)).body).toMatchObject({ name });
+    }
+    await escaping.stop();
+    await server.stop();
   });
 });

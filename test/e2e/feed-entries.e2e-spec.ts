@@ -13,14 +13,15 @@ import { expectError, expectInvalidGrant } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { FEED_SERVERS, FeedConsumer, type FeedEntry } from '../support/revocation-feed.js';
-import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
+import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
 import { request, startTestService, type TestResponse, type TestService } from '../support/test-service.js';
-import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
+import { ageRotation, infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
 
 const ADMIN_TOKEN = 'operator-of-the-feed-entries-test';
-/** No further entries of callers without a secret are possible from here on (protocol §2.14). */
+/** No further entries by callers of customers' routes are possible from here on (protocol §2.14). */
 const MAX_ENTRIES = 2_500_000;
 const HOUR_SECONDS = 3_600;
+const REVOKE = '/v2/customer/revoke';
 
 /** The private methods that publish, and that count a part of the entries. */
 interface Publishing {
@@ -115,7 +116,7 @@ const expectFull = (response: TestResponse) => {
 };
 
 describe('while 2,500,000 entries are in force', () => {
-  it.each(['off', ''])('no caller without a secret causes a further one, with RATE_LIMIT=%j', async (RATE_LIMIT) => {
+  it.each(['off', ''])('no customer and no client causes a further one, with RATE_LIMIT=%j', async (RATE_LIMIT) => {
     const service = await start({ RATE_LIMIT });
     const { access_token } = await newCustomer(service);
     const code = await transferToken(service, access_token);
@@ -123,20 +124,25 @@ describe('while 2,500,000 entries are in force', () => {
     const kept = await stayOf(service, undefined, {}, from('203.0.113.7'));
     const second = (await refreshCustomer(service, kept.refresh_token, {}, from('203.0.113.7'))).body;
     const next = (await refreshCustomer(service, second.refresh_token, {}, from('203.0.113.7'))).body;
+    const agent = await issueAgentToken(service);
+    const byAgent = (await service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), bearer(agent))).body;
     await untilCounted(service);
     await setEntries(service, MAX_ENTRIES);
     await untilEntries(service, MAX_ENTRIES);
     for (const ip of ['203.0.113.7', '198.51.100.1', '2001:db8::1']) {
       expectFull(await endToken(service, access_token, ip));
       expectFull(await endSessions(service, access_token, {}, from(ip)));
+      expectFull(await service.post(REVOKE, { token: access_token, client_id: ACME_SITE }, from(ip)));
+      const secret = { client_id: ACME_BACKEND, client_secret: BACKEND_SECRET };
+      expectFull(await service.post(REVOKE, { token: byAgent.access_token, ...secret }, from(ip)));
+      expect((await service.post(REVOKE, { token: access_token, ...secret }, from(ip))).status, 'no entry').toBe(200);
     }
-    expect(await infoStatus(service, access_token)).toBe(200);
+    for (const token of [access_token, byAgent.access_token]) expect(await infoStatus(service, token)).toBe(200);
     expectInvalidGrant(await redeem(service, code, {}, from('198.51.100.1')));
+    await ageRotation(service, kept.refresh_token, 31);
     expectInvalidGrant(await refreshCustomer(service, kept.refresh_token, {}, from('198.51.100.1')));
     expectInvalidGrant(await refreshCustomer(service, next.refresh_token, {}, from('203.0.113.7')));
     for (const token of [first.access_token, next.access_token]) expect(await infoStatus(service, token)).toBe(401);
-    const agent = await issueAgentToken(service);
-    const byAgent = (await service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), bearer(agent))).body;
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
     const asClient = { ...basic(ACME_BACKEND, BACKEND_SECRET), ...form };
     const revoked = await manage(service, 'POST', '/oauth2/revoke', asClient, `token=${byAgent.access_token}`);

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
 import { agentTokenBody, claimsOf, exchangeCode, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
@@ -11,7 +12,7 @@ import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
 import { linksOf, moveOf, remember } from '../support/remember.js';
 import { FEED_SERVERS, FeedConsumer } from '../support/revocation-feed.js';
-import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
+import { ACME_BACKEND, ACME_SITE, BACKEND_SECRET } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import {
   agentTokenPair,
@@ -162,6 +163,51 @@ describe('protocol §2.14: the limit of revocations by network', () => {
     await untilExchanged(other);
     for (const status of [429, 429]) expect(await endNew(other, '203.0.113.7')).toBe(status);
     await redis.kill();
+  });
+});
+
+describe('POST /v2/customer/revoke', () => {
+  const revoke = (service: TestService, token: string, client_id: string, more: object = {}) =>
+    service.post('/v2/customer/revoke', { token, client_id, ...more }, HOME);
+  const withSecret = { client_secret: BACKEND_SECRET };
+
+  /** A new token of a customer that the backend obtained with an agent's token. */
+  async function byBackend(service: TestService): Promise<string> {
+    const agent = bearer(await issueAgentToken(service));
+    return (await service.post(TOKEN, agentTokenBody({ client_id: ACME_BACKEND }), agent)).body.access_token;
+  }
+
+  it('with a secret is limited for each client, by default to 100,000 in a day', async () => {
+    expect(DEFAULT_LIMITS.client_revocations).toEqual({ count: 100_000, seconds: 86_400 });
+    const service = await limited('client_revocations=2/86400,revocations=1/3600');
+    for (let round = 0; round < 2; round++)
+      expect((await revoke(service, await byBackend(service), ACME_BACKEND, withSecret)).status).toBe(200);
+    const rejected = await byBackend(service);
+    expectLimited(await revoke(service, rejected, ACME_BACKEND, withSecret), 86_400);
+    expect(await infoStatus(service, rejected)).toBe(200);
+    expect(await isInFeed(service, claimsOf(rejected).jti as string)).toBe(false);
+    const { access_token } = await newCustomer(service);
+    expect((await revoke(service, access_token, ACME_SITE)).status, 'another limit').toBe(200);
+    service.clock.advance({ seconds: 86_400 });
+    expect((await revoke(service, await byBackend(service), ACME_BACKEND, withSecret)).status).toBe(200);
+  });
+
+  it('does not count a request that writes no entry, with or without a secret', async () => {
+    const service = await limited('client_revocations=1/86400,revocations=1/86400');
+    const { access_token } = await newCustomer(service);
+    const unknown = `dev:${'x'.repeat(22)}.${'x'.repeat(43)}`;
+    for (const token of ['unknown', unknown, (await agentTokenPair(service)).refresh_token])
+      for (const more of [{}, withSecret]) expect((await revoke(service, token, ACME_BACKEND, more)).status).toBe(200);
+    expect((await revoke(service, access_token, ACME_BACKEND, withSecret)).status, 'of another client').toBe(200);
+    const own = await byBackend(service);
+    expect((await revoke(service, own, ACME_BACKEND, withSecret)).status).toBe(200);
+    expect(await infoStatus(service, own)).toBe(401);
+    expect((await revoke(service, access_token, ACME_SITE)).status).toBe(200);
+    for (const [token, client, more] of [
+      [await byBackend(service), ACME_BACKEND, withSecret],
+      [(await newCustomer(service)).access_token, ACME_SITE, {}],
+    ] as const)
+      expectLimited(await revoke(service, token, client, more), 86_400);
   });
 });
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { agentTokenBody, changePassword, claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { expectInvalidGrant } from '../support/expect-error.js';
+import { expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { ACME, ACME_AGENT, ACME_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
@@ -169,6 +169,20 @@ describe('a customer token that an agent obtained', () => {
     expect((await asOperator(method, `/admin/agents/${id}`, change)).status).toBe(200);
     expect(await Promise.all(tokens.map(isValid))).toEqual([false, false, false]);
     expect(await isValid(root.access_token)).toBe(true);
+  });
+
+  it('stays ended when an agent with the same email is created again, because its id cannot return', async () => {
+    const { id, email } = await newAgent();
+    const agent = await issueAgentToken(service, { email });
+    const token = (await byAgent(agent)).access_token;
+    expect((await asOperator('DELETE', `/admin/agents/${id}`)).status).toBe(200);
+    const again = { email, name: 'Again', password: PASSWORD, organization_id: ACME, scopes: [] };
+    expectInvalidRequest(await asOperator('POST', '/admin/agents', { ...again, id }), /^id: /);
+    const created = await asOperator('POST', '/admin/agents', again);
+    expect(created.status).toBe(201);
+    expect(created.body.id).not.toBe(id);
+    expect(await isValid(token)).toBe(false);
+    expect((await service.post(TOKEN, agentTokenBody(), bearer(agent))).status).toBe(401);
   });
 
   it('is valid if it was obtained right after the agent’s password was changed', async () => {

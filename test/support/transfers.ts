@@ -67,8 +67,9 @@ export async function ageRedemption(service: TestService, code: string, seconds:
 /** Makes the last rotation in the refresh family of a token older. */
 export async function ageRotation({ application }: TestService, refreshToken: string, seconds: number): Promise<void> {
   const families = application.get(DataSource).getRepository(RefreshFamily);
-  const { id, rotatedAt } = await families.findOneByOrFail({ familyHash: familyHashOf(refreshToken) });
-  await families.update({ id }, { rotatedAt: new Date(rotatedAt.getTime() - seconds * 1000) });
+  const { id, rotatedAt, countedSince } = await families.findOneByOrFail({ familyHash: familyHashOf(refreshToken) });
+  const earlier = (time: Date) => new Date(time.getTime() - seconds * 1000);
+  await families.update({ id }, { rotatedAt: earlier(rotatedAt), countedSince: earlier(countedSince) });
 }
 
 export function codesOf({ application }: TestService): Repository<OneTimeCode> {

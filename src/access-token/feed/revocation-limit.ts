@@ -5,12 +5,13 @@ import { requestContext } from '../../platform/request-context/request-context.j
 import { FeedEntries, MAX_ENTRIES } from './feed-entries.js';
 
 const LIMIT = 'revocations';
+const CLIENT_LIMIT = 'client_revocations';
 /** Sets `Retry-After` while too many entries are in force. The process reads the number again within this time. */
 const FULL_RULE = { count: MAX_ENTRIES, seconds: 60 };
 
 /**
- * Limits the revocations that callers cause without a client's secret, an agent or the operator (protocol §2.14). Each
- * one is an entry of the feed, which every verifier keeps in memory.
+ * Limits the revocations that customers and clients cause (protocol §2.14). Each one is an entry of the feed, which
+ * every verifier keeps in memory.
  */
 @Injectable()
 export class RevocationLimit {
@@ -27,6 +28,18 @@ export class RevocationLimit {
   take(): void {
     const waitSeconds = this.secondsToWait();
     if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, LIMIT);
+  }
+
+  /**
+   * Counts a revocation of a client that has authenticated with its secret.
+   *
+   * @throws OAuthError 429 if the limit of the client is reached, or too many entries are in force
+   */
+  takeForClient(clientId: string): void {
+    const waitSeconds = this.entries.isFull
+      ? this.limits.reject(CLIENT_LIMIT, FULL_RULE)
+      : this.limits.take(CLIENT_LIMIT, clientId);
+    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, CLIENT_LIMIT);
   }
 
   /** Counts a revocation of the current request, unless a limit is reached. Returns whether the feed may have it. */

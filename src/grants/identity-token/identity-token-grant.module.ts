@@ -1,12 +1,12 @@
 import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../../access-token/access-token.module.js';
-import { CustomerRefreshModule } from '../../customer-refresh/customer-refresh.module.js';
 import { IdentityModule } from '../../identity/identity.module.js';
+import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import { TransferModule } from '../../transfer/transfer.module.js';
 import { IdentityTokenGrant } from './identity-token.grant.js';
 
 @Module({
-  imports: [TransferModule, IdentityModule, AccessTokenModule, CustomerRefreshModule],
+  imports: [TransferModule, IdentityModule, AccessTokenModule, RefreshTokenModule],
   providers: [IdentityTokenGrant],
 })
 export class IdentityTokenGrantModule {}

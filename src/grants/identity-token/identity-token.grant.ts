@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../customer-refresh/customer-refresh-tokens.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { type NewBrowser, RememberedBrowsers } from '../../identity/remembered-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import type { RedeemableCode } from '../../one-time-code/redemption.js';
 import type { Browser } from '../../platform/http/browser.js';
+import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { GrantType } from '../../token/grant-type.decorator.js';

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
-import { CustomerRefreshModule } from '../../customer-refresh/customer-refresh.module.js';
+import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import { RefreshTokenGrant } from './refresh-token.grant.js';
 
-@Module({ imports: [CustomerRefreshModule], providers: [RefreshTokenGrant] })
+@Module({ imports: [RefreshTokenModule], providers: [RefreshTokenGrant] })
 export class RefreshTokenGrantModule {}

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../customer-refresh/customer-refresh-tokens.js';
+import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
 import { GrantType } from '../../token/grant-type.decorator.js';
 import { REFRESH_TOKEN_DESCRIPTION, RefreshTokenBody } from './refresh-token.body.js';

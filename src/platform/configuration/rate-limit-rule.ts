@@ -2,9 +2,16 @@ import { ValidateBy } from 'class-validator';
 
 /**
  * The limits: new identities per network, token requests and transfers per client, transfers per customer, sign-ins per
- * account and network, revocations and `forget` per end site (protocol §2.14).
+ * account and network, revocations and `forget` per end site, revocations per client with a secret (protocol §2.14).
  */
-export type LimitName = 'identities' | 'tokens' | 'transfers' | 'sign_in' | 'revocations' | 'forgets';
+export type LimitName =
+  | 'identities'
+  | 'tokens'
+  | 'transfers'
+  | 'sign_in'
+  | 'revocations'
+  | 'client_revocations'
+  | 'forgets';
 
 /** At most `count` requests in `seconds`. */
 export interface RateLimitRule {
@@ -27,6 +34,7 @@ export const DEFAULT_LIMITS: RateLimitRules = {
   transfers: { count: 60, seconds: 60 },
   sign_in: { count: 30, seconds: 900 },
   revocations: { count: 120, seconds: 60 },
+  client_revocations: { count: 100_000, seconds: 86_400 },
   forgets: { count: 120, seconds: 60 },
 };
 const RULE = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/;
@@ -60,6 +68,6 @@ export const IsRateLimit = (): PropertyDecorator =>
     validator: {
       validate: (value) => value === 'off' || typeof value === 'object',
       defaultMessage: () =>
-        'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=… and forgets=…',
+        'must be off, or a list of identities=COUNT/SECONDS, tokens=…, transfers=…, sign_in=…, revocations=…, client_revocations=… and forgets=…',
     },
   });

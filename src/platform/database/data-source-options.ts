@@ -13,6 +13,9 @@ import { prepareFile } from './sqlite-file.js';
  */
 const PREPARED_STATEMENTS_PER_CONNECTION = 140;
 
+/** Not the server's, which may have NO_BACKSLASH_ESCAPES or ANSI_QUOTES: then a value could change a statement. */
+const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,ERROR_FOR_DIVISION_BY_ZERO';
+
 const UNKNOWN_VARIABLE_ERRNO = 1193;
 
 /**
@@ -82,6 +85,8 @@ function createPool(options: PoolOptions): Pool {
     connection.on('error', () => undefined);
     const set = (text: string, then?: () => void) =>
       connection.query(`SET SESSION ${text}`, (error) => (error ? destroyUnlessSet(connection, error) : then?.()));
+    // mysql2 writes the values of a transaction into its statements, with a backslash before each quote
+    set(`sql_mode = '${SQL_MODE}'`);
     set('TRANSACTION ISOLATION LEVEL READ COMMITTED');
     // on Galera and Group Replication, a read sees the commits of all nodes; other servers do not know the variables
     set('wsrep_sync_wait = 3');

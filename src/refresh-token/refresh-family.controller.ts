@@ -8,8 +8,8 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
-import { CustomerFamilies } from '../refresh-token/customer-families.js';
-import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
+import { CustomerFamilies } from './customer-families.js';
+import { RefreshTokens } from './refresh-tokens.js';
 
 /** Lets the operator end one refresh family of a customer (protocol §9.2). */
 @ManagementController('admin/identities')

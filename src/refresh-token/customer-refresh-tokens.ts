@@ -2,23 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { TokenLineage } from '../access-token/token-lineage.js';
+import { Audit } from '../audit/audit.js';
 import type { Customer } from '../identity/customer.js';
-import { CustomerDevices, type DeviceKind, rootOf } from '../identity/customer-devices.js';
+import { CustomerDevices, rootOf } from '../identity/customer-devices.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { RedeemableCode } from '../one-time-code/redemption.js';
-import { CustomerFamilies } from '../refresh-token/customer-families.js';
-import { RefreshAudit } from '../refresh-token/refresh-audit.js';
-import type { RefreshContent } from '../refresh-token/refresh-content.js';
-import { RefreshTokens } from '../refresh-token/refresh-tokens.js';
 import { admittingOrganization } from '../registry/admitting-organization.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
+import { type RefreshContent, refreshEvent } from './refresh-content.js';
+import { RefreshTokens } from './refresh-tokens.js';
 
 /** The grant by which a client uses a customer's refresh tokens. */
 export const REFRESH_TOKEN_GRANT = 'refresh_token';
-
-const KIND: DeviceKind = 'refresh family';
 
 /** A customer whose refresh token was used. */
 interface RefreshedCustomer extends Omit<Customer, 'generation'> {
@@ -33,20 +30,11 @@ interface RefreshedCustomer extends Omit<Customer, 'generation'> {
 export class CustomerRefreshTokens {
   constructor(
     private readonly tokens: RefreshTokens,
-    private readonly families: CustomerFamilies,
-    private readonly audit: RefreshAudit,
+    private readonly audit: Audit,
     private readonly identities: Identities,
     private readonly registry: Registry,
     private readonly devices: CustomerDevices,
-  ) {
-    this.devices.add(KIND, async (manager, entityId) => {
-      const all = await this.families.listIn(manager, entityId);
-      return all.map(({ id, root, begunAt: addedAt, lastUsedAt: usedAt, claims }) => ({
-        ...{ root, addedAt, usedAt, claims },
-        remove: (inManager) => this.families.deleteIn(inManager, [id]),
-      }));
-    });
-  }
+  ) {}
 
   /**
    * Creates the refresh family of a transferred customer in the transaction of the redemption. Its id is that of the
@@ -55,12 +43,12 @@ export class CustomerRefreshTokens {
    * @returns the first refresh token
    */
   async beginIn(manager: EntityManager, code: RedeemableCode, redemption: string): Promise<string> {
-    await this.devices.makeRoom(manager, KIND, code.subject, code.lineage);
+    await this.devices.makeRoom(manager, 'refresh family', code.subject, code.lineage);
     return this.tokens.beginIn(manager, redemption, contentOf(code), rootOf(code.lineage));
   }
 
   auditIssued(code: RedeemableCode, redemption: string): void {
-    this.audit.issued(redemption, contentOf(code));
+    this.audit.record(refreshEvent('issued', redemption, contentOf(code)));
   }
 
   /**
