@@ -10,6 +10,7 @@ import { uuidv7 } from '../platform/uuid.js';
 import type { Customer } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
 import { INSERT_CUSTOMER } from './customer-statements.js';
+import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
 import type { IdentityScope } from './identity-scope.js';
 import { insertLinks, ownLink, unlink } from './links.js';
@@ -18,8 +19,11 @@ import { type LinkedCustomer, type RecognizedBrowser, RecognizedBrowsers } from 
 
 type BrowserCustomer = Customer & BrowserCredentials;
 
-/** The number of customers that a browser leads to. A request for a further one gets a new browser. */
-const MAX_CUSTOMERS_PER_BROWSER = 500;
+/**
+ * The number of links of a browser, with those that lead nowhere any more. A request for a further customer gets a new
+ * browser.
+ */
+const MAX_LINKS_PER_BROWSER = 500;
 
 /** Matches no row if the link was ended or its customer was purged in the meantime. */
 const NOTE_VISIT = writeStatement<[today: number, browserId: string, entityId: string, organizationId: string]>(
@@ -32,14 +36,16 @@ export const LOCK_BROWSER = writeStatement<[browserId: string, secretHash: strin
 );
 
 const COUNT_LINKS = selectStatement<[browserId: string], { count: number }>(
-  'SELECT COUNT(*) AS count FROM browser_customer WHERE browser_id = ? AND organization_id IS NOT NULL',
+  'SELECT COUNT(*) AS count FROM browser_customer WHERE browser_id = ?',
 );
 
-/** The customer of the scope's link, ended or not. */
+/** The customer of the scope's link, ended or not, and whether `end_sessions` has ended the customer's browsers. */
 const FIND_LINK_OF_SCOPE = selectStatement<
   [browserId: string, organizationId: string, groupId: string],
-  { entity_id: string; generation: number }
->(`SELECT link.entity_id, customer.generation
+  { entity_id: string; generation: number; browsers_ended: number }
+>(`SELECT link.entity_id, customer.generation,
+      CASE WHEN customer.erased_at IS NULL AND customer.link_generation > link.generation THEN 1 ELSE 0 END
+        AS browsers_ended
     FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
     WHERE link.browser_id = ? AND link.organization_id = ? AND link.group_id = ?`);
 
@@ -52,6 +58,7 @@ export class BrowserCustomers {
     private readonly creation: CustomerCreation,
     private readonly browsers: RecognizedBrowsers,
     private readonly newCustomers: NewCustomers,
+    private readonly forgotten: ForgottenBrowsers,
   ) {}
 
   async findOrCreate(candidates: CandidateCredentials | undefined, scope: IdentityScope): Promise<BrowserCustomer> {
@@ -94,15 +101,16 @@ export class BrowserCustomers {
    * Creates a customer for a known browser. Parallel first calls create one, because each of them changes the row of the
    * browser first.
    *
-   * @returns `undefined` if the browser has no secret any more, or too many customers
+   * @returns `undefined` if the browser has no secret any more, or too many links
    */
   private async createFor(
     browser: RecognizedBrowser,
     scope: IdentityScope,
   ): Promise<{ entityId: string; generation: number } | undefined> {
-    this.creation.takeLimit();
     const entityId = uuidv7(this.clock.now());
-    const result = await this.database.transaction((manager) => this.createIn(manager, browser, scope, entityId));
+    const takeLimit = this.creation.limitOfOne();
+    const create = (manager: EntityManager) => this.createIn(manager, browser, scope, entityId, takeLimit);
+    const result = await this.database.transaction(create);
     if (result?.entityId === entityId) this.creation.auditCreated('browser', entityId, scope.organizationId);
     return result;
   }
@@ -112,6 +120,7 @@ export class BrowserCustomers {
     { browserId, secretHash, endedId }: RecognizedBrowser,
     scope: IdentityScope,
     entityId: string,
+    takeLimit: () => void,
   ): Promise<{ entityId: string; generation: number } | undefined> {
     const { organizationId, groupId } = scope;
     if ((await writeIn(manager, LOCK_BROWSER, [browserId, secretHash])) === 0) return undefined;
@@ -119,9 +128,13 @@ export class BrowserCustomers {
     // a parallel request has created the customer
     if (existing && existing.entity_id !== endedId)
       return { entityId: existing.entity_id, generation: existing.generation };
-    if (existing) await unlink(manager, browserId, existing.entity_id);
+    if (existing) await unlink(manager, [{ browser_id: browserId, entity_id: existing.entity_id }]);
+    // in place of `end_sessions`, which has not come to this browser yet
+    if (existing?.browsers_ended && (await this.forgotten.removeSecretsOfUnlinked(manager, [browserId])).has(browserId))
+      return undefined;
     const [links] = await selectIn(manager, COUNT_LINKS, [browserId]);
-    if ((links?.count ?? 0) >= MAX_CUSTOMERS_PER_BROWSER) return undefined;
+    if ((links?.count ?? 0) >= MAX_LINKS_PER_BROWSER) return undefined;
+    takeLimit();
     const now = this.clock.now();
     const day = dayOf(now);
     const row = [entityId, organizationId, groupId, 'browser', 0, 0, 0, day, new Date(now)] as const;

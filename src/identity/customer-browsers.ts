@@ -1,31 +1,29 @@
 import { Injectable } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsArray, IsISO8601, IsString, ValidateNested } from 'class-validator';
-import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { selectStatement, writeStatement } from '../platform/database/statement.js';
-import { DAY_MS } from '../platform/day.js';
+import { selectStatement } from '../platform/database/statement.js';
+import { DAY_MS, dayOf } from '../platform/day.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { cursorAfter, keyOfCursor } from '../registry/list-cursor.js';
 import { MAX_PAGE_ENTRIES, type PageQuery } from '../registry/page-query.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';
-import { IdleRule } from './idle-rule.js';
 import {
-  claimsOfLink,
-  deleteUnusedAncestors,
-  LINK_HAS_ENDED,
+  LINK_LEADS,
+  LINKS_PER_STATEMENT,
+  type LinkKey,
   type LinkRow,
   raiseVersions,
-  UNLINK,
   unlink,
+  withoutEndedAgents,
 } from './links.js';
 import { RecognizedBrowsers } from './recognized-browsers.js';
 
@@ -54,51 +52,42 @@ export class BrowserPage {
   next_cursor?: string;
 }
 
-/** The number of links that one transaction ends. */
-const LINKS_PER_TRANSACTION_COUNT = 500;
-
-type FoundLink = Pick<
-  LinkRow,
-  'browser_id' | 'entity_id' | 'organization_id' | 'group_id' | 'origin' | 'generation' | 'seen_day' | 'lineage'
->;
+type FoundLink = Pick<LinkRow, 'browser_id' | 'organization_id' | 'group_id' | 'seen_day' | 'lineage'>;
 
 /** @param rest further conditions, the order and the limit */
 const linksWith = (
   rest: string,
-) => `SELECT link.browser_id, link.entity_id, link.organization_id, link.group_id, link.origin, link.generation,
-      link.seen_day, link.lineage
+) => `SELECT link.browser_id, link.organization_id, link.group_id, link.seen_day, link.lineage
     FROM browser_customer link
     JOIN customer ON customer.entity_id = link.entity_id
     JOIN browser ON browser.browser_id = link.browser_id
-    WHERE link.entity_id = ? AND link.organization_id IS NOT NULL AND browser.secret_hash <> ''
-      AND NOT ${LINK_HAS_ENDED} ${rest}`;
+    WHERE link.entity_id = ? AND browser.secret_hash <> '' AND ${LINK_LEADS} ${rest}`;
 
-const FIND_LAST_SEEN = selectStatement<[entityId: string], FoundLink>(
+const FIND_LAST_SEEN = selectStatement<[entityId: string, today: number], FoundLink>(
   linksWith(`ORDER BY link.seen_day DESC, link.browser_id LIMIT ${MAX_PAGE_ENTRIES}`),
 );
 
-const FIND_BROWSER = selectStatement<[entityId: string, browserId: string], FoundLink>(
+const FIND_BROWSER = selectStatement<[entityId: string, today: number, browserId: string], FoundLink>(
   linksWith('AND link.browser_id = ?'),
 );
 
 /** One more row than a page has, by which the page knows whether another one follows. */
-const FIND_AFTER = selectStatement<[entityId: string, after: string], FoundLink>(
+const FIND_AFTER = selectStatement<[entityId: string, today: number, after: string], FoundLink>(
   linksWith(`AND link.browser_id > ? ORDER BY link.browser_id LIMIT ${MAX_PAGE_ENTRIES + 1}`),
 );
 
-const FIND_NOT_TRANSFERRED = selectStatement<[entityId: string], FoundLink>(
+const FIND_NOT_TRANSFERRED = selectStatement<[entityId: string, today: number], FoundLink>(
   linksWith("AND link.origin <> 'transfer' ORDER BY link.seen_day DESC LIMIT 1"),
 );
 
-/** Ended links too. */
-const FIND_SOME = selectStatement<[entityId: string], { browser_id: string }>(
-  `SELECT browser_id FROM browser_customer WHERE entity_id = ? AND organization_id IS NOT NULL
-    ORDER BY browser_id LIMIT ${LINKS_PER_TRANSACTION_COUNT}`,
-);
-
-/** Up to a browser, so that no link is ended whose browser was not read. */
-const UNLINK_SOME = writeStatement<[entityId: string, lastBrowserId: string]>(
-  `UPDATE browser_customer SET ${UNLINK} WHERE entity_id = ? AND browser_id <= ?`,
+/** The next links of a customer, ended ones too, in the order of an index. */
+const FIND_SOME = selectStatement<
+  [entityId: string, afterBeginning: string, beginning: string, afterBrowserId: string],
+  LinkKey & { began_in: string }
+>(
+  `SELECT browser_id, entity_id, began_in FROM browser_customer
+    WHERE entity_id = ? AND (began_in > ? OR (began_in = ? AND browser_id > ?)) AND organization_id IS NOT NULL
+    ORDER BY began_in, browser_id LIMIT ${LINKS_PER_STATEMENT}`,
 );
 
 /** The browsers that lead to a customer. */
@@ -107,7 +96,7 @@ export class CustomerBrowsers {
   constructor(
     private readonly database: Database,
     private readonly audit: Audit,
-    private readonly idleRule: IdleRule,
+    private readonly clock: Clock,
     private readonly denylist: Denylist,
     private readonly browsers: RecognizedBrowsers,
     private readonly forgotten: ForgottenBrowsers,
@@ -115,7 +104,7 @@ export class CustomerBrowsers {
 
   /** The browsers that lead to a customer, the one seen last first, at most 200. */
   async lastSeen(entityId: string): Promise<BrowserRecord[]> {
-    return this.recordsOf(await this.database.select(FIND_LAST_SEEN, [entityId]));
+    return this.recordsOf(await this.database.select(FIND_LAST_SEEN, [entityId, this.today()]));
   }
 
   /** All browsers that lead to a customer in pages, in the order of their ids. An ended link leaves a gap in its page. */
@@ -123,7 +112,7 @@ export class CustomerBrowsers {
     const list = `identities/${entityId}/browsers`;
     const after = cursor === undefined ? '' : keyOfCursor(list, cursor);
     if (after === undefined) throw OAuthError.invalidRequest('cursor: not a next_cursor of this list');
-    const rows = await this.database.select(FIND_AFTER, [entityId, after]);
+    const rows = await this.database.select(FIND_AFTER, [entityId, this.today(), after]);
     const page = rows.slice(0, Number(limit));
     const last = page.at(-1);
     const isLast = last === undefined || page.length === rows.length;
@@ -136,7 +125,7 @@ export class CustomerBrowsers {
    * a transfer, or no browser does.
    */
   async mayEndLinks(candidates: CandidateCredentials | undefined, entityId: string): Promise<boolean> {
-    const [first] = await this.live(await this.database.select(FIND_NOT_TRANSFERRED, [entityId]));
+    const [first] = await this.database.select(FIND_NOT_TRANSFERRED, [entityId, this.today()]);
     if (!first) return true;
     const scope = { organizationId: first.organization_id, groupId: first.group_id };
     const known = await this.browsers.all(candidates, scope);
@@ -149,10 +138,11 @@ export class CustomerBrowsers {
    * @returns whether the browser led to the customer
    */
   async end(entityId: string, browserId: string): Promise<boolean> {
-    if ((await this.live(await this.database.select(FIND_BROWSER, [entityId, browserId]))).length === 0) return false;
+    const found = await this.database.select(FIND_BROWSER, [entityId, this.today(), browserId]);
+    if ((await withoutEndedAgents(found, this.denylist)).length === 0) return false;
     await this.database.transaction(async (manager) => {
       await raiseVersions(manager, 'browser', [browserId]);
-      await unlink(manager, browserId, entityId);
+      await unlink(manager, [{ browser_id: browserId, entity_id: entityId }]);
       await this.forgotten.removeSecretsOfUnlinked(manager, [browserId]);
     });
     const subject = { kind: 'customer', id: entityId } as const;
@@ -162,45 +152,34 @@ export class CustomerBrowsers {
   }
 
   /**
-   * Ends the links of a customer in a transaction that has raised its generation of links.
+   * Ends the links of a customer whose generation of links was raised before, so that they lead nowhere already. Each
+   * step is a transaction. If one fails, a repetition goes on.
    *
    * @param removesSecrets whether a browser that leads to no other customer loses its secret, so that a copy of its
    *   cookies does not lead to its next customer
-   * @returns whether more links are left, which already lead nowhere
    */
-  async endSomeIn(manager: EntityManager, entityId: string, removesSecrets: boolean): Promise<boolean> {
-    const found = await selectIn(manager, FIND_SOME, [entityId]);
-    const last = found.at(-1);
-    if (!last) return false;
-    await writeIn(manager, UNLINK_SOME, [entityId, last.browser_id]);
-    await deleteUnusedAncestors(manager, [entityId]);
-    const browserIds = found.map(({ browser_id }) => browser_id);
-    if (removesSecrets) await this.forgotten.removeSecretsOfUnlinked(manager, browserIds);
-    return found.length === LINKS_PER_TRANSACTION_COUNT;
-  }
-
-  /** Ends the links that `endSomeIn` has left. */
-  async endRest(entityId: string, removesSecrets: boolean): Promise<void> {
-    let hasMore = true;
-    while (hasMore) {
-      hasMore = await this.database.transaction((manager) => this.endSomeIn(manager, entityId, removesSecrets));
-    }
+  async endAll(entityId: string, removesSecrets: boolean): Promise<void> {
+    let links: (LinkKey & { began_in: string })[] = [];
+    do {
+      const { began_in = '', browser_id = '' } = links.at(-1) ?? {};
+      links = await this.database.select(FIND_SOME, [entityId, began_in, began_in, browser_id]);
+      const browserIds = links.map((link) => link.browser_id);
+      if (links.length > 0)
+        await this.database.transaction(async (manager) => {
+          if (removesSecrets) await raiseVersions(manager, 'browser', browserIds);
+          await unlink(manager, links);
+          if (removesSecrets) await this.forgotten.removeSecretsOfUnlinked(manager, browserIds);
+        });
+    } while (links.length === LINKS_PER_STATEMENT);
   }
 
   private async recordsOf(rows: FoundLink[]): Promise<BrowserRecord[]> {
-    const links = await this.live(rows);
+    const links = await withoutEndedAgents(rows, this.denylist);
     return links.map(({ browser_id: id, seen_day }) => ({ id, last_seen_day: isoDay(seen_day) }));
   }
 
-  /** Without idle links, and without links from transfers that have ended. */
-  private async live(rows: FoundLink[]): Promise<FoundLink[]> {
-    const active = rows.filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day));
-    const live: FoundLink[] = [];
-    for (const link of active) {
-      const claims = claimsOfLink(link);
-      if (!claims || !(await this.denylist.hasEnded(claims))) live.push(link);
-    }
-    return live;
+  private today(): number {
+    return dayOf(this.clock.now());
   }
 }
 

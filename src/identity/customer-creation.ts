@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { keysOfIp } from '../platform/rate-limit/limit-key.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
+import type { CountedRequest } from '../platform/rate-limit/returned-counts.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 
 /** The creator of a customer in the audit event. */
@@ -24,6 +26,24 @@ export class CustomerCreation {
     const request = requestContext.current();
     const waitSeconds = request ? this.limits.takeForIp('identities', request.ip) : 0;
     if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'identities');
+  }
+
+  /** The same before an INSERT that may insert nothing, after which the caller gives the request back. */
+  takeReturnableLimit(): CountedRequest {
+    const request = requestContext.current();
+    if (!request) return { giveBack: () => undefined };
+    const taken = this.limits.takeReturnable('identities', keysOfIp(request.ip, ''));
+    if (typeof taken === 'number') throw OAuthError.rateLimited(taken, 'identities');
+    return taken;
+  }
+
+  /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */
+  limitOfOne(): () => void {
+    let isTaken = false;
+    return () => {
+      if (!isTaken) this.takeLimit();
+      isTaken = true;
+    };
   }
 
   auditCreated(kind: CustomerCreator, id: string, organizationId: string): void {

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit } from '../audit/audit.js';
@@ -29,13 +29,15 @@ const INSERT_UNFINISHED = insertIgnoreStatement({ into: UnfinishedErasure, colum
 const DELETE_UNFINISHED = writeStatement<[entityId: string]>('DELETE FROM unfinished_erasure WHERE entity_id = ?');
 
 const findUnfinished = (limit: number) =>
-  selectStatement<[], { entity_id: string }>(
-    `SELECT entity_id FROM unfinished_erasure ORDER BY entity_id LIMIT ${limit}`,
+  selectStatement<[after: string], { entity_id: string }>(
+    `SELECT entity_id FROM unfinished_erasure WHERE entity_id > ? ORDER BY entity_id LIMIT ${limit}`,
   );
 
 /** Erases customers (protocol §5.8). */
 @Injectable()
 export class CustomerErasure {
+  private readonly logger = new Logger(CustomerErasure.name);
+
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
@@ -71,17 +73,31 @@ export class CustomerErasure {
 
   /** Deletes the data of an erased customer in all tables. It may run again after an error. */
   async finish(entityId: string): Promise<void> {
-    await this.browsers.endRest(entityId, false);
+    await this.browsers.endAll(entityId, false);
     await this.participants.onErase(entityId);
     await this.database.executeIdempotent(DELETE_UNFINISHED, [entityId]);
   }
 
+  /** Like `finish`. An error is logged only, so that a purge goes on with other customers. The next purge tries again. */
+  async tryToFinish(entityId: string): Promise<void> {
+    try {
+      await this.finish(entityId);
+    } catch (error) {
+      const { message } = error as Error;
+      this.logger.warn(`the data of customer ${entityId} is not deleted; the next purge tries again: ${message}`);
+    }
+  }
+
   /** Finishes erasures that failed. @param size the number of customers that one statement reads */
   async *finishInSteps(size: number): AsyncGenerator<number, void> {
-    const rows = await this.database.select(findUnfinished(size), []);
-    for (const { entity_id } of rows) {
-      await this.finish(entity_id);
-      yield 0;
+    let after: string | undefined = '';
+    while (after !== undefined) {
+      const rows: { entity_id: string }[] = await this.database.select(findUnfinished(size), [after]);
+      for (const { entity_id } of rows) {
+        await this.tryToFinish(entity_id);
+        yield 0;
+      }
+      after = rows.at(-1)?.entity_id;
     }
   }
 
@@ -90,7 +106,6 @@ export class CustomerErasure {
     const [row] = await selectIn(manager, FIND_ORGANIZATION, [entityId]);
     await this.generations.recordCustomer(entityId, manager);
     await this.noteUnfinished(manager, entityId);
-    await this.browsers.endSomeIn(manager, entityId, false);
     return row?.organization_id;
   }
 }

@@ -44,16 +44,19 @@ export class CustomerSessions {
    * The generation decides, so the clocks of the processes do not matter. A token that is requested after the response
    * is valid.
    *
+   * One transaction ends everything. The number of links, which a thief can make, does not change its cost. If the
+   * removal of the links then fails, they lead nowhere, and a repetition removes them.
+   *
    * @returns whether the customer exists
    */
   async end({ entityId, organizationId, clientId, browsers, actor }: SessionsToEnd): Promise<boolean> {
-    const ended = await this.database.transaction(async (manager) => {
+    const exists = await this.database.transaction(async (manager) => {
       const statement = browsers ? END_SESSIONS_AND_LINKS : END_SESSIONS;
-      if ((await writeIn(manager, statement, [entityId])) === 0) return undefined;
+      if ((await writeIn(manager, statement, [entityId])) === 0) return false;
       await this.generations.recordCustomer(entityId, manager);
-      return { hasMoreLinks: browsers && (await this.browsers.endSomeIn(manager, entityId, true)) };
+      return true;
     });
-    if (!ended) return false;
+    if (!exists) return false;
     const subject = { kind: 'customer', id: entityId } as const;
     const details = { browsers };
     this.audit.record({
@@ -65,7 +68,7 @@ export class CustomerSessions {
       clientId,
       details,
     });
-    if (ended.hasMoreLinks) await this.browsers.endRest(entityId, true);
+    if (browsers) await this.browsers.endAll(entityId, true);
     return true;
   }
 }

@@ -2,17 +2,27 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow, OrNull } from '../platform/database/entity-row.js';
-import { writeIn } from '../platform/database/in-transaction.js';
-import { selectStatement, writeStatement } from '../platform/database/statement.js';
+import { selectIn } from '../platform/database/in-transaction.js';
+import type { SqlValue } from '../platform/database/sql-value.js';
+import { selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { dayOf } from '../platform/day.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { BrowserLink } from './browser-link.entity.js';
-import { type CandidateCredentials, MAX_CANDIDATES, partsOf } from './identity-cookies.js';
-import { IdleRule } from './idle-rule.js';
+import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
 import type { KnownBrowser } from './known-browser.entity.js';
-import { claimsOfLink, LINK_HAS_ENDED, type LinkRow, linksOf, raiseVersions, unlinkCopies } from './links.js';
+import {
+  entityIdsByBeginning,
+  LINK_LEADS,
+  linksOf,
+  raiseVersions,
+  removeSecrets,
+  unlinkCopies,
+  withoutEndedAgents,
+} from './links.js';
 
 /** An organization, or one of its groups. */
 interface ForgottenScope {
@@ -21,19 +31,15 @@ interface ForgottenScope {
   groupId: string | undefined;
 }
 
-/** A link that leads somewhere, with its browser. A browser without such a link has one row without a link. */
+/** A link of an organization, with its browser. A browser without such a link has one row without a link. */
 type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
-  OrNull<EntityRow<BrowserLink, 'entity_id' | 'organization_id' | 'group_id' | 'seen_day'>> & {
-    has_ended: number | null;
-    is_presented: number;
-  };
+  OrNull<EntityRow<BrowserLink, 'organization_id' | 'group_id'>> & { leads: number; is_presented: number };
 
 const list = Array(MAX_CANDIDATES).fill('?').join();
 
 /** The only statement of a request with nothing left to end. */
-const FIND_BROWSERS = selectStatement<string[], FoundRow>(
-  `SELECT browser.browser_id, browser.secret_hash, link.entity_id, link.organization_id, link.group_id, link.seen_day,
-      ${LINK_HAS_ENDED} AS has_ended,
+const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
+  `SELECT browser.browser_id, browser.secret_hash, link.organization_id, link.group_id, ${LINK_LEADS} AS leads,
       EXISTS (SELECT 1 FROM browser_customer presented
         WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list})) AS is_presented
     FROM browser
@@ -48,7 +54,7 @@ export class ForgottenBrowsers {
   constructor(
     private readonly database: Database,
     private readonly audit: Audit,
-    private readonly idleRule: IdleRule,
+    private readonly clock: Clock,
     private readonly denylist: Denylist,
   ) {}
 
@@ -70,7 +76,7 @@ export class ForgottenBrowsers {
     const rows = await this.find(candidates);
     const browserIds = [...new Set(rows.map(({ browser_id }) => browser_id))];
     if (browserIds.length === 0) return true;
-    const leading = new Set(rows.filter((row) => this.leads(row)).map(({ browser_id }) => browser_id));
+    const leading = new Set(rows.filter(({ leads }) => leads === 1).map(({ browser_id }) => browser_id));
     if (leading.size === browserIds.length && !rows.some((row) => isIn(row, scope))) return false;
     const { ended, unlinked } = await this.database.transaction((manager) => this.end(manager, browserIds, scope));
     for (const id of browserIds) this.auditForgotten(id, scope, ended);
@@ -78,54 +84,51 @@ export class ForgottenBrowsers {
   }
 
   /**
-   * Removes the secrets of browsers that lead to no customer. The rows of the browsers change first: a request under way
-   * that creates a customer for one of them has done so, or finds no secret afterwards.
+   * Removes the secrets of browsers that lead to no customer. The caller has changed the rows of the browsers: a request
+   * under way that creates a customer for one of them has done so, or finds no secret afterwards.
    *
+   * @param browserIds at most 500
    * @returns the browsers that lead to no customer
    */
   async removeSecretsOfUnlinked(manager: EntityManager, browserIds: string[]): Promise<Set<string>> {
-    await raiseVersions(manager, 'browser', browserIds);
-    const leading = await this.leadingOf(manager, await linksOf(manager, browserIds));
-    const unlinked = browserIds.filter((id) => !leading.has(id));
-    for (const portion of portionsOf(unlinked)) {
-      const ids = valueList(portion);
-      const remove = writeStatement<string[]>(
-        `UPDATE browser SET secret_hash = '' WHERE browser_id IN (${placeholdersFor(ids)})`,
-      );
-      await writeIn(manager, remove, ids);
-    }
-    return new Set(unlinked);
+    const ids = valueList(browserIds);
+    // one row for each browser, and one for each link by which an agent's customer came
+    const findLeading = selectStatement<SqlValue[], { browser_id: string; lineage: string | null }>(
+      `SELECT DISTINCT link.browser_id, CASE WHEN link.lineage LIKE '%"act":%' THEN link.lineage END AS lineage
+        FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+        WHERE link.browser_id IN (${placeholdersFor(ids)}) AND ${LINK_LEADS}`,
+    );
+    const found = await selectIn(manager, findLeading, [...ids, this.today()]);
+    const leading = await withoutEndedAgents(found, this.denylist, manager);
+    const unlinked = new Set(browserIds);
+    for (const { browser_id } of leading) unlinked.delete(browser_id);
+    await removeSecrets(manager, [...unlinked]);
+    return unlinked;
   }
 
-  /** The browsers with a link that leads to a customer. Only links from transfers cost a SELECT. */
-  private async leadingOf(manager: EntityManager, links: LinkRow[]): Promise<Set<string>> {
-    const active = links.filter(({ organization_id, seen_day }) => !this.idleRule.isIdle(organization_id, seen_day));
-    const leading = new Set(active.filter(({ lineage }) => lineage === null).map(({ browser_id }) => browser_id));
-    for (const link of active) {
-      const claims = leading.has(link.browser_id) ? undefined : claimsOfLink(link);
-      if (claims && !(await this.denylist.hasEndedIn(manager, claims))) leading.add(link.browser_id);
-    }
-    return leading;
-  }
-
+  /** Links that have ended already end too, so that they cost no further request a transaction. */
   private async end(manager: EntityManager, browserIds: string[], scope: ForgottenScope) {
     await raiseVersions(manager, 'browser', browserIds);
-    const links = (await linksOf(manager, browserIds)).filter((link) => isIn(link, scope));
+    const links = (await linksOf(manager, browserIds, this.today())).filter((link) => isIn(link, scope));
     // `remember` changes the rows of the customers whose links it copies, so that no copy is missed
     const ids = links.map(({ entity_id }) => entity_id);
     await raiseVersions(manager, 'customer', ids);
     const affected = new Set(browserIds);
-    for (const beganIn of new Set(links.map(({ began_in }) => began_in))) {
-      const ofBeginning = links.filter(({ began_in }) => began_in === beganIn).map(({ entity_id }) => entity_id);
-      for (const id of await unlinkCopies(manager, [...new Set(ofBeginning)], beganIn)) affected.add(id);
-    }
-    return { ended: links.length, unlinked: await this.removeSecretsOfUnlinked(manager, [...affected]) };
+    for (const [beganIn, entityIds] of entityIdsByBeginning(links))
+      for (const id of await unlinkCopies(manager, entityIds, beganIn)) affected.add(id);
+    const others = [...affected].filter((id) => !browserIds.includes(id));
+    await raiseVersions(manager, 'browser', others);
+    const unlinked = new Set<string>();
+    for (const portion of portionsOf([...affected]))
+      for (const id of await this.removeSecretsOfUnlinked(manager, portion)) unlinked.add(id);
+    return { ended: links.filter(({ leads }) => leads !== 0).length, unlinked };
   }
 
   private async find({ entityIds, secrets }: CandidateCredentials): Promise<FoundRow[]> {
     const cookies = secrets.map(partsOf);
     const browserIds = cookies.map(({ browserId }) => browserId);
-    const rows = await this.database.select(FIND_BROWSERS, [...padded(entityIds), ...padded(browserIds)]);
+    const parameters = [this.today(), ...padded(entityIds), ...padded(browserIds)];
+    const rows = await this.database.select(FIND_BROWSERS, parameters);
     const isOf = (row: FoundRow) =>
       cookies.some(
         ({ browserId, secret }) => browserId === row.browser_id && equalInConstantTime(row.secret_hash, sha256(secret)),
@@ -133,8 +136,8 @@ export class ForgottenBrowsers {
     return rows.filter((row) => row.is_presented !== 0 && isOf(row));
   }
 
-  private leads({ organization_id, seen_day, has_ended }: FoundRow): boolean {
-    return organization_id !== null && has_ended === 0 && !this.idleRule.isIdle(organization_id, seen_day as number);
+  private today(): number {
+    return dayOf(this.clock.now());
   }
 
   private auditForgotten(browserId: string, { organizationId, groupId }: ForgottenScope, links: number): void {
@@ -151,8 +154,4 @@ function isIn(
   { organizationId, groupId }: ForgottenScope,
 ): boolean {
   return link.organization_id === organizationId && (groupId === undefined || link.group_id === groupId);
-}
-
-function padded(values: string[]): string[] {
-  return [...values, ...Array<string>(MAX_CANDIDATES - values.length).fill(values[0] as string)];
 }

@@ -75,9 +75,10 @@ export class Identities {
     const { organizationId, groupId } = scopeOf(scope);
     const known = await this.find(entityId, organizationId);
     if (known) return assertInGroup(known, groupId);
-    this.creation.takeLimit();
+    const taken = this.creation.takeReturnableLimit();
     const row = [entityId, organizationId, groupId, creator, 0, 0, 0, null, new Date(this.clock.now())] as const;
     if ((await this.database.executeIdempotent(INSERT_CUSTOMER_IF_ABSENT, [...row])) === 0) {
+      taken.giveBack();
       const other = await this.find(entityId, organizationId);
       return other && assertInGroup(other, groupId);
     }
@@ -86,7 +87,7 @@ export class Identities {
   }
 
   /**
-   * Creates a customer without a group in a transaction of the caller, who has taken the limit and audits the creation.
+   * Creates a customer without a group in a transaction of the caller, who takes the limit and audits the creation.
    *
    * @internal
    */

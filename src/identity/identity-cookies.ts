@@ -29,6 +29,11 @@ const ID_CHARACTERS = 32;
 /** How many ids and how many secrets of one request are tried (protocol §5.4). */
 export const MAX_CANDIDATES = 4;
 
+/** Candidates as a list of a statement: repeats the first one up to the length of each list. @internal */
+export function padded(values: string[]): string[] {
+  return [...values, ...Array<string>(MAX_CANDIDATES - values.length).fill(values[0] as string)];
+}
+
 /** The value of the cookie with the secret. @internal */
 export function secretCookieOf(browserId: string, secret: string): string {
   return `${browserId.replaceAll('-', '')}${secret}`;

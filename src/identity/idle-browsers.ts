@@ -2,13 +2,13 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { selectIn } from '../platform/database/in-transaction.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { DAY_MS, dayOf } from '../platform/day.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { COOKIE_MAX_AGE_SECONDS } from './identity-cookies.js';
-import { deleteUnusedAncestors, raiseVersions, UNLINK } from './links.js';
+import { raiseVersions, removeSecrets, unlinkIdle } from './links.js';
 
 /** The lifetime of the cookies, and one day for clocks that differ and time zones. */
 const IDLE_MS = COOKIE_MAX_AGE_SECONDS * 1000 + DAY_MS;
@@ -55,7 +55,7 @@ export class IdleBrowsers {
   }
 
   private async *deletePortion(browserIds: string[], day: number, size: number): AsyncGenerator<number, void> {
-    const idle = await this.database.transaction((manager) => removeSecrets(manager, browserIds, day));
+    const idle = await this.database.transaction((manager) => removeSecretsOfIdle(manager, browserIds, day));
     if (idle.length === 0) return;
     const list = valueList(idle);
     const condition = `browser_id IN (${placeholdersFor(list)})`;
@@ -78,31 +78,15 @@ export class IdleBrowsers {
  *
  * @returns the idle browsers
  */
-async function removeSecrets(manager: EntityManager, browserIds: string[], day: number): Promise<string[]> {
+async function removeSecretsOfIdle(manager: EntityManager, browserIds: string[], day: number): Promise<string[]> {
   await raiseVersions(manager, 'browser', browserIds);
   const list = valueList(browserIds);
-  const findTransfers = selectStatement<string[], { entity_id: string }>(
-    `SELECT DISTINCT entity_id FROM browser_customer
-      WHERE browser_id IN (${placeholdersFor(list)}) AND lineage IS NOT NULL`,
-  );
-  const transferred = (await selectIn(manager, findTransfers, list)).map(({ entity_id }) => entity_id);
-  const end = writeStatement<(string | number)[]>(
-    `UPDATE browser_customer SET ${UNLINK}
-      WHERE browser_id IN (${placeholdersFor(list)}) AND seen_day < ?`,
-  );
-  await writeIn(manager, end, [...list, day]);
-  for (const portion of portionsOf(transferred)) await deleteUnusedAncestors(manager, valueList(portion));
+  await unlinkIdle(manager, 'browser_id', browserIds, day);
   const findSeen = selectStatement<(string | number)[], { browser_id: string }>(
     `SELECT DISTINCT browser_id FROM browser_customer WHERE browser_id IN (${placeholdersFor(list)}) AND seen_day >= ?`,
   );
   const seen = new Set((await selectIn(manager, findSeen, [...list, day])).map(({ browser_id }) => browser_id));
   const idle = browserIds.filter((id) => !seen.has(id));
-  if (idle.length > 0) {
-    const ids = valueList(idle);
-    const remove = writeStatement<string[]>(
-      `UPDATE browser SET secret_hash = '' WHERE browser_id IN (${placeholdersFor(ids)})`,
-    );
-    await writeIn(manager, remove, ids);
-  }
+  await removeSecrets(manager, idle);
   return idle;
 }

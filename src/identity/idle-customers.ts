@@ -6,13 +6,13 @@ import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
-import { placeholdersFor, valueList } from '../platform/database/value-list.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { DAY_MS, dayOf } from '../platform/day.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerErasure, ERASED_COLUMNS } from './customer-erasure.js';
 import { DEFAULT_IDLE_DAYS } from './idle-rule.js';
-import { deleteUnusedAncestors, raiseVersions, UNLINK } from './links.js';
+import { raiseVersions, unlinkIdle } from './links.js';
 
 /** Covers requests under way at midnight, and clocks that differ. */
 const CLOCK_MARGIN_MS = 300_000;
@@ -85,9 +85,9 @@ export class IdleCustomers {
       const rows: CustomerDay[] = await this.database.select(findNext(size), [transferable, after, before]);
       yield 0;
       const deletable = rows.filter(({ is_deletable }) => is_deletable !== 0);
-      for (const portion of portionsOf(deletable)) yield await this.delete(portion);
+      for (const portion of portionsOf(deletable, MAX_CUSTOMERS_PER_STEP)) yield await this.delete(portion);
       const idle = rows.filter(({ organization_id, day }) => day !== null && day < firstDayOf(organization_id));
-      for (const portion of portionsOf(idle)) yield await this.purge(portion, firstDayOf);
+      for (const portion of portionsOf(idle, MAX_CUSTOMERS_PER_STEP)) yield await this.purge(portion, firstDayOf);
       after = rows.length < size ? undefined : rows.at(-1)?.entity_id;
     }
     await this.recorded.recordDay('idle_customers_purged_day', today);
@@ -111,7 +111,7 @@ export class IdleCustomers {
     const candidates = rows.filter(({ entity_id }) => !retained.has(entity_id));
     if (candidates.length === 0) return 0;
     const purged = await this.database.transaction((manager) => this.purgeIn(manager, candidates, firstDayOf));
-    for (const id of purged) await this.erasure.finish(id);
+    for (const id of purged) await this.erasure.tryToFinish(id);
     return purged.length;
   }
 
@@ -137,12 +137,7 @@ export class IdleCustomers {
   private async purgeOfOrganization(manager: EntityManager, ids: string[], firstDay: number): Promise<string[]> {
     const list = valueList(ids);
     const condition = `entity_id IN (${placeholdersFor(list)})`;
-    // an idle link leads to no customer; a visit that notes its day now waits, and then finds no link
-    const endLinks = writeStatement<SqlValue[]>(
-      `UPDATE browser_customer SET ${UNLINK} WHERE ${condition} AND seen_day < ?`,
-    );
-    await writeIn(manager, endLinks, [...list, firstDay]);
-    await deleteUnusedAncestors(manager, list);
+    await unlinkIdle(manager, 'entity_id', ids, firstDay);
     const findIdle = selectStatement<SqlValue[], { entity_id: string }>(
       `SELECT entity_id FROM customer WHERE ${condition} AND erased_at IS NULL AND COALESCE(last_token_day, 0) < ?
         AND NOT EXISTS (SELECT 1 FROM browser_customer link
@@ -159,8 +154,4 @@ export class IdleCustomers {
     for (const id of idle) await this.erasure.noteUnfinished(manager, id);
     return idle;
   }
-}
-
-function* portionsOf(rows: CustomerDay[]): Generator<CustomerDay[]> {
-  for (let at = 0; at < rows.length; at += MAX_CUSTOMERS_PER_STEP) yield rows.slice(at, at + MAX_CUSTOMERS_PER_STEP);
 }

@@ -1,10 +1,13 @@
 import type { EntityManager } from 'typeorm';
+import type { Denylist } from '../access-token/denylist.js';
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
+import type { SqlValue } from '../platform/database/sql-value.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink } from './browser-link.entity.js';
+import { DEFAULT_IDLE_DAYS } from './idle-rule.js';
 import { LinkAncestor } from './link-ancestor.entity.js';
 
 /** The lineage of the tokens that a link from a transfer gives, without the generation of the customer. */
@@ -17,6 +20,20 @@ export type LinkLineage = Omit<TokenLineage, 'gen'>;
 export const LINK_HAS_ENDED = `(customer.erased_at IS NOT NULL OR customer.link_generation > link.generation
   OR (link.origin = 'transfer' AND customer.generation > link.generation))`;
 
+const ancestorIsRevoked = (kind: 'jti' | 'family') =>
+  `EXISTS (SELECT 1 FROM revocation WHERE revocation.kind = '${kind}' AND revocation.value = ancestor.ancestor_id)`;
+
+/**
+ * Whether a link leads to its customer, for statements about many links. Its parameter is the day of today. The rows
+ * may contain links whose agent has ended (`withoutEndedAgents`). Revocations are found by their whole key.
+ */
+export const LINK_LEADS = `(link.organization_id IS NOT NULL AND NOT ${LINK_HAS_ENDED}
+  AND link.seen_day >= ? - COALESCE((SELECT idle_days FROM organization
+    WHERE organization.id = link.organization_id), ${DEFAULT_IDLE_DAYS})
+  AND NOT EXISTS (SELECT 1 FROM link_ancestor ancestor
+    WHERE ancestor.entity_id = link.entity_id AND ancestor.browser_id = link.browser_id
+      AND (${ancestorIsRevoked('jti')} OR ${ancestorIsRevoked('family')})))`;
+
 /** A link with the ids of its browser, customer and scope. */
 export type LinkRow = NotNull<
   EntityRow<
@@ -25,6 +42,8 @@ export type LinkRow = NotNull<
   >
 > &
   EntityRow<BrowserLink, 'signed_in_day' | 'root' | 'lineage'>;
+
+export type LinkKey = Pick<LinkRow, 'browser_id' | 'entity_id'>;
 
 const LINK_COLUMNS = [
   'browser_id',
@@ -56,6 +75,17 @@ export function claimsOfLink({
   return { jti, sub, client_id: '', iat: 0, aud: 'customer-api', gen, ...stored };
 }
 
+/** The links whose agent has not ended. @param manager of a transaction; by default, the statement is sent outside of one */
+export async function withoutEndedAgents<Link extends Pick<LinkRow, 'lineage'>>(
+  links: Link[],
+  denylist: Denylist,
+  manager?: EntityManager,
+): Promise<Link[]> {
+  const agentOf = ({ lineage }: Link) => (lineage === null ? undefined : (JSON.parse(lineage) as LinkLineage).act);
+  const ended = await denylist.endedAgents(links.map(agentOf), manager);
+  return links.filter((_, index) => !ended[index]);
+}
+
 /** A link from a browser to a customer that it has just created. */
 export function ownLink(browserId: string, entityId: string, scope: LinkScope, seenDay: number): LinkRow {
   return {
@@ -80,60 +110,102 @@ export async function insertLinks(manager: EntityManager, links: LinkRow[]): Pro
   await insertRowsIn(manager, INSERT_ANCESTOR, ancestors);
 }
 
-/** Links of browsers that have not ended by a generation or an erasure. */
-export async function linksOf(manager: EntityManager, browserIds: string[]): Promise<LinkRow[]> {
-  const links: LinkRow[] = [];
-  for (const ids of portionsOf(browserIds)) {
-    const list = valueList(ids);
-    const find = selectStatement<string[], LinkRow>(
-      `SELECT ${LINK_COLUMNS.map((column) => `link.${column}`).join(', ')}
-        FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
-        WHERE link.browser_id IN (${placeholdersFor(list)}) AND link.organization_id IS NOT NULL
-          AND NOT ${LINK_HAS_ENDED}`,
-    );
-    links.push(...(await selectIn(manager, find, list)));
-  }
-  return links;
+/** The links of browsers that are in an organization, ended ones too. `leads` is 0 or 1, by `LINK_LEADS`. */
+export async function linksOf(
+  manager: EntityManager,
+  browserIds: string[],
+  today: number,
+): Promise<(LinkRow & { leads: number })[]> {
+  const list = valueList(browserIds);
+  const find = selectStatement<SqlValue[], LinkRow & { leads: number }>(
+    `SELECT ${LINK_COLUMNS.map((column) => `link.${column}`).join(', ')}, ${LINK_LEADS} AS leads
+      FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
+      WHERE link.browser_id IN (${placeholdersFor(list)}) AND link.organization_id IS NOT NULL`,
+  );
+  return selectIn(manager, find, [today, ...list]);
 }
 
 /** Lets links lead nowhere. Their rows stay, because their customers' ids may be in cookies. */
-export const UNLINK = 'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL, signed_in_day = NULL';
+const UNLINK = 'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL, signed_in_day = NULL';
 
-const UNLINK_ONE = writeStatement<[browserId: string, entityId: string]>(
-  `UPDATE browser_customer SET ${UNLINK} WHERE browser_id = ? AND entity_id = ?`,
-);
+/** The number of links that one statement names. */
+export const LINKS_PER_STATEMENT = 64;
 
-export async function unlink(manager: EntityManager, browserId: string, entityId: string): Promise<void> {
-  await writeIn(manager, UNLINK_ONE, [browserId, entityId]);
-  await deleteUnusedAncestors(manager, [entityId]);
+/** Lets these links lead nowhere. Each statement names the links by their keys. */
+export async function unlink(manager: EntityManager, links: LinkKey[]): Promise<void> {
+  for (const portion of portionsOf(links, LINKS_PER_STATEMENT)) {
+    const { condition, keys } = conditionFor(portion);
+    const end = writeStatement<string[]>(`UPDATE browser_customer SET ${UNLINK} WHERE ${condition}`);
+    await writeIn(manager, end, keys);
+  }
+  await deleteUnusedAncestors(manager, links);
+}
+
+/**
+ * Lets the links of browsers or customers lead nowhere that were not used since a day. A visit that notes its day at the
+ * same time waits, and then finds no link.
+ */
+export async function unlinkIdle(
+  manager: EntityManager,
+  column: 'browser_id' | 'entity_id',
+  ids: string[],
+  firstDay: number,
+): Promise<void> {
+  const list = valueList(ids);
+  const condition = `${column} IN (${placeholdersFor(list)}) AND seen_day < ?`;
+  const findTransfers = selectStatement<SqlValue[], LinkKey>(
+    `SELECT browser_id, entity_id FROM browser_customer WHERE ${condition} AND lineage IS NOT NULL`,
+  );
+  const transfers = await selectIn(manager, findTransfers, [...list, firstDay]);
+  const end = writeStatement<SqlValue[]>(`UPDATE browser_customer SET ${UNLINK} WHERE ${condition}`);
+  await writeIn(manager, end, [...list, firstDay]);
+  await deleteUnusedAncestors(manager, transfers);
+}
+
+/** The customers of links, by the browser in which the links began. */
+export function entityIdsByBeginning(links: Pick<LinkRow, 'entity_id' | 'began_in'>[]): Map<string, string[]> {
+  const byBeginning = new Map<string, string[]>();
+  for (const { began_in, entity_id } of links)
+    byBeginning.set(began_in, [...(byBeginning.get(began_in) ?? []), entity_id]);
+  return byBeginning;
 }
 
 /** Ends the links to these customers that began in one browser, in whichever browser they are. @returns these browsers */
 export async function unlinkCopies(manager: EntityManager, entityIds: string[], beganIn: string): Promise<string[]> {
   const browserIds = new Set<string>();
   for (const portion of portionsOf(entityIds)) {
-    const ids = valueList(portion);
-    const condition = `entity_id IN (${placeholdersFor(ids)}) AND began_in = ?`;
-    const find = selectStatement<string[], { browser_id: string }>(
-      `SELECT DISTINCT browser_id FROM browser_customer WHERE ${condition} AND organization_id IS NOT NULL`,
+    const list = valueList(portion);
+    const find = selectStatement<string[], LinkKey>(
+      `SELECT browser_id, entity_id FROM browser_customer
+        WHERE entity_id IN (${placeholdersFor(list)}) AND began_in = ? AND organization_id IS NOT NULL`,
     );
-    const found = (await selectIn(manager, find, [...ids, beganIn])).map(({ browser_id }) => browser_id);
-    const end = writeStatement<string[]>(`UPDATE browser_customer SET ${UNLINK} WHERE ${condition}`);
-    await writeIn(manager, end, [...ids, beganIn]);
-    await deleteUnusedAncestors(manager, ids);
-    for (const id of found) browserIds.add(id);
+    const found = await selectIn(manager, find, [...list, beganIn]);
+    await unlink(manager, found);
+    for (const { browser_id } of found) browserIds.add(browser_id);
   }
   return [...browserIds];
 }
 
-/** Deletes the ancestors of links to these customers that lead nowhere any more. @param entityIds a list of `valueList` */
-export async function deleteUnusedAncestors(manager: EntityManager, entityIds: string[]): Promise<void> {
-  const deleteUnused = writeStatement<string[]>(
-    `DELETE FROM link_ancestor WHERE entity_id IN (${placeholdersFor(entityIds)})
-      AND NOT EXISTS (SELECT 1 FROM browser_customer link WHERE link.browser_id = link_ancestor.browser_id
-        AND link.entity_id = link_ancestor.entity_id AND link.lineage IS NOT NULL)`,
-  );
-  await writeIn(manager, deleteUnused, entityIds);
+/** Deletes the ancestors of those of the links that lead nowhere any more. */
+async function deleteUnusedAncestors(manager: EntityManager, links: LinkKey[]): Promise<void> {
+  for (const portion of portionsOf(links, LINKS_PER_STATEMENT)) {
+    const { condition, keys } = conditionFor(portion);
+    const deleteUnused = writeStatement<string[]>(
+      `DELETE FROM link_ancestor WHERE (${condition})
+        AND NOT EXISTS (SELECT 1 FROM browser_customer link WHERE link.browser_id = link_ancestor.browser_id
+          AND link.entity_id = link_ancestor.entity_id AND link.lineage IS NOT NULL)`,
+    );
+    await writeIn(manager, deleteUnused, keys);
+  }
+}
+
+/** The condition that selects links by their keys, so that a statement reads no other links of a browser or customer. */
+function conditionFor(links: LinkKey[]): { condition: string; keys: string[] } {
+  const list = valueList(links);
+  return {
+    condition: list.map(() => '(browser_id = ? AND entity_id = ?)').join(' OR '),
+    keys: list.flatMap(({ browser_id, entity_id }) => [browser_id, entity_id]),
+  };
 }
 
 const RAISE_VERSIONS = {
@@ -150,8 +222,17 @@ export async function raiseVersions(
   table: keyof typeof RAISE_VERSIONS,
   ids: string[],
 ): Promise<void> {
+  await writeToEach(manager, RAISE_VERSIONS[table], ids);
+}
+
+/** The caller has raised the versions of the browsers. */
+export async function removeSecrets(manager: EntityManager, browserIds: string[]): Promise<void> {
+  await writeToEach(manager, "UPDATE browser SET secret_hash = '' WHERE browser_id IN", browserIds);
+}
+
+async function writeToEach(manager: EntityManager, beginning: string, ids: string[]): Promise<void> {
   for (const portion of portionsOf([...new Set(ids)].sort())) {
     const list = valueList(portion);
-    await writeIn(manager, writeStatement<string[]>(`${RAISE_VERSIONS[table]} (${placeholdersFor(list)})`), list);
+    await writeIn(manager, writeStatement<string[]>(`${beginning} (${placeholdersFor(list)})`), list);
   }
 }

@@ -6,7 +6,7 @@ import type { EntityRow, OrNull } from '../platform/database/entity-row.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { BrowserLink } from './browser-link.entity.js';
-import { type CandidateCredentials, MAX_CANDIDATES, partsOf } from './identity-cookies.js';
+import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
 import type { IdentityScope } from './identity-scope.js';
 import { IdleRule } from './idle-rule.js';
 import type { KnownBrowser } from './known-browser.entity.js';
@@ -160,8 +160,4 @@ function matchingSecret(row: RecognizedRow, { secrets }: CandidateCredentials): 
     const { browserId, secret } = partsOf(cookie);
     return browserId === row.browser_id && equalInConstantTime(row.secret_hash, sha256(secret));
   });
-}
-
-function padded(values: string[]): string[] {
-  return [...values, ...Array<string>(MAX_CANDIDATES - values.length).fill(values[0] as string)];
 }

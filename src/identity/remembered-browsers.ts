@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { Denylist } from '../access-token/denylist.js';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -7,7 +8,7 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { insertStatement, selectStatement } from '../platform/database/statement.js';
-import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 import { dayOf } from '../platform/day.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
@@ -17,9 +18,18 @@ import { CustomerDevices, rootOf } from './customer-devices.js';
 import { FIND } from './customer-statements.js';
 import { type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
 import type { IdentityScope } from './identity-scope.js';
-import { IdleRule } from './idle-rule.js';
 import { KnownBrowser } from './known-browser.entity.js';
-import { insertLinks, type LinkLineage, type LinkRow, linksOf, raiseVersions, unlink } from './links.js';
+import {
+  entityIdsByBeginning,
+  insertLinks,
+  type LinkKey,
+  type LinkLineage,
+  type LinkRow,
+  linksOf,
+  raiseVersions,
+  unlink,
+  withoutEndedAgents,
+} from './links.js';
 import { type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
 
 /** The numbers of further customers that a new browser leads to. The rest stay with the earlier browser. */
@@ -47,7 +57,7 @@ export class RememberedBrowsers {
     private readonly clock: Clock,
     private readonly browsers: RecognizedBrowsers,
     private readonly audit: Audit,
-    private readonly idleRule: IdleRule,
+    private readonly denylist: Denylist,
     private readonly creation: CustomerCreation,
     private readonly devices: CustomerDevices,
   ) {}
@@ -57,8 +67,7 @@ export class RememberedBrowsers {
    *
    * @param candidates the identity cookies of the request
    * @param replace whether the customer may replace another one of the browser
-   * @throws OAuthError `identity_conflict` if the browser has another customer in the organization and group;
-   * `temporarily_unavailable` if the network created too many customers and browsers
+   * @throws OAuthError `identity_conflict` if the browser has another customer in the organization and group
    */
   async prepare(
     code: { subject: string; organizationId: string; lineage: TokenLineage },
@@ -72,23 +81,26 @@ export class RememberedBrowsers {
     const earlier = await this.browsers.find(candidates, customer);
     const knownId = earlier?.customer?.entityId;
     if (knownId !== undefined && knownId !== entityId && !replace) throw OAuthError.identityConflict();
-    this.creation.takeLimit();
     const now = this.clock.now();
-    return new NewBrowser(customer, earlier, uuidv7(now), dayOf(now));
+    return new NewBrowser(customer, earlier, replace, uuidv7(now), dayOf(now), this.creation.limitOfOne());
   }
 
   /**
    * Creates the new browser in the transaction of the redemption, which has already changed the row of the customer. Of
    * two transactions that change the links of one browser or customer, the second one reads what the first one has
    * changed.
+   *
+   * @throws OAuthError `identity_conflict` if a parallel request has created another customer for the earlier browser;
+   * `temporarily_unavailable` if the network created too many customers and browsers
    */
   async store(manager: EntityManager, browser: NewBrowser, attempt: string): Promise<void> {
     const { customer, earlier, browserId, today } = browser;
-    const ofEarlier = earlier ? await this.linksToCopy(manager, earlier, customer) : [];
+    const ofEarlier = earlier ? await this.linksToCopy(manager, earlier, browser) : [];
     const known = ofEarlier.find(({ entity_id }) => entity_id === customer.entityId);
     const copies = ofEarlier.map((link) => ({ ...link, browser_id: browserId }));
     const links = known ? copies : [transferLink(browser, attempt), ...copies];
     if (!known) await this.devices.makeRoom(manager, 'link', customer.entityId, customer.lineage);
+    browser.takeLimit();
     await insertRowsIn(manager, INSERT_BROWSER, [[browserId, sha256(browser.secret), 0]]);
     await insertLinks(
       manager,
@@ -112,44 +124,39 @@ export class RememberedBrowsers {
   private async linksToCopy(
     manager: EntityManager,
     { browserId, secretHash }: RecognizedBrowser,
-    customer: TransferredCustomer,
+    { customer, replace, today }: NewBrowser,
   ): Promise<LinkRow[]> {
     if ((await writeIn(manager, LOCK_BROWSER, [browserId, secretHash])) === 0) return [];
-    const chosen = this.selectLinks(await linksOf(manager, [browserId]), customer);
-    // `forget` changes the rows of these customers too, so that a link that it ends is not copied
+    const leading = await this.leadingLinks(manager, browserId, today);
+    const ofScope = leading.find((link) => isInScope(link, customer));
+    if (ofScope && ofScope.entity_id !== customer.entityId && !replace) throw OAuthError.identityConflict();
+    const chosen = selectLinks(leading, customer);
+    // `forget` and the purge change the rows of these customers too, so that a link that they end is not copied
     const ids = chosen.map(({ entity_id }) => entity_id);
     await raiseVersions(manager, 'customer', ids);
-    const current = new Set((await linksOf(manager, [browserId])).map(({ entity_id }) => entity_id));
+    const current = new Set((await this.leadingLinks(manager, browserId, today)).map(({ entity_id }) => entity_id));
     return chosen.filter(({ entity_id }) => current.has(entity_id));
   }
 
-  private selectLinks(all: LinkRow[], { entityId, organizationId, groupId }: TransferredCustomer): LinkRow[] {
-    const ofCustomer = all.filter((link) => link.entity_id === entityId && link.origin !== 'transfer');
-    const further = all
-      .filter((link) => link.organization_id !== organizationId || link.group_id !== groupId)
-      .filter((link) => !this.idleRule.isIdle(link.organization_id, link.seen_day));
-    return [...ofCustomer, ...lastSeenOfEach(further)];
+  private async leadingLinks(manager: EntityManager, browserId: string, today: number): Promise<LinkRow[]> {
+    const links = (await linksOf(manager, [browserId], today)).filter(({ leads }) => leads !== 0);
+    return withoutEndedAgents(links, this.denylist, manager);
   }
 
   private async replaceOldestCopies(manager: EntityManager, copies: LinkRow[]): Promise<void> {
-    const beginnings = new Set(copies.map(({ began_in }) => began_in));
-    for (const beganIn of beginnings) {
-      const ids = copies.filter(({ began_in }) => began_in === beganIn).map(({ entity_id }) => entity_id);
-      for (const portion of portionsOf(ids)) {
-        const list = valueList(portion);
-        const find = selectStatement<string[], { entity_id: string; browser_id: string }>(
-          `SELECT entity_id, browser_id FROM browser_customer
-            WHERE entity_id IN (${placeholdersFor(list)}) AND began_in = ? AND browser_id <> began_in
-              AND organization_id IS NOT NULL ORDER BY entity_id, browser_id DESC`,
-        );
-        const found = await selectIn(manager, find, [...list, beganIn]);
-        const counts = new Map<string, number>();
-        for (const { entity_id, browser_id } of found) {
-          const count = (counts.get(entity_id) ?? 0) + 1;
-          counts.set(entity_id, count);
-          if (count > MAX_COPIES) await unlink(manager, browser_id, entity_id);
-        }
-      }
+    for (const [beganIn, ids] of entityIdsByBeginning(copies)) {
+      const list = valueList(ids);
+      const find = selectStatement<string[], LinkKey>(
+        `SELECT entity_id, browser_id FROM browser_customer
+          WHERE entity_id IN (${placeholdersFor(list)}) AND began_in = ? AND browser_id <> began_in
+            AND organization_id IS NOT NULL ORDER BY entity_id, browser_id DESC`,
+      );
+      const found = await selectIn(manager, find, [...list, beganIn]);
+      // the links of one customer follow each other, the newest copy first
+      await unlink(
+        manager,
+        found.filter(({ entity_id }, index) => found[index - MAX_COPIES]?.entity_id === entity_id),
+      );
     }
   }
 }
@@ -162,8 +169,12 @@ export class NewBrowser {
     readonly customer: TransferredCustomer,
     /** The browser that sent the request. */
     readonly earlier: RecognizedBrowser | undefined,
+    /** Whether the customer may replace another one of the earlier browser. */
+    readonly replace: boolean,
     readonly browserId: string,
     readonly today: number,
+    /** Takes from the limit of new customers and browsers. */
+    readonly takeLimit: () => void,
   ) {}
 
   /** The value of the cookie. */
@@ -182,6 +193,16 @@ function transferLink({ customer, browserId, today }: NewBrowser, redemption: st
     ...{ generation, seen_day: today, signed_in_day: null },
     ...{ root: rootOf(customer.lineage) ?? null, lineage: JSON.stringify(lineage) },
   };
+}
+
+function isInScope(link: LinkRow, { organizationId, groupId }: IdentityScope): boolean {
+  return link.organization_id === organizationId && link.group_id === groupId;
+}
+
+/** The customer's own link, and the further links to copy. */
+function selectLinks(leading: LinkRow[], customer: TransferredCustomer): LinkRow[] {
+  const own = leading.filter((link) => link.entity_id === customer.entityId && link.origin !== 'transfer');
+  return [...own, ...lastSeenOfEach(leading.filter((link) => !isInScope(link, customer)))];
 }
 
 /** The link seen last of each organization, then the second of each, and so on. So no organization displaces another. */

@@ -92,8 +92,7 @@ export class OrganizationUsers {
     erased: UserRow | undefined,
   ): Promise<UserCustomer | undefined> {
     const { organizationId, attempt, creator } = request;
-    // before the transaction, so that requests beyond the limit insert nothing
-    if (unlinkedId === undefined) this.creation.takeLimit();
+    const takeLimit = this.creation.limitOfOne();
     const newId = uuidv7(this.clock.now());
     const created = await this.database.transaction(async (manager) => {
       if (erased) await writeIn(manager, DELETE_USER, [erased.entity_id, userHash]);
@@ -102,7 +101,10 @@ export class OrganizationUsers {
       const entityId = isClaimed ? unlinkedId : newId;
       const row = [entityId, organizationId, userHash, entityId, attempt, new Date(this.clock.now())] as const;
       if ((await writeIn(manager, INSERT_USER, [...row])) === 0) return undefined;
-      if (!isClaimed) await this.identities.createIn(manager, entityId, organizationId, creator);
+      if (!isClaimed) {
+        takeLimit();
+        await this.identities.createIn(manager, entityId, organizationId, creator);
+      }
       const [user] = await selectIn(manager, FIND_USER, [organizationId, userHash]);
       return { entityId, generation: user?.generation ?? 0 };
     });

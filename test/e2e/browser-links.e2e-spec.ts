@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
@@ -11,7 +11,7 @@ import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { times, winnerOf } from '../support/races.js';
 import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
-import { clientOf } from '../support/statements.js';
+import { delaySelects } from '../support/statements.js';
 import { ACME, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { ageRedemption, everythingIn, infoStatus, newCustomer } from '../support/transfers.js';
@@ -31,17 +31,6 @@ const visit = (cookie: string, more: object = {}, path = TOKEN) => service.post(
 const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
   (await visit(cookie, more, path)).body.entity_id;
 const asOperator = (method: string, path: string) => manage(service, method, path, bearer(ADMIN_TOKEN));
-/** SQLite responds at once. The delay lets all requests read the code before the first one redeems it. */
-function delaySelects(): void {
-  const client = clientOf(service);
-  const select = client.select.bind(client);
-  vi.spyOn(client, 'select').mockImplementation(async (statement, parameters) => {
-    const rows = await select(statement, parameters);
-    await sleep(20);
-    return rows;
-  });
-}
-
 const browsers = () => service.application.get(DataSource).getRepository(KnownBrowser).count();
 const ancestors = () => service.application.get(DataSource).getRepository(LinkAncestor).count();
 
@@ -151,12 +140,39 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     expect(await idOf(pair, AT_RIVAL)).toBe(ofRival);
   });
 
+  it.each<[string, (token: string, agentPath: string) => Promise<unknown>]>([
+    ['the token that created the transfer has ended', (token) => service.send('DELETE', '/v2/token', bearer(token))],
+    [
+      'the agent that created the transfer has got a new password',
+      (_, path) => manage(service, 'PATCH', path, bearer(ADMIN_TOKEN), { password: 'another long password' }),
+    ],
+    [
+      'the agent that created the transfer was deleted',
+      (_, path) => manage(service, 'DELETE', path, bearer(ADMIN_TOKEN)),
+    ],
+  ])('takes no customer of the earlier browser whose link has ended because %s', async (_, end) => {
+    const email = `agent-${randomUUID()}@acme.example`;
+    const entry = { email, name: 'Agent', password: 'a long password', organization_id: ACME };
+    const scopes = ['customers:own'];
+    const agent = (await manage(service, 'POST', '/admin/agents', bearer(ADMIN_TOKEN), { ...entry, scopes })).body;
+    const token = await issueAgentToken(service, { email });
+    const { entity_id } = await newCustomer(service);
+    const byAgent = await moveOf(service, token, { bearer_type: 'agent', customer_id: entity_id });
+    const pair = cookieHeader(await remember(service, byAgent));
+    const inGroup = async () => (await service.post(group('a'), cookieBody())).body.access_token;
+    await rememberedPair(service, await inGroup(), pair);
+    expect(await linksOf(service, entity_id), 'a link that has not ended is copied').toHaveLength(2);
+    expect(await end(token, `/admin/agents/${agent.id}`)).toMatchObject({ status: 200 });
+    await rememberedPair(service, await inGroup(), pair);
+    expect(await linksOf(service, entity_id)).toHaveLength(2);
+  });
+
   it('is one of 20 that race for one code, and the others leave no row', async () => {
     const moved = await newCustomer(service);
     const move = await moveOf(service, moved.access_token);
     const before = await identitiesOf(service).count();
     const browsersBefore = await browsers();
-    delaySelects();
+    delaySelects(service);
     const winner = winnerOf(await times(20, () => remember(service, move)));
     expect(await idOf(cookieHeader(winner))).toBe(moved.entity_id);
     expect(await linksOf(service, moved.entity_id)).toHaveLength(1);

@@ -1,11 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { createTestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { cookieValue, expectNoCustomerCreated, identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';
-import { clientOf, statementsOf } from '../support/statements.js';
+import { delaySelects, statementsOf } from '../support/statements.js';
 import {
   ACME,
   ACME_NO_COOKIES,
@@ -287,17 +288,26 @@ describe('protocol §5.3: a browser has one cookie pair for all organizations an
   });
 });
 
-describe('protocol §5.3: parallel first requests', () => {
-  // SQLite responds at once. The delay lets all requests read before the first one writes.
-  beforeEach(() => {
-    const client = clientOf(service);
-    const select = client.select.bind(client);
-    vi.spyOn(client, 'select').mockImplementation(async (statement, parameters) => {
-      const rows = await select(statement, parameters);
-      await sleep(20);
-      return rows;
+describe('protocol §5.3: a browser with 500 links', () => {
+  it('gets a new browser for a further customer, also if some of the links lead nowhere any more', async () => {
+    const first = await visit(A);
+    const [link] = (await linksOfBrowser(service, first)) as [BrowserLink];
+    const forgotten = Array.from({ length: 498 }, (_, index) => {
+      return { ...link, entityId: `forgotten-${index}`, organizationId: null, groupId: null };
     });
+    const links = service.application.get(DataSource).getRepository(BrowserLink);
+    for (let at = 0; at < forgotten.length; at += 100) await links.insert(forgotten.slice(at, at + 100));
+    const cookie = cookieHeader(first);
+    const [last] = await visitAll([{ organization: ACME, group: 'the-500th' }], cookie);
+    expect(secretOf(last as TestResponse)).toBe(secretOf(first));
+    const [further] = await visitAll([{ organization: ACME, group: 'the-501st' }], cookie);
+    expect(secretOf(further as TestResponse)).not.toBe(secretOf(first));
+    expect(await linksOfBrowser(service, first)).toHaveLength(500);
   });
+});
+
+describe('protocol §5.3: parallel first requests', () => {
+  beforeEach(() => delaySelects(service));
 
   it('for one group create one identity', async () => {
     const first = await visit(A);

@@ -1,7 +1,8 @@
 import { Module } from '@nestjs/common';
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
+  type Customer,
   type Grant,
   GrantBody,
   type GrantRequest,
@@ -13,6 +14,8 @@ import {
 } from '../../src/public/grant.js';
 import { OutputCapture } from '../../src/testing/output-capture.js';
 import { expectError } from '../support/expect-error.js';
+import { beginWindow } from '../support/limit-windows.js';
+import { delaySelects } from '../support/statements.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
@@ -70,6 +73,28 @@ describe('the group of the customer that a grant returns', () => {
     const other = await request('support', find);
     expectError(other, { status: 500, error: 'server_error', hint: undefined });
     expect(output.about(other.headers.get('x-request-id') ?? '').join()).toContain('store one id for each group');
+  });
+
+  it('counts once against the limit identities if parallel requests create the customer of one stored id', async () => {
+    const limited = await startTestService({
+      modules: [GroupCaseModule],
+      environment: { RATE_LIMIT: 'identities=3/60' },
+    });
+    beginWindow(limited);
+    delaySelects(limited);
+    const statuses = async (...ids: string[]) => {
+      grantCase = async (identities, groupId) =>
+        (await identities.createIfAbsent(ids.shift() as string, { organizationId: ACME, groupId })) as Customer;
+      const body = { grant_type: 'group_case', client_id: ACME_SITE };
+      const send = () => limited.post(`/v2/customer/${ACME}/sales/token`, body);
+      return (await Promise.all(ids.map(send))).map(({ status }) => status);
+    };
+    const id = uuidv7(Date.now());
+    expect(await statuses(id, id, id)).toEqual([200, 200, 200]);
+    expect(await statuses(uuidv7(Date.now()), uuidv7(Date.now()))).toEqual([200, 200]);
+    expect(await statuses(uuidv7(Date.now()))).toEqual([429]);
+    vi.restoreAllMocks();
+    await limited.stop();
   });
 
   it.each<[string, Case]>([

@@ -1,4 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { ServiceUnavailableException } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
+import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
+import { Database } from '../../src/platform/database/database.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
@@ -22,7 +29,10 @@ let service: TestService;
 beforeAll(async () => {
   service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
 });
-afterEach(() => service.clock.reset());
+afterEach(() => {
+  vi.restoreAllMocks();
+  service.clock.reset();
+});
 afterAll(() => service?.stop());
 
 const visit = (cookie: string, more: object = {}) => service.post(TOKEN, cookieBody(more), { cookie });
@@ -173,6 +183,85 @@ describe('protocol §4.14: end_sessions with browsers: true', () => {
     const pair = await rememberedPair(service, access_token);
     expect((await endSessions(service, access_token, BROWSERS)).status).toBe(200);
     expect(await idOf(pair)).not.toBe(entity_id);
+  });
+
+  it('has ended everything when its first transaction commits, also if the removal of the links fails, and can be repeated', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id, access_token } = known.body;
+    const own = cookieHeader(known);
+    const pair = await rememberedPair(service, access_token);
+    const database = service.application.get(Database);
+    const transaction = database.transaction.bind(database);
+    vi.spyOn(database, 'transaction')
+      .mockImplementationOnce((work) => transaction(work) as never)
+      .mockRejectedValueOnce(new ServiceUnavailableException());
+    expect((await endAsOperator(entity_id)).status).toBe(503);
+    vi.restoreAllMocks();
+    expect(await infoStatus(service, access_token)).toBe(401);
+    for (const cookie of [own, pair]) {
+      const next = await visit(cookie);
+      expect(next.body.entity_id).not.toBe(entity_id);
+      expect(secretOf(next), 'a copy of the cookies does not lead to the next customer').not.toBe(cookie.slice(-96));
+      expect(await idOf(cookie)).not.toBe(next.body.entity_id);
+    }
+    expect((await endAsOperator(entity_id)).status).toBe(200);
+    expect(await linksOf(service, entity_id)).toEqual([]);
+  });
+
+  it('leaves a browser its secret and its customer of another organization, if the removal of the links fails', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const cookie = cookieHeader(known);
+    const ofRival = await idOf(cookie, AT_RIVAL);
+    const database = service.application.get(Database);
+    const transaction = database.transaction.bind(database);
+    vi.spyOn(database, 'transaction')
+      .mockImplementationOnce((work) => transaction(work) as never)
+      .mockRejectedValueOnce(new ServiceUnavailableException());
+    await endAsOperator(known.body.entity_id);
+    vi.restoreAllMocks();
+    const next = await visit(cookie);
+    expect(next.body.entity_id).not.toBe(known.body.entity_id);
+    expect([secretOf(next), await idOf(cookie, AT_RIVAL)]).toEqual([secretOf(known), ofRival]);
+  });
+
+  it('costs a few statements, although a thief has made many browsers with links that have ended', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id } = known.body;
+    const ofThief = (await service.post(`/v2/customer/${ACME}/sales/token`, cookieBody())).body;
+    const pair = await rememberedPair(
+      service,
+      known.body.access_token,
+      await rememberedPair(service, ofThief.access_token),
+    );
+    expect(await idOf(pair)).toBe(entity_id);
+    expect(await linksOf(service, ofThief.entity_id)).toHaveLength(2);
+    const { manager } = service.application.get(DataSource);
+    const ids: string[] = Array.from({ length: 60 }, () => randomUUID());
+    await manager.insert(
+      KnownBrowser,
+      ids.map((browserId) => ({ browserId, secretHash: browserId, version: 0 })),
+    );
+    for (const entityId of [entity_id, ofThief.entity_id]) {
+      const [link] = (await linksOf(service, entityId)) as [BrowserLink];
+      await manager.insert(
+        BrowserLink,
+        ids.map((browserId) => ({ ...link, browserId })),
+      );
+      const [ancestorId] = JSON.parse(link.lineage as string).ancestors;
+      await manager.insert(
+        LinkAncestor,
+        ids.map((browserId) => ({ entityId, browserId, ancestorId })),
+      );
+    }
+    expect((await service.send('DELETE', TOKEN, bearer(ofThief.access_token))).status).toBe(200);
+    const logged = vi.spyOn(service.application.get(DataSource).logger, 'logQuery');
+    expect((await endAsOperator(entity_id)).status).toBe(200);
+    const selects = logged.mock.calls.filter(([sql]) => /^\s*SELECT/.test(sql) && !/recorded_value/.test(sql));
+    logged.mockRestore();
+    expect(selects.length).toBeLessThan(5);
+    expect(await linksOf(service, entity_id)).toEqual([]);
+    const secrets = (await manager.find(KnownBrowser)).filter(({ browserId }) => ids.includes(browserId));
+    expect(new Set(secrets.map(({ secretHash }) => secretHash))).toEqual(new Set(['']));
   });
 
   it('leaves no link of 20 exchanges with remember that race with it', async () => {

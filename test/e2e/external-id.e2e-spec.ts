@@ -25,7 +25,7 @@ import {
   signInAs,
   startSignInServices,
 } from '../support/sign-in-services.js';
-import { statementsOf } from '../support/statements.js';
+import { delaySelects, statementsOf } from '../support/statements.js';
 import { ACME, RIVAL, RIVAL_AGENT, RIVAL_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { everythingIn, infoStatus } from '../support/transfers.js';
@@ -205,6 +205,24 @@ describe('protocol §5.7: an external_id in the agent token grant', () => {
     }
     expect(statuses).toEqual([200, 200, 200, 200, 429, 429, 200]);
     expect(await rowsOf(OrganizationUser).count()).toBe(before + 2);
+    await limited.stop();
+  });
+});
+
+describe('protocol §2.14: parallel requests for one new external_id', () => {
+  it('count as one new customer, and all get it', async () => {
+    const limited = await startTestService({ database, environment: { RATE_LIMIT: 'identities=2/60' } });
+    beginWindow(limited);
+    delaySelects(limited);
+    const id = newUser();
+    const responses = await Promise.all(Array.from({ length: 5 }, () => requestFor(id, {}, limited)));
+    expect(responses.map(({ status }) => status)).toEqual(Array(5).fill(200));
+    const statuses = [
+      (await requestFor(newUser(), {}, limited)).status,
+      (await requestFor(newUser(), {}, limited)).status,
+    ];
+    expect(statuses).toEqual([200, 429]);
+    vi.restoreAllMocks();
     await limited.stop();
   });
 });

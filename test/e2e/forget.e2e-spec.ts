@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { partsOf } from '../../src/identity/identity-cookies.js';
 import { Database } from '../../src/platform/database/database.js';
+import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { endSessions } from '../support/end-sessions.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { secretOf } from '../support/identities.js';
 import { beginWindow } from '../support/limit-windows.js';
@@ -150,6 +152,22 @@ describe('protocol §4.13: forgetting a browser', () => {
     expect(await statementsOf(service, () => forget(cookie))).toEqual(['SELECT']);
     expect(await statementsOf(service, () => forget(undefined))).toEqual([]);
   });
+
+  it.each<[string, (token: string) => Promise<unknown>]>([
+    ['the end of all sessions', (token) => endSessions(service, token)],
+    ['the end of the token that created the transfer', (token) => service.send('DELETE', TOKEN, bearer(token))],
+  ])(
+    'costs one SELECT from the second request on if the last link of the organization was ended by %s',
+    async (_, end) => {
+      const { access_token } = await newCustomer(service);
+      const pair = await rememberedPair(service, access_token);
+      const ofRival = await idOf(pair, AT_RIVAL);
+      expect((await end(access_token)) as TestResponse).toMatchObject({ status: 200 });
+      expectNotCleared(await forget(pair));
+      expect(await statementsOf(service, () => forget(pair))).toEqual(['SELECT']);
+      expect(await idOf(pair, AT_RIVAL)).toBe(ofRival);
+    },
+  );
 
   it('ends the copies of a link in the 100 browsers that were made last, and a further copy replaces the oldest', async () => {
     const known = await service.post(group('a'), cookieBody());

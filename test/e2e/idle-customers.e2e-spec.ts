@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
@@ -173,17 +174,31 @@ describe('protocol §5.9: the purge of idle customers', () => {
     expect(erased).not.toContain(retained);
   });
 
-  it('continues after a participant failed, and then lets the participants delete their data', async () => {
+  it('goes on with the other customers if a participant fails for one, logs it, and tries again in each purge', async () => {
     const participants = service.application.get(CustomerDataParticipants);
-    const { entity_id } = await newCustomer(service);
+    const unfinished = service.application.get(DataSource).getRepository(UnfinishedErasure);
+    const idsOfUnfinished = async () => (await unfinished.find()).map(({ entityId }) => entityId);
+    const failing = (await newCustomer(service)).entity_id;
+    const others = [(await newCustomer(service)).entity_id, (await newCustomer(service)).entity_id];
     pass(IDLE_DAYS + 2);
-    const onErase = vi.spyOn(participants, 'onErase').mockRejectedValueOnce(new Error('no disk'));
-    await expect(purge(service)).rejects.toThrow('no disk');
+    const onErase = vi.spyOn(participants, 'onErase').mockImplementation(async (id) => {
+      if (id === failing) throw new Error('no disk');
+    });
+    const warn = vi.spyOn(Logger.prototype, 'warn');
+    const erased = () => onErase.mock.calls.map(([id]) => id);
+    await purge(service);
+    for (const id of others) expect(erased()).toContain(id);
+    expect(await idsOfUnfinished()).toEqual([failing]);
+    expect(warn.mock.calls.join()).toMatch(new RegExp(`${failing}.*no disk`));
+    // the next purge begins with the customer that failed
+    await unfinished.insert({ entityId: others[0] as string });
     onErase.mockClear();
     await purge(service);
-    expect(onErase.mock.calls.map(([id]) => id)).toContain(entity_id);
-    const unfinished = service.application.get(DataSource).getRepository(UnfinishedErasure);
-    expect(await unfinished.countBy({ entityId: entity_id })).toBe(0);
+    expect(erased()).toEqual([failing, others[0]]);
+    expect(await idsOfUnfinished()).toEqual([failing]);
+    onErase.mockRestore();
+    await purge(service);
+    expect(await idsOfUnfinished()).toEqual([]);
   });
 
   it('deletes a customer that was created for a link as soon as no transfer token can lead to it', async () => {

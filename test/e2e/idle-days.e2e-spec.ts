@@ -2,15 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
 import { EndedLinks } from '../../src/identity/ended-links.js';
+import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
+import { Database } from '../../src/platform/database/database.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
-import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { linksOf, moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { sqlOf } from '../support/statements.js';
 import { ACME, ACME_SITE, PUBLIC_SITE, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { newCustomer } from '../support/transfers.js';
@@ -157,6 +161,70 @@ describe('the purge of browser links', () => {
     expect(await idOf(pair)).not.toBe(moved.entity_id);
     pass(20);
     expect((await purge(service))?.revocation).toBe(1);
+  });
+
+  /** Runs `act` once, after the purge has read the links that expired revocations have ended. */
+  function afterReadingEndedLinks(act: () => Promise<unknown>): void {
+    const database = service.application.get(Database);
+    const select = database.select.bind(database);
+    let hasRun = false;
+    vi.spyOn(database, 'select').mockImplementation(async (statement, parameters) => {
+      const rows = await select(statement, parameters);
+      if (!hasRun && /FROM revocation\s+JOIN link_ancestor/.test(sqlOf(database, statement))) {
+        hasRun = true;
+        await act();
+      }
+      return rows as never;
+    });
+  }
+
+  it('leaves no way back by a browser that remembers another customer during the purge of the revocation', async () => {
+    const moved = await newCustomer(service);
+    const pair = await rememberedPair(service, moved.access_token);
+    await service.send('DELETE', TOKEN, bearer(moved.access_token));
+    pass(20);
+    const inGroup = (await service.post(GROUP, cookieBody())).body;
+    let later = '';
+    afterReadingEndedLinks(async () => {
+      later = await rememberedPair(service, inGroup.access_token, pair);
+    });
+    await purge(service);
+    expect(await service.application.get(DataSource).getRepository(Revocation).count()).toBe(0);
+    expect(await idOf(later, {}, GROUP)).toBe(inGroup.entity_id);
+    expect(await idOf(later)).not.toBe(moved.entity_id);
+  });
+
+  it('ends at most 50 links in a step, and also a link that another node has added after the purge has read', async () => {
+    const moved = await newCustomer(service);
+    await rememberedPair(service, moved.access_token);
+    const [link] = (await linksOf(service, moved.entity_id)) as [BrowserLink];
+    await service.send('DELETE', TOKEN, bearer(moved.access_token));
+    const { manager } = service.application.get(DataSource);
+    const addCopies = async (browserIds: string[]) => {
+      const { entityId } = link;
+      const [ancestorId] = JSON.parse(link.lineage as string).ancestors;
+      await manager.insert(
+        BrowserLink,
+        browserIds.map((browserId) => ({ ...link, browserId })),
+      );
+      await manager.insert(
+        LinkAncestor,
+        browserIds.map((browserId) => ({ entityId, browserId, ancestorId })),
+      );
+    };
+    await addCopies(Array.from({ length: 119 }, (_, index) => `copy-${index}`));
+    pass(20);
+    afterReadingEndedLinks(() => addCopies(['added-later']));
+    const { version } = await identitiesOf(service).findOneByOrFail({ entityId: moved.entity_id });
+    const steps: number[] = [];
+    for await (const ended of service.application.get(EndedLinks).deleteInSteps(1_000, new Date(service.clock.now())))
+      steps.push(ended);
+    expect(steps.reduce((sum, ended) => sum + ended, 0)).toBe(121);
+    expect(Math.max(...steps)).toBeLessThanOrEqual(50);
+    expect(await linksOf(service, moved.entity_id)).toEqual([]);
+    expect(await manager.countBy(LinkAncestor, { entityId: moved.entity_id })).toBe(0);
+    const after = await identitiesOf(service).findOneByOrFail({ entityId: moved.entity_id });
+    expect(after.version, 'a parallel remember decides before or after the purge').toBeGreaterThan(version);
   });
 
   it('deletes every row of an idle browser that remembered a customer, and then the customer', async () => {

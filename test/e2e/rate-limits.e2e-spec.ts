@@ -2,11 +2,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { AS_BACKEND, askToken } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
+import { identitiesOf, linksOfBrowser } from '../support/identities.js';
 import { beginWindow, untilConnected, untilExchanged, useLongRedisTimeouts } from '../support/limit-windows.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { REDIS_SERVER, TestRedis } from '../support/redis-server.js';
+import { delaySelects } from '../support/statements.js';
 import { ACME, ACME_AGENT, PUBLIC_SITE } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { codesOf, newCustomer as madeCustomer, redeem, TRANSFER, transferBody } from '../support/transfers.js';
@@ -24,8 +26,8 @@ async function limited(RATE_LIMIT: string, environment: Record<string, string> =
 }
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
-const newCustomer = (service: TestService, headers: Record<string, string> = {}) =>
-  service.post(TOKEN, cookieBody(), headers);
+const newCustomer = (service: TestService, headers: Record<string, string> = {}, path = TOKEN) =>
+  service.post(path, cookieBody(), headers);
 
 function expectLimited(response: TestResponse, maxSeconds = 60): void {
   const expected = { status: 429, error: 'temporarily_unavailable', hint: undefined };
@@ -72,6 +74,27 @@ describe('protocol §2.14: the limit of new identities by network', () => {
     expectLimited(await service.post(`/v2/customer/${ACME}/sales/token`, body, { cookie }));
     expectLimited(await service.post(TOKEN, cookieBody({ grant_type: 'agent_token' }), agent));
     expectLimited(await service.post('/customer', cookieBody({ grant_type: undefined }), agent));
+  });
+
+  it('counts one customer for parallel first calls of a browser in a group, which all get it', async () => {
+    const service = await limited('identities=3/60');
+    const first = await newCustomer(service);
+    delaySelects(service);
+    const sales = () => newCustomer(service, { cookie: cookieHeader(first) }, `/v2/customer/${ACME}/sales/token`);
+    const responses = await Promise.all(Array.from({ length: 10 }, sales));
+    expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    expect(new Set(responses.map(({ body }) => body.entity_id)).size).toBe(1);
+    expect((await newCustomer(service)).status).toBe(200);
+    expectLimited(await newCustomer(service));
+  });
+
+  it('inserts nothing for a known browser beyond the limit', async () => {
+    const service = await limited('identities=1/60');
+    const first = await newCustomer(service);
+    const before = await Promise.all([identitiesOf(service).count(), linksOfBrowser(service, first)]);
+    const path = `/v2/customer/${ACME}/sales/token`;
+    expectLimited(await newCustomer(service, { cookie: cookieHeader(first) }, path));
+    expect(await Promise.all([identitiesOf(service).count(), linksOfBrowser(service, first)])).toEqual(before);
   });
 
   it.each([

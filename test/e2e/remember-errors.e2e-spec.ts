@@ -99,6 +99,32 @@ describe('protocol §5.6: a browser that remembers a customer', () => {
     expect(await idOf(second)).not.toBe(phone.entity_id);
   });
 
+  it('needs replace=true for a customer that a parallel request creates, and the conflict leaves the code usable', async () => {
+    const browser = new TestBrowser(service);
+    await browser.visit({}, SALES);
+    const moved = await newCustomer(service);
+    const move = await moveOf(service, moved.access_token);
+    const transaction = database.transaction.bind(database);
+    let created = '';
+    vi.spyOn(database, 'transaction').mockImplementationOnce(async (work) => {
+      created = await idOf(browser.cookie as string);
+      return transaction(work) as never;
+    });
+    const before = await rows();
+    const conflict = await remember(service, move, { cookie: browser.cookie });
+    expectError(conflict, { status: 409, error: 'identity_conflict', hint: /^replace: / });
+    const [customers, browsers, links, ancestors] = before as [number, number, number, number];
+    expect(await rows(), 'only the customer of the parallel request').toEqual([
+      customers + 1,
+      browsers,
+      links + 1,
+      ancestors,
+    ]);
+    const response = await remember(service, move, { cookie: browser.cookie, body: { replace: true } });
+    expect(await idOf(cookieHeader(response))).toBe(moved.entity_id);
+    expect(await idOf(browser.cookie as string)).toBe(created);
+  });
+
   it('gets no customer that the earlier browser is made to forget during the request', async () => {
     const browser = new TestBrowser(service);
     const sales = (await browser.visit({}, SALES)).body.entity_id;

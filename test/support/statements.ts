@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { expect, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
@@ -13,6 +14,17 @@ interface Sender {
 /** The client between a service and its database's driver. */
 export function clientOf({ application }: TestService): SqlClient {
   return Reflect.get(application.get(Database), 'client');
+}
+
+/** SQLite responds at once. The delay lets all requests read before the first one writes. */
+export function delaySelects(service: TestService): void {
+  const client = clientOf(service);
+  const select = client.select.bind(client);
+  vi.spyOn(client, 'select').mockImplementation(async (statement, parameters) => {
+    const rows = await select(statement, parameters);
+    await sleep(20);
+    return rows;
+  });
 }
 
 /** The text of a declared statement in the dialect of this database. */

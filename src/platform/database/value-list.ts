@@ -6,9 +6,9 @@ const LIST_SIZES = [1, 8, 64, 500];
 /** The maximum number of values in one list. */
 export const MAX_LIST_VALUES = Math.max(...LIST_SIZES);
 
-/** Splits values into portions, each of which fits into one list. */
-export function* portionsOf<Value>(values: readonly Value[]): Generator<Value[], void> {
-  for (let at = 0; at < values.length; at += MAX_LIST_VALUES) yield values.slice(at, at + MAX_LIST_VALUES);
+/** Splits values into portions, by default of the size that fits into one list. */
+export function* portionsOf<Value>(values: readonly Value[], size = MAX_LIST_VALUES): Generator<Value[], void> {
+  for (let at = 0; at < values.length; at += size) yield values.slice(at, at + size);
 }
 
 /**

@@ -15,7 +15,7 @@ export class RateLimits implements OnApplicationShutdown {
   private readonly rules: Record<string, RateLimitRule>;
   /** Each limit has counts of its own, because a flood of keys of one limit must not remove the keys of another. */
   private readonly counts = new Map<string, LimitCounts>();
-  /** The requests that the extension gave back, for each of its limits. */
+  /** The requests that were given back, for each limit. */
   private readonly returned: Record<string, ReturnedCounts>;
   private readonly shared: SharedCounts | undefined;
   private readonly limited: Counter<'limit'>;
@@ -30,7 +30,7 @@ export class RateLimits implements OnApplicationShutdown {
   ) {
     const { REDIS_URL, RATE_LIMIT } = configuration;
     this.rules = limitRules(RATE_LIMIT === 'off' ? DEFAULT_LIMITS : RATE_LIMIT, declared);
-    this.returned = Object.fromEntries(Object.keys(declared).map((name) => [name, new ReturnedCounts(name)]));
+    this.returned = Object.fromEntries(Object.keys(this.rules).map((name) => [name, new ReturnedCounts(name)]));
     const allCounts = () => [...this.counts.values(), ...Object.values(this.returned).map(({ counts }) => counts)];
     this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, allCounts);
     const isUp = () => this.shared?.isUp ?? true;
@@ -94,7 +94,7 @@ export class RateLimits implements OnApplicationShutdown {
   }
 
   /**
-   * Counts a request for each key, unless the limit of one key is reached. The limit is one of an extension.
+   * Counts a request for each key, unless the limit of one key is reached. The caller may give it back.
    *
    * @returns the counted request, or the seconds until the next request may be
    */
