@@ -51,6 +51,7 @@ const ON_BOTH_DATABASES = [
   'remember-errors',
   'replays',
   'requests',
+  'returning-customer',
   'revocation-feed',
   'revocation-feed-history',
   'revocation-feed-races',

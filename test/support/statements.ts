@@ -40,7 +40,9 @@ export async function statementTextsOf(service: TestService, send: () => Promise
   const ofTogether = together.mock.calls.flatMap(([writes], index) =>
     writes.map(({ statement }) => ({ sql: sqlOf(database, statement), order: order[index] ?? 0 })),
   );
-  const batches = together.mock.calls.length;
+  const textOf = (writes: { statement: Statement }[]) =>
+    writes.map(({ statement }) => sqlOf(database, statement)).join();
+  const batches = together.mock.calls.filter(([writes]) => isForeground(textOf(writes))).length;
   const alone = calls.filter(({ sql }) => isForeground(sql)).length;
   const texts = [...calls, ...ofTogether].sort((one, other) => one.order - other.order).map(({ sql }) => sql);
   const sent = attempts.mock.calls.filter(([sql]) => isForeground(sql) && sql !== 'BEGIN … COMMIT');
