@@ -24,6 +24,7 @@ const ON_BOTH_DATABASES = [
   'deleted-client',
   'end-sessions',
   'end-sessions-browsers',
+  'end-sessions-races',
   'erased-rows',
   'erasure-steps',
   'errors',
