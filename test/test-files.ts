@@ -99,6 +99,7 @@ const WITH_PROCESSES = [
   'readme',
   'registry-apply-command',
   'restore',
+  'rolling-upgrade',
   'runbook',
   'runbook-commands',
   'token-explain',
@@ -123,6 +124,7 @@ const WITH_PROCESSES_ON_MARIADB = [
   'database-tls',
   'process',
   'revocation-feed-processes',
+  'rolling-upgrade',
   'tracing',
 ];
 
