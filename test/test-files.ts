@@ -24,6 +24,7 @@ const ON_BOTH_DATABASES = [
   'deleted-client',
   'end-sessions',
   'end-sessions-browsers',
+  'end-sessions-races',
   'erased-rows',
   'erasure-steps',
   'errors',
@@ -51,6 +52,7 @@ const ON_BOTH_DATABASES = [
   'remember-errors',
   'replays',
   'requests',
+  'returning-customer',
   'revocation-feed',
   'revocation-feed-history',
   'revocation-feed-races',
@@ -98,6 +100,7 @@ const WITH_PROCESSES = [
   'readme',
   'registry-apply-command',
   'restore',
+  'rolling-upgrade',
   'runbook',
   'runbook-commands',
   'token-explain',
@@ -122,6 +125,7 @@ const WITH_PROCESSES_ON_MARIADB = [
   'database-tls',
   'process',
   'revocation-feed-processes',
+  'rolling-upgrade',
   'tracing',
 ];
 

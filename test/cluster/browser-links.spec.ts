@@ -19,13 +19,16 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-/** The number of browsers that lead to a customer, read from the third node. */
-async function browserCount(entityId: string): Promise<number> {
-  const rows = await cluster.pods[2].node.query(
-    `SELECT COUNT(*) AS count FROM browser_links.browser_customer WHERE origin = 'transfer' AND entity_id = '${entityId}'`,
-  );
-  return Number((rows as { count: number }[])[0]?.count);
+/** The number of rows, read from the third node. */
+async function countOf(rows: string): Promise<number> {
+  const [row] = (await cluster.pods[2].node.query(`SELECT COUNT(*) AS count FROM browser_links.${rows}`)) as [
+    { count: number },
+  ];
+  return Number(row.count);
 }
+
+/** The first device of a customer, and the one that the transfer gives. */
+const LINK_COUNT = 2;
 
 describe('protocol §5.6, on three nodes', () => {
   it(`each of ${CODE_COUNT} codes with remember, raced by ${REQUESTS_PER_RACE} exchanges on all nodes, gives one browser`, async () => {
@@ -45,7 +48,8 @@ describe('protocol §5.6, on three nodes', () => {
       const winner = winnerOf(responses.filter(({ status }) => status !== 503));
       expect(winner.body.entity_id).toBe(entity_id);
       expect(responses.filter(({ cookies }) => cookies.length > 0)).toEqual([winner]);
-      if (unavailable.length === 0) expect(await browserCount(entity_id)).toBe(1);
+      if (unavailable.length === 0)
+        expect(await countOf(`browser_customer WHERE entity_id = '${entity_id}'`)).toBe(LINK_COUNT);
       unavailableCount += unavailable.length;
       if (wait.milliseconds >= DUPLICATE_WINDOW_MS) {
         slowRaceCount++;
@@ -62,6 +66,8 @@ describe('protocol §5.6, on three nodes', () => {
       `  ${unavailableCount} of ${CODE_COUNT * REQUESTS_PER_RACE} exchanges got 503 and gave nothing; ${slowRaceCount} races took 2 s`,
     );
     expect(slowRaceCount).toBeLessThan(CODE_COUNT);
+    const links = 'SELECT 1 FROM browser_links.browser_customer link WHERE link.browser_id = browser.browser_id';
+    expect(await countOf(`browser WHERE NOT EXISTS (${links})`), 'browsers of failed exchanges').toBe(0);
     figure(`statements repeated after a conflict: ${(await conflictsOf(pods)) - before}`);
     figure(`longest wait for an exchange: ${longest.milliseconds - RACE_START_MS} ms`);
   });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inject } from 'vitest';
 import type { RegistryDocument } from '../../src/testing/registry-file.js';
+import type { TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { type ServiceProcess, startPod } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
@@ -20,6 +21,8 @@ export interface ClusterPod extends HttpClient, ServiceProcess {
 /** Three pods on three nodes of Galera or of a MySQL group, with one set of keys. */
 export interface Cluster {
   pods: [ClusterPod, ClusterPod, ClusterPod];
+  /** On the first node. */
+  database: TestDatabase;
   stop(): Promise<void>;
 }
 
@@ -29,14 +32,16 @@ export async function startCluster(name: string, registry?: RegistryDocument): P
   const folder = mkdtempSync(join(tmpdir(), 'service-test-'));
   const REGISTRY_FILE = writeRegistry(join(folder, 'registry.yaml'), registry);
   await nodes[0]?.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
+  const databaseOn = (node: ClusterNode) => ({ url: node.url(name), folder, remove: async () => undefined });
   const start = async (node: ClusterNode): Promise<ClusterPod> => {
-    const database = { url: node.url(name), folder, remove: async () => undefined };
+    const database = databaseOn(node);
     const pod = await startPod({ database }, { REGISTRY_FILE, MIGRATE_ON_START: 'true' });
     return { ...pod, ...httpClientOf(pod.url), node: node as GaleraNode };
   };
   const pods = (await Promise.all(nodes.map(start))) as Cluster['pods'];
   return {
     pods,
+    database: databaseOn(nodes[0] as ClusterNode),
     async stop() {
       await Promise.all(pods.map((pod) => pod.terminate()));
       rmSync(folder, { recursive: true });

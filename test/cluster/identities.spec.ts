@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { figure } from '../support/measurements.js';
 import { times } from '../support/races.js';
+import { expectKeysOnly } from '../support/statement-plans.js';
 import { ACME } from '../support/test-registry.js';
+import { startTestService } from '../support/test-service.js';
 import { type Cluster, conflictsOf, othersOf, startCluster } from './cluster.js';
 import { CustomerLoad } from './customer-load.js';
 
@@ -55,5 +57,12 @@ describe('protocol §5.3, on three nodes', () => {
     figure(
       `${GROUP_COUNT} groups with ${REQUESTS_PER_RACE} concurrent requests each: one identity each, ${repeated} repeated statements`,
     );
+  });
+
+  it('a returning customer is read by keys only', async () => {
+    const { database } = cluster;
+    const service = await startTestService({ database });
+    await expectKeysOnly(service, new TestBrowser(service));
+    await service.stop();
   });
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import {
@@ -175,6 +176,23 @@ describe('protocol §3.9: a repeated use of a customer’s refresh token', () =>
     const first = (await use(refresh_token)).body;
     const again = await use(refresh_token, {}, OTHER_NETWORK);
     expect(again.body.refresh_token).toBe(first.refresh_token);
+  });
+
+  it('cannot be computed from the row of the family, even with its constant part', async () => {
+    for (const column of ['familyHash', 'currentHash', 'previousHash', 'successorNonce'] as const) {
+      const { entity_id, refresh_token } = await stayOf(service);
+      const current = (await use(refresh_token)).body.refresh_token;
+      const [row] = (await familiesOf(service, entity_id)) as [RefreshFamily];
+      const stored = row[column] as string;
+      const secret = Buffer.from(stored, stored.length === 64 ? 'hex' : 'base64url').toString('base64url');
+      expectInvalidGrant(await use(`dev:${secret.slice(0, 22)}.${secret}`));
+      expectInvalidGrant(await use(current.replace(/[^.]*$/, secret)));
+      const [family, ...secrets] = [
+        refresh_token.split(/[:.]/)[1],
+        ...[refresh_token, current].map((each) => each.split('.')[1]),
+      ];
+      for (const part of [family, ...secrets]) expect(JSON.stringify(row)).not.toContain(part);
+    }
   });
 
   it('by a token that the family never had ends the family, and a malformed token ends nothing', async () => {

@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
-import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { environmentOf, runCli } from '../support/processes.js';
 import { startTestService } from '../support/test-service.js';
 
@@ -43,34 +42,5 @@ describe('protocol §9.6: the schema of a build before 1.0', () => {
       expect(stderr).toMatch(SENTENCE);
     }
     expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(1);
-  });
-});
-
-describe('protocol §9.6: a later schema', () => {
-  it('is applied under load while a process of this build serves, and its command migrate ends well', async () => {
-    const service = await startTestService({ database });
-    let isApplied = false;
-    const statuses: number[] = [];
-    const load = async () => {
-      while (!isApplied) statuses.push((await service.post(TOKEN, cookieBody())).status);
-    };
-    const running = [load(), load(), load()];
-    for (const sql of [
-      'ALTER TABLE customer ADD later_column integer',
-      'CREATE TABLE later_table (id varchar(36))',
-      'CREATE INDEX later_index ON browser_customer (seen_day)',
-      "INSERT INTO migrations (timestamp, name) VALUES (1999999999999, 'Later1999999999999')",
-    ])
-      await dataSource.query(sql);
-    const { code, stdout } = await runCli(['migrate'], environmentOf(database));
-    isApplied = true;
-    await Promise.all(running);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: 'up to date\n' });
-    expect(new Set(statuses)).toEqual(new Set([200]));
-    expect((await service.post(TOKEN, cookieBody())).status).toBe(200);
-    await service.stop();
-    const restarted = await startTestService({ database });
-    expect((await restarted.post(TOKEN, cookieBody())).status).toBe(200);
-    await restarted.stop();
   });
 });

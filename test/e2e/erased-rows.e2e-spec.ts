@@ -10,9 +10,11 @@ import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { familiesOf, refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
+import { expectNoOrphans, identitiesOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { linksOf, moveOf, remember } from '../support/remember.js';
+import { ACME } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 
@@ -61,7 +63,20 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     const erased = await erase(entity_id);
     expect(erased.status).toBe(200);
     expect((await tablesWith(ids)).filter((table) => !TABLES_WITH_THE_ID.includes(table))).toEqual([]);
-    expect(await tablesWith([redemption])).not.toContain('browser_customer');
+    const kept = { entityId: entity_id, organizationId: ACME };
+    const nulls = { groupId: null, creator: null, lastTokenDay: null, createdAt: null };
+    const numbers = { generation: 1, linkGeneration: 1, version: expect.any(Number), erasedAt: expect.any(Date) };
+    expect(await identitiesOf(service).findOneByOrFail({ entityId: entity_id })).toEqual({
+      ...kept,
+      ...nulls,
+      ...numbers,
+    });
+    const { manager } = service.application.get(DataSource);
+    const ended = { organizationId: null, groupId: null, root: null, lineage: null, signedInDay: null };
+    expect(await manager.findBy(BrowserLink, { entityId: entity_id })).toEqual(
+      links.map((link) => ({ ...link, ...ended })),
+    );
+    await expectNoOrphans(service);
     expectInvalidGrant(await refreshCustomer(service, refresh_token));
     expect(await infoStatus(service, access_token)).toBe(401);
     const again = (await service.post('/v2/customer/token', body, agent)).body;

@@ -2,13 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { Database } from '../../src/platform/database/database.js';
-import { sha256 } from '../../src/platform/secret.js';
 import { race } from '../../src/testing/race.js';
 import { onMariadb } from '../../src/testing/test-database.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
-import { dieInTransaction } from '../support/dying-transactions.js';
+import { DEATH, failAtEachStatement, loseEachResponse, OUTAGE } from '../support/dying-transactions.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { identitiesOf } from '../support/identities.js';
 import { beginWindow } from '../support/limit-windows.js';
@@ -32,6 +31,9 @@ import { everythingIn, infoStatus } from '../support/transfers.js';
 
 const REQUESTS_PER_RACE = 50;
 const OPERATOR = bearer('admin-token-of-the-tests-0123456789');
+
+/** The user, its customer, and the SELECT of its generation. */
+const STATEMENT_COUNT_OF_USER = 3;
 
 startSignInServices();
 
@@ -227,20 +229,23 @@ describe('protocol §2.14: parallel requests for one new external_id', () => {
   });
 });
 
-describe('a process that dies while it creates the customer of an external_id', () => {
-  it.each<[string, 'before' | 'after']>([
-    ['before it is stored', 'before'],
-    ['after its statements, before the commit', 'after'],
-  ])('leaves one customer for the next call, which has created: true, if it dies %s', async (_, moment) => {
-    const id = newUser();
-    const before = await identitiesOf(service).count();
-    dieInTransaction(service, moment);
-    expect((await requestFor(id)).status).toBe(500);
-    vi.restoreAllMocks();
-    const [first, second] = [await requestFor(id), await requestFor(id, {}, other)];
-    expect(first.body.created).toBe(true);
-    expect(second.body).toMatchObject({ created: false, entity_id: first.body.entity_id });
-    expect(await identitiesOf(service).count()).toBe(before + 1);
+describe('a transaction that fails while it creates the customer of an external_id', () => {
+  it.each([
+    ['because the process dies: the next call creates one customer', DEATH, 500],
+    ['because the database is away: the call itself creates one customer', OUTAGE, 200],
+  ])('at whichever statement, %s', async (_, error, status) => {
+    const errors = await failAtEachStatement(service, error, async (hasFailed) => {
+      const id = newUser();
+      const before = await identitiesOf(service).count();
+      const failed = await requestFor(id);
+      expect(failed.status).toBe(hasFailed() ? status : 200);
+      const first = failed.status === 200 ? failed : await requestFor(id);
+      const second = await requestFor(id, {}, other);
+      expect(first.body.created).toBe(true);
+      expect(second.body).toMatchObject({ created: false, entity_id: first.body.entity_id });
+      expect(await identitiesOf(service).count()).toBe(before + 1);
+    });
+    expect(errors).toBe(2 * STATEMENT_COUNT_OF_USER);
   });
 });
 
@@ -330,21 +335,15 @@ describe.runIf(onMariadb)('a database response that is lost while the customer o
     await proxy?.close();
   });
 
-  // The index counts the statements that contain the text, in the order in which the service sends them.
-  it.each<[string, (id: string) => string, number]>([
-    ['to the statement that stores the user', (id) => sha256(JSON.stringify([ACME, id])), 2],
-    ['to the last statement of the transaction', (id) => sha256(JSON.stringify([ACME, id])), 3],
-  ])('%s causes no error, no second customer and no wrong created', async (_, textOf, index) => {
-    const id = newUser();
-    const [before, lostBefore] = [await identitiesOf(service).count(), proxy.lost];
-    proxy.dropResponses(textOf(id), [index]);
-    const { status, body } = await requestFor(id, {}, remote);
-    expect({ status, created: body.created, lost: proxy.lost - lostBefore }).toEqual({
-      status: 200,
-      created: true,
-      lost: 1,
+  it('causes no error, no second customer and no wrong created, to whichever statement and to the COMMIT', async () => {
+    const last = await loseEachResponse(remote, proxy, async () => {
+      const id = newUser();
+      const before = await identitiesOf(service).count();
+      const { status, body } = await requestFor(id, {}, remote);
+      expect({ status, created: body.created }).toEqual({ status: 200, created: true });
+      expect(await customerOf(id)).toMatchObject({ created: false, entity_id: body.entity_id });
+      expect(await identitiesOf(service).count()).toBe(before + 1);
     });
-    expect(await customerOf(id)).toMatchObject({ created: false, entity_id: body.entity_id });
-    expect(await identitiesOf(service).count()).toBe(before + 1);
+    expect(last).toBe(STATEMENT_COUNT_OF_USER);
   });
 });

@@ -3,6 +3,7 @@ import { partsOf } from '../../src/identity/identity-cookies.js';
 import { Database } from '../../src/platform/database/database.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { failAtEachStatement, OUTAGE } from '../support/dying-transactions.js';
 import { endSessions } from '../support/end-sessions.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { secretOf } from '../support/identities.js';
@@ -215,6 +216,23 @@ describe('protocol §4.13: forgetting a browser', () => {
       const [visited] = await Promise.all([visit(cookie, AT_RIVAL), forget(cookie)]);
       expect(await idOf(cookieHeader(visited), AT_RIVAL)).toBe(visited.body.entity_id);
     }
+  });
+});
+
+describe('protocol §4.13: an error while a browser is forgotten', () => {
+  it('at whichever statement leaves every link, and the response is 503', async () => {
+    const cookie = cookieHeader(await service.post(group('a'), cookieBody()));
+    await idOf(cookie, {}, group('b'));
+    const copy = await rememberedPair(service, (await newCustomer(service)).access_token, cookie);
+    const ids = () =>
+      Promise.all(['a', 'b'].flatMap((name) => [cookie, copy].map((pair) => idOf(pair, {}, group(name)))));
+    const before = await ids();
+    const errors = await failAtEachStatement(service, OUTAGE, async (hasFailed) => {
+      expect((await forget(cookie)).status).toBe(hasFailed() ? 503 : 200);
+      if (hasFailed()) expect(await ids()).toEqual(before);
+    });
+    expect(errors).toBeGreaterThan(10);
+    for (const id of await ids()) expect(before).not.toContain(id);
   });
 });
 

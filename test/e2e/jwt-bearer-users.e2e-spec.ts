@@ -7,7 +7,7 @@ import { REQUESTS_PER_RACE } from '../../src/testing/race.js';
 import { onMariadb } from '../../src/testing/test-database.js';
 import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';
-import { dieInTransaction } from '../support/dying-transactions.js';
+import { DEATH, failAtEachStatement, loseEachResponse } from '../support/dying-transactions.js';
 import { identitiesOf } from '../support/identities.js';
 import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
 import { times } from '../support/races.js';
@@ -32,6 +32,9 @@ import { statementsOf } from '../support/statements.js';
 import { ACME, RIVAL } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { infoStatus } from '../support/transfers.js';
+
+/** The user, its customer, and the SELECT of its generation. */
+const STATEMENT_COUNT_OF_USER = 3;
 
 startSignInServices();
 
@@ -102,20 +105,18 @@ describe('a user of the JWT bearer grant', () => {
     ]);
   });
 
-  it.each<[string, 'before' | 'after']>([
-    ['before it is stored', 'before'],
-    ['after its statements, before the commit', 'after'],
-  ])('is one customer at the second sign-in when the first one dies %s', async (_, moment) => {
-    const sub = newUser();
-    const before = await identitiesOf(service).count();
-    dieInTransaction(service, moment);
-    expect((await signInAs(sub)).status).toBe(500);
-    vi.restoreAllMocks();
-    const [one, two] = [await signInAs(sub), await signInAs(sub, {}, {}, other)];
-    expect(one.status).toBe(200);
-    expect(two.body.entity_id).toBe(one.body.entity_id);
-    expect(await identitiesOf(service).count()).toBe(before + 1);
-    expect(await infoStatus(service, one.body.access_token)).toBe(200);
+  it('is one customer at the second sign-in when the first one dies, at whichever statement', async () => {
+    const errors = await failAtEachStatement(service, DEATH, async (hasFailed) => {
+      const sub = newUser();
+      const before = await identitiesOf(service).count();
+      expect((await signInAs(sub)).status).toBe(hasFailed() ? 500 : 200);
+      const [one, two] = [await signInAs(sub), await signInAs(sub, {}, {}, other)];
+      expect(one.status).toBe(200);
+      expect(two.body.entity_id).toBe(one.body.entity_id);
+      expect(await identitiesOf(service).count()).toBe(before + 1);
+      expect(await infoStatus(service, one.body.access_token)).toBe(200);
+    });
+    expect(errors).toBe(2 * STATEMENT_COUNT_OF_USER);
   });
 });
 
@@ -198,39 +199,43 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
   });
   const hashOf = (...texts: string[]) => sha256(JSON.stringify(texts));
 
-  // The index counts the statements that contain the text, in the order in which the service sends them.
-  it.each<[string, (sub: string, jti: string) => string, number]>([
-    ['to the statement that records the assertion', (_, jti) => hashOf(ACME, acme.issuer.issuer, jti), 1],
-    ['to the statement that stores the user', (sub) => hashOf(ACME, sub), 2],
-    ['to the statement that creates the customer', () => ACME, 4],
-    ['to the last statement of the transaction', (sub) => hashOf(ACME, sub), 3],
-  ])('%s causes no error and no second customer', async (_, textOf, index) => {
+  it('to the statement that records the assertion causes no error', async () => {
     const [sub, jti] = [newUser(), randomUUID()];
-    const [before, lostBefore] = [await identitiesOf(service).count(), proxy.lost];
-    proxy.dropResponses(textOf(sub, jti), [index]);
-    const assertion = await assert({ sub, jti });
-    const response = await signIn(remote, assertion);
+    const lostBefore = proxy.lost;
+    proxy.dropResponses(hashOf(ACME, acme.issuer.issuer, jti), [1]);
+    const response = await signIn(remote, await assert({ sub, jti }));
     expect({ status: response.status, lost: proxy.lost - lostBefore }).toEqual({ status: 200, lost: 1 });
-    expect((await signInAs(sub)).body.entity_id).toBe(response.body.entity_id);
-    expect(await identitiesOf(service).count()).toBe(before + 1);
-    await expectInvalidGrantWithoutCustomer(() => signIn(remote, assertion));
+  });
+
+  it('to whichever statement of its transaction, and to the COMMIT, causes no error and no second customer', async () => {
+    const last = await loseEachResponse(remote, proxy, async () => {
+      const sub = newUser();
+      const before = await identitiesOf(service).count();
+      const assertion = await assert({ sub });
+      const response = await signIn(remote, assertion);
+      expect(response.status).toBe(200);
+      expect((await signInAs(sub)).body.entity_id).toBe(response.body.entity_id);
+      expect(await identitiesOf(service).count()).toBe(before + 1);
+      await expectInvalidGrantWithoutCustomer(() => signIn(remote, assertion));
+    });
+    expect(last).toBe(STATEMENT_COUNT_OF_USER);
   });
 
   it.each([false, true])(
-    'to the linking causes one audit event, for a user who has a customer: %s',
+    'to whichever statement of the linking causes one audit event, for a user who has a customer: %s',
     async (isKnown) => {
-      const sub = newUser();
-      if (isKnown) await signInAs(sub);
-      const browser = new TestBrowser(service);
-      const { entity_id } = (await browser.visit()).body;
-      const lostBefore = proxy.lost;
-      remote.audit.length = 0;
-      // Three statements contain the id: the browser is recognized, searched among users' customers, and noted before it is linked.
-      proxy.dropResponses(entity_id, [3]);
-      const headers = { ...FROM_PAGE, cookie: browser.cookie as string };
-      const response = await signInAs(sub, LINK, headers, remote);
-      expect({ status: response.status, lost: proxy.lost - lostBefore }).toEqual({ status: 200, lost: 1 });
-      expect(remote.audit.filter(({ event }) => event === 'identity.linked')).toHaveLength(1);
+      const attempt = async () => {
+        const sub = newUser();
+        if (isKnown) await signInAs(sub);
+        const browser = new TestBrowser(service);
+        await browser.visit();
+        remote.audit.length = 0;
+        const headers = { ...FROM_PAGE, cookie: browser.cookie as string };
+        expect((await signInAs(sub, LINK, headers, remote)).status).toBe(200);
+        expect(remote.audit.filter(({ event }) => event === 'identity.linked')).toHaveLength(1);
+      };
+      const last = await loseEachResponse(remote, proxy, attempt, isKnown ? 1 : 0);
+      expect(last).toBe(STATEMENT_COUNT_OF_USER);
     },
   );
 });

@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { DataSource, In, type QueryResult } from 'typeorm';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
+import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family-ancestor.entity.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { familiesOf, refreshCustomer, refreshingRegistry, rowsOf, stay, stayOf } from '../support/customer-refresh.js';
+import { interceptTransactions } from '../support/dying-transactions.js';
 import { expectError, expectInvalidGrant } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
+import { purge } from '../support/operator-commands.js';
 import { moveOf } from '../support/remember.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer, redeem, transferToken } from '../support/transfers.js';
@@ -111,5 +114,58 @@ describe('protocol §4.8: the number of refresh families of a customer', () => {
     expectError(await stay(service, moved), { status: 429, error: 'temporarily_unavailable', hint: undefined });
     await service.send('DELETE', '/v2/customer/token', bearer(access_token));
     expectInvalidGrant(await stay(service, moved));
+  });
+});
+
+describe('protocol §5.8: the statements about a customer with 1,100 refresh families', () => {
+  /** The numbers of rows that the statements of a command or request read, change or delete. */
+  async function rowCountsOf(act: () => Promise<unknown>): Promise<number[]> {
+    const database = service.application.get(Database);
+    const counts: number[] = [];
+    const select = database.select.bind(database);
+    vi.spyOn(database, 'select').mockImplementation(async (...all) => {
+      const rows = await select(...all);
+      counts.push(rows.length);
+      return rows as never;
+    });
+    const execute = database.execute.bind(database);
+    vi.spyOn(database, 'execute').mockImplementation(async (...all) => {
+      const changed = await execute(...all);
+      counts.push(changed);
+      return changed;
+    });
+    interceptTransactions(service, async (_, send) => {
+      const result = (await send()) as QueryResult;
+      counts.push(result?.records?.length ?? 0, result?.affected ?? 0);
+      return result;
+    });
+    await act();
+    vi.restoreAllMocks();
+    return counts;
+  }
+
+  it.each<[string, (entityId: string) => Promise<unknown>]>([
+    ['the erasure', erase],
+    [
+      'the purge',
+      () => {
+        service.clock.advance({ seconds: 40 * 86_400 });
+        return purge(service);
+      },
+    ],
+  ])('of %s read or delete at most 1,000 rows each', async (_, act) => {
+    const { entity_id } = await stayOf(service);
+    const ids = await addFamilies(entity_id, 1_100);
+    const ancestors = ids.flatMap((familyId) =>
+      ['one', 'two'].map((each) => ({ familyId, ancestorId: each + familyId })),
+    );
+    const { manager } = service.application.get(DataSource);
+    for (let at = 0; at < ancestors.length; at += 200)
+      await manager.insert(RefreshFamilyAncestor, ancestors.slice(at, at + 200));
+    const counts = await rowCountsOf(() => act(entity_id));
+    expect(Math.max(...counts)).toBeGreaterThanOrEqual(500);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(1_000);
+    expect(await familiesOf(service, entity_id)).toEqual([]);
+    expect(await manager.countBy(RefreshFamilyAncestor, { familyId: In(ids) })).toBe(0);
   });
 });

@@ -5,6 +5,7 @@ import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
 import { CustomerIdentity } from '../../src/identity/customer-identity.entity.js';
 import { IdleBrowsers } from '../../src/identity/idle-browsers.js';
 import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
@@ -18,7 +19,7 @@ import { RegistryChange } from '../../src/registry/changes/registry-change.entit
 import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../support/cookie-grant.js';
-import { identitiesOf, linksOfBrowser } from '../support/identities.js';
+import { expectNoOrphans, identitiesOf, linksOfBrowser } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken, purge } from '../support/operator-commands.js';
 import { environmentOf, runCli } from '../support/processes.js';
@@ -220,6 +221,7 @@ describe('the purge of idle browsers', () => {
     expect(link !== undefined).toBe(isLeft);
     expect(visited).not.toBe(first.body.entity_id);
     expect((await browser.visit()).body.entity_id).toBe(visited);
+    await expectNoOrphans(service);
   });
 
   it('leaves every browser a valid customer when many browsers return at the same time', async () => {
@@ -237,23 +239,67 @@ describe('the purge of idle browsers', () => {
       expect((await browsers[index]?.visit())?.body.entity_id).toBe(body.entity_id);
       expect(await infoStatus(service, body.access_token)).toBe(200);
     }
+    await expectNoOrphans(service);
   });
 
   it('deletes the links of a browser with 5,000 customers by statements of at most 1,000 rows', async () => {
-    const browser = new TestBrowser(service);
-    const first = await browser.visit();
-    const [link] = (await linksOfBrowser(service, first)) as [BrowserLink];
-    const groups = Array.from({ length: 5_000 }, (_, index) => {
-      return { ...link, entityId: `customer-${index}`, groupId: `group-${index}` };
-    });
-    for (let at = 0; at < groups.length; at += 500)
-      await dataSource.getRepository(BrowserLink).insert(groups.slice(at, at + 500));
-    service.clock.advance({ seconds: 740 * DAY_SECONDS });
+    await idleBrowserWithLinks(5_000);
     const sizes: number[] = [];
     onStatement(/^\s*DELETE FROM browser_customer/, (deleted) => sizes.push(deleted));
     expect((await purge(service))?.browser).toBe(1);
     expect(sizes).toEqual([1_000, 1_000, 1_000, 1_000, 1_000, 1]);
+    await expectNoOrphans(service);
   });
+
+  it('continues with a browser of which an earlier purge deleted a part, and which is not recognized meanwhile', async () => {
+    const [browser, entityId] = await idleBrowserWithLinks(2_500);
+    const links = dataSource.getRepository(BrowserLink);
+    const other = loseLeaseAfter(/^\s*DELETE FROM browser_customer/);
+    expect((await purge(service))?.browser).toBe(0);
+    await releaseLease(dataSource.manager, other);
+    expect(await links.count()).toBe(1_501);
+    expect((await browser.visit()).body.entity_id).not.toBe(entityId);
+    expect((await purge(service))?.browser).toBe(1);
+    expect(await links.count()).toBe(1);
+    await expectNoOrphans(service);
+  });
+
+  it('ends only the idle link of a customer to which an active browser leads too', async () => {
+    const first = await new TestBrowser(service).visit();
+    const active = new TestBrowser(service);
+    const { browserId } = (await linksOfBrowser(service, await active.visit()))[0] as BrowserLink;
+    const { entity_id: entityId } = first.body;
+    service.clock.advance({ seconds: 740 * DAY_SECONDS });
+    const today = Math.floor(service.clock.now() / 1000 / DAY_SECONDS);
+    const links = dataSource.getRepository(BrowserLink);
+    await links.insert({ ...linkOf(browserId, entityId, today - 730), groupId: 'sales' });
+    await links.update({ browserId }, { seenDay: today - 730 });
+    expect(await purge(service)).toMatchObject({ customer: 0, browser: 1 });
+    expect(await linksOfBrowser(service, first)).toEqual([]);
+    expect((await active.visit({}, GROUP)).body.entity_id).toBe(entityId);
+    await expectNoOrphans(service);
+  });
+
+  it.each([
+    ['before', 'mustRetain', 200, 1],
+    ['after', 'onErase', 404, 0],
+  ] as const)(
+    'and an erasure right %s it purges a customer leave no data of it',
+    async (_, hook, status, generation) => {
+      const { entity_id: entityId } = await newCustomer(service);
+      service.clock.advance({ seconds: 740 * DAY_SECONDS });
+      const statuses: number[] = [];
+      vi.spyOn(service.application.get(CustomerDataParticipants), hook).mockImplementationOnce(async () => {
+        const erased = await manage(service, 'DELETE', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN));
+        statuses.push(erased.status);
+        return [];
+      });
+      expect((await purge(service))?.customer).toBe(1 - generation);
+      expect(statuses).toEqual([status]);
+      expect(await identitiesOf(service).findOneByOrFail({ entityId })).toMatchObject({ generation, createdAt: null });
+      await expectNoOrphans(service);
+    },
+  );
 });
 
 describe('several processes that purge', () => {
@@ -284,14 +330,7 @@ describe('several processes that purge', () => {
 
   it('stop after the current batch when they lose the lease', async () => {
     await insertRows(OneTimeCode, 2_500, new Date(service.clock.now() - 1_000));
-    const newLease: Lease = { name: 'purge', owner: 'another process' };
-    hookStatements({
-      pattern: /^\s*DELETE FROM one_time_code/,
-      after: async () => {
-        await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
-        await acquireLease(dataSource.manager, newLease, service.clock.now(), 60_000);
-      },
-    });
+    const newLease = loseLeaseAfter(/^\s*DELETE FROM one_time_code/);
     await insertRows(Revocation, 1, new Date(service.clock.now() - 1_000));
     expect((await purge(service))?.one_time_code).toBe(1_000);
     expect(await dataSource.getRepository(Revocation).count(), 'other tables stay').toBe(1);
@@ -364,21 +403,30 @@ function onStatement(pattern: RegExp, report: (changed: number, match: RegExpExe
   });
 }
 
-interface Step {
-  pattern: RegExp;
-  before?: () => Promise<void>;
-  after?: () => Promise<void>;
-}
-
-/** Runs each step before or after the first statement that matches it. */
-function hookStatements(...steps: Step[]): void {
+/** Gives the lease of a purge to another process after the first statement that matches. */
+function loseLeaseAfter(pattern: RegExp): Lease {
+  const newLease: Lease = { name: 'purge', owner: 'another process' };
   const execute = database.execute.bind(database);
+  let isLost = false;
   vi.spyOn(database, 'execute').mockImplementation(async (statement, parameters) => {
-    const index = steps.findIndex(({ pattern }) => pattern.test(sqlOf(database, statement)));
-    const [step] = index < 0 ? [] : steps.splice(index, 1);
-    await step?.before?.();
     const changed = await execute(statement, parameters);
-    await step?.after?.();
+    if (isLost || !pattern.test(sqlOf(database, statement))) return changed;
+    isLost = true;
+    await dataSource.query("UPDATE lease SET leased_until = '0' WHERE name = 'purge'");
+    await acquireLease(dataSource.manager, newLease, service.clock.now(), 60_000);
     return changed;
   });
+  return newLease;
+}
+
+/** A browser with a customer, whose id is returned too, and this number of further links, that is then idle. */
+async function idleBrowserWithLinks(count: number): Promise<[browser: TestBrowser, entityId: string]> {
+  const browser = new TestBrowser(service);
+  const first = await browser.visit();
+  const [link] = (await linksOfBrowser(service, first)) as [BrowserLink];
+  const ended = { ...link, organizationId: null, groupId: null };
+  const links = Array.from({ length: count }, (_, index) => ({ ...ended, entityId: `customer-${index}` }));
+  for (let at = 0; at < count; at += 500) await dataSource.getRepository(BrowserLink).insert(links.slice(at, at + 500));
+  service.clock.advance({ seconds: 740 * DAY_SECONDS });
+  return [browser, first.body.entity_id];
 }

@@ -276,9 +276,13 @@ describe('the log line of a revocation', () => {
       client_id: ACME_BACKEND,
       reason: 'other_client',
     });
-    expect((await revoke(`dev:${'x'.repeat(43)}`, OPERATOR)).line).toMatchObject({ reason: 'not_stored' });
+    for (const unknown of ['x'.repeat(43), `${'x'.repeat(22)}.${'x'.repeat(43)}`])
+      expect((await revoke(`dev:${unknown}`, OPERATOR)).line).toMatchObject({ reason: 'not_stored' });
     const damaged = `${token.slice(0, -4)}AAAA`;
     expect((await revoke(damaged, OPERATOR)).line).toMatchObject({ reason: 'invalid_signature' });
+    service.clock.advance({ seconds: 30_000 });
+    expect((await revoke(token, BACKEND)).line).toMatchObject({ reason: 'other_client' });
+    expect((await revoke(token, OPERATOR)).line, 'an expired token is ended too').not.toHaveProperty('reason');
   });
 
   it('names a resource server with a wrong secret, and no unknown one', async () => {

@@ -12,6 +12,7 @@ import {
   stay,
   stayOf,
 } from '../support/customer-refresh.js';
+import { failAtEachStatement, OUTAGE } from '../support/dying-transactions.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
@@ -26,6 +27,7 @@ import { ageRedemption, infoStatus, newCustomer, redeem, transferToken } from '.
 const ADMIN_TOKEN = 'operator-of-second-devices-0123456789';
 const SALES = `/v2/customer/${ACME}/sales/token`;
 const UNAUTHORIZED = { status: 400, error: 'unauthorized_client', hint: /^remember: / };
+const STATEMENTS_OF_TRANSACTION = ['UPDATE', 'UPDATE', 'SELECT', 'SELECT', 'INSERT', 'INSERT'];
 /** Statements of an exchange after which the test stops it. */
 const STATEMENTS_OF_EXCHANGE = [1, 2, 3, 4, 5, 6];
 
@@ -110,7 +112,7 @@ describe('protocol §4.5: remember=refresh_token', () => {
     const { access_token } = await newCustomer(service);
     const moved = await move(access_token);
     const sent = await statementsOf(service, () => stay(service, moved));
-    expect(sent).toEqual(['SELECT', 'UPDATE', 'UPDATE', 'SELECT', 'SELECT', 'INSERT', 'INSERT']);
+    expect(sent).toEqual(['SELECT', ...STATEMENTS_OF_TRANSACTION]);
   });
 
   it('is audited with the customer and the family', async () => {
@@ -162,6 +164,16 @@ describe('protocol §4.5: a request with remember=refresh_token that is rejected
 
   it('has a wrong verifier', async () => {
     expectInvalidGrant(await reject(({ code }) => stay(service, { code, verifier: 'v'.repeat(43) })));
+  });
+
+  it('fails at any statement of its transaction, with 503 and without a family', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const moved = await move(access_token);
+    const errors = await failAtEachStatement(service, OUTAGE, async (hasFailed) => {
+      expect((await stay(service, moved)).status).toBe(hasFailed() ? 503 : 200);
+      expect(await familiesOf(service, entity_id)).toHaveLength(hasFailed() ? 0 : 1);
+    });
+    expect(errors).toBe(2 * STATEMENTS_OF_TRANSACTION.length);
   });
 });
 

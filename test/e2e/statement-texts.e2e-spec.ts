@@ -3,10 +3,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { Statement } from '../../src/platform/database/statement.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { refreshingRegistry, stayOf } from '../support/customer-refresh.js';
 import { endSessionsAsOperator } from '../support/end-sessions.js';
 import { manage } from '../support/management-api.js';
 import { purge } from '../support/operator-commands.js';
-import { rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { rememberedPair } from '../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
@@ -20,7 +21,8 @@ const AFTER_EXPIRY_SECONDS = 740 * 86_400;
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
+  const registry = refreshingRegistry({ grants: { identity_token: { remember: ['browser', 'refresh_token'] } } });
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
 });
 afterEach(() => service.clock.reset());
 afterAll(() => service?.stop());
@@ -63,6 +65,14 @@ describe('a statement with a list of values', () => {
       async (length) => {
         const { cookie, accessToken } = await visitGroups(length);
         return () => rememberedPair(service, accessToken, cookie);
+      },
+    ],
+    [
+      'a customer with many refresh families is erased',
+      async (length) => {
+        const { body } = await service.post(TOKEN, cookieBody());
+        for (let family = 0; family < length; family++) await stayOf(service, body.access_token);
+        return () => manage(service, 'DELETE', `/admin/identities/${body.entity_id}`, bearer(ADMIN_TOKEN));
       },
     ],
     [

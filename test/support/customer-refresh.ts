@@ -6,7 +6,7 @@ import { TOKEN } from './cookie-grant.js';
 import { tokenHashOf } from './refresh-families.js';
 import { type Move, moveOf } from './remember.js';
 import { ACME_NATIVE, ACME_SITE, testRegistry } from './test-registry.js';
-import type { TestResponse, TestService } from './test-service.js';
+import type { HttpClient, TestResponse, TestService } from './test-service.js';
 import { newCustomer, redeemBody } from './transfers.js';
 
 /** The grants of a client that may use refresh tokens of customers. */
@@ -25,7 +25,7 @@ export function refreshingRegistry(more: object = {}): ReturnType<typeof testReg
 }
 
 /** Exchanges a transfer token with `remember: "refresh_token"`. */
-export function stay(service: TestService, { code, verifier }: Move, more: object = {}, headers: object = {}) {
+export function stay(service: HttpClient, { code, verifier }: Move, more: object = {}, headers: object = {}) {
   const body = redeemBody(code, { code_verifier: verifier, remember: 'refresh_token', ...more });
   return service.post(TOKEN, body, { ...headers });
 }

@@ -1,15 +1,96 @@
+import type { EntityManager, QueryRunner } from 'typeorm';
 import { vi } from 'vitest';
 import { Database } from '../../src/platform/database/database.js';
+import { DeadlineExceededError } from '../../src/platform/database/database-errors.js';
+import type { LossyProxy } from './lossy-proxy.js';
 import type { TestService } from './test-service.js';
 
-/** Lets the next transaction of a service fail, before its statements or between them and the commit. */
-export function dieInTransaction({ application }: TestService, moment: 'before' | 'after'): void {
+export const OUTAGE = new DeadlineExceededError(1_000);
+export const DEATH = new Error('the process dies');
+
+type Act = (sql: string, send: () => Promise<unknown>) => Promise<unknown>;
+
+/** Calls `act` in place of each statement of the transactions of a service. `send` sends the statement. */
+export function interceptTransactions({ application }: TestService, act: Act, only: 'next' | 'all' = 'all'): void {
   const database = application.get(Database);
   const transaction = database.transaction.bind(database);
-  vi.spyOn(database, 'transaction').mockImplementationOnce((work) =>
-    transaction(async (manager) => {
-      if (moment === 'after') await work(manager);
-      throw new Error('the process dies');
-    }),
-  );
+  const spy = vi.spyOn(database, 'transaction');
+  const run: Database['transaction'] = (work, ...more) =>
+    transaction((manager) => work(intercepted(manager, act)), ...more);
+  if (only === 'next') spy.mockImplementationOnce(run as never);
+  else spy.mockImplementation(run as never);
+}
+
+function intercepted(manager: EntityManager, act: Act): EntityManager {
+  const runner = manager.queryRunner as QueryRunner;
+  const query = (...all: Parameters<QueryRunner['query']>) => act(all[0], () => runner.query(...all));
+  return manager.dataSource.createEntityManager(Object.create(runner, { query: { value: query } }));
+}
+
+/**
+ * Ends the n-th statement of the next transaction with an error, before or after the database executes it. The
+ * transaction is rolled back, as if the process had died there.
+ *
+ * @returns whether the transaction has reached this statement
+ */
+function failAtStatement(service: TestService, statement: number, moment: 'before' | 'after', error: Error) {
+  let sent = 0;
+  const act: Act = async (_, send) => {
+    if (++sent !== statement) return send();
+    if (moment === 'after') await send();
+    throw error;
+  };
+  interceptTransactions(service, act, 'next');
+  return () => sent >= statement;
+}
+
+/**
+ * Calls `attempt` with an error before and after each statement of its first transaction, and once without an error.
+ *
+ * @param attempt gets whether the error has occurred
+ * @returns the number of errors
+ */
+export async function failAtEachStatement(
+  service: TestService,
+  error: Error,
+  attempt: (hasFailed: () => boolean) => Promise<void>,
+): Promise<number> {
+  for (let errors = 0; ; errors++) {
+    const hasFailed = failAtStatement(
+      service,
+      Math.floor(errors / 2) + 1,
+      errors % 2 === 0 ? 'before' : 'after',
+      error,
+    );
+    await attempt(hasFailed);
+    vi.restoreAllMocks();
+    if (!hasFailed()) return errors;
+  }
+}
+
+/**
+ * Calls `attempt` while the response to each statement of its first transaction is lost.
+ *
+ * @param first the number of the first statement; 0 is the COMMIT
+ * @returns the number of the last statement
+ */
+export async function loseEachResponse(
+  service: TestService,
+  proxy: LossyProxy,
+  attempt: () => Promise<void>,
+  first = 0,
+): Promise<number> {
+  for (let lost = first; ; lost++) {
+    const lostBefore = proxy.lost;
+    let sent = 0;
+    const act: Act = (sql, send) => {
+      if (lost === 0) proxy.dropResponses('COMMIT', [1]);
+      else if (++sent === lost) proxy.dropResponses(sql.slice(0, 30), [1]);
+      return send();
+    };
+    interceptTransactions(service, act, 'next');
+    await attempt();
+    vi.restoreAllMocks();
+    if (proxy.lost === lostBefore) return lost - 1;
+  }
 }

@@ -40,6 +40,28 @@ export function browserOf({ application }: TestService, response: TestResponse):
   return browsers.findOneByOrFail({ browserId: partsOf(secretOf(response)).browserId });
 }
 
+/** Checks that each row about a customer or browser belongs to one, and that none of an erased customer remains. */
+export async function expectNoOrphans({ application }: TestService): Promise<void> {
+  const none = async (rows: string) =>
+    expect(await application.get(DataSource).query(`SELECT * FROM ${rows}`)).toEqual([]);
+  const ofCustomer = (row: string) =>
+    `SELECT 1 FROM customer WHERE customer.entity_id = ${row} AND customer.erased_at IS NULL`;
+  await none(
+    `browser_customer link WHERE organization_id IS NOT NULL AND NOT EXISTS (${ofCustomer('link.entity_id')})`,
+  );
+  await none(`browser_customer link WHERE NOT EXISTS (SELECT 1 FROM browser
+    WHERE browser.browser_id = link.browser_id AND (browser.secret_hash <> '' OR link.organization_id IS NULL))`);
+  await none(`link_ancestor ancestor WHERE NOT EXISTS (SELECT 1 FROM browser_customer link
+    WHERE link.browser_id = ancestor.browser_id AND link.entity_id = ancestor.entity_id AND link.lineage IS NOT NULL)`);
+  await none(`organization_user user_row WHERE NOT EXISTS (${ofCustomer('user_row.customer_id')})`);
+  await none(
+    `refresh_family family WHERE customer_id IS NOT NULL AND NOT EXISTS (${ofCustomer('family.customer_id')})`,
+  );
+  await none(`refresh_family_ancestor ancestor WHERE NOT EXISTS (SELECT 1 FROM refresh_family family
+    WHERE family.id = ancestor.family_id)`);
+  await none('unfinished_erasure');
+}
+
 /** `name=value` of a `Set-Cookie` line. */
 export function pairOf(line = ''): string {
   return line.split(';')[0] as string;

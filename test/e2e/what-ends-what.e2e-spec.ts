@@ -1,0 +1,236 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { familiesOf, refreshCustomer, type Stay, stay, WITH_REFRESH } from '../support/customer-refresh.js';
+import { endSessionsAsOperator } from '../support/end-sessions.js';
+import { linksOfBrowser } from '../support/identities.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
+import { moveOf, remember } from '../support/remember.js';
+import { ACME, ACME_ORIGIN, ACME_PAGE, ACME_SITE, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
+import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
+import { ageRedemption, ageRotation, infoStatus, redeemBody, transferToken } from '../support/transfers.js';
+
+const ADMIN_TOKEN = 'operator-of-what-ends-what-0123456789';
+const IDLE_DAYS = 2;
+const DAY_SECONDS = 86_400;
+const SALES = `/v2/customer/${ACME}/sales/token`;
+
+/** Is in docs/protocol.md §3.10, which explains the columns. */
+const MATRIX = `
+| event | token | other token | code | moved token | link | link's token | link's link | family | family's family | own link | copy | agent's token | agent's link | agent's family | elsewhere |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| \`DELETE /v2/customer/token\` with the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
+| \`/v2/customer/revoke\` of the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
+| \`/oauth2/revoke\` of the token by the operator | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
+| \`DELETE /v2/customer/token\` with the link's token | | | | | | ends | ends | | | | | | | | |
+| \`/v2/customer/revoke\` of the refresh token | | | | | | | | ends | ends | | | | | | |
+| replay of the code that gave the link | | | | | ends | ends | ends | | | | | | | | |
+| replay of the code that gave the family | | | | | | | | ends | ends | | | | | | |
+| reuse of a refresh token | | | | | | | | ends | ends | | | | | | |
+| \`end_sessions\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | |
+| \`end_sessions\` with \`browsers: true\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
+| \`forget\` from the first browser | | | | | | | | | | ends | ends | | | | |
+| \`forget\` from the browser of the link | | | | | ends | | | | | | | | | | |
+| \`forget\` from the browser of the copy | | | | | | | | | | ends | ends | | | | |
+| the operator ends the first browser | | | | | | | | | | ends | | | | | |
+| the operator ends the browser of the link | | | | | ends | | | | | | | | | | |
+| the operator ends the family | | | | | | | | ends | ends | | | | | | |
+| erasure | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
+| the client is deleted | ends | | ends | ends | | ends | | ends | ends | | | | | | |
+| the client gets a new secret | | | | | | | | | | | | | | | |
+| the agent ends its token | | | | | | | | | | | | ends | ends | ends | |
+| the agent gets a new password | | | | | | | | | | | | ends | ends | ends | |
+| the agent is deleted | | | | | | | | | | | | ends | ends | ends | |
+| access tokens expire | ends | ends | ends | ends | | ends | | | | | | ends | | | |
+| \`idle_days\` without a request | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | | |
+`;
+
+let service: TestService;
+beforeAll(async () => {
+  const registry = testRegistry();
+  const [acme] = registry.organizations;
+  Object.assign(acme as object, { idle_days: IDLE_DAYS });
+  const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
+  registry.clients = registry.clients.map((client) => ({ ...client, grants, grant_types: WITH_REFRESH }));
+  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+});
+afterEach(() => service.clock.reset());
+afterAll(() => service?.stop());
+
+const asOperator = (method: string, path: string, body?: object) =>
+  manage(service, method, path, bearer(ADMIN_TOKEN), body);
+const visit = (more: object = {}, cookie?: string) =>
+  service.post(TOKEN, cookieBody(more), { ...(cookie && { cookie }) });
+
+/** A customer with one of each thing, which its own client and agent obtained. */
+async function newWorld() {
+  const client_id = `client-${randomUUID()}`;
+  const client = { client_id, name: 'Own', client_type: 'server', organization_id: ACME, redirect_uris: [ACME_PAGE] };
+  const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
+  await asOperator('POST', '/admin/clients', { ...client, grants, grant_types: WITH_REFRESH });
+  const email = `${randomUUID()}@acme.example`;
+  const entry = { email, name: 'Own', password: 'a password of the agent', organization_id: ACME };
+  const agentId = (await asOperator('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body.id;
+  const agent = await issueAgentToken(service, { email });
+
+  const own = { client_id, redirect_uri: undefined };
+  const first = await visit(own);
+  const { entity_id, access_token: token } = first.body as { entity_id: string; access_token: string };
+  const firstCookie = cookieHeader(first);
+  const move = (bearerToken: string, more: object = { client_id }) => moveOf(service, bearerToken, more);
+  const rememberFrom = async (bearerToken: string, more: object = { client_id }, cookie?: string) => {
+    const moved = await move(bearerToken, more);
+    const use = () =>
+      remember(service, moved, { cookie, body: { client_id: ACME_SITE, ...('client_id' in more && more) } });
+    return { use, code: moved.code, response: await use() };
+  };
+  const stayFrom = async (bearerToken: string, more: { client_id: string }) => {
+    const moved = await move(bearerToken, more);
+    const use = () => stay(service, moved, { client_id: more.client_id });
+    return { use, code: moved.code, body: (await use()).body as Stay };
+  };
+  const byAgent = { bearer_type: 'agent', customer_id: entity_id, client_id: ACME_SITE };
+
+  const other = (await visit({}, firstCookie)).body.access_token;
+  const elsewhere = (await visit({ client_id: PUBLIC_SITE, organization_id: RIVAL }, firstCookie)).body.entity_id;
+  const code = await transferToken(service, token, { client_id });
+  const redeemCode = (of: string) => service.post(TOKEN, redeemBody(of, { client_id }));
+  const moved = (await redeemCode(await transferToken(service, token, { client_id }))).body.access_token;
+  const link = await rememberFrom(token);
+  const linkToken = (await visit(own, cookieHeader(link.response))).body.access_token;
+  const secondLink = await rememberFrom(linkToken);
+  const family = await stayFrom(token, { client_id });
+  const secondFamily = await stayFrom(family.body.access_token, { client_id });
+  const inSales = (await service.post(SALES, cookieBody())).body.access_token;
+  const copy = await rememberFrom(inSales, {}, firstCookie);
+  const agentsToken = (await service.post(TOKEN, agentTokenBody({ entity_id }), bearer(agent))).body.access_token;
+  const agentsLink = await rememberFrom(agent, byAgent);
+  const agentsFamily = await stayFrom(agent, byAgent);
+
+  const isValid = (of: string) => async () => (await infoStatus(service, of)) === 200;
+  const leads = (response: TestResponse) => async () =>
+    (await visit({}, cookieHeader(response))).body.entity_id === entity_id;
+  const refreshes =
+    ({ body }: { body: { refresh_token: string } }, clientId = client_id) =>
+    async () =>
+      (await refreshCustomer(service, body.refresh_token, { client_id: clientId })).body.entity_id === entity_id;
+  /** Whether each thing still works. The order is that of the columns. */
+  const isAlive: Record<string, () => Promise<boolean>> = {
+    token: isValid(token),
+    'other token': isValid(other),
+    code: async () => (await redeemCode(code)).status === 200,
+    'moved token': isValid(moved),
+    link: leads(link.response),
+    "link's token": isValid(linkToken),
+    "link's link": leads(secondLink.response),
+    family: refreshes(family),
+    "family's family": refreshes(secondFamily),
+    'own link': leads(first),
+    copy: leads(copy.response),
+    "agent's token": isValid(agentsToken),
+    "agent's link": leads(agentsLink.response),
+    "agent's family": refreshes(agentsFamily, ACME_SITE),
+    elsewhere: async () =>
+      (await visit({ client_id: PUBLIC_SITE, organization_id: RIVAL }, firstCookie)).body.entity_id === elsewhere,
+  };
+  return { client_id, agentId, agent, entity_id, token, first, firstCookie, link, linkToken, family, copy, isAlive };
+}
+type World = Awaited<ReturnType<typeof newWorld>>;
+
+const endToken = (token: string) => service.send('DELETE', TOKEN, bearer(token));
+const revoke = (token: string, client_id: string) => service.post('/v2/customer/revoke', { token, client_id });
+const replay = async ({ use, code }: { use: () => Promise<TestResponse>; code: string }) => {
+  await ageRedemption(service, code, 3);
+  return use();
+};
+const forget = (cookie: string) =>
+  service.post('/v2/customer/forget', { client_id: ACME_SITE, organization_id: ACME }, { cookie, origin: ACME_ORIGIN });
+const endBrowser = async (entityId: string, response: TestResponse) => {
+  const browserId = (await linksOfBrowser(service, response))[0]?.browserId;
+  return asOperator('DELETE', `/admin/identities/${entityId}/browsers/${browserId}`);
+};
+const reuse = async ({ body }: World['family'], client_id: string) => {
+  const next = (await refreshCustomer(service, body.refresh_token, { client_id })).body.refresh_token;
+  await refreshCustomer(service, next, { client_id });
+  await ageRotation(service, next, 121);
+  const response = await refreshCustomer(service, body.refresh_token, { client_id });
+  body.refresh_token = next;
+  return response;
+};
+const pass = (seconds: number) => {
+  service.clock.advance({ seconds });
+  return undefined;
+};
+
+/** Each event, with the status of its response. */
+const EVENTS: Record<string, [act: (world: World) => Promise<TestResponse> | undefined, status?: number]> = {
+  '`DELETE /v2/customer/token` with the token': [({ token }) => endToken(token)],
+  '`/v2/customer/revoke` of the token': [({ token, client_id }) => revoke(token, client_id)],
+  '`/oauth2/revoke` of the token by the operator': [({ token }) => asOperator('POST', '/oauth2/revoke', { token })],
+  "`DELETE /v2/customer/token` with the link's token": [({ linkToken }) => endToken(linkToken)],
+  '`/v2/customer/revoke` of the refresh token': [
+    ({ family, client_id }) => revoke(family.body.refresh_token, client_id),
+  ],
+  'replay of the code that gave the link': [({ link }) => replay(link), 400],
+  'replay of the code that gave the family': [({ family }) => replay(family), 400],
+  'reuse of a refresh token': [({ family, client_id }) => reuse(family, client_id), 400],
+  '`end_sessions`': [({ entity_id }) => endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)],
+  '`end_sessions` with `browsers: true`': [
+    ({ entity_id }) => endSessionsAsOperator(service, ADMIN_TOKEN, entity_id, { browsers: true }),
+  ],
+  '`forget` from the first browser': [({ firstCookie }) => forget(firstCookie)],
+  '`forget` from the browser of the link': [({ link }) => forget(cookieHeader(link.response))],
+  '`forget` from the browser of the copy': [({ copy }) => forget(cookieHeader(copy.response))],
+  'the operator ends the first browser': [({ entity_id, first }) => endBrowser(entity_id, first)],
+  'the operator ends the browser of the link': [({ entity_id, link }) => endBrowser(entity_id, link.response)],
+  'the operator ends the family': [
+    async ({ entity_id, client_id }) => {
+      const [family] = (await familiesOf(service, entity_id))
+        .filter(({ clientId }) => clientId === client_id)
+        .sort((one, other) => one.begunAt.getTime() - other.begunAt.getTime());
+      return asOperator('DELETE', `/admin/identities/${entity_id}/refresh-families/${family?.id}`);
+    },
+  ],
+  erasure: [({ entity_id }) => asOperator('DELETE', `/admin/identities/${entity_id}`)],
+  'the client is deleted': [({ client_id }) => asOperator('DELETE', `/admin/clients/${client_id}`)],
+  'the client gets a new secret': [
+    ({ client_id }) => asOperator('POST', `/admin/clients/${client_id}/secret`, { old_valid_for: 0 }),
+  ],
+  'the agent ends its token': [({ agent }) => service.send('DELETE', '/v2/token', bearer(agent))],
+  'the agent gets a new password': [
+    ({ agentId }) => asOperator('PATCH', `/admin/agents/${agentId}`, { password: 'another password of the agent' }),
+  ],
+  'the agent is deleted': [({ agentId }) => asOperator('DELETE', `/admin/agents/${agentId}`)],
+  'access tokens expire': [() => pass(28_801)],
+  '`idle_days` without a request': [() => pass((IDLE_DAYS + 1) * DAY_SECONDS)],
+};
+
+describe('protocol §3.10: what ends what', () => {
+  const cellsOf = (line: string) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim());
+  const [header, , ...lines] = MATRIX.trim().split('\n').map(cellsOf) as [string[], string[], ...string[][]];
+  const expected = new Map(lines.map(([event, ...cells]) => [event as string, cells]));
+
+  it('is the table of the protocol', () => {
+    expect(readFileSync(join(import.meta.dirname, '../../docs/protocol.md'), 'utf8')).toContain(MATRIX);
+    expect([...expected.keys()]).toEqual(Object.keys(EVENTS));
+  });
+
+  it.each(Object.entries(EVENTS))('%s', async (event, [act, status = 200]) => {
+    const world = await newWorld();
+    expect((await act(world))?.status ?? status).toBe(status);
+    const ended: string[] = [];
+    for (const isAlive of Object.values(world.isAlive)) ended.push((await isAlive()) ? '' : 'ends');
+    const named = (cells: string[]) => Object.keys(world.isAlive).filter((_, column) => cells[column] === 'ends');
+    expect(Object.keys(world.isAlive)).toEqual(header.slice(1));
+    expect(named(ended)).toEqual(named(expected.get(event) as string[]));
+  });
+});
