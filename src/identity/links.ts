@@ -129,11 +129,11 @@ export async function linksOf(
 const UNLINK = 'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL, signed_in_day = NULL';
 
 /** The number of links that one statement names. */
-export const LINKS_PER_STATEMENT = 64;
+export const LINKS_PER_STATEMENT_COUNT = 64;
 
 /** Lets these links lead nowhere. Each statement names the links by their keys. */
 export async function unlink(manager: EntityManager, links: LinkKey[]): Promise<void> {
-  for (const portion of portionsOf(links, LINKS_PER_STATEMENT)) {
+  for (const portion of portionsOf(links, LINKS_PER_STATEMENT_COUNT)) {
     const { condition, keys } = conditionFor(portion);
     const end = writeStatement<string[]>(`UPDATE browser_customer SET ${UNLINK} WHERE ${condition}`);
     await writeIn(manager, end, keys);
@@ -188,7 +188,7 @@ export async function unlinkCopies(manager: EntityManager, entityIds: string[], 
 
 /** Deletes the ancestors of those of the links that lead nowhere any more. */
 async function deleteUnusedAncestors(manager: EntityManager, links: LinkKey[]): Promise<void> {
-  for (const portion of portionsOf(links, LINKS_PER_STATEMENT)) {
+  for (const portion of portionsOf(links, LINKS_PER_STATEMENT_COUNT)) {
     const { condition, keys } = conditionFor(portion);
     const deleteUnused = writeStatement<string[]>(
       `DELETE FROM link_ancestor WHERE (${condition})
