@@ -23,7 +23,7 @@ type BrowserCustomer = Customer & BrowserCredentials;
  * The number of links of a browser, with those that lead nowhere any more. A request for a further customer gets a new
  * browser.
  */
-const MAX_LINKS_PER_BROWSER = 500;
+const MAX_LINKS_PER_BROWSER_COUNT = 500;
 
 /** Matches no row if the link was ended or its customer was purged in the meantime. */
 const NOTE_VISIT = writeStatement<[today: number, browserId: string, entityId: string, organizationId: string]>(
@@ -133,7 +133,7 @@ export class BrowserCustomers {
     if (existing?.browsers_ended && (await this.forgotten.removeSecretsOfUnlinked(manager, [browserId])).has(browserId))
       return undefined;
     const [links] = await selectIn(manager, COUNT_LINKS, [browserId]);
-    if ((links?.count ?? 0) >= MAX_LINKS_PER_BROWSER) return undefined;
+    if ((links?.count ?? 0) >= MAX_LINKS_PER_BROWSER_COUNT) return undefined;
     takeLimit();
     const now = this.clock.now();
     const day = dayOf(now);

@@ -18,7 +18,7 @@ import { ForgottenBrowsers } from './forgotten-browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import {
   LINK_LEADS,
-  LINKS_PER_STATEMENT,
+  LINKS_PER_STATEMENT_COUNT,
   type LinkKey,
   type LinkRow,
   raiseVersions,
@@ -87,7 +87,7 @@ const FIND_SOME = selectStatement<
 >(
   `SELECT browser_id, entity_id, began_in FROM browser_customer
     WHERE entity_id = ? AND (began_in > ? OR (began_in = ? AND browser_id > ?)) AND organization_id IS NOT NULL
-    ORDER BY began_in, browser_id LIMIT ${LINKS_PER_STATEMENT}`,
+    ORDER BY began_in, browser_id LIMIT ${LINKS_PER_STATEMENT_COUNT}`,
 );
 
 /** The browsers that lead to a customer. */
@@ -170,7 +170,7 @@ export class CustomerBrowsers {
           await unlink(manager, links);
           if (removesSecrets) await this.forgotten.removeSecretsOfUnlinked(manager, browserIds);
         });
-    } while (links.length === LINKS_PER_STATEMENT);
+    } while (links.length === LINKS_PER_STATEMENT_COUNT);
   }
 
   private async recordsOf(rows: FoundLink[]): Promise<BrowserRecord[]> {

@@ -16,8 +16,7 @@ import { BrowserPage, CustomerBrowsers } from './customer-browsers.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExport, CustomerExports } from './customer-exports.js';
 import { CUSTOMER_PATH } from './customer-path.js';
-import { CustomerRecord } from './customer-record.js';
-import { CustomerRecords } from './customer-records.js';
+import { CustomerRecord, CustomerRecords } from './customer-records.js';
 import { CustomerSessions } from './customer-sessions.js';
 import { EndSessionsBody } from './end-sessions.body.js';
 

@@ -1,8 +1,7 @@
 import { Get, Req, UseGuards } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import type { Request } from 'express';
-import { CustomerRecord } from '../identity/customer-record.js';
-import { CustomerRecords } from '../identity/customer-records.js';
+import { CustomerRecord, CustomerRecords } from '../identity/customer-records.js';
 import { parseQuery } from '../oauth/form.js';
 import { IsIdText } from '../oauth/id-text.js';
 import { OAuthError } from '../oauth/oauth-error.js';

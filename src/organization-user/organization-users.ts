@@ -6,17 +6,49 @@ import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import {
-  DELETE_USER,
-  FIND_USER,
-  FIND_USER_AND_BROWSER_CUSTOMER,
-  INSERT_USER,
-  type UserRow,
-} from './organization-user-statements.js';
+import { OrganizationUser } from './organization-user.entity.js';
 import type { UserCustomer, UserRequest } from './user-request.js';
+
+/** A row of a user, with the generation of its customer. */
+interface UserRow extends EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_by'> {
+  /** `null` if the customer was erased. Its erasure deletes the row of the user afterwards. */
+  generation: number | null;
+}
+
+const USER_ROWS = {
+  columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'customer.generation'],
+  from: `organization_user known
+    LEFT JOIN customer ON customer.entity_id = known.entity_id AND customer.erased_at IS NULL
+    WHERE known.organization_id = ? AND known.user_hash = ?`,
+};
+
+const FIND_USER = selectStatement<[organizationId: string, userHash: string], UserRow>({
+  ...USER_ROWS,
+  batch: true,
+});
+
+const FIND_USER_AND_BROWSER_CUSTOMER = selectStatement<
+  [organizationId: string, userHash: string, browserCustomerId: string],
+  UserRow
+>(
+  `SELECT ${USER_ROWS.columns.join(', ')} FROM ${USER_ROWS.from} UNION ALL
+    SELECT entity_id, NULL, linked_by, NULL FROM organization_user WHERE entity_id = ?`,
+);
+
+const INSERT_USER = insertIgnoreStatement({
+  into: OrganizationUser,
+  columns: ['entity_id', 'organization_id', 'user_hash', 'customer_id', 'linked_by', 'linked_at'],
+});
+
+/** Deletes the row of a user whose customer was erased, if the erasure has not done so yet. */
+const DELETE_USER = writeStatement<[entityId: string, userHash: string]>(
+  'DELETE FROM organization_user WHERE entity_id = ? AND user_hash = ?',
+);
 
 /** A request reads again after a parallel request has created the user. Only several erasures at once reach this limit. */
 const MAX_READ_ATTEMPTS = 3;
