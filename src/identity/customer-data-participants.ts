@@ -1,8 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import { type ExportPage, parseCursor } from './export-page.js';
 import type { RefreshFamilyRecord } from './refresh-family-record.js';
-
-/** Stored rows about a customer, by the name of their table. */
-export type ExportedRows = Record<string, object[]>;
 
 /** Code, such as a grant, that stores data of customers in its own table. */
 export interface CustomerDataParticipant {
@@ -22,10 +20,13 @@ export interface CustomerDataParticipant {
   linkedIds(entityId: string): Promise<string[]>;
 
   /**
-   * Returns the stored rows about a customer for the operator's export, without secrets and hashes of secrets. A
-   * participant that stores nothing for an export omits the method.
+   * Returns the stored rows about a customer for an export, without secrets and hashes of secrets. A participant that
+   * stores nothing for an export omits the method. One that can have more than 1,000 rows in a table returns 1,000 at a
+   * time, with `next`.
+   *
+   * @param after `next` of the call before; absent in the first call
    */
-  exportRows?(entityId: string): Promise<ExportedRows>;
+  exportRows?(entityId: string, after?: string): Promise<ExportPage>;
 
   /** Returns the refresh families that lead to a customer, for the operator. @internal */
   refreshFamilies?(entityId: string): Promise<RefreshFamilyRecord[]>;
@@ -53,14 +54,23 @@ export class CustomerDataParticipants {
     return this.collect((participant) => participant.linkedIds(entityId));
   }
 
-  /** Returns the rows of all participants. Rows of one table that several participants return follow each other. */
-  async exportRows(entityId: string): Promise<ExportedRows> {
+  /**
+   * Returns the rows of all participants, or of those that have more. Rows of one table that several participants return
+   * follow each other.
+   */
+  async exportRows(entityId: string, after?: string): Promise<ExportPage> {
+    const positions = after === undefined ? undefined : parseCursor<Record<number, string>>(after);
     const tables = new Map<string, object[]>();
-    for (const participant of this.participants) {
-      const exported = (await participant.exportRows?.(entityId)) ?? {};
-      for (const [table, rows] of Object.entries(exported)) tables.set(table, [...(tables.get(table) ?? []), ...rows]);
+    const next: Record<number, string> = {};
+    for (const [index, participant] of this.participants.entries()) {
+      if (positions && typeof positions[index] !== 'string') continue;
+      const page = await participant.exportRows?.(entityId, positions?.[index]);
+      for (const [table, rows] of Object.entries(page?.tables ?? {}))
+        tables.set(table, [...(tables.get(table) ?? []), ...rows]);
+      if (page?.next !== undefined) next[index] = page.next;
     }
-    return Object.fromEntries(tables);
+    const hasNext = Object.keys(next).length > 0;
+    return { tables: Object.fromEntries(tables), ...(hasNext && { next: JSON.stringify(next) }) };
   }
 
   /** @internal */

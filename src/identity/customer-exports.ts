@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { IsISO8601, IsObject, IsString } from 'class-validator';
 import { Audit } from '../audit/audit.js';
+import { Optional } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -9,7 +10,8 @@ import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { sha256 } from '../platform/secret.js';
-import { CustomerDataParticipants, type ExportedRows } from './customer-data-participants.js';
+import { CustomerDataParticipants } from './customer-data-participants.js';
+import { type ExportedRows, type ExportPage, exportedTable, exportPage, parseCursor } from './export-page.js';
 
 type Time = Date | string | null;
 
@@ -18,27 +20,35 @@ const FIND_CUSTOMER = selectStatement<[entityId: string], { organization_id: str
       created_at FROM customer WHERE entity_id = ? AND erased_at IS NULL`,
 );
 
-/** The links without the ids of their browsers, which lead to customers of other organizations too. */
-const FIND_LINKS = selectStatement<[entityId: string], { browser_id: string }>(
-  `SELECT browser_id, entity_id, organization_id, group_id, origin, generation, seen_day, signed_in_day, root, lineage
-    FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
-);
-
-const FIND_ANCESTORS = selectStatement<[entityId: string], { browser_id: string }>(
-  'SELECT browser_id, entity_id, ancestor_id FROM link_ancestor WHERE entity_id = ? ORDER BY browser_id, ancestor_id',
-);
-
-/** Without the hash and the challenge of the code. The table has no index for it, because only an export needs one. */
-const FIND_TRANSFER_TOKENS = selectStatement<[entityId: string], { expires_at: Time; consumed_at: Time }>(
-  `SELECT kind, client_id, subject, organization_id, made_with, expires_at, consumed_at, consumed_by, consumed_network
-    FROM one_time_code WHERE kind = 'transfer' AND subject = ?`,
-);
-
-/** The kind that names a customer: its raised generation. Other kinds name tokens. */
-const FIND_REVOCATIONS = selectStatement<[entityId: string], { issued_before: Time; expires_at: Time }>(
-  `SELECT kind, value, issued_before, expires_at, generation, audience FROM revocation
-    WHERE kind = 'generation' AND value = ?`,
-);
+/** The links have an id of their own instead of the ids of their browsers, which lead to other customers too. */
+const TABLES = [
+  exportedTable<{ browser_id: string }>({
+    name: 'browser_customer',
+    find: `SELECT browser_id, entity_id, organization_id, group_id, origin, generation, seen_day, signed_in_day, root,
+        lineage FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
+    shown: withLinkId,
+  }),
+  exportedTable<{ browser_id: string }>({
+    name: 'link_ancestor',
+    find: `SELECT browser_id, entity_id, ancestor_id FROM link_ancestor WHERE entity_id = ?
+      ORDER BY browser_id, ancestor_id`,
+    shown: withLinkId,
+  }),
+  // without the challenge of the code; the table has no index for it, because only an export needs one
+  exportedTable<{ hash: string; expires_at: Time; consumed_at: Time }>({
+    name: 'one_time_code',
+    find: `SELECT hash, kind, client_id, subject, organization_id, made_with, expires_at, consumed_at, consumed_by,
+        consumed_network FROM one_time_code WHERE kind = 'transfer' AND subject = ? ORDER BY hash`,
+    shown: ({ hash: _, ...row }) => withIsoTimes(row, ['expires_at', 'consumed_at']),
+  }),
+  // the kind that names a customer: its raised generation; other kinds name tokens
+  exportedTable<{ issued_before: Time; expires_at: Time }>({
+    name: 'revocation',
+    find: `SELECT kind, value, issued_before, expires_at, generation, audience FROM revocation
+      WHERE kind = 'generation' AND value = ? ORDER BY value`,
+    shown: (row) => withIsoTimes(row, ['issued_before', 'expires_at']),
+  }),
+];
 
 /** Everything that the service stores about a customer, in the response to the operator. */
 export class CustomerExport {
@@ -56,6 +66,19 @@ export class CustomerExport {
     { customer: [{ entity_id: EXAMPLE.entityId, organization_id: EXAMPLE.organizationId }] },
   )
   tables: ExportedRows;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The value of `after` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  next?: string;
+}
+
+/** The query of an export. */
+export class ExportQuery {
+  @Optional()
+  @IsString()
+  @ApiProperty('`next` of the page before.', EXAMPLE.cursor)
+  after?: string;
 }
 
 /** Reads everything that the service stores about a customer (protocol §9.2). */
@@ -68,26 +91,48 @@ export class CustomerExports {
     private readonly participants: CustomerDataParticipants,
   ) {}
 
-  /** Resolves to `undefined` if the customer is unknown or erased. */
-  async of(entityId: string): Promise<CustomerExport | undefined> {
+  /**
+   * Resolves to `undefined` if the customer is unknown or erased.
+   *
+   * @param after `next` of the page before
+   * @throws OAuthError `invalid_request` if `after` has another form
+   */
+  async page(entityId: string, after?: string): Promise<CustomerExport | undefined> {
     const [customer] = await this.database.select(FIND_CUSTOMER, [entityId]);
     if (!customer) return undefined;
-    const codes = await this.database.select(FIND_TRANSFER_TOKENS, [entityId]);
-    const revocations = await this.database.select(FIND_REVOCATIONS, [entityId]);
+    const cursor = after && parseCursor<Cursor>(Buffer.from(after, 'base64url').toString());
+    const { own, others } = cursor || {};
+    const none: ExportPage = { tables: {} };
+    const ownPage = cursor && !own ? none : await exportPage(this.database, TABLES, entityId, own);
+    const otherPage = cursor && !others ? none : await this.participants.exportRows(entityId, others);
     const tables = {
-      customer: [withIsoTimes(customer, ['created_at'])],
-      browser_customer: (await this.database.select(FIND_LINKS, [entityId])).map((row) => withLinkId(row, entityId)),
-      link_ancestor: (await this.database.select(FIND_ANCESTORS, [entityId])).map((row) => withLinkId(row, entityId)),
-      one_time_code: codes.map((row) => withIsoTimes(row, ['expires_at', 'consumed_at'])),
-      revocation: revocations.map((row) => withIsoTimes(row, ['issued_before', 'expires_at'])),
-      ...(await this.participants.exportRows(entityId)),
+      ...(!cursor && { customer: [withIsoTimes(customer, ['created_at'])] }),
+      ...ownPage.tables,
+      ...otherPage.tables,
     };
+    const next = nextAfter({ own: ownPage.next, others: otherPage.next });
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = customer;
     const actor = operatorActor();
     this.audit.record({ event: 'identity.exported', outcome: 'success', actor, subject, organizationId });
-    return { entity_id: entityId, exported_at: new Date(this.clock.now()).toISOString(), tables };
+    return {
+      entity_id: entityId,
+      exported_at: new Date(this.clock.now()).toISOString(),
+      tables,
+      ...(next && { next }),
+    };
   }
+}
+
+/** Where the next page begins. */
+interface Cursor {
+  own?: string | undefined;
+  others?: string | undefined;
+}
+
+function nextAfter(cursor: Cursor): string | undefined {
+  const isLast = cursor.own === undefined && cursor.others === undefined;
+  return isLast ? undefined : Buffer.from(JSON.stringify(cursor)).toString('base64url');
 }
 
 /** An id of the link instead of the id of its browser, so that exports of two organizations cannot be joined. */

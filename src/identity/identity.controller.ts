@@ -14,7 +14,7 @@ import { UUID } from '../platform/uuid.js';
 import { PageQuery } from '../registry/page-query.js';
 import { BrowserPage, CustomerBrowsers } from './customer-browsers.js';
 import { CustomerErasure } from './customer-erasure.js';
-import { CustomerExport, CustomerExports } from './customer-exports.js';
+import { CustomerExport, CustomerExports, ExportQuery } from './customer-exports.js';
 import { CUSTOMER_PATH } from './customer-path.js';
 import { CustomerRecord, CustomerRecords } from './customer-records.js';
 import { CustomerSessions } from './customer-sessions.js';
@@ -65,13 +65,17 @@ export class IdentityController {
 
   @Get(':entity_id/export')
   @ApiRoute({
-    summary: 'Get everything that is stored about a customer',
-    description: 'The rows of all tables about a customer, for a request for access to personal data.',
+    summary: 'Get everything that is stored about a customer, at most 1,000 rows of each table at a time',
+    description:
+      'The rows of all tables about a customer, for a request for access to personal data. Follow `next` until it is absent.',
     pathParameters: CUSTOMER_PATH,
+    query: ExportQuery,
     response: CustomerExport,
+    errors: () => [OAuthError.invalidRequest('after: not a next of this export')],
   })
-  async export(@Param('entity_id') entityId: string): Promise<CustomerExport> {
-    const exported = UUID.test(entityId) ? await this.exports.of(entityId) : undefined;
+  async export(@Req() request: Request, @Param('entity_id') entityId: string): Promise<CustomerExport> {
+    const { after } = readStrictQuery(ExportQuery, request.originalUrl);
+    const exported = UUID.test(entityId) ? await this.exports.page(entityId, after) : undefined;
     if (!exported) throw OAuthError.notFound();
     return exported;
   }

@@ -1,9 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import {
-  type CustomerDataParticipant,
-  CustomerDataParticipants,
-  type ExportedRows,
-} from '../identity/customer-data-participants.js';
+import { type CustomerDataParticipant, CustomerDataParticipants } from '../identity/customer-data-participants.js';
+import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { withIsoTimes } from '../platform/database/sql-time.js';
@@ -21,11 +18,13 @@ const FIND_LINKED = selectStatement<[customerId: string, entityId: string], User
   'SELECT entity_id FROM organization_user WHERE customer_id = ? AND entity_id <> ? ORDER BY linked_at',
 );
 
-const FIND_OF_CUSTOMER = selectStatement<
-  [entityId: string, customerId: string],
-  EntityRow<OrganizationUser, 'linked_at'>
->(`SELECT entity_id, organization_id, user_hash, customer_id, linked_by, linked_at FROM organization_user
-  WHERE entity_id = ? OR customer_id = ? ORDER BY linked_at`);
+/** The hash of a guessable user id shows the id, but the operator has the whole database anyway. */
+const EXPORTED_TABLE = exportedTable<EntityRow<OrganizationUser, 'linked_at'>>({
+  name: 'organization_user',
+  find: `SELECT entity_id, organization_id, user_hash, customer_id, linked_by, linked_at FROM organization_user
+    WHERE entity_id = ? OR customer_id = ? ORDER BY entity_id`,
+  shown: (row) => withIsoTimes(row, ['linked_at']),
+});
 
 /** Deletes the users of erased customers, and retains the customers that still belong to a user. */
 @Injectable()
@@ -58,9 +57,7 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
     return rows.map(({ entity_id }) => entity_id);
   }
 
-  /** The hash of a guessable user id shows the id, but the operator has the whole database anyway. */
-  async exportRows(entityId: string): Promise<ExportedRows> {
-    const rows = await this.database.select(FIND_OF_CUSTOMER, [entityId, entityId]);
-    return { organization_user: rows.map((row) => withIsoTimes(row, ['linked_at'])) };
+  exportRows(entityId: string, after?: string): Promise<ExportPage> {
+    return exportPage(this.database, [EXPORTED_TABLE], entityId, after);
   }
 }

@@ -12,8 +12,8 @@ export type { CustomerCreator } from '../identity/customer-creation.js';
 export {
   type CustomerDataParticipant,
   CustomerDataParticipants,
-  type ExportedRows,
 } from '../identity/customer-data-participants.js';
+export type { ExportedRows, ExportPage } from '../identity/export-page.js';
 export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';

@@ -2,13 +2,10 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
-import {
-  type CustomerDataParticipant,
-  CustomerDataParticipants,
-  type ExportedRows,
-} from '../identity/customer-data-participants.js';
+import { type CustomerDataParticipant, CustomerDataParticipants } from '../identity/customer-data-participants.js';
 import { CustomerDevices } from '../identity/customer-devices.js';
 import { isOfCurrentGeneration } from '../identity/customer-statements.js';
+import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import type { RefreshFamilyRecord } from '../identity/refresh-family-record.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -51,21 +48,25 @@ const FIND_SOME = selectStatement<[customerId: string], { id: string }>(
   `SELECT id FROM refresh_family WHERE customer_id = ? LIMIT ${FAMILIES_PER_STATEMENT}`,
 );
 
-/** Without the hashes of refresh tokens. */
-const FIND_STORED = selectStatement<
-  [customerId: string],
-  EntityRow<RefreshFamily, 'begun_at' | 'rotated_at' | 'counted_since' | 'ended_at' | 'expires_at'>
->(
-  `SELECT id, client_id, customer_id, organization_id, scope, lineage, root, generation, begun_at, rotated_at,
-      rotated_network, counted_since, rotations, ended_at, expires_at
-    FROM refresh_family WHERE customer_id = ? ORDER BY id`,
-);
+type StoredTimes = EntityRow<RefreshFamily, 'begun_at' | 'rotated_at' | 'counted_since' | 'ended_at' | 'expires_at'>;
 
-const FIND_STORED_ANCESTORS = selectStatement<[customerId: string], object>(
-  `SELECT ancestor.family_id, ancestor.ancestor_id
-    FROM refresh_family family JOIN refresh_family_ancestor ancestor ON ancestor.family_id = family.id
-    WHERE family.customer_id = ? ORDER BY ancestor.family_id, ancestor.ancestor_id`,
-);
+/** Ended families too, without the hashes of refresh tokens. */
+const EXPORTED_TABLES = [
+  exportedTable<StoredTimes>({
+    name: 'refresh_family',
+    find: `SELECT id, client_id, customer_id, organization_id, scope, lineage, root, generation, begun_at, rotated_at,
+        rotated_network, counted_since, rotations, ended_at, expires_at
+      FROM refresh_family WHERE customer_id = ? ORDER BY id`,
+    shown: (row) => withIsoTimes(row, ['begun_at', 'rotated_at', 'counted_since', 'ended_at', 'expires_at']),
+  }),
+  exportedTable({
+    name: 'refresh_family_ancestor',
+    find: `SELECT ancestor.family_id, ancestor.ancestor_id
+      FROM refresh_family family JOIN refresh_family_ancestor ancestor ON ancestor.family_id = family.id
+      WHERE family.customer_id = ? ORDER BY ancestor.family_id, ancestor.ancestor_id`,
+    shown: (row) => row,
+  }),
+];
 
 type FindFamilies = SelectStatement<[now: Date], { id: string }>;
 
@@ -100,15 +101,8 @@ export class CustomerFamilies implements CustomerDataParticipant {
     return live;
   }
 
-  /** The rows of all families of a customer, ended ones too, without the hashes of their tokens. */
-  async exportRows(customerId: string): Promise<ExportedRows> {
-    const families = await this.database.select(FIND_STORED, [customerId]);
-    return {
-      refresh_family: families.map((row) =>
-        withIsoTimes(row, ['begun_at', 'rotated_at', 'counted_since', 'ended_at', 'expires_at']),
-      ),
-      refresh_family_ancestor: await this.database.select(FIND_STORED_ANCESTORS, [customerId]),
-    };
+  exportRows(customerId: string, after?: string): Promise<ExportPage> {
+    return exportPage(this.database, EXPORTED_TABLES, customerId, after);
   }
 
   async refreshFamilies(customerId: string): Promise<RefreshFamilyRecord[]> {

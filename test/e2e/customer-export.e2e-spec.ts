@@ -1,12 +1,15 @@
 import { Injectable, Module } from '@nestjs/common';
+import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../src/identity/identity-cookies.js';
-import { CustomerDataParticipants, IdentityModule } from '../../src/public/grant.js';
+import { uuidv7 } from '../../src/platform/uuid.js';
+import { CustomerDataParticipants, type ExportPage, IdentityModule } from '../../src/public/grant.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';
-import { expectError, expectInvalidToken } from '../support/expect-error.js';
+import { expectError, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';
 import { secretOf } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
@@ -18,13 +21,24 @@ import { newCustomer, transferToken } from '../support/transfers.js';
 const ADMIN_TOKEN = 'operator-of-exports-0123456789-0';
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
+/** The number of rows of the grant's table about one customer. */
+const tickets = new Map<string, number>();
+
+async function ticketsOf(owner: string, after = '0'): Promise<ExportPage> {
+  const count = tickets.get(owner) ?? 1;
+  const first = Number(after);
+  const numbers = Array.from({ length: Math.min(count - first, 1_000) }, (_, index) => first + index);
+  const page = { tables: { ticket: numbers.map((number) => ({ owner, number })) } };
+  return count > first + 1_000 ? { ...page, next: String(first + 1_000) } : page;
+}
+
 /** A grant's table with rows about customers, and an older participant without an export. */
 @Injectable()
 class TestParticipant {
   constructor(participants: CustomerDataParticipants) {
     const older = { onErase: async () => {}, mustRetain: async () => [], linkedIds: async () => [] };
     participants.add(older);
-    participants.add({ ...older, exportRows: async (id: string) => ({ ticket: [{ owner: id, number: 7 }] }) });
+    participants.add({ ...older, exportRows: ticketsOf });
   }
 }
 
@@ -38,8 +52,26 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const exportOf = (id: string, token = ADMIN_TOKEN) =>
-  manage(service, 'GET', `/admin/identities/${id}/export`, bearer(token));
+const exportOf = (id: string, token = ADMIN_TOKEN, query = '') =>
+  manage(service, 'GET', `/admin/identities/${id}/export${query}`, bearer(token));
+
+/** The pages of an export, or those from one on. */
+async function pagesOf(id: string, after?: string): Promise<{ tables: Record<string, object[]>; next?: string }[]> {
+  const { status, body } = await exportOf(id, ADMIN_TOKEN, after === undefined ? '' : `?after=${after}`);
+  expect(status).toBe(200);
+  return body.next === undefined ? [body] : [body, ...(await pagesOf(id, body.next))];
+}
+
+const linksIn = () => service.application.get(DataSource).getRepository(BrowserLink);
+const linksOf = (entityId: string) => linksIn().find({ where: { entityId }, order: { browserId: 'ASC' } });
+
+/** Adds links of other browsers to the customer of a browser. */
+async function addLinks(entityId: string, count: number): Promise<void> {
+  const [link] = await linksOf(entityId);
+  const at = Date.now();
+  const links = Array.from({ length: count }, () => ({ ...link, browserId: uuidv7(at), beganIn: uuidv7(at) }));
+  for (let from = 0; from < count; from += 500) await linksIn().insert(links.slice(from, from + 500));
+}
 
 describe('protocol §9.2: the export of a customer', () => {
   it('has the rows of every table about the customer, and nothing of another customer', async () => {
@@ -70,7 +102,7 @@ describe('protocol §9.2: the export of a customer', () => {
         client_id: ACME_SITE,
         expires_at: expect.stringMatching(ISO_TIME),
       });
-    expect(tables.ticket).toEqual([{ owner: entity_id, number: 7 }]);
+    expect(tables.ticket).toEqual([{ owner: entity_id, number: 0 }]);
     for (const foreign of [ofRival, other.entity_id, code, agent, secretOf(known), secretOf(linked)])
       expect(response.text).not.toContain(foreign);
     expect(response.text).not.toMatch(/secret_hash|code_challenge|"hash"/);
@@ -107,6 +139,47 @@ describe('protocol §9.2: the export of a customer', () => {
     expect(tables.organization_user).toEqual([
       expect.objectContaining({ customer_id: body.entity_id, linked_at: expect.stringMatching(ISO_TIME) }),
     ]);
+  });
+
+  it('has at most 1,000 rows of each table in a page, and its pages have every row once', async () => {
+    const known = await service.post(TOKEN, cookieBody());
+    const { entity_id } = known.body;
+    await addLinks(entity_id, 2_400);
+    tickets.set(entity_id, 1_500);
+    const pages = await pagesOf(entity_id);
+    expect(pages.map(({ tables }) => tables.browser_customer?.length)).toEqual([1_000, 999, 402]);
+    expect(pages.map(({ tables }) => tables.ticket?.length)).toEqual([1_000, 500, undefined]);
+    expect(pages.map(({ tables }) => tables.customer?.length)).toEqual([1, undefined, undefined]);
+    const links = pages.flatMap(({ tables }) => tables.browser_customer as { link_id: string }[]);
+    expect(new Set(links.map(({ link_id }) => link_id)).size).toBe(2_401);
+    const cursors = pages.map(({ next = '' }) => Buffer.from(next, 'base64url').toString()).join();
+    for (const { browserId } of await linksOf(entity_id)) expect(cursors).not.toContain(browserId);
+  });
+
+  it('misses no row if rows of an earlier page are deleted meanwhile', async () => {
+    const { entity_id } = (await service.post(TOKEN, cookieBody())).body;
+    await addLinks(entity_id, 1_500);
+    const first = (await exportOf(entity_id)).body;
+    const [deleted, ...others] = await linksOf(entity_id);
+    await linksIn().delete({ browserId: (deleted as BrowserLink).browserId, entityId: entity_id });
+    const pages = [first, ...(await pagesOf(entity_id, first.next))];
+    const found = new Set(pages.flatMap(({ tables }) => tables.browser_customer).map(({ link_id }) => link_id));
+    expect(found.size).toBe(others.length + 1);
+  });
+
+  it.each([
+    ['has another form', 'x'],
+    [
+      'has a wrong number',
+      Buffer.from('{"own":"{\\"link_ancestor\\":{\\"count\\":\\"1; \\"}}"}').toString('base64url'),
+    ],
+    ['is of another type', Buffer.from('{"own":[7],"others":{"0":1}}').toString('base64url')],
+  ])('rejects a next that %s', async (_, after) => {
+    const { entity_id } = await newCustomer(service);
+    const path = `/admin/identities/${entity_id}/export`;
+    const asOperator = (query: string) => manage(service, 'GET', `${path}?${query}`, bearer(ADMIN_TOKEN));
+    expectInvalidRequest(await asOperator(`after=${after}`), /^after: not a next of this export$/);
+    expectInvalidRequest(await asOperator('next=x'), /^next: unknown parameter$/);
   });
 
   it('is for the operator only, and each export is an audit event', async () => {

@@ -138,7 +138,7 @@ describe('the rows of a customer', () => {
     expect(exported).not.toContain(user_code);
     expect((await fetch(url, { method: 'DELETE', headers })).status).toBe(200);
     expect(await service.application.get(DeviceApprovalParticipant).exportRows(customer.entityId)).toEqual({
-      device_approval: [],
+      tables: { device_approval: [] },
     });
   });
 });

@@ -1,0 +1,97 @@
+import { OAuthError } from '../oauth/oauth-error.js';
+import type { Database } from '../platform/database/database.js';
+import { selectStatement } from '../platform/database/statement.js';
+import { sha256 } from '../platform/secret.js';
+
+/** The maximum number of rows that a page of an export has of one table, and that a statement reads. */
+const MAX_ROWS = 1_000;
+
+/** Stored rows about a customer, by the name of their table. */
+export type ExportedRows = Record<string, object[]>;
+
+/** A part of an export. */
+export interface ExportPage {
+  tables: ExportedRows;
+  /** If rows are missing: any text by which the next call continues. */
+  next?: string;
+}
+
+/** A table with rows about customers. */
+export interface ExportedTable<Row extends object> {
+  name: string;
+  /** A SELECT in the order of a unique key, without a limit. Each parameter is the id of the customer. */
+  find: string;
+  /** The row without secrets, hashes of secrets and ids of browsers. */
+  shown(row: Row, entityId: string): object;
+}
+
+/** Where a page ended: the number of rows before, and a hash of the last one. Keys of rows may be secrets. */
+interface Position {
+  count: number;
+  last: string;
+}
+
+/** A list of tables with different rows is a list of these. */
+export function exportedTable<Row extends object>(table: ExportedTable<Row>): ExportedTable<object> {
+  return table as unknown as ExportedTable<object>;
+}
+
+/** Reads the next rows of each table that has more rows. @param after `next` of the page before */
+export async function exportPage(
+  database: Database,
+  tables: ExportedTable<object>[],
+  entityId: string,
+  after?: string,
+): Promise<ExportPage> {
+  const positions = after === undefined ? undefined : parseCursor<Record<string, Position>>(after);
+  const next: Record<string, Position> = {};
+  const page: ExportPage = { tables: {} };
+  for (const table of tables) {
+    const position = positions ? positions[table.name] : { count: 0, last: '' };
+    if (!position) continue;
+    const { rows, end } = await rowsAfter(database, table, entityId, position);
+    page.tables[table.name] = rows.map((row) => table.shown(row, entityId));
+    if (end) next[table.name] = end;
+  }
+  return Object.keys(next).length === 0 ? page : { ...page, next: JSON.stringify(next) };
+}
+
+/**
+ * Reads the last row of the page before too. If another row has its place now, rows before it were changed or deleted.
+ * Then the table begins again, so that no row is missing.
+ */
+async function rowsAfter(
+  database: Database,
+  table: ExportedTable<object>,
+  entityId: string,
+  { count, last }: Position,
+): Promise<{ rows: object[]; end?: Position }> {
+  if (!Number.isSafeInteger(count) || count < 0) throw invalidCursor();
+  const offset = Math.max(count - 1, 0);
+  // the limits are in the text, because MySQL rejects the numbers of mysql2 there
+  const find = selectStatement<string[], object>(`${table.find} LIMIT ${MAX_ROWS} OFFSET ${offset}`);
+  const parameters = Array<string>(table.find.split('?').length - 1).fill(entityId);
+  const rows = await database.select(find, parameters);
+  if (count > 0 && hashOf(rows[0]) !== last) return rowsAfter(database, table, entityId, { count: 0, last: '' });
+  const end = rows.length === MAX_ROWS && { count: offset + rows.length, last: hashOf(rows.at(-1)) };
+  return { rows: count > 0 ? rows.slice(1) : rows, ...(end && { end }) };
+}
+
+/** @throws OAuthError `invalid_request` if the text is no JSON object */
+export function parseCursor<Cursor extends object>(text: string): Cursor {
+  try {
+    const cursor = JSON.parse(text);
+    if (typeof cursor === 'object' && cursor !== null) return cursor;
+  } catch {
+    // below
+  }
+  throw invalidCursor();
+}
+
+function invalidCursor(): OAuthError {
+  return OAuthError.invalidRequest('after: not a next of this export');
+}
+
+function hashOf(row: object | undefined): string {
+  return sha256(JSON.stringify(row ?? null));
+}
