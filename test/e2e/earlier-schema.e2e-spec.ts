@@ -19,20 +19,23 @@ afterEach(async () => {
   await database.remove();
 });
 
-describe('protocol §9.6: the schema of a build before 1.0', () => {
+describe.each([
+  ['with its migrations', 1],
+  ['whose migrations are missing', 0],
+])('protocol §9.6: the schema of a build before 1.0 %s', (_, rows) => {
   beforeEach(async () => {
     await dataSource.query('CREATE TABLE migrations (id integer, timestamp bigint, name varchar(255))');
-    await dataSource.query("INSERT INTO migrations VALUES (1, 1795100000000, 'House1795100000000')");
+    if (rows > 0) await dataSource.query("INSERT INTO migrations VALUES (1, 1795100000000, 'House1795100000000')");
     await dataSource.query('CREATE TABLE customer_identity (entity_id varchar(36))');
   });
 
   it.each([
     ['the service, which may migrate', 'true'],
     ['the service, which waits for migrations', 'false'],
-  ])('stops %s with exit code 1 and a sentence, and changes nothing', async (_, MIGRATE_ON_START) => {
+  ])('stops %s with exit code 1 and a sentence, and changes nothing', async (_process, MIGRATE_ON_START) => {
     const environment = { MIGRATE_ON_START };
     await expect(startTestService({ database, environment })).rejects.toThrow(SENTENCE);
-    expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(1);
+    expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(rows);
   });
 
   it('stops the command migrate with exit code 1 and a sentence, and changes nothing', async () => {
@@ -41,6 +44,6 @@ describe('protocol §9.6: the schema of a build before 1.0', () => {
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       expect(stderr).toMatch(SENTENCE);
     }
-    expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(1);
+    expect(await dataSource.query('SELECT name FROM migrations')).toHaveLength(rows);
   });
 });

@@ -19,6 +19,9 @@ const LEASE_DURATION_MS = 60_000;
 /** Time between two attempts to acquire a lease that another process holds. */
 const LEASE_POLL_MS = 250;
 
+/** A table that each build before 1.0 had, also if the rows of its migrations were lost. */
+const EARLIER_TABLE = 'customer_identity';
+
 /** The schema is of a build before 1.0, which no migration changes. */
 export class EarlierSchemaError extends Error {
   constructor() {
@@ -36,7 +39,8 @@ export class EarlierSchemaError extends Error {
 export async function hasPendingMigrations(dataSource: DataSource): Promise<boolean> {
   const applied = await appliedMigrations(dataSource);
   const [first] = migrations.map(migrationName);
-  if (applied.size > 0 && !applied.has(first as string)) throw new EarlierSchemaError();
+  const isEarlier = applied.size > 0 ? !applied.has(first as string) : await hasTable(dataSource, EARLIER_TABLE);
+  if (isEarlier) throw new EarlierSchemaError();
   return dataSource.migrations.some((migration) => !applied.has(migration.name ?? ''));
 }
 
@@ -68,10 +72,19 @@ async function migrateOnce(dataSource: DataSource, clock: Clock, lease: Lease): 
   }
 }
 
-async function appliedMigrations(dataSource: DataSource): Promise<Set<string>> {
+async function hasTable(dataSource: DataSource, table: string): Promise<boolean> {
   const runner = dataSource.createQueryRunner();
   try {
-    if (!(await runner.hasTable('migrations'))) return new Set();
+    return await runner.hasTable(table);
+  } finally {
+    await runner.release();
+  }
+}
+
+async function appliedMigrations(dataSource: DataSource): Promise<Set<string>> {
+  if (!(await hasTable(dataSource, 'migrations'))) return new Set();
+  const runner = dataSource.createQueryRunner();
+  try {
     const rows: { name: string }[] = await runner.query('SELECT name FROM migrations');
     return new Set(rows.map((row) => row.name));
   } finally {
