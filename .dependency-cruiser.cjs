@@ -20,19 +20,16 @@ const LEVELS = [
     'run-service.ts',
     'cli',
     'public/service.ts',
+    'public/testing-host.ts',
     'main.ts',
     'cli.ts',
   ],
-  ['testing', 'public/testing.ts'],
 ];
-/** The files of each of the two levels at the top may import each other. */
-const MIXED_LEVELS = LEVELS.slice(-2);
+/** The files of the highest level may import each other. */
+const MIXED_LEVEL = LEVELS.at(-1);
 /** The names that grants of other packages may import. The file re-exports from levels 0 to 7. */
 const GRANT_API = '^src/public/grant\\.ts$';
 const GRANTS_LEVEL = LEVELS.findIndex((folders) => folders.includes('grants'));
-/** What runs in tests alone, and the development packages that it may want there (optional peers in package.json). */
-const TESTING = path(LEVELS.at(-1));
-const TEST_PACKAGES = '(^|/)node_modules/(vitest|ajv|ajv-formats)/';
 
 function path(names) {
   return `^src/(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})(/|$)`;
@@ -45,7 +42,7 @@ const levelRules = LEVELS.slice(0, -1).flatMap((folders, level) => [
     from: { path: path(folders) },
     to: { path: path(LEVELS.slice(level + 1).flat()) },
   },
-  ...(MIXED_LEVELS.includes(folders) ? [] : folders).map((folder) => ({
+  ...(folders === MIXED_LEVEL ? [] : folders).map((folder) => ({
     name: `${folder}-does-not-know-its-neighbours`,
     severity: 'error',
     from: { path: path([folder]) },
@@ -102,25 +99,37 @@ module.exports = {
     {
       name: 'no-development-packages-in-the-service',
       severity: 'error',
-      from: { path: '^src', pathNot: TESTING },
+      from: { path: '^src' },
       to: { dependencyTypes: ['npm-dev', 'npm-peer', 'npm-no-pkg', 'npm-unknown'] },
     },
     {
-      name: 'few-development-packages-in-the-testing-kit',
+      name: 'the-kit-uses-the-entries-of-the-service',
       severity: 'error',
-      from: { path: TESTING },
-      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], pathNot: TEST_PACKAGES },
+      from: { path: '^packages/conformance-kit/src/' },
+      to: { path: '^(src|test|bench|scripts)/', pathNot: '^src/public/' },
+    },
+    {
+      name: 'the-kit-declares-its-packages',
+      severity: 'error',
+      from: { path: '^packages/conformance-kit/src/' },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['npm-peer'] },
+    },
+    {
+      name: 'the-testing-host-is-for-the-kit',
+      severity: 'error',
+      from: { path: '', pathNot: '^packages/conformance-kit/' },
+      to: { path: '^src/public/testing-host\\.ts$' },
     },
     {
       name: 'token-verifier-does-not-know-the-service',
       severity: 'error',
-      from: { path: '^packages/' },
+      from: { path: '^packages/token-verifier/' },
       to: { path: '^(src|test|bench|scripts)/' },
     },
     {
       name: 'token-verifier-depends-on-jose-only',
       severity: 'error',
-      from: { path: '^packages/[^/]+/src/' },
+      from: { path: '^packages/token-verifier/src/' },
       to: { path: 'node_modules/', pathNot: 'node_modules/jose/' },
     },
     {

@@ -33,7 +33,8 @@ const CLUSTER_TESTS: Record<string, string[]> = {
 const PACKAGES = {
   'customer-authorization-service': 'dist/public/service.js',
   'customer-authorization-service/grant': 'dist/public/grant.js',
-  'customer-authorization-service/testing': 'dist/public/testing.js',
+  'customer-authorization-service/testing-host': 'dist/public/testing-host.js',
+  'conformance-kit': 'packages/conformance-kit/src/index.ts',
   'token-verifier': 'packages/token-verifier/src/index.ts',
   'token-verifier/express': 'packages/token-verifier/src/express.ts',
   'token-verifier/nestjs': 'packages/token-verifier/src/nestjs.ts',

@@ -10,7 +10,7 @@ import ts from 'typescript';
 const PROJECT = dirname(import.meta.dirname);
 const SOURCES = join(PROJECT, 'src');
 /** Migrations create the tables of all folders. */
-const EXEMPT_FOLDERS = ['migrations', 'testing'];
+const EXEMPT_FOLDER = 'migrations';
 
 /** @type {Record<string, string[]>} */
 const exceptions = JSON.parse(readFileSync(join(import.meta.dirname, 'tables.json'), 'utf8'));
@@ -42,7 +42,7 @@ function entityTable(node) {
 
 const files = ts.sys
   .readDirectory(SOURCES, ['.ts'])
-  .filter((path) => !EXEMPT_FOLDERS.includes(folderOf(path)))
+  .filter((path) => folderOf(path) !== EXEMPT_FOLDER)
   .map((path) => ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true));
 
 /** @type {Map<string, string>} folders by table */

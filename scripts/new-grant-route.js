@@ -32,7 +32,6 @@ export function routeFiles(project, names) {
     files[`test/e2e/${name}-${kind}.e2e-spec.ts`] = filledIn(`test/$name$-${kind}.spec.ts.txt`)
       .replace(/^import .*extension\.js';\n/m, '')
       .replaceAll('../src/', `../../src/grants/${name}/`)
-      .replace(`${PACKAGE}/testing`, '../../src/public/testing.js')
       .replace(new RegExp(`\\.\\.\\.${variable}Extension,\\s`, 'g'), '');
   }
   files[MIGRATIONS] = withMigration(list, `${className}Codes${now}`, `./${now}-${name}-codes.js`);

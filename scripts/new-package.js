@@ -14,7 +14,7 @@ const SERVICE = JSON.parse(readFileSync(join(dirname(import.meta.dirname), 'pack
 const USAGE = 'usage: customer-authorization-service new-package NAME [--route] [--grant-type URI]';
 /** The packages that a generated package imports itself, in the versions of the service. */
 const DEPENDENCIES = ['@nestjs/common', '@nestjs/typeorm', 'class-validator', 'typeorm'];
-const DEVELOPMENT_DEPENDENCIES = ['@types/node', 'ajv', 'ajv-formats', 'typescript', 'vitest'];
+const DEVELOPMENT_DEPENDENCIES = ['@types/node', 'conformance-kit', 'typescript', 'vitest'];
 
 try {
   console.log(newPackage(process.argv.slice(2)));
@@ -60,7 +60,12 @@ function filesOf(folders, names) {
 
 /** @param {import('./grant-names.js').GrantNames} names */
 function manifest({ name, grantType }) {
-  const versions = { ...SERVICE.devDependencies, ...SERVICE.dependencies, [SERVICE.name]: SERVICE.version };
+  const versions = {
+    ...SERVICE.devDependencies,
+    ...SERVICE.dependencies,
+    [SERVICE.name]: SERVICE.version,
+    'conformance-kit': SERVICE.version,
+  };
   /** @param {string[]} packages */
   const pinned = (packages) => Object.fromEntries(packages.map((dependency) => [dependency, versions[dependency]]));
   const content = {
@@ -92,7 +97,7 @@ ${paths.map((path) => `  ${folder}/${path}`).join('\n')}
 
 It works without changes. Try it:
   cd ${folder}
-  npm install        # if the service is a tarball: npm install PATH/customer-authorization-service-${SERVICE.version}.tgz
+  npm install        # with tarballs: npm install PATH/customer-authorization-service-${SERVICE.version}.tgz PATH/conformance-kit-${SERVICE.version}.tgz
   npm test
   REGISTRY_FILE=registry.yaml npm start
 

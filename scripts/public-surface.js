@@ -1,15 +1,20 @@
 // @ts-check
 /**
- * Writes docs/public-surface.md: the declarations that the package exports, and the declarations that these mention.
+ * Writes docs/public-surface.md: the declarations that the service and its conformance kit export, and the declarations
+ * that these mention.
  * `npm run check:surface` fails if the page is out of date. `npm run update:surface` updates it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import ts from 'typescript';
-import { OUT, programOver } from './declarations.js';
+import { declarationOf, isDeclaration, programOver } from './declarations.js';
 
 const PROJECT = dirname(import.meta.dirname);
 const PAGE = join(PROJECT, 'docs/public-surface.md');
+/** The folders of the packages that authors of extensions install. */
+const PACKAGES = ['.', 'packages/conformance-kit'];
+/** The entry of the service that only the conformance kit may import (docs/decisions/0018). */
+const ENTRY_OF_THE_KIT = './testing-host';
 const HEAD = `# The public surface
 
 This page lists every name that another package can import, and every type that these names mention. Authors of
@@ -34,17 +39,13 @@ if (process.argv.includes('--write')) {
 }
 
 function report() {
-  const { name, exports: subpaths } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'));
-  const entries = Object.entries(subpaths).map(([subpath, { types }]) => ({
-    title: join(name, subpath),
-    path: resolve(PROJECT, types),
-  }));
-  const program = programOver(entries.map(({ path }) => path));
+  const entries = PACKAGES.flatMap(entriesOf);
+  const program = programOver(entries.map(({ source }) => source));
   const checker = program.getTypeChecker();
   /** @type {Set<ts.Symbol>} */
   const symbolsSeen = new Set();
-  const sections = entries.map(({ title, path }) => {
-    const file = program.getSourceFile(path);
+  const sections = entries.map(({ title, source }) => {
+    const file = program.getSourceFile(declarationOf(source));
     const module = file && checker.getSymbolAtLocation(file);
     const exported = module ? checker.getExportsOfModule(module) : [];
     const symbols = exported.map((symbol) => resolved(checker, symbol));
@@ -57,6 +58,17 @@ function report() {
   for (const symbol of symbolsSeen) for (const other of mentionedBy(checker, symbol)) symbolsSeen.add(other);
   const mentioned = [...symbolsSeen].slice(importable);
   return [HEAD, ...sections, section('Mentioned, and not importable', mentioned)].join('\n');
+}
+
+/** The entries of a package, with their sources. @param {string} folder */
+function entriesOf(folder) {
+  /** @type {{ name: string, exports: Record<string, { types: string }> }} */
+  const { name, exports } = JSON.parse(readFileSync(join(PROJECT, folder, 'package.json'), 'utf8'));
+  const subpaths = Object.entries(exports).filter(([subpath]) => subpath !== ENTRY_OF_THE_KIT);
+  return subpaths.map(([subpath, { types }]) => ({
+    title: join(name, subpath),
+    source: join(folder, types.replace('/dist/', '/src/').replace(/\.d\.ts$/, '.ts')),
+  }));
 }
 
 /** @param {string} title @param {ts.Symbol[]} symbols @param {Set<ts.Symbol>} typesOnly classes that are only types */
@@ -136,7 +148,7 @@ function mentionedBy(checker, symbol) {
 /** @param {ts.Declaration} node */
 function isOfProject(node) {
   const statement = ts.isVariableDeclaration(node) ? node.parent.parent : node;
-  return ts.isSourceFile(statement.parent) && statement.getSourceFile().fileName.startsWith(OUT);
+  return ts.isSourceFile(statement.parent) && isDeclaration(statement.getSourceFile().fileName);
 }
 
 /** @param {ts.TypeChecker} checker @param {ts.Symbol} symbol */

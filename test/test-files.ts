@@ -66,16 +66,7 @@ const ON_BOTH_DATABASES = [
 ];
 
 /** End-to-end tests with entities that are not the service's. They do not share modules with other files. */
-const ISOLATED = [
-  'conformance-kit',
-  'conformance-kit-proofs',
-  'custom-grant',
-  'faulty-grant',
-  'faulty-table',
-  'openapi',
-  'openapi-texts',
-  'registry-resource',
-];
+const ISOLATED = ['custom-grant', 'faulty-grant', 'faulty-table', 'openapi', 'openapi-texts', 'registry-resource'];
 
 /** Those that also run on MariaDB. */
 const ISOLATED_ON_BOTH_DATABASES = ['custom-grant', 'faulty-table'];
@@ -134,9 +125,13 @@ const EXAMPLE = ['examples/device-approval/test/device-approval*.spec.ts'];
 
 const paths = (names: string[]) => names.map((name) => `test/e2e/${name}.e2e-spec.ts`);
 
+/** Tests of the conformance kit with such entities. */
+const KIT_ISOLATED = ['grants', 'proofs'].map((name) => `packages/conformance-kit/test/${name}.e2e-spec.ts`);
+const ALL_ISOLATED = [...paths(ISOLATED), ...KIT_ISOLATED];
+
 const WITHOUT_PROCESSES = {
-  include: ['test/e2e/**/*.e2e-spec.ts'],
-  exclude: paths([...ISOLATED, ...WITH_PROCESSES, ...WITH_PROCESSES_ON_MARIADB]),
+  include: ['test/e2e/**/*.e2e-spec.ts', 'packages/conformance-kit/test/*.e2e-spec.ts'],
+  exclude: [...ALL_ISOLATED, ...paths([...WITH_PROCESSES, ...WITH_PROCESSES_ON_MARIADB])],
 };
 
 /** A browser test of the example package. */
@@ -150,8 +145,8 @@ export const TEST_FILES = {
   },
   sqlite: WITHOUT_PROCESSES,
   mariadb: IS_NIGHTLY ? WITHOUT_PROCESSES : { include: paths(ON_BOTH_DATABASES) },
-  isolated: { include: [...paths(ISOLATED), ...EXAMPLE] },
-  'isolated-mariadb': { include: [...paths(IS_NIGHTLY ? ISOLATED : ISOLATED_ON_BOTH_DATABASES), ...EXAMPLE] },
+  isolated: { include: [...ALL_ISOLATED, ...EXAMPLE] },
+  'isolated-mariadb': { include: [...(IS_NIGHTLY ? ALL_ISOLATED : paths(ISOLATED_ON_BOTH_DATABASES)), ...EXAMPLE] },
   processes: { include: [...paths(WITH_PROCESSES), ...UNIT_TESTS_WITH_PROCESSES] },
   browser: { include: ['test/browser/**/*.spec.ts'], exclude: EXAMPLE_IN_BROWSER },
   'isolated-browser': { include: EXAMPLE_IN_BROWSER },

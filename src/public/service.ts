@@ -3,6 +3,7 @@
  * and runs the operator's commands, both with its own grants.
  */
 
+export type { Service } from '../bootstrap.js';
 export { runCommandLine } from '../cli/run-command-line.js';
 export type { Extension } from '../extension.js';
 export type { MigrationClass } from '../migrations/migrations.js';

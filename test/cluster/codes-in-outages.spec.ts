@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RACE_START_MS, race } from '../../src/testing/race.js';
+import { RACE_START_MS, race } from '../../packages/conformance-kit/src/race.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { figure } from '../support/measurements.js';

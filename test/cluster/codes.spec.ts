@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RACE_START_MS, race } from '../../src/testing/race.js';
+import { RACE_START_MS, race } from '../../packages/conformance-kit/src/race.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { figure, LongestWait } from '../support/measurements.js';
 import { times, winnerOf } from '../support/races.js';

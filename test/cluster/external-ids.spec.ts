@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RACE_START_MS, race } from '../../src/testing/race.js';
+import { RACE_START_MS, race } from '../../packages/conformance-kit/src/race.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { implicitToken } from '../support/authorization-page.js';

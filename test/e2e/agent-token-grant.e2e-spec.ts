@@ -1,6 +1,6 @@
+import { describeGrant } from 'conformance-kit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AgentTokenGrant } from '../../src/grants/agent-token/agent-token.grant.js';
-import { describeGrant } from '../../src/public/testing.js';
 import { agentTokenBody, changePassword, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, implicitToken } from '../support/authorization-page.js';

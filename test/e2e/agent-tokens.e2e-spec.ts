@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import type { RegistryDocument } from '../../src/testing/registry-file.js';
 import {
   AS_BACKEND,
   agentTokenBody,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { OutputCapture } from '../../src/testing/output-capture.js';
-import { containsSecret } from '../../src/testing/secret-search.js';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
+import { containsSecret } from '../../packages/conformance-kit/src/secret-search.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { manage } from '../support/management-api.js';
 import { ACME_BACKEND, BACKEND_SECRET, testRegistry } from '../support/test-registry.js';

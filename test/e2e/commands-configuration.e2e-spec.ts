@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { runCli, TestProcess } from '../support/processes.js';
 import { writeRegistry } from '../support/test-registry.js';
 

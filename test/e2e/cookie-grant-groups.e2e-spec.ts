@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import { BrowserLink } from '../../src/identity/browser-link.entity.js';
-import { createTestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { cookieValue, expectNoCustomerCreated, identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
 import { exchange, rawRequest } from '../support/raw-http.js';

@@ -1,9 +1,9 @@
+import { describeGrant } from 'conformance-kit';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { CookieGrant } from '../../src/grants/cookie/cookie.grant.js';
 import { partsOf, secretCookieOf } from '../../src/identity/identity-cookies.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { describeGrant } from '../../src/public/testing.js';
 import { cookieBody, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import {
   browserOf,

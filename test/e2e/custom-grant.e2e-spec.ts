@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { describeGrant } from 'conformance-kit';
 import { DataSource, type MigrationInterface } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
@@ -8,7 +9,6 @@ import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.mod
 import { AccessTokens } from '../../src/access-token/access-tokens.js';
 import type { AgentPrincipal } from '../../src/bearer/principal.js';
 import { migrationName, migrations } from '../../src/migrations/migrations.js';
-import { describeGrant } from '../../src/public/testing.js';
 import { Agents } from '../../src/registry/agents.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../src/token/grant.js';
 import { GrantType } from '../../src/token/grant-type.decorator.js';

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { FORM } from '../support/authorization-page.js';

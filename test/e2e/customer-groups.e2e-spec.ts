@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import {
   type Customer,
   type Grant,
@@ -12,7 +13,6 @@ import {
   IdentityModule,
   uuidv7,
 } from '../../src/public/grant.js';
-import { OutputCapture } from '../../src/testing/output-capture.js';
 import { expectError } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { delaySelects } from '../support/statements.js';

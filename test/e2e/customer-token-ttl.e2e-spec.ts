@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MigratedSchema } from '../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../scripts/mariadb.js';
 import { findMariadb } from '../../scripts/test-programs.js';
 import { Database } from '../../src/platform/database/database.js';
 import { selectStatement } from '../../src/platform/database/statement.js';
-import { MigratedSchema } from '../../src/testing/migrated-schema.js';
-import { onMariadb } from '../../src/testing/test-database.js';
 import { bearer } from '../support/authorization-headers.js';
 import { manage } from '../support/management-api.js';
 import { ACME } from '../support/test-registry.js';

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { createTestDatabase, onMariadb } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { startTestService } from '../support/test-service.js';

@@ -1,11 +1,11 @@
 import { IsIn, IsInt, IsString, MaxLength } from 'class-validator';
 import { afterEach, describe, expect, it } from 'vitest';
+import { grantThat, sound } from '../../packages/conformance-kit/test/support/broken-grants/ticket.grant.js';
 import { RESERVED_CLAIMS } from '../../src/access-token/reserved-claims.js';
 import { Optional } from '../../src/oauth/parameters.js';
 import type { GrantResult } from '../../src/token/grant.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
-import { grantThat, sound } from '../support/broken-grants/ticket.grant.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { manage } from '../support/management-api.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';

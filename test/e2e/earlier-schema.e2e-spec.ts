@@ -1,8 +1,8 @@
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
-import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { environmentOf, runCli } from '../support/processes.js';
 import { startTestService } from '../support/test-service.js';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { signAgentToken } from '../../src/testing/agent-token.js';
+import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
 import { bearer } from '../support/authorization-headers.js';
 import { END_SESSIONS, endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
 import { expectError, expectInvalidRequest, expectInvalidToken } from '../support/expect-error.js';

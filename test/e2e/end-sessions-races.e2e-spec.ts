@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../src/testing/test-database.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { IS_NIGHTLY } from '../nightly.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';

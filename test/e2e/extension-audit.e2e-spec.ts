@@ -1,7 +1,7 @@
 import { Get, Module, Param } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import { ApiRoute, type AuditEntry, type AuditSink, ExtensionAudit, PublicController } from '../../src/public/grant.js';
-import { OutputCapture } from '../../src/testing/output-capture.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { startTestService, type TestService } from '../support/test-service.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { signAgentToken } from '../../src/testing/agent-token.js';
-import { OutputCapture } from '../../src/testing/output-capture.js';
+import { signAgentToken } from '../../packages/conformance-kit/src/agent-token.js';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { DEVICE, deviceExtension } from '../support/device-extension.js';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { race } from '../../packages/conformance-kit/src/race.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { race } from '../../src/testing/race.js';
-import { onMariadb } from '../../src/testing/test-database.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';

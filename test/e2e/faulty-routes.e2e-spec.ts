@@ -1,6 +1,8 @@
 import { Body, Controller, Get, Module, Post, Put, Query, type Type } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import {
   type AgentPrincipal,
   AnyOrigin,
@@ -17,7 +19,6 @@ import {
   ValidatedBody,
   ValidatedQuery,
 } from '../../src/public/grant.js';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { startTestService } from '../support/test-service.js';
 
 const described = ApiRoute({ summary: 'Described', response: '*/*' });

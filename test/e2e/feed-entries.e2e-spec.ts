@@ -1,9 +1,10 @@
 import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { FeedEntries } from '../../src/access-token/feed/feed-entries.js';
 import { RevocationPublisher } from '../../src/access-token/feed/revocation-publisher.js';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';

@@ -1,6 +1,12 @@
 import { HttpCode, Module, Post, type Type } from '@nestjs/common';
 import { IsString } from 'class-validator';
+import { describeRoute } from 'conformance-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OWN_ORGANIZATION, SILENT_SITE, SITE, UNLISTED_SITE } from '../../packages/conformance-kit/src/kit-registry.js';
+import { applicableRouteRules } from '../../packages/conformance-kit/src/routes/applicable-route-rules.js';
+import type { RouteKit } from '../../packages/conformance-kit/src/routes/route-kit.js';
+import { routeRegistry } from '../../packages/conformance-kit/src/routes/route-registry.js';
+import { RouteTestContext } from '../../packages/conformance-kit/src/routes/route-test-context.js';
 import {
   ApiRoute,
   ClientRequest,
@@ -11,12 +17,6 @@ import {
   OAuthError,
   PublicController,
 } from '../../src/public/grant.js';
-import { describeRoute } from '../../src/public/testing.js';
-import { OWN_ORGANIZATION, SILENT_SITE, SITE, UNLISTED_SITE } from '../../src/testing/kit-registry.js';
-import { applicableRouteRules } from '../../src/testing/routes/applicable-route-rules.js';
-import type { RouteKit } from '../../src/testing/routes/route-kit.js';
-import { routeRegistry } from '../../src/testing/routes/route-registry.js';
-import { RouteTestContext } from '../../src/testing/routes/route-test-context.js';
 import { expectError } from '../support/expect-error.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 

@@ -1,6 +1,6 @@
 import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { loadExample } from '../support/load-example.js';
 import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';

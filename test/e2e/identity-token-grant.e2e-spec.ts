@@ -1,7 +1,7 @@
+import { describeGrant } from 'conformance-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { IdentityTokenGrant } from '../../src/grants/identity-token/identity-token.grant.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { describeGrant } from '../../src/public/testing.js';
 import { agentTokenBody, changePassword, claimsOf, exchangeCode, pkce, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';

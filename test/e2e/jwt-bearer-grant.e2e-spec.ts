@@ -1,10 +1,10 @@
 import { createHmac, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
+import { describeGrant } from 'conformance-kit';
 import { afterAll, describe, expect, it } from 'vitest';
+import { REQUESTS_PER_RACE, race } from '../../packages/conformance-kit/src/race.js';
 import { JwtBearerGrant } from '../../src/grants/jwt-bearer/jwt-bearer.grant.js';
 import { UsedAssertion } from '../../src/grants/jwt-bearer/used-assertion.entity.js';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
-import { describeGrant } from '../../src/public/testing.js';
-import { REQUESTS_PER_RACE, race } from '../../src/testing/race.js';
 import {
   AUTH_URL,
   bearerBody,

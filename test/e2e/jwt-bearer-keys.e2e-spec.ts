@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { registryWithSignIn, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant } from '../support/expect-error.js';

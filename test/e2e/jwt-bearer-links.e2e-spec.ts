@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
+import { REQUESTS_PER_RACE } from '../../packages/conformance-kit/src/race.js';
 import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
-import { REQUESTS_PER_RACE } from '../../src/testing/race.js';
 import { PUBLIC_SIGN_IN, RIVAL_SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { REQUESTS_PER_RACE } from '../../packages/conformance-kit/src/race.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
-import { REQUESTS_PER_RACE } from '../../src/testing/race.js';
-import { onMariadb } from '../../src/testing/test-database.js';
 import { JWT_BEARER, registryWithSignIn, SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { DEATH, failAtEachStatement, loseEachResponse } from '../support/dying-transactions.js';

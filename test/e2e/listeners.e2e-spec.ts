@@ -1,10 +1,10 @@
 import { networkInterfaces } from 'node:os';
 import { Controller, Get, Module } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEmptyDatabase, onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../scripts/free-port.js';
 import { ApiRoute } from '../../src/platform/http/api-route.js';
 import { ManagementController, PublicController } from '../../src/platform/http/surfaces.js';
-import { createEmptyDatabase, onMariadb } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { exchange, rawRequest } from '../support/raw-http.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../src/testing/test-database.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { exchangeCode } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { AgentBrowser, codeOf, implicitToken } from '../support/authorization-page.js';

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } fr
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../src/testing/test-database.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 
 const PROJECT = join(import.meta.dirname, '../..');
 /** Files that a fresh clone does not have, and node_modules, which is linked instead. */

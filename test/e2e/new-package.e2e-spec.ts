@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../src/testing/test-database.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { exampleManifest, manifestOf, PackedService, type ProcessResult } from '../support/packed-example.js';
 
 /** Long enough for the compiler, the conformance kit and a process. */

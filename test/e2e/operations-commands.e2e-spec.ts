@@ -2,7 +2,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { environmentOf, type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { tokenOfUser } from '../support/tenant-user.js';
 

@@ -1,11 +1,12 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, onMariadb } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { lottoBody, registryWithDraw } from '../support/lotto-registry.js';
 import {
   exampleManifest,
+  kitManifest,
   manifestOf,
   PackedExample,
   type ProcessResult,
@@ -159,10 +160,23 @@ it('the example requires the same versions as the service, so that a process loa
     ...serviceManifest.devDependencies,
     ...serviceManifest.dependencies,
     [serviceManifest.name]: serviceManifest.version,
+    [kitManifest.name]: kitManifest.version,
   };
   for (const dependencies of [exampleManifest.dependencies, exampleManifest.devDependencies])
     expect(versions).toMatchObject(dependencies);
   expect(exampleManifest.overrides).toEqual(serviceManifest.overrides);
   const { qr: _qr, ...shared } = manifestOf(join(import.meta.dirname, '../../examples/device-approval')).dependencies;
   expect(versions).toMatchObject(shared);
+});
+
+it('the conformance kit has the version of the service, and requires this service with its NestJS and TypeORM', () => {
+  const { version, peerDependencies, dependencies } = kitManifest;
+  const { vitest: _vitest, [serviceManifest.name]: service, ...peers } = peerDependencies;
+  expect([version, service]).toEqual([serviceManifest.version, serviceManifest.version]);
+  expect({ ...serviceManifest.devDependencies, ...serviceManifest.dependencies }).toMatchObject({
+    ...dependencies,
+    ...peers,
+  });
+  const readme = readFileSync(join(import.meta.dirname, '../../packages/conformance-kit/README.md'), 'utf8');
+  for (const { name } of [serviceManifest, kitManifest]) expect(readme).toContain(`./${name}-${version}.tgz`);
 });

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { hashPassword } from '../../src/registry/agent-password.js';
 import { RegistryFileError } from '../../src/registry/file/read-registry-file.js';
 import { RegistryFile } from '../../src/registry/file/registry-file.js';
-import { OutputCapture } from '../../src/testing/output-capture.js';
 import { AgentBrowser } from '../support/authorization-page.js';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { manage } from '../support/management-api.js';

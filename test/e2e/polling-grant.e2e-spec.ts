@@ -1,6 +1,7 @@
 import { Get, Module } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OutputCapture } from '../../packages/conformance-kit/src/output-capture.js';
 import {
   ApiRoute,
   type Grant,
@@ -11,7 +12,6 @@ import {
   OAuthError,
   PublicController,
 } from '../../src/public/grant.js';
-import { OutputCapture } from '../../src/testing/output-capture.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';

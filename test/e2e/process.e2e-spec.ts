@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { readKeySet } from '../../src/access-token/key-set.js';
-import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
 import { environmentOf, PORTS, runCli, startServiceProcess, TestProcess } from '../support/processes.js';

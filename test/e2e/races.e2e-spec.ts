@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { RACE_START_MS, REQUESTS_PER_RACE, race } from '../../src/testing/race.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import { RACE_START_MS, REQUESTS_PER_RACE, race } from '../../packages/conformance-kit/src/race.js';
+import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { IS_NIGHTLY } from '../nightly.js';
 import { AS_BACKEND, agentTokenBody, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';

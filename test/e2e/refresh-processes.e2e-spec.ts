@@ -1,7 +1,7 @@
 import { DataSource, IsNull } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
-import { onMariadb } from '../../src/testing/test-database.js';
 import { AS_BACKEND } from '../support/agent-tokens.js';
 import { expectInvalidGrant } from '../support/expect-error.js';
 import { type ServiceProcess, startPod } from '../support/processes.js';

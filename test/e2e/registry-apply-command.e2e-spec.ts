@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { manage } from '../support/management-api.js';
 import { environmentOf, runCli } from '../support/processes.js';
 import { ACME } from '../support/test-registry.js';

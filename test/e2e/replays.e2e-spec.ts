@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { ACME_NATIVE_FORM, exchangeNativeCode, pkce } from '../support/agent-tokens.js';
 import { AgentBrowser, FOR_NATIVE, redirected } from '../support/authorization-page.js';
 import { expectInvalidGrant } from '../support/expect-error.js';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { onMariadb } from '../../src/testing/test-database.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { expectKeysOnly } from '../support/statement-plans.js';

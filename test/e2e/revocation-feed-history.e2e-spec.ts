@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { AFTER_UPGRADE } from '../../src/access-token/feed/publication-statements.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { Database } from '../../src/platform/database/database.js';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';

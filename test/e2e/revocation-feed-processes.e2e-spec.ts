@@ -1,7 +1,8 @@
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { RevocationPublisher } from '../../src/access-token/feed/revocation-publisher.js';
-import { createTestDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';

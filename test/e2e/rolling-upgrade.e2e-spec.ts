@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
-import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { TestBrowser } from '../support/cookie-grant.js';
 import { environmentOf, runCli, startServiceProcess } from '../support/processes.js';
 import { rememberedPair, rememberingRegistry } from '../support/remember.js';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createEmptyDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';

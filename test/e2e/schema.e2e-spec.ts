@@ -1,11 +1,11 @@
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { Clock } from '../../src/platform/clock.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../../src/platform/database/migrate.js';
 import { Registry } from '../../src/registry/registry.js';
-import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
 import { environmentOf } from '../support/processes.js';
 import { testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';

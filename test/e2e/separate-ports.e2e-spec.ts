@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createEmptyDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../scripts/free-port.js';
-import { createEmptyDatabase } from '../../src/testing/test-database.js';
 import { bearer } from '../support/authorization-headers.js';
 import { expectError } from '../support/expect-error.js';
 import { exchange, rawRequest } from '../support/raw-http.js';

@@ -1,7 +1,8 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { agentTokenOf, SqliteCallers, sqliteEnvironment } from '../support/sqlite-callers.js';
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { httpClientOf } from '../../src/testing/http-client.js';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { httpClientOf } from '../../packages/conformance-kit/src/http-client.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { bearer } from '../support/authorization-headers.js';
 import { manage } from '../support/management-api.js';
 import { runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { environmentOf, startServiceProcess } from '../support/processes.js';
 import { startTestService, type TestService } from '../support/test-service.js';

@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { generateKey, type PrivateKeySet } from '../../src/access-token/key-set.js';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';

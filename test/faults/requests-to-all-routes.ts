@@ -1,4 +1,4 @@
-import { httpClientOf, type TestResponse } from '../../src/testing/http-client.js';
+import { httpClientOf, type TestResponse } from '../../packages/conformance-kit/src/http-client.js';
 import { bearer } from '../support/authorization-headers.js';
 import {
   AgentBrowser,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { runCli, type ServiceProcess, startServiceProcess } from '../support/processes.js';
 import { agentTokenOf, SqliteCallers, sqliteEnvironment } from '../support/sqlite-callers.js';
 import { SqliteLock } from '../support/sqlite-lock.js';

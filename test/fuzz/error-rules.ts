@@ -1,5 +1,5 @@
-import { violationOfErrorResponse } from '../../src/testing/error-response.js';
-import { FUZZ_MARKER } from '../../src/testing/fuzz/hostile-values.js';
+import { violationOfErrorResponse } from '../../packages/conformance-kit/src/error-response.js';
+import { FUZZ_MARKER } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
 import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import { ADMIN_TOKEN, RESOURCE_SERVER } from './cast.js';
 import { type FuzzRequest, headerOf } from './fuzz-request.js';

@@ -1,4 +1,4 @@
-import type { OpenApiResponsesDocument } from '../../src/testing/openapi-responses.js';
+import type { OpenApiResponsesDocument } from '../../packages/conformance-kit/src/openapi-responses.js';
 import { startFuzzedService } from './fuzzed-service.js';
 import { Health } from './health.js';
 import type { OpenApi } from './operations.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createEmptyDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { freePort } from '../../scripts/free-port.js';
-import { createEmptyDatabase } from '../../src/testing/test-database.js';
 import { environmentOf, PORTS, runCli, TestProcess } from '../support/processes.js';
 import {
   ACME,

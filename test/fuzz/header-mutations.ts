@@ -1,6 +1,11 @@
-import { flippedBit } from '../../src/testing/fuzz/body-mutations.js';
-import { FUZZ_MARKER, hostileName, hostileText, mutatedText } from '../../src/testing/fuzz/hostile-values.js';
-import type { Random } from '../../src/testing/fuzz/random.js';
+import { flippedBit } from '../../packages/conformance-kit/src/fuzz/body-mutations.js';
+import {
+  FUZZ_MARKER,
+  hostileName,
+  hostileText,
+  mutatedText,
+} from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
+import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 import { type FuzzRequest, headerOf, setHeader } from './fuzz-request.js';
 import { AUTHORIZATIONS, MEANINGFUL } from './header-values.js';
 import { forgedToken } from './tokens.js';

@@ -1,4 +1,4 @@
-import { FUZZ_MARKER } from '../../src/testing/fuzz/hostile-values.js';
+import { FUZZ_MARKER } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
 
 /** Values with a meaning for servers or proxies, by header name. */
 export const MEANINGFUL: Record<string, string[]> = {

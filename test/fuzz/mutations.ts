@@ -1,5 +1,5 @@
-import { formOf, jsonOf, mutateBytes, mutateFields } from '../../src/testing/fuzz/body-mutations.js';
-import type { Random } from '../../src/testing/fuzz/random.js';
+import { formOf, jsonOf, mutateBytes, mutateFields } from '../../packages/conformance-kit/src/fuzz/body-mutations.js';
+import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 import { type FuzzRequest, setHeader } from './fuzz-request.js';
 import { mutateAuthorization, mutateCookies, mutateHeader } from './header-mutations.js';
 import type { Operation } from './operations.js';

@@ -1,5 +1,5 @@
-import { INJECTED_HEADER, MARKUP } from '../../src/testing/fuzz/hostile-values.js';
-import { type OpenApiResponses, type ReceivedResponse } from '../../src/testing/openapi-responses.js';
+import { INJECTED_HEADER, MARKUP } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
+import { type OpenApiResponses, type ReceivedResponse } from '../../packages/conformance-kit/src/openapi-responses.js';
 import { violationOfError } from './error-rules.js';
 import { type FuzzRequest, headerOf, type Port } from './fuzz-request.js';
 import type { Operation } from './operations.js';

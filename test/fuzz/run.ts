@@ -1,5 +1,8 @@
-import { Random } from '../../src/testing/fuzz/random.js';
-import { OpenApiResponses, type OpenApiResponsesDocument } from '../../src/testing/openapi-responses.js';
+import { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
+import {
+  OpenApiResponses,
+  type OpenApiResponsesDocument,
+} from '../../packages/conformance-kit/src/openapi-responses.js';
 import { bytesOf, endsItsConnection, type FuzzRequest, setHeader } from './fuzz-request.js';
 import { harvest } from './harvest.js';
 import { mutatedRequest } from './mutations.js';

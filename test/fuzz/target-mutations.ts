@@ -1,5 +1,5 @@
-import { FUZZ_MARKER, hostileText, wellFormed } from '../../src/testing/fuzz/hostile-values.js';
-import type { Random } from '../../src/testing/fuzz/random.js';
+import { FUZZ_MARKER, hostileText, wellFormed } from '../../packages/conformance-kit/src/fuzz/hostile-values.js';
+import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 
 const SEGMENTS = [
   '..',

@@ -1,5 +1,5 @@
-import type { Fields } from '../../src/testing/fuzz/body-mutations.js';
-import type { Random } from '../../src/testing/fuzz/random.js';
+import type { Fields } from '../../packages/conformance-kit/src/fuzz/body-mutations.js';
+import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 import { basic } from '../support/authorization-headers.js';
 import { ACME_BACKEND, BACKEND_SECRET } from '../support/test-registry.js';
 import { ADMIN_TOKEN, BACKEND_ROLE, CAST, RESOURCE_SERVER } from './cast.js';

@@ -1,4 +1,4 @@
-import type { Random } from '../../src/testing/fuzz/random.js';
+import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
 
 /** A limited number of tokens, codes or ids from the service, which later requests may use. */
 class Pool<Item> {

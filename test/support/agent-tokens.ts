@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { RegistryDocument } from '../../src/testing/registry-file.js';
+import type { RegistryDocument } from '../../packages/conformance-kit/src/registry-file.js';
 import { BACKEND_CALLBACK, FORM, NATIVE_CALLBACK } from './authorization-page.js';
 import { runCommand } from './operator-commands.js';
 import { ACME_AGENT, ACME_BACKEND, ACME_NATIVE, ACME_SITE, BACKEND_SECRET, writeRegistry } from './test-registry.js';

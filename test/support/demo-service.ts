@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../src/testing/test-database.js';
+import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { type ServiceProcess, startServiceProcess } from './processes.js';
 
 /** The URL in the pages. The service of a test has another port. */

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 const PROJECT = join(import.meta.dirname, '../..');
+const KIT = join(PROJECT, 'packages/conformance-kit');
 const exampleFolder = (name: string): string => join(PROJECT, 'examples', name);
 
 export interface Manifest {
@@ -12,11 +13,13 @@ export interface Manifest {
   scripts: Record<string, string>;
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;
+  peerDependencies: Record<string, string>;
   overrides: Record<string, string>;
 }
 
 export const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 export const serviceManifest = manifestOf(PROJECT);
+export const kitManifest = manifestOf(KIT);
 export const exampleManifest = manifestOf(exampleFolder('lotto-grant'));
 
 /** The output and the exit code of a program. */
@@ -26,13 +29,13 @@ export interface ProcessResult {
 }
 
 /**
- * A folder with the packed service in its node_modules, as npm would install it but without a registry. Only the
- * dependencies of the service and of the example are linked, to the modules of this project.
+ * A folder with the packed service and the packed conformance kit in its node_modules, as npm would install them but
+ * without a registry. Only the dependencies of the two and of the example are linked, to the modules of this project.
  */
 export class PackedService {
   readonly folder = mkdtempSync(join(tmpdir(), 'packed-'));
   private readonly modules = join(this.folder, 'node_modules');
-  /** Every file of the tarball. */
+  /** Every file of the service's tarball. */
   files: string[] = [];
 
   static async install(): Promise<PackedService> {
@@ -43,9 +46,15 @@ export class PackedService {
     installed: Folder,
     manifest = exampleManifest,
   ): Promise<Folder> {
-    await installed.unpackService();
-    const { [serviceManifest.name]: _packed, ...others } = {
+    installed.files = await installed.unpack(serviceManifest, PROJECT);
+    await installed.unpack(kitManifest, await installed.builtKit());
+    const {
+      [serviceManifest.name]: _service,
+      [kitManifest.name]: _kit,
+      ...others
+    } = {
       ...serviceManifest.dependencies,
+      ...kitManifest.dependencies,
       ...manifest.dependencies,
       ...manifest.devDependencies,
     };
@@ -67,19 +76,32 @@ export class PackedService {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  private async unpackService(): Promise<void> {
+  /** Packs a built package into node_modules, and returns the names of its files. */
+  private async unpack({ name, version }: Manifest, source: string): Promise<string[]> {
     const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', this.folder];
-    const { exitCode, output } = await run('npm', pack, PROJECT);
+    const { exitCode, output } = await run('npm', pack, source);
     if (exitCode !== 0) throw new Error(`npm pack: ${output}`);
-    const packageFolder = join(this.modules, serviceManifest.name);
+    const packageFolder = join(this.modules, name);
     mkdirSync(packageFolder, { recursive: true });
-    const tarball = `${serviceManifest.name}-${serviceManifest.version}.tgz`;
+    const tarball = `${name}-${version}.tgz`;
     await run('tar', ['-xzf', tarball, '-C', packageFolder, '--strip-components=1'], this.folder);
     const listed = await run('tar', ['-tzf', tarball], this.folder);
-    this.files = listed.output
+    return listed.output
       .trim()
       .split('\n')
       .map((path) => path.replace(/^package\//, ''));
+  }
+
+  /** The kit, built into a folder of its own, because other tests may build it at the same time. */
+  private async builtKit(): Promise<string> {
+    const source = join(this.folder, 'conformance-kit');
+    mkdirSync(source);
+    copyFileSync(join(KIT, 'package.json'), join(source, 'package.json'));
+    const tsc = join(PROJECT, 'node_modules/typescript/bin/tsc');
+    const options = ['-p', join(KIT, 'tsconfig.build.json'), '--outDir', join(source, 'dist')];
+    const { exitCode, output } = await run(process.execPath, [tsc, ...options], PROJECT);
+    if (exitCode !== 0) throw new Error(`tsc: ${output}`);
+    return source;
   }
 
   private link(name: string): void {

@@ -1,8 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
-import { writeKeySet } from '../../src/testing/key-set-file.js';
-import type { TestDatabase } from '../../src/testing/test-database.js';
+import { writeKeySet } from '../../packages/conformance-kit/src/key-set-file.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 
 const DIST = join(import.meta.dirname, '../../dist');
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource, type Repository } from 'typeorm';
 import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { Database } from '../../src/platform/database/database.js';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/test-database.js';
 import { RIVAL_SIGN_IN, registryWithSignIn, SignInSystem, signIn } from './assertion-issuer.js';
 import { bearer } from './authorization-headers.js';
 import { expectInvalidGrant } from './expect-error.js';

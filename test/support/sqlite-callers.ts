@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type HttpClient, httpClientOf, type TestResponse } from '../../src/testing/http-client.js';
-import type { TestDatabase } from '../../src/testing/test-database.js';
+import { type HttpClient, httpClientOf, type TestResponse } from '../../packages/conformance-kit/src/http-client.js';
+import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { agentTokenBody, exchangeCode, refresh } from './agent-tokens.js';
 import { bearer } from './authorization-headers.js';
 import { AgentBrowser, FOR_CODE, redirected } from './authorization-page.js';

@@ -1,4 +1,4 @@
-import { type RegistryDocument, writeRegistryFile } from '../../src/testing/registry-file.js';
+import { type RegistryDocument, writeRegistryFile } from '../../packages/conformance-kit/src/registry-file.js';
 
 /** The registry of the tests: organizations that are isolated from each other, and their applications. */
 export const ACME = '390e44e6-f1e6-4368-86dd-b74514508c2e';

@@ -1,13 +1,18 @@
-import { validatedFetch } from '../../src/testing/response-validation.js';
-import { SharedPatch } from '../../src/testing/shared-patch.js';
+import { validatedFetch } from '../../packages/conformance-kit/src/response-validation.js';
+import { SharedPatch } from '../../packages/conformance-kit/src/shared-patch.js';
 import {
   startTestService as startService,
   type TestService,
   type TestServiceOptions,
-} from '../../src/testing/test-service.js';
+} from '../../packages/conformance-kit/src/test-service.js';
 import { testRegistry } from './test-registry.js';
 
-export { type HttpClient, httpClientOf, request, type TestResponse } from '../../src/testing/http-client.js';
+export {
+  type HttpClient,
+  httpClientOf,
+  request,
+  type TestResponse,
+} from '../../packages/conformance-kit/src/http-client.js';
 export type { TestService };
 
 /** Compares the responses that tests get by `fetch` with the OpenAPI document, while a service runs. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
 import { type AccessTokenClaims, AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
 import { derSignature, isSignatureValid, rawSignature } from '../../src/access-token/ecdsa-signature.js';
 import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
@@ -15,7 +16,6 @@ import type { Configuration } from '../../src/platform/configuration/configurati
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { FileErrors } from '../../src/platform/files/file-errors.js';
 import { MetricsRegistry } from '../../src/platform/metrics/metrics-registry.js';
-import { TestClock } from '../../src/testing/test-clock.js';
 
 type Jwk = ReturnType<typeof generateKey>;
 

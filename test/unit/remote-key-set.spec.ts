@@ -1,9 +1,9 @@
 import type { RequestListener } from 'node:http';
 import { errors, jwtVerify } from 'jose';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { RemoteKeySet } from '../../src/oauth/remote-key-set.js';
-import { TestClock } from '../../src/testing/test-clock.js';
 import { TestIssuer } from '../support/test-issuer.js';
 
 const FAIL: RequestListener = (_, response) => void response.writeHead(500).end();

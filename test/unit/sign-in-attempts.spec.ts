@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
 import { SignInAttempts } from '../../src/agent-auth/session/sign-in-attempts.js';
-import { TestClock } from '../../src/testing/test-clock.js';
 
 const AGENT = 'agent@acme.example';
 const HOUR_SECONDS = 3_600;

@@ -4,8 +4,8 @@ import ts from 'typescript';
 
 const PROJECT = join(import.meta.dirname, '../..');
 
-/** `e2e/races › title` in a document: a title in test/e2e/races.e2e-spec.ts. */
-const REFERENCE = /`(e2e|unit|browser)\/([\w-]+) › ([^`]+)`/g;
+/** `e2e/races › title` in a document: a title in test/e2e/races.e2e-spec.ts, or in a test of the conformance kit. */
+const REFERENCE = /`(e2e|unit|browser|conformance-kit)\/([\w-]+) › ([^`]+)`/g;
 
 export interface TestReference {
   file: string;
@@ -15,9 +15,14 @@ export interface TestReference {
 /** The tests that a document names, in the order of the document. */
 export function testReferencesIn(document: string): TestReference[] {
   return Array.from(document.matchAll(REFERENCE), ([, kind, name, title]) => ({
-    file: `test/${kind}/${name}.${kind === 'e2e' ? 'e2e-spec' : 'spec'}.ts`,
+    file: fileOf(kind as string, name as string),
     title: title as string,
   }));
+}
+
+function fileOf(kind: string, name: string): string {
+  if (kind === 'conformance-kit') return `packages/conformance-kit/test/${name}.e2e-spec.ts`;
+  return `test/${kind}/${name}.${kind === 'e2e' ? 'e2e-spec' : 'spec'}.ts`;
 }
 
 /** Every title of a test or of a group of tests in a file, exactly as in the source. */

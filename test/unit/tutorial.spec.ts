@@ -110,11 +110,12 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
   }, 180_000); // the compiler runs
 
   it('lists the errors of the start and of the test kit that tests check', () => {
-    const grants = ['faulty-grant', 'faulty-table', 'conformance-kit', 'grant-attempts'];
+    const grants = ['faulty-grant', 'faulty-table', 'grant-attempts'];
     const tests = [...grants, 'faulty-routes', 'extension-limits', 'extension-audit'].map(
-      (name) => `e2e/${name}.e2e-spec`,
+      (name) => `test/e2e/${name}.e2e-spec.ts`,
     );
-    const texts = [...tests, 'unit/grant-registry.spec'].map((name) => read(`test/${name}.ts`));
+    const others = ['test/unit/grant-registry.spec.ts', 'packages/conformance-kit/test/grants.e2e-spec.ts'];
+    const texts = [...tests, ...others].map(read);
     const testedText = texts.join('\n').replaceAll("\\'", "'");
     const messages = messagesAfter('## Start-up errors', '## Errors of NestJS');
     expect(messages.length).toBeGreaterThan(10);
@@ -123,6 +124,6 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
 
   it('shows a failure of a rule that exists', () => {
     const [, title = ''] = /^FAIL {2}… (.+)$/m.exec(page) ?? [];
-    expect(read('src/testing/rules/secrets.ts')).toContain(`title: '${title}'`);
+    expect(read('packages/conformance-kit/src/rules/secrets.ts')).toContain(`title: '${title}'`);
   });
 });

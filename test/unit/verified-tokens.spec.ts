@@ -1,12 +1,12 @@
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
 import { AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
 import { generateKey, readKeySet, type SigningKey } from '../../src/access-token/key-set.js';
 import type { SigningKeys } from '../../src/access-token/signing-keys.js';
 import { VerifiedTokens } from '../../src/access-token/verified-tokens.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { TestClock } from '../../src/testing/test-clock.js';
 
 const verify = vi.spyOn(crypto, 'verify');
 syncBuiltinESMExports(); // named imports of other modules then have the spy, too

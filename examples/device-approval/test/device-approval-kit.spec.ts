@@ -1,4 +1,4 @@
-import { describeGrant, describeRoute, type TestEnvironment } from 'customer-authorization-service/testing';
+import { describeGrant, describeRoute, type TestEnvironment } from 'conformance-kit';
 import { deviceApproval } from '../src/device-approval.extension.js';
 import { DeviceApprovalGrant } from '../src/device-approval.grant.js';
 

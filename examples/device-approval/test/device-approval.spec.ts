@@ -1,4 +1,4 @@
-import { startTestService, type TestResponse, type TestService } from 'customer-authorization-service/testing';
+import { startTestService, type TestResponse, type TestService } from 'conformance-kit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deviceApproval } from '../src/device-approval.extension.js';
 import { DEVICE_APPROVAL_LIMITS } from '../src/device-approval.limits.js';

@@ -1,4 +1,4 @@
-import { describeGrant } from 'customer-authorization-service/testing';
+import { describeGrant } from 'conformance-kit';
 import { lotto } from '../src/lotto.extension.js';
 import { LottoGrant } from '../src/lotto.grant.js';
 

@@ -1,0 +1,23 @@
+import { Agents, AgentTokenIssuer } from 'customer-authorization-service/testing-host';
+import type { TestService } from './test-service.js';
+
+export interface AgentTokenRequest {
+  email: string;
+  clientId: string;
+  scope: string;
+}
+
+/**
+ * Signs an agent token that the service itself may not issue: neither the page nor the operator's command issues a
+ * token with a scope or a client that the registry does not admit. Tests check that a grant rejects such a token.
+ */
+export async function signAgentToken(
+  { application }: TestService,
+  { email, clientId, scope }: AgentTokenRequest,
+): Promise<string> {
+  const agent = await application.get(Agents).byEmail(email);
+  if (!agent) throw new Error(`no agent ${email}`);
+  const { id: agentId, organizationId, generation } = agent;
+  const grant = { agentId, organizationId, clientId, scope, generation: generation ?? 0 };
+  return application.get(AgentTokenIssuer).issue(grant).access_token;
+}

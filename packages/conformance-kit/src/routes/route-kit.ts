@@ -1,0 +1,39 @@
+import type { Extension } from 'customer-authorization-service';
+import type { GuessableParameter, TestEnvironment } from '../grant-kit.js';
+
+/** The information about a route that the conformance kit needs in addition to the route's decorators. */
+export interface RouteKit extends Extension {
+  /**
+   * Returns a new request that succeeds. The kit adds the bearer token of a new customer, or of an agent, unless the
+   * headers have one.
+   */
+  valid: (environment: TestEnvironment) => RouteRequest | Promise<RouteRequest>;
+  /** Whose bearer tokens the route admits; the empty list if it needs none. */
+  callers: readonly ('customer' | 'agent')[];
+  /** The scope that an agent needs. If omitted, an agent with the scope `customers:own` calls. */
+  agentScope?: string;
+  /** Whether callers of every organization may send the same request, and name customers of every organization. */
+  anyOrganization?: boolean;
+  /**
+   * The parameter that a caller could guess, and the number of wrong guesses that the route admits; `false` if guessing
+   * a short text is harmless. It is required if each request has short texts of its own.
+   */
+  guessable?: GuessableParameter | false;
+  /** The limits of the extension that only other routes or grants take from. */
+  otherLimits?: readonly string[];
+  /** Whether clients that may not use the grant of the extension may call the route. */
+  anyClient?: boolean;
+  /** The settings under `grants: { <name>: … }` of every client and organization, for the grants of the extension. */
+  settings?: { client?: object; organization?: object };
+  /** Environment variables of the service, as for `startTestService`. */
+  environment?: Record<string, string>;
+}
+
+/** A request to a route. */
+export interface RouteRequest {
+  /** The parameters of the JSON body. */
+  body?: object;
+  headers?: Record<string, string>;
+  /** The path with its query, if the path of the route has parameters, or if the request needs a query. */
+  path?: string;
+}

@@ -1,0 +1,29 @@
+import type { Type } from '@nestjs/common';
+import { MODULE_METADATA } from '@nestjs/common/constants.js';
+import { GrantDecorator, type GrantMetadata } from 'customer-authorization-service/testing-host';
+import { kitRegistry } from '../kit-registry.js';
+import type { RouteKit } from './route-kit.js';
+
+/** The registry of the kit, whose clients may use all grants of the extension. */
+export function routeRegistry({ settings = {}, ...kit }: RouteKit) {
+  const grants = grantsOf(kit);
+  const ofGrants = (entry: object | undefined) =>
+    entry ? Object.fromEntries(grants.map(({ name }) => [name, entry])) : {};
+  const isOptIn = grants.some(({ optIn }) => optIn);
+  return kitRegistry({
+    client: ofGrants(settings.client),
+    organization: ofGrants(settings.organization),
+    grantTypes: isOptIn ? [...grants.map(({ name }) => name), 'cookie'] : undefined,
+  });
+}
+
+/** The grants that the modules of the extension provide. */
+export function grantsOf({ modules = [] }: Pick<RouteKit, 'modules'>): GrantMetadata[] {
+  const providers = modules.flatMap(
+    (module): unknown[] => Reflect.getMetadata(MODULE_METADATA.PROVIDERS, module) ?? [],
+  );
+  return providers.flatMap((provider) => {
+    const declared = typeof provider === 'function' && Reflect.getMetadata(GrantDecorator.KEY, provider as Type);
+    return declared ? [declared as GrantMetadata] : [];
+  });
+}

@@ -1,0 +1,145 @@
+import type { Type } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { type ObjectSchema, type Route, routesOf, schemaOf } from 'customer-authorization-service/testing-host';
+import { violationOfErrorResponse } from '../error-response.js';
+import { request, type TestResponse } from '../http-client.js';
+import { OutputCapture } from '../output-capture.js';
+import { containsSecret, secretsIn } from '../secret-search.js';
+import { KitEnvironment } from '../test-environment.js';
+import { startTestService, type TestService } from '../test-service.js';
+import type { Parameters } from '../token-request.js';
+import type { RouteKit, RouteRequest } from './route-kit.js';
+import { routeRegistry } from './route-registry.js';
+
+/** A request of the kit: the body as an object for JSON, or as a text. */
+export interface SentRequest {
+  method?: string;
+  url?: string;
+  path: string;
+  headers: Record<string, string>;
+  body: Parameters | string | undefined;
+}
+
+/** The real service with the route under test, and methods that send requests to it. */
+export class RouteTestContext {
+  readonly environment: KitEnvironment;
+  readonly body: { schema: ObjectSchema; declared: { body: Type<object> } } | undefined;
+
+  private constructor(
+    readonly route: Route,
+    readonly kit: RouteKit,
+    service: TestService,
+    readonly output: OutputCapture,
+  ) {
+    this.environment = new KitEnvironment(service);
+    const body = route.parameters.body as Type<object> | undefined;
+    this.body = body && { schema: schemaOf(body), declared: { body } };
+  }
+
+  /** @throws Error if the service does not start, or does not have the route */
+  static async open(name: string, kit: RouteKit): Promise<RouteTestContext> {
+    const output = new OutputCapture();
+    const service = await startTestService({ ...optionsOf(kit), log: output.log });
+    const routes = routesOf(service.application.get(DiscoveryService, { strict: false }));
+    const route = routes.find(({ method, path, surface }) => surface === 'public' && nameOf(method, path) === name);
+    if (route) return new RouteTestContext(route, kit, service, output);
+    await service.stop();
+    throw new Error(`${name}: no controller of the public port has this route; name its module in \`modules\``);
+  }
+
+  /** Checks a rule, and captures the output of the process meanwhile. @throws Error if the route breaks the rule */
+  check(rule: { title: string; check(context: RouteTestContext): Promise<void> }): Promise<void> {
+    return this.output.during(() => rule.check(this));
+  }
+
+  /** Starts a second process on the same database. */
+  async secondService(environment: Record<string, string>): Promise<TestService> {
+    const { database, clock } = this.environment.service;
+    const options = optionsOf(this.kit);
+    const variables = { ...options.environment, ...environment };
+    const second = await startTestService({ ...options, environment: variables, database, log: this.output.log });
+    second.clock.advance({ milliseconds: clock.now() - second.clock.now() });
+    return second;
+  }
+
+  close(): Promise<void> {
+    return this.environment.service.stop();
+  }
+
+  /** A new request that succeeds, with other parameters. */
+  async valid(more: Parameters = {}): Promise<SentRequest> {
+    const { path = this.route.path, headers = {}, body } = (await this.kit.valid(this.environment)) as RouteRequest;
+    const bearer = 'authorization' in headers ? {} : await this.bearer();
+    return { path, headers: { ...bearer, ...headers }, body: body && { ...body, ...more } };
+  }
+
+  /** @throws Error if the response violates the protocol */
+  async send({ method, url, path, headers, body }: SentRequest): Promise<TestResponse> {
+    const { service, isPublicId } = this.environment;
+    const text = typeof body === 'object' ? JSON.stringify(body) : body;
+    const init: RequestInit = { method: (method ?? this.route.method).toUpperCase(), headers };
+    if (text !== undefined) init.body = text;
+    const response = await request((url ?? service.url) + path, init);
+    const own = this.body?.declared.body;
+    const secrets = own && typeof body === 'object' ? secretsIn(own, body, isPublicId) : [];
+    const violation = violationOf(response, secrets);
+    if (violation === undefined) return response;
+    const lines = this.output.about(response.headers.get('x-request-id') ?? 'none');
+    throw new Error([violation, `response: ${response.status} ${response.text}`, ...lines].join('\n'));
+  }
+
+  /** @throws Error if the response is not a success */
+  async expectSuccess(sent: SentRequest): Promise<TestResponse> {
+    const response = await this.send(sent);
+    if (response.status >= 300) throw new Error(`refused: ${response.status} ${response.text}`);
+    return response;
+  }
+
+  /** @throws Error if the response is not an error response with one of the statuses */
+  async expectError(statuses: number[], sent: SentRequest, hint = /^/): Promise<TestResponse> {
+    const response = await this.send(sent);
+    if (statuses.includes(response.status) && hint.test(response.body?.error_hint ?? '')) return response;
+    const wanted = `${statuses.join(' or ')}${hint.source === '^' ? '' : ` hint ${hint.source}`}`;
+    throw new Error(`not refused with ${wanted}\nresponse: ${response.status} ${response.text}`);
+  }
+
+  private async bearer(): Promise<Record<string, string>> {
+    const [caller] = this.kit.callers;
+    if (caller === undefined) return {};
+    const token =
+      caller === 'customer'
+        ? (await this.environment.newCustomer()).accessToken
+        : await this.environment.agentToken(this.kit.agentScope ?? 'customers:own');
+    return { authorization: `Bearer ${token}` };
+  }
+}
+
+function optionsOf(kit: RouteKit) {
+  const { valid: _v, callers: _c, agentScope: _s, anyOrganization: _o, guessable: _g, ...others } = kit;
+  const { anyClient: _a, settings: _t, otherLimits: _l, ...rest } = others;
+  return {
+    ...rest,
+    registry: routeRegistry(kit),
+    environment: { ...rest.environment, AUTH_URL: 'https://auth.example' },
+  };
+}
+
+const nameOf = (method: string, path: string) => `${method.toUpperCase()} ${path}`;
+
+/** How a response violates protocol §2.10 to §2.12; `undefined` if it does not. */
+function violationOf({ status, headers, cookies, text, body }: TestResponse, secrets: string[]): string | undefined {
+  if (status >= 500) return `status ${status}`;
+  if (!headers.get('x-request-id')) return 'a response without X-Request-Id';
+  if (headers.get('x-content-type-options') !== 'nosniff') return 'a response without nosniff';
+  if (headers.get('cache-control') !== 'no-store') return 'a response that may be stored';
+  if (status < 400) return undefined;
+  const violation = violationOfErrorResponse({
+    status,
+    text,
+    cookies,
+    header: (name) => headers.get(name) ?? undefined,
+  });
+  if (violation !== undefined) return violation;
+  const disclosed = secrets.find((secret) => containsSecret(`${body?.error_hint} ${body?.error_description}`, secret));
+  return disclosed && `an error response that discloses a secret: ${disclosed}`;
+}

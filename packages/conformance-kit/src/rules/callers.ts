@@ -1,0 +1,104 @@
+import { uuidv7 } from 'customer-authorization-service/grant';
+import type { GrantTestContext } from '../grant-test-context.js';
+import { FOREIGN_ORGANIZATION, SHARED_ORGANIZATION } from '../kit-registry.js';
+import { about, forEach, type Rule, type RuleSet } from '../rule.js';
+import { ownParameters } from '../secret-search.js';
+
+/** Agents need the declared scope, and no caller gets a customer of another organization. */
+export const callerRules: RuleSet = ({ agentScope, body }) => [
+  ...(agentScope === undefined ? [] : agentRules(agentScope)),
+  {
+    title: 'responds to a customer of another organization as to a customer that does not exist',
+    check: (context) =>
+      forEach(ownParameters(body), async (parameter) => {
+        const foreignCustomer = await context.environment.foreignCustomer();
+        const unknownCustomer = uuidv7(context.environment.service.clock.now());
+        const [one, other] = [
+          await comparableResponse(context, parameter, foreignCustomer),
+          await comparableResponse(context, parameter, unknownCustomer),
+        ];
+        if (one !== other)
+          throw new Error(`${parameter}: for another organization's customer ${one}\nfor no customer ${other}`);
+      }),
+  },
+];
+
+/**
+ * The parts of a response by which a caller could distinguish it from another. Only the status of a token response
+ * counts.
+ */
+async function comparableResponse(context: GrantTestContext, parameter: string, value: string): Promise<string> {
+  const { status, body } = await context.send(await context.body({ [parameter]: value }));
+  const { request_id: _requestId, ...comparable } = body;
+  return `${status} ${status === 200 ? '' : JSON.stringify(comparable)}`;
+}
+
+function agentRules(scope: string): Rule[] {
+  const rejection = { status: 401, error: 'invalid_token' };
+  const expectRejected = async (context: GrantTestContext, bearers: Record<string, string | undefined>) => {
+    for (const [what, authorization] of Object.entries(bearers)) {
+      const response = await about(what, async () =>
+        context.expectError(rejection, await context.body(), { headers: { authorization } }),
+      );
+      if (response.headers.get('www-authenticate') !== 'Bearer error="invalid_token"')
+        throw new Error(`${what}: no WWW-Authenticate`);
+    }
+  };
+  return [
+    {
+      title: 'responds with 401 to a request without the bearer token of an agent',
+      check: async (context) => {
+        const { accessToken } = await context.environment.newCustomer();
+        const agent = await context.environment.agentToken(scope);
+        await expectRejected(context, {
+          'no bearer': undefined,
+          "a customer's token": `Bearer ${accessToken}`,
+          'a damaged token': `Bearer ${agent.slice(0, -9)}AAAAAAAAA`,
+          'a token without its region': `Bearer ${agent.split(':')[1]}`,
+          'a text that is not a token': 'Bearer x',
+          'Basic credentials': `Basic ${Buffer.from(agent).toString('base64')}`,
+        });
+      },
+    },
+    {
+      title: 'responds with 401 to an expired bearer token of an agent',
+      check: async (context) => {
+        const agent = await context.environment.agentToken(scope);
+        const { clock } = context.environment.service;
+        clock.advance({ seconds: 30 * 86_400 });
+        try {
+          await expectRejected(context, { 'an expired token': `Bearer ${agent}` });
+        } finally {
+          clock.advance({ seconds: -30 * 86_400 });
+        }
+      },
+    },
+    {
+      title: 'responds with 403 to an agent without its scope',
+      check: (context) =>
+        forEach(
+          ['customers:other', `${scope}s`, scope.toUpperCase()].filter((each) => each !== scope),
+          async (other) => {
+            const headers = { authorization: `Bearer ${await context.environment.agentToken(other)}` };
+            const response = await context.expectError(
+              { status: 403, error: 'insufficient_scope' },
+              await context.body(),
+              {
+                headers,
+              },
+            );
+            const expected = `Bearer error="insufficient_scope", scope="${scope}"`;
+            if (response.headers.get('www-authenticate') !== expected) throw new Error('another WWW-Authenticate');
+          },
+        ),
+    },
+    {
+      title: 'gives nothing to an agent of another organization',
+      check: (context) =>
+        forEach([FOREIGN_ORGANIZATION, SHARED_ORGANIZATION], async (organization) => {
+          const headers = { authorization: `Bearer ${await context.environment.agentToken(scope, organization)}` };
+          await context.expectError({}, await context.body(), { headers });
+        }),
+    },
+  ];
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { declaredProperties } from 'customer-authorization-service/testing-host';
+import {
+  BARE_SITE,
+  FOREIGN_ORGANIZATION,
+  FOREIGN_ORIGIN,
+  FOREIGN_SITE,
+  ORIGIN,
+  PUBLIC_SITE,
+  SILENT_SITE,
+  UNLISTED_SITE,
+} from '../kit-registry.js';
+import { about, forEach, type Rule, type RuleSet } from '../rule.js';
+
+/** The client, the origin and the organization of a request. The endpoint checks them before the grant runs. */
+export const clientRules: RuleSet = (declared) => {
+  const parameters = declaredProperties(declared.body);
+  return [
+    ...RULES_OF_EVERY_GRANT,
+    ...(declared.optIn ? [UNLISTED] : []),
+    ...(declared.settings ? [WITHOUT_SETTINGS] : []),
+    ...(parameters.includes('organization_id') ? ORGANIZATION_RULES : []),
+    ...(parameters.includes('redirect_uri') ? [REDIRECT_URI] : []),
+  ];
+};
+
+const RULES_OF_EVERY_GRANT: Rule[] = [
+  {
+    title: 'refuses an unknown client',
+    check: (context) =>
+      forEach(['unknown', 'kit-site ', 'KIT-SITE', 'constructor', '__proto__'], async (client_id) => {
+        const parameters = await context.body({ client_id });
+        await about(client_id, () =>
+          context.expectError({ error: 'invalid_request', hint: /^client_id: unknown$/ }, parameters),
+        );
+      }),
+  },
+  {
+    title: 'refuses a client that may not use this grant',
+    async check(context) {
+      const parameters = await context.body({ client_id: UNLISTED_SITE });
+      await context.expectError(
+        { error: 'unauthorized_client', hint: /^grant_type: not for this client$/ },
+        parameters,
+      );
+    },
+  },
+  {
+    title: 'gives nothing to a client of another organization',
+    async check(context) {
+      const parameters = await context.body({ client_id: FOREIGN_SITE });
+      await context.expectError({ error: ['invalid_request', 'invalid_grant', 'unauthorized_client'] }, parameters);
+    },
+  },
+  {
+    title: "accepts the client's origins and refuses other origins",
+    async check(context) {
+      const own = await context.expectToken(await context.body(), { headers: { origin: ORIGIN } });
+      if (own.headers.get('access-control-allow-origin') !== ORIGIN) throw new Error('no CORS for its own page');
+      for (const origin of [FOREIGN_ORIGIN, 'https://evil.example', 'null', `${ORIGIN}.evil.example`]) {
+        const expected = { error: 'invalid_request', hint: /^Origin: not one of the client's$/ };
+        await about(origin, async () => context.expectError(expected, await context.body(), { headers: { origin } }));
+      }
+    },
+  },
+];
+
+const UNLISTED: Rule = {
+  title: 'refuses a client without a list of grants, because it declares `optIn`',
+  async check(context) {
+    const parameters = await context.body({ client_id: SILENT_SITE });
+    await context.expectError({ error: 'unauthorized_client', hint: /^grant_type: not for this client$/ }, parameters);
+  },
+};
+
+const WITHOUT_SETTINGS: Rule = {
+  title: 'responds by the protocol to a client without settings in the registry',
+  check: async (context) => void (await context.send(await context.body({ client_id: BARE_SITE }))),
+};
+
+const ORGANIZATION_RULES: Rule[] = [
+  {
+    title: 'refuses an unknown organization and an organization that does not admit the client',
+    check: (context) =>
+      forEach([randomUUID(), FOREIGN_ORGANIZATION], async (organization_id) => {
+        const parameters = await context.body({ organization_id });
+        const hint = /^(organization_id|client_id): /;
+        await about(organization_id, () => context.expectError({ error: 'invalid_request', hint }, parameters));
+      }),
+  },
+  {
+    title: 'gives a public client no token of another organization than the requested one',
+    // the grant may reject the request, because its proof may be valid for another client only
+    check: async (context) => void (await context.send(await context.body({ client_id: PUBLIC_SITE }))),
+  },
+];
+
+const REDIRECT_URI: Rule = {
+  title: "refuses a redirect_uri that is not one of the client's",
+  async check(context) {
+    await context.expectToken(await context.body({ redirect_uri: `${ORIGIN}/` }));
+    for (const redirect_uri of [ORIGIN, `${ORIGIN}/?`, `${ORIGIN}/more`, 'https://evil.example/', 'javascript:1']) {
+      const parameters = await context.body({ redirect_uri });
+      await about(redirect_uri, () =>
+        context.expectError({ error: 'invalid_request', hint: /^redirect_uri: / }, parameters),
+      );
+    }
+  },
+};

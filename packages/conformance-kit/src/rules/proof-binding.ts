@@ -1,0 +1,79 @@
+import { Purge } from 'customer-authorization-service/testing-host';
+import type { GrantTestContext } from '../grant-test-context.js';
+import { OTHER_SITE } from '../kit-registry.js';
+import { about, type Rule, type RuleSet } from '../rule.js';
+
+/** The part of its lifetime after which a proof still gets a token. */
+const VALID_RATIO = 0.9;
+/** The age of a used proof that never expires, when the kit tries it again. */
+const OLD_PROOF_SECONDS = 400 * 86_400;
+const REFUSED = ['invalid_grant', 'expired_token', 'invalid_request', 'unauthorized_client'];
+
+/** To which client, and for how long, a proof belongs. */
+export const proofBindingRules: RuleSet = (_declared, { singleUse, boundToClient, lifetime }) => [
+  ...(singleUse ? [DECLARED, USED_FOR_EVER] : []),
+  ...(boundToClient ? [BOUND_TO_CLIENT] : []),
+  ...(typeof lifetime === 'number' ? [expiresAfter(lifetime)] : []),
+];
+
+const DECLARED: Rule = {
+  title: 'has a test that declares `boundToClient` and `lifetime`, because it declares `singleUse`',
+  async check({ kit: { boundToClient, lifetime } }) {
+    if (boundToClient === undefined)
+      throw new Error('boundToClient: declare whether only the client that a proof was created for gets a token');
+    if (lifetime === undefined)
+      throw new Error('lifetime: declare after how many seconds a proof expires, or `false` if it never expires');
+  },
+};
+
+const BOUND_TO_CLIENT: Rule = {
+  title: 'gives a token only to the client that the proof was created for, because the test declares `boundToClient`',
+  async check(context) {
+    const parameters = await context.body();
+    await about('another client of the organization', () =>
+      context.expectError({ error: REFUSED }, { ...parameters, client_id: OTHER_SITE }),
+    );
+    await about('its own client, after another one tried', () => context.expectToken(parameters));
+  },
+};
+
+const USED_FOR_EVER: Rule = {
+  title: 'gives no second token after the deletion of expired rows',
+  async check(context) {
+    const { lifetime } = context.kit;
+    const parameters = await context.body();
+    await context.expectToken(parameters);
+    await atAge(context, typeof lifetime === 'number' ? lifetime * VALID_RATIO : OLD_PROOF_SECONDS, async () => {
+      await context.environment.service.application.get(Purge).run();
+      await about('a used proof; keep the row that records its use until the proof expires', () =>
+        context.expectError({ error: REFUSED }, parameters),
+      );
+    });
+  },
+};
+
+function expiresAfter(lifetime: number): Rule {
+  return {
+    title: `gives no token after the lifetime of the proof, because the test declares \`lifetime\``,
+    async check(context) {
+      const [young, old] = [await context.body(), await context.body()];
+      await atAge(context, lifetime * VALID_RATIO, () =>
+        about(`before its lifetime of ${lifetime} s`, () => context.expectToken(young)),
+      );
+      await atAge(context, lifetime + 1, () =>
+        about(`after its lifetime of ${lifetime} s`, () => context.expectError({ error: REFUSED }, old)),
+      );
+    },
+  };
+}
+
+/** Does work with the service's clock set forward. */
+async function atAge({ environment }: GrantTestContext, seconds: number, work: () => Promise<unknown>): Promise<void> {
+  const { clock } = environment.service;
+  clock.advance({ seconds });
+  try {
+    await work();
+  } finally {
+    clock.advance({ seconds: -seconds });
+  }
+}

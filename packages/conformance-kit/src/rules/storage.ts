@@ -1,0 +1,51 @@
+import { expiringTables } from 'customer-authorization-service/testing-host';
+import { DataSource } from 'typeorm';
+import type { GrantTestContext } from '../grant-test-context.js';
+import { createProof, type Proof } from '../proof.js';
+import type { RuleSet } from '../rule.js';
+import { containsSecret, secretsIn } from '../secret-search.js';
+import { columnsWith, storedColumns } from '../stored-cells.js';
+
+/** The names of columns with the time at which a row expires. */
+const EXPIRY_COLUMN = /^(expires|expiry|expiration|valid_until|valid_to)(_|$)/;
+
+/** The rows that the grant stores. */
+export const storageRules: RuleSet = (_declared, { singleUse }) => [
+  {
+    title: 'stores no proof in plain text in any table',
+    async check(context) {
+      const proofs = [await createProof(context), await createProof(context)];
+      await assertNotStored(context, proofs);
+      // a proof that was used once is worthless afterwards
+      if (singleUse) return;
+      for (const { parameters } of proofs) await context.expectToken(parameters);
+      await assertNotStored(context, proofs);
+    },
+  },
+  {
+    title: 'has @Expires on each table whose rows expire',
+    async check({ environment: { service } }) {
+      const purged = expiringTables(service.application.get(DataSource));
+      const expiring = (await storedColumns(service)).filter(({ column }) => EXPIRY_COLUMN.test(column));
+      const forgotten = expiring.filter(({ table, column }) => column !== 'expires_at' || !purged.includes(table));
+      if (forgotten.length === 0) return;
+      const names = forgotten.map(({ table, column }) => `${table}.${column}`).join(', ');
+      throw new Error(`${names}: nothing deletes the rows; name the column expires_at and give its entity @Expires()`);
+    },
+  },
+];
+
+/** @throws Error if a column has a secret of each proof. A short secret of one proof may occur by chance. */
+async function assertNotStored(context: GrantTestContext, proofs: Proof[]): Promise<void> {
+  const { declared, kit, environment } = context;
+  const settings = JSON.stringify(kit.settings ?? {});
+  const columnsOf = async ({ parameters }: Proof) => {
+    const secrets = secretsIn(declared.body, parameters, environment.isPublicId).filter(
+      (secret) => !settings.includes(secret),
+    );
+    return columnsWith(environment.service, (cell) => secrets.some((secret) => containsSecret(cell, secret)));
+  };
+  const [first = [], ...others] = await Promise.all(proofs.map(columnsOf));
+  const stored = first.filter((column) => others.every((columns) => columns.includes(column)));
+  if (stored.length > 0) throw new Error(`${stored.join(', ')}: has a proof in plain text; store its sha256(…)`);
+}

@@ -1,0 +1,93 @@
+import { join } from 'node:path';
+import type { Extension, Service } from 'customer-authorization-service';
+import type { AuditEntry, Configuration } from 'customer-authorization-service/grant';
+import {
+  type ConnectionLimits,
+  type Log,
+  loadConfiguration,
+  startService,
+} from 'customer-authorization-service/testing-host';
+import { type HttpClient, httpClientOf } from './http-client.js';
+import { writeKeySet } from './key-set-file.js';
+import { kitRegistry } from './kit-registry.js';
+import { createTestDatabase } from './migrated-schema.js';
+import { type RegistryDocument, writeRegistryFile } from './registry-file.js';
+import { validateResponsesOf } from './response-validation.js';
+import { TestClock } from './test-clock.js';
+import type { TestDatabase } from './test-database.js';
+
+export interface TestServiceOptions extends Extension {
+  /** The registry of the service. If omitted, the registry of the conformance kit. */
+  registry?: RegistryDocument;
+  /** Environment variables in addition to those that a test service needs. */
+  environment?: Record<string, string>;
+  /** A database that is shared with another service. It is not deleted when this service stops. */
+  database?: TestDatabase;
+  /** The log of the service; stdout if omitted. @internal */
+  log?: Log;
+  /** Shorter timeouts and lower limits for connections. @internal */
+  connections?: Partial<ConnectionLimits>;
+}
+
+/** The real service on random ports, with its own database and a clock that the test can set. */
+export interface TestService extends Service, HttpClient {
+  managementUrl: string;
+  clock: TestClock;
+  database: TestDatabase;
+  /** The audit events of the service. */
+  audit: AuditEntry[];
+}
+
+/**
+ * Starts the service with the modules of an extension. `post` and `send` of the service reject if a response does not
+ * match the OpenAPI document. The global `fetch` is unchanged, and returns every response.
+ *
+ * @throws Error if the service does not start, because a grant or the registry is invalid
+ */
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const { registry = kitRegistry(), environment, database: given, ...extension } = options;
+  const database = given ?? (await createTestDatabase());
+  const clock = TestClock.running();
+  const audit: AuditEntry[] = [];
+  const remove = async () => {
+    if (!given) await database.remove();
+  };
+  try {
+    const configuration = configurationOf(database, registry, environment);
+    const sink = { write: (entry: AuditEntry) => void audit.push(entry) };
+    const limitAttempts = environment?.RATE_LIMIT !== undefined;
+    const service = await startService({ configuration, clock, audit: sink, limitAttempts, ...extension });
+    const url = `http://127.0.0.1:${service.port}`;
+    const managementUrl = `http://127.0.0.1:${service.managementPort}`;
+    const endValidation = validateResponsesOf(service, url, managementUrl);
+    const stop = async () => {
+      await service.stop().finally(endValidation);
+      await remove();
+    };
+    return { ...service, ...httpClientOf(url), managementUrl, clock, database, audit, stop };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+function configurationOf(
+  { url, folder }: TestDatabase,
+  registry: RegistryDocument,
+  environment?: Record<string, string>,
+): Configuration {
+  return loadConfiguration({
+    DATABASE_URL: url,
+    DATA_DIR: folder,
+    MIGRATE_ON_START: 'true',
+    SIGNING_KEYS_FILE: writeKeySet(join(folder, 'keys.json')),
+    REGISTRY_FILE: writeRegistryFile(join(folder, 'registry.yaml'), registry),
+    AUTH_URL: 'https://auth.example',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    MANAGEMENT_PORT: '0',
+    LOG_LEVEL: 'fatal',
+    RATE_LIMIT: 'off',
+    ...environment,
+  });
+}

@@ -1,0 +1,118 @@
+import fs from 'node:fs';
+import { Get, Module, Res } from '@nestjs/common';
+import { ApiRoute, PublicController } from 'customer-authorization-service/grant';
+import type { Response } from 'express';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describeGrant } from '../src/describe-grant.js';
+import { GrantTestContext } from '../src/grant-test-context.js';
+import { SharedPatch } from '../src/shared-patch.js';
+import { startTestService } from '../src/test-service.js';
+import { grantThat, sound } from './support/broken-grants/ticket.grant.js';
+
+const valid = () => ({ ticket: '123456' });
+const { grant, modules } = grantThat(sound);
+
+/** The OpenAPI document does not have the status of its response. */
+@PublicController('undocumented')
+class UndocumentedController {
+  @Get()
+  @ApiRoute({ summary: 'Get an undocumented response' })
+  get(@Res({ passthrough: true }) response: Response): object {
+    response.status(206);
+    return {};
+  }
+}
+
+@Module({ controllers: [UndocumentedController] })
+class UndocumentedModule {}
+
+const CONSOLE_METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
+
+/** The globals that the kit replaces while it runs, and whether each is an own property of its object. */
+const globals = () => [
+  globalThis.fetch,
+  Math.random,
+  fs.write,
+  fs.writeSync,
+  ...[process.stdout, process.stderr].flatMap((stream) => [stream.write, Object.hasOwn(stream, 'write')]),
+  ...CONSOLE_METHODS.map((method) => Reflect.get(console, method)),
+];
+const before = globals();
+
+/** Compares by identity, because `toEqual` treats two different functions as equal. */
+function expectUntouched(): void {
+  const now = globals();
+  for (const [index, each] of before.entries()) expect(now[index]).toBe(each);
+}
+
+describe('the conformance kit leaves fetch, console, Math.random and the standard streams unchanged', () => {
+  beforeEach(expectUntouched);
+  afterEach(expectUntouched);
+
+  it('when a service runs: fetch returns a response that the OpenAPI document does not have', async () => {
+    const service = await startTestService({ modules: [UndocumentedModule] });
+    expectUntouched();
+    expect((await fetch(`${service.url}/undocumented`)).status).toBe(206);
+    const violation = 'get /undocumented 206: a status that the OpenAPI document does not have';
+    await expect(service.send('GET', '/undocumented')).rejects.toThrow(violation);
+    await service.stop();
+  });
+
+  it('when a grant is tested, except while a rule is checked', async () => {
+    const context = await GrantTestContext.open(grant, { modules, valid });
+    expectUntouched();
+    let writeDuringRule: unknown;
+    const check = async () => {
+      writeDuringRule = process.stdout.write;
+      await context.expectToken(await context.body());
+    };
+    await context.check({ title: 'any', check });
+    expect(writeDuringRule).not.toBe(process.stdout.write);
+    expectUntouched();
+    await context.close();
+  });
+
+  it('when a rule fails', async () => {
+    const context = await GrantTestContext.open(grant, { modules, valid });
+    const check = () => Promise.reject(new Error('broken'));
+    await expect(context.check({ title: 'any', check })).rejects.toThrow('broken');
+    expectUntouched();
+    await context.close();
+  });
+
+  it('when no module provides the grant', async () => {
+    await expect(GrantTestContext.open(grantThat(sound).grant, { valid })).rejects.toThrow('no module provides it');
+  });
+
+  it('when the service does not start', async () => {
+    const environment = { LOG_LEVEL: 'no-such-level' };
+    await expect(GrantTestContext.open(grant, { modules, valid, environment })).rejects.toThrow('LOG_LEVEL');
+  });
+});
+
+describe('a shared replacement of a global method', () => {
+  it('ends with its last user, in any order', () => {
+    const target = { method: () => 'original' };
+    const patch = new SharedPatch(target, 'method', () => () => 'replaced');
+    const [first, second] = [patch.acquire(), patch.acquire()];
+    first();
+    first();
+    expect(target.method()).toBe('replaced');
+    second();
+    expect(target.method()).toBe('original');
+  });
+
+  it('leaves the replacement of other code', () => {
+    const target = { method: () => 'original' };
+    const release = new SharedPatch(target, 'method', () => () => 'replaced').acquire();
+    target.method = () => 'of other code';
+    release();
+    expect(target.method()).toBe('of other code');
+  });
+});
+
+describeGrant(grant, { modules, valid });
+
+describe('after describeGrant', () => {
+  it('fetch, console, Math.random and the standard streams are unchanged', expectUntouched);
+});

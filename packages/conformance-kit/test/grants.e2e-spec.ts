@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { applicableRules } from '../src/applicable-rules.js';
+import type { GrantKit } from '../src/grant-kit.js';
+import { GrantTestContext } from '../src/grant-test-context.js';
+import { grantMetadataOf } from '../src/grant-under-test.js';
+import type { Rule } from '../src/rule.js';
+import type { BrokenCase } from './support/broken-grants/broken-case.js';
+import { BROKEN_GRANTS } from './support/broken-grants/broken-grants.js';
+import { BROKEN_PROOFS } from './support/broken-grants/broken-proofs.js';
+import { BROKEN_SERVICES } from './support/broken-grants/broken-services.js';
+import { interceptingFetch } from './support/broken-grants/intercepting-fetch.js';
+import { grantThat, sound } from './support/broken-grants/ticket.grant.js';
+
+const valid = () => ({ ticket: '123456' });
+
+/** Returns the failure of the rule with the given title, for a broken grant. */
+async function failureOf({
+  grant,
+  rule,
+  interception,
+  breakService,
+  responseTimeoutMs,
+  restore,
+  description: _description,
+  failure: _failure,
+  ...more
+}: BrokenCase) {
+  const kit = { valid, ...more };
+  const rules = applicableRules(grantMetadataOf(grant), kit).filter(({ title }) => title === rule);
+  expect(rules).toHaveLength(1);
+  const context = await GrantTestContext.open(grant, kit, responseTimeoutMs);
+  const { fetch } = globalThis;
+  try {
+    breakService?.(context.environment.service);
+    if (interception) globalThis.fetch = interceptingFetch(interception, fetch);
+    return await context.check(rules[0] as Rule).then(
+      () => 'the rule passed',
+      (error: Error) => error.message,
+    );
+  } finally {
+    globalThis.fetch = fetch;
+    restore?.();
+    await context.close();
+  }
+}
+
+describe('the conformance kit detects a grant that', () => {
+  const cases = [...BROKEN_GRANTS, ...BROKEN_SERVICES];
+  beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined)); // One grant writes there.
+  afterEach(() => vi.restoreAllMocks());
+
+  it.each(cases)('$description', async (broken) => {
+    expect(await failureOf(broken)).toMatch(broken.failure);
+  });
+
+  it('breaks any of its rules', () => {
+    const declarations = [{}, { form: true, groups: true, optIn: true, settings: Object, agentScope: 'tickets:any' }];
+    const titles = declarations.flatMap((options) =>
+      [{}, { singleUse: true, boundToClient: true, lifetime: 300, guessable: { parameter: 'code', limit: 3 } }].flatMap(
+        (more) =>
+          applicableRules(grantMetadataOf(grantThat(sound, options).grant), { valid, ...more }).map(
+            ({ title }) => title,
+          ),
+      ),
+    );
+    const broken = new Set([...cases, ...BROKEN_PROOFS].map(({ rule }) => rule));
+    expect([...new Set(titles)].filter((title) => !broken.has(title))).toEqual([]);
+  });
+});
+
+describe('the conformance kit', () => {
+  it('tests the guesses at a grant of agents if the test declares `guessable`', () => {
+    const { grant } = grantThat(sound, { agentScope: 'tickets:any' });
+    const titlesWith = (kit: Partial<GrantKit>) =>
+      applicableRules(grantMetadataOf(grant), { valid, ...kit }).map(({ title }) => title);
+    const rule = 'refuses a right proof after 3 wrong guesses, because the test declares `guessable`';
+    expect(titlesWith({ guessable: { parameter: 'ticket', limit: 3 } })).toContain(rule);
+    expect(titlesWith({})).not.toContain(rule);
+  });
+
+  it('creates the proofs for guesses long before a window of the declared limit ends', async () => {
+    const remainingSeconds: number[] = [];
+    const { grant, modules } = grantThat(sound, { attempts: { per: ['network'], limit: '3/600' } });
+    const guessable = { parameter: 'ticket', limit: 3 };
+    const kit: GrantKit = {
+      modules,
+      guessable,
+      valid: ({ service: { clock } }) => {
+        remainingSeconds.push(600 - (clock.seconds() % 600));
+        return valid();
+      },
+    };
+    const context = await GrantTestContext.open(grant, kit);
+    const { clock } = context.environment.service;
+    clock.advance({ seconds: 595 - (clock.seconds() % 600) });
+    try {
+      for (const rule of applicableRules(grantMetadataOf(grant), kit).filter(({ title }) =>
+        title.startsWith('refuses a right proof'),
+      ))
+        await context.check(rule);
+    } finally {
+      await context.close();
+    }
+    expect(remainingSeconds.length).toBeGreaterThan(1);
+    expect(Math.min(...remainingSeconds)).toBeGreaterThan(30);
+  });
+
+  it('requires a class with the decorator', () => {
+    class NoGrant {}
+    expect(() => grantMetadataOf(NoGrant)).toThrow('NoGrant: no grant; decorate the class with @GrantType');
+  });
+
+  it('requires the module of the grant', async () => {
+    await expect(GrantTestContext.open(grantThat(sound).grant, { valid })).rejects.toThrow(
+      'TicketGrant: no module provides it; name its module in `modules`, or in src/app.module.ts',
+    );
+  });
+});

@@ -1,0 +1,106 @@
+import { Module } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import { DEVICE, DevicesOfCustomersController, deviceExtension } from '../../../test/support/device-extension.js';
+import { applicableRouteRules } from '../src/routes/applicable-route-rules.js';
+import { describeRoute } from '../src/routes/describe-route.js';
+import type { RouteKit } from '../src/routes/route-kit.js';
+import { RouteTestContext } from '../src/routes/route-test-context.js';
+import type { Interception } from './support/broken-grants/broken-case.js';
+import { interceptingFetch } from './support/broken-grants/intercepting-fetch.js';
+import { APPROVE, approvalRoute } from './support/broken-routes/approval.route.js';
+import { BROKEN_ROUTES } from './support/broken-routes/broken-routes.js';
+import { CUSTOMER_LINK, customerLinkRoute } from './support/broken-routes/customer-link.route.js';
+import { LINK, linkRoute } from './support/broken-routes/link.route.js';
+
+/** Returns the failures of all rules that a route violates, by their titles. */
+async function failuresOf(name: string, kit: RouteKit, interception?: Interception): Promise<Record<string, string>> {
+  const context = await RouteTestContext.open(name, kit);
+  const failures: Record<string, string> = {};
+  const { fetch } = globalThis;
+  if (interception) globalThis.fetch = interceptingFetch(interception, fetch);
+  try {
+    for (const rule of applicableRouteRules(kit))
+      await context.check(rule).catch((error: Error) => {
+        failures[rule.title] = error.message;
+      });
+    return failures;
+  } finally {
+    globalThis.fetch = fetch;
+    await context.close();
+  }
+}
+
+describe('the conformance kit detects a route that', () => {
+  it.each(BROKEN_ROUTES)('$description', async ({ name, kit, interception, rule, failure }) => {
+    const failures = await failuresOf(name, kit, interception);
+    expect(failures).toEqual({ [rule]: expect.stringMatching(failure) });
+  });
+
+  it('breaks any of its rules, each by one case', () => {
+    const { guessable: _guessable, ...withoutGuessable } = approvalRoute();
+    const kits = [approvalRoute(), withoutGuessable, linkRoute(), customerLinkRoute()];
+    const titles = new Set(kits.flatMap((kit) => applicableRouteRules(kit).map(({ title }) => title)));
+    expect(BROKEN_ROUTES.map(({ rule }) => rule).sort()).toEqual([...titles].sort());
+  });
+
+  it('does not check the client in its body', async () => {
+    const failures = await failuresOf(LINK, linkRoute('does not check the client in its body'));
+    expect(Object.keys(failures)).toEqual([
+      'refuses an unknown client',
+      'refuses a client that the organization of the request does not admit',
+    ]);
+  });
+
+  it('responds as the OpenAPI document does not describe', async () => {
+    const failures = await failuresOf(APPROVE, approvalRoute('responds with an undocumented status'));
+    const failure = 'post /v2/customer/approval/approve 206: a status that the OpenAPI document does not have';
+    expect(failures['responds to a valid request with success, as the OpenAPI document describes']).toBe(failure);
+  });
+
+  it('repeats a value of the request in a hint', async () => {
+    const failures = await failuresOf(APPROVE, approvalRoute('repeats the code in a hint'));
+    expect(Object.values(failures).length).toBeGreaterThan(0);
+    for (const failure of Object.values(failures))
+      expect(failure).toMatch(/^an error response that discloses a secret: \d{6}/);
+  });
+
+  it('does not exist', async () => {
+    await expect(RouteTestContext.open('POST /v2/customer/approval', approvalRoute())).rejects.toThrow(
+      'POST /v2/customer/approval: no controller of the public port has this route; name its module in `modules`',
+    );
+  });
+});
+
+describe('the conformance kit accepts a correct route that', () => {
+  it('has a customer as its caller and a path outside of the customer routes', async () => {
+    @Module({ controllers: [DevicesOfCustomersController] })
+    class DevicesModule {}
+    const kit: RouteKit = { modules: [DevicesModule], callers: ['customer'], anyOrganization: true, valid: () => ({}) };
+    expect(await failuresOf('GET /devices_of_customers', kit)).toEqual({});
+  });
+
+  it('reads a body that may be empty', async () => {
+    const kit: RouteKit = { ...deviceExtension, callers: ['customer'], anyOrganization: true, valid: () => ({}) };
+    expect(await failuresOf(`POST ${DEVICE}/may_be_empty`, kit)).toEqual({});
+  });
+
+  it('has its client in the query', async () => {
+    const kit: RouteKit = {
+      ...deviceExtension,
+      callers: [],
+      valid: ({ clientId, organizationId }) => ({
+        path: `${DEVICE}/settings?client_id=${clientId}&organization_id=${organizationId}`,
+      }),
+    };
+    expect(await failuresOf(`GET ${DEVICE}/settings`, kit)).toEqual({});
+  });
+
+  it('admits every origin', async () => {
+    const kit: RouteKit = { ...deviceExtension, callers: [], valid: () => ({}) };
+    expect(await failuresOf(`GET ${DEVICE}/versions`, kit)).toEqual({});
+  });
+});
+
+describeRoute(APPROVE, approvalRoute());
+describeRoute(LINK, linkRoute());
+describeRoute(CUSTOMER_LINK, customerLinkRoute());

@@ -1,0 +1,320 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Get, Injectable, Module, type Type } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { IsString, Matches } from 'class-validator';
+import {
+  ApiRoute,
+  Clock,
+  Columns,
+  type CustomerDataParticipant,
+  CustomerDataParticipants,
+  createTables,
+  Database,
+  dropTables,
+  Expires,
+  expiryIndex,
+  type Grant,
+  GrantBody,
+  type GrantRequest,
+  type GrantResult,
+  GrantType,
+  Identities,
+  IdentityModule,
+  insertStatement,
+  OAuthError,
+  PublicController,
+  randomSecret,
+  selectStatement,
+  sha256,
+  writeStatement,
+} from 'customer-authorization-service/grant';
+import { Column, Entity, Index, type MigrationInterface, PrimaryColumn, type QueryRunner } from 'typeorm';
+import { timeOf } from '../../../../../src/platform/database/sql-time.js';
+import type { GrantKit, TestEnvironment } from '../../../src/grant-kit.js';
+
+/** Seconds for which a pass is valid, and wrong codes that a pass admits. */
+export const PASS_LIFETIME_SECONDS = 300;
+export const WRONG_CODE_COUNT = 3;
+
+/** A mistake of a grant author. The grant without a mistake satisfies every rule. */
+export type PassMistake =
+  | 'ignores the expiry'
+  | 'ignores the client'
+  | 'counts no guesses'
+  | 'counts guesses by reading and writing'
+  | 'stores the id in plain text'
+  | 'creates the id with Math.random'
+  | 'creates a short id'
+  | 'prints a secret of its route'
+  | 'gives a token for an erased customer'
+  | 'ignores ended sessions'
+  | 'has no participant'
+  | 'has no @Expires'
+  | 'resets the attempts after a while'
+  | 'counts guesses by the spelling of the id';
+
+interface PassRow {
+  client_id: string;
+  customer: string;
+  generation: number;
+  expires_at: Date | string;
+}
+
+class PassBody extends GrantBody {
+  @Matches(/^[\w-]{6,64}$/)
+  pass: string;
+
+  @Matches(/^\d{6}$/)
+  code: string;
+}
+
+/** Accepts a space after the id. */
+class SpacedPassBody extends GrantBody {
+  @Matches(/^[\w-]{6,64} ?$/)
+  pass: string;
+
+  @Matches(/^\d{6}$/)
+  code: string;
+}
+
+class PassLink {
+  @IsString()
+  link: string;
+}
+
+@Expires()
+@Entity('pass')
+class Pass {
+  @PrimaryColumn('varchar', { length: 64 })
+  pass: string;
+
+  @PrimaryColumn('varchar', { length: 64 })
+  code: string;
+
+  @Column('varchar', { name: 'client_id', length: 128 })
+  clientId: string;
+
+  @Column('varchar', { length: 128 })
+  customer: string;
+
+  @Column('int')
+  generation: number;
+
+  @Column('int')
+  attempts: number;
+
+  @Index('pass_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+}
+
+@Entity('pass_note')
+class PassNote {
+  @PrimaryColumn('varchar', { length: 64 })
+  note: string;
+
+  @Index('pass_note_expires_at')
+  @Column('datetime', { name: 'expires_at', precision: 3 })
+  expiresAt: Date;
+}
+
+class Passes1795400000000 implements MigrationInterface {
+  readonly name = 'Passes1795400000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    const columns = new Columns(runner);
+    const pass = [
+      ...[columns.key('pass', 64), columns.key('code', 64), columns.text('client_id', 128)],
+      ...[columns.text('customer', 128), columns.integer('generation')],
+      ...[columns.integer('attempts'), columns.time('expires_at')],
+    ];
+    await createTables(runner, [{ name: 'pass', columns: pass, indices: expiryIndex('pass') }]);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['pass']);
+  }
+}
+
+class PassNotes1795400000001 implements MigrationInterface {
+  readonly name = 'PassNotes1795400000001';
+
+  async up(runner: QueryRunner): Promise<void> {
+    const columns = new Columns(runner);
+    const note = [columns.key('note', 64), columns.time('expires_at')];
+    await createTables(runner, [{ name: 'pass_note', columns: note, indices: expiryIndex('pass_note') }]);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await dropTables(runner, ['pass_note']);
+  }
+}
+
+/** An attempt number that only a used pass has. */
+const USED_COUNT = 1_000;
+const FIND = selectStatement<[pass: string], PassRow>(
+  'SELECT client_id, customer, generation, expires_at FROM pass WHERE pass = ?',
+);
+const ATTEMPTS = selectStatement<[pass: string], { attempts: number }>('SELECT attempts FROM pass WHERE pass = ?');
+const SET_ATTEMPTS = writeStatement<[attempts: number, pass: string]>(
+  'UPDATE pass SET attempts = ? WHERE pass = ? AND attempts < 1000',
+);
+const COUNT = writeStatement<[pass: string, most: number]>(
+  'UPDATE pass SET attempts = attempts + 1 WHERE pass = ? AND attempts < ?',
+);
+const REDEEM = writeStatement<[used: number, pass: string, code: string, used: number]>(
+  'UPDATE pass SET attempts = ? WHERE pass = ? AND code = ? AND attempts < ?',
+);
+const RESET = writeStatement<[pass: string, half: Date]>(
+  'UPDATE pass SET attempts = 0 WHERE pass = ? AND expires_at < ?',
+);
+const INSERT = insertStatement({
+  into: Pass,
+  columns: ['pass', 'code', 'client_id', 'customer', 'generation', 'attempts', 'expires_at'],
+});
+const DELETE = writeStatement<[customer: string]>('DELETE FROM pass WHERE customer = ?');
+
+const repeatedDigits = (digit: () => number) => Array.from({ length: 40 }, digit).join('');
+
+/** A pass is an id and a code of six digits. It belongs to a client and a customer, and is used once. */
+export function passGrant(mistake?: PassMistake): { grant: Type } & GrantKit & { modules: Type[] } {
+  const hasNotes = mistake === 'has no @Expires';
+  const isSpaced = mistake === 'counts guesses by the spelling of the id';
+  const attemptsBySpelling = new Map<string, number>();
+  const stored = mistake === 'stores the id in plain text' ? (id: string) => id : sha256;
+  const encoded = (entityId: string) =>
+    mistake === 'gives a token for an erased customer' ? Buffer.from(entityId).toString('base64') : entityId;
+  const decoded = (customer: string) =>
+    customer.includes('-') ? customer : Buffer.from(customer, 'base64').toString();
+
+  @Injectable()
+  class Passes implements CustomerDataParticipant {
+    constructor(
+      readonly database: Database,
+      readonly clock: Clock,
+      participants: CustomerDataParticipants,
+    ) {
+      const isParticipant = !['has no participant', 'gives a token for an erased customer'].includes(mistake ?? '');
+      if (isParticipant) participants.add(this);
+    }
+
+    async create(entityId: string, clientId: string): Promise<{ pass: string; code: string }> {
+      const pass = this.newId();
+      const code = String(randomInt(100_000, 1_000_000));
+      const row = [
+        stored(pass),
+        sha256(code),
+        clientId,
+        encoded(entityId),
+        0, // the generation of a new customer
+        0,
+        this.expiry(PASS_LIFETIME_SECONDS),
+      ] as const;
+      await this.database.insert(INSERT, [...row]);
+      return { pass, code };
+    }
+
+    expiry(seconds: number): Date {
+      return new Date(this.clock.now() + seconds * 1000);
+    }
+
+    onErase = async (entityId: string) => void (await this.database.executeIdempotent(DELETE, [encoded(entityId)]));
+    mustRetain = async () => [];
+    linkedIds = async () => [];
+
+    private newId(): string {
+      if (mistake === 'creates a short id') return String(randomInt(100_000, 1_000_000));
+      if (mistake === 'creates the id with Math.random') return repeatedDigits(() => Math.floor(Math.random() * 10));
+      return randomSecret('base64url');
+    }
+  }
+
+  @Injectable()
+  @GrantType('pass', { body: isSpaced ? SpacedPassBody : PassBody })
+  class PassGrant implements Grant<PassBody> {
+    constructor(
+      private readonly passes: Passes,
+      private readonly identities: Identities,
+    ) {}
+
+    grant = async ({ body, client, organization }: GrantRequest<PassBody>): Promise<GrantResult> => {
+      const { database, clock } = this.passes;
+      const pass = stored(body.pass.trimEnd());
+      const [row] = await database.select(FIND, [pass]);
+      if (!row) throw OAuthError.invalidGrant('pass: unknown');
+      if (row.client_id !== client.clientId && mistake !== 'ignores the client')
+        throw OAuthError.invalidGrant('pass: of another client');
+      if (timeOf(row.expires_at) <= clock.now() && mistake !== 'ignores the expiry')
+        throw OAuthError.invalidGrant('pass: expired');
+      const entityId = decoded(row.customer);
+      const organizationId = organization?.id ?? client.organizationId ?? '';
+      const customer = await this.identities.find(entityId, organizationId);
+      if (!customer && mistake !== 'gives a token for an erased customer')
+        throw OAuthError.invalidGrant('pass: customer erased');
+      if (customer && customer.generation !== row.generation && mistake !== 'ignores ended sessions')
+        throw OAuthError.invalidGrant('pass: sessions ended');
+      if (mistake === 'resets the attempts after a while')
+        await database.execute(RESET, [pass, this.passes.expiry(PASS_LIFETIME_SECONDS / 2)]);
+      if (isSpaced) countOfSpelling(body.pass);
+      else await this.count(pass);
+      if ((await database.execute(REDEEM, [USED_COUNT, pass, sha256(body.code), USED_COUNT])) !== 1)
+        throw OAuthError.invalidGrant('code: wrong, or used');
+      return customer ?? { entityId, organizationId, groupId: '', generation: 0 };
+    };
+
+    /** Takes one of the attempts. */
+    private async count(pass: string): Promise<void> {
+      const { database } = this.passes;
+      if (mistake === 'counts no guesses') return;
+      if (mistake === 'counts guesses by reading and writing') {
+        const [row] = await database.select(ATTEMPTS, [pass]);
+        if (!row || row.attempts >= WRONG_CODE_COUNT) throw OAuthError.invalidGrant('pass: too many wrong codes');
+        await sleep(20); // SQLite executes one statement at a time
+        await database.execute(SET_ATTEMPTS, [row.attempts + 1, pass]);
+        return;
+      }
+      if ((await database.execute(COUNT, [pass, WRONG_CODE_COUNT])) !== 1)
+        throw OAuthError.invalidGrant('pass: used, or too many wrong codes');
+    }
+  }
+
+  function countOfSpelling(pass: string): void {
+    const attempts = (attemptsBySpelling.get(pass) ?? 0) + 1;
+    attemptsBySpelling.set(pass, attempts);
+    if (attempts > WRONG_CODE_COUNT) throw OAuthError.invalidGrant('pass: too many wrong codes');
+  }
+
+  /** Links that the extension sends to customers. No request to the token endpoint has them. */
+  @PublicController('pass_link')
+  class PassLinkController {
+    @Get()
+    @ApiRoute({ summary: 'Get a link', response: PassLink })
+    get(): PassLink {
+      const link = randomSecret('hex');
+      if (mistake === 'prints a secret of its route') process.stdout.write(`sent: ${link}.\n`);
+      return { link };
+    }
+  }
+
+  @Module({
+    imports: [IdentityModule, TypeOrmModule.forFeature(hasNotes ? [Pass, PassNote] : [Pass])],
+    controllers: [PassLinkController],
+    providers: [Passes, PassGrant],
+  })
+  class PassModule {}
+
+  return {
+    grant: PassGrant,
+    modules: [PassModule],
+    migrations: hasNotes ? [Passes1795400000000, PassNotes1795400000001] : [Passes1795400000000],
+    valid: async ({ service, clientId, newCustomer }: TestEnvironment) => {
+      await fetch(`${service.url}/pass_link`);
+      return service.application.get(Passes).create((await newCustomer()).entityId, clientId);
+    },
+    singleUse: true,
+    boundToClient: true,
+    lifetime: PASS_LIFETIME_SECONDS,
+    guessable: { parameter: 'code', limit: WRONG_CODE_COUNT },
+  };
+}

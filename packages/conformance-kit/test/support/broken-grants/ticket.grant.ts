@@ -1,0 +1,58 @@
+import { Injectable, Module, type Type } from '@nestjs/common';
+import { Matches } from 'class-validator';
+import {
+  type AgentPrincipal,
+  type Grant,
+  GrantBody,
+  type GrantOptions,
+  type GrantRequest,
+  type GrantResult,
+  GrantType,
+  Identities,
+  IdentityModule,
+  OAuthError,
+  Optional,
+  UUID,
+} from 'customer-authorization-service/grant';
+
+/** A body class that satisfies every rule. */
+export class TicketBody extends GrantBody {
+  @Matches(UUID)
+  override organization_id: string;
+
+  @Matches(/^\d{6}$/)
+  ticket: string;
+
+  @Optional()
+  @Matches(/^.{0,100}$/)
+  override redirect_uri?: string;
+}
+
+export type TicketRequest = GrantRequest<TicketBody, AgentPrincipal | undefined>;
+export type Behaviour = (request: TicketRequest, identities: Identities) => Promise<GrantResult>;
+
+/** The behaviour of a correct grant: a valid ticket creates a customer. */
+export const sound: Behaviour = async ({ body: { ticket, organization_id: organizationId } }, identities) => {
+  if (ticket !== '123456') throw OAuthError.invalidGrant('another ticket');
+  return { ...(await identities.create(organizationId)), response: { prize: 'a bicycle' } };
+};
+
+/** A grant with its own module and the given behaviour. */
+export function grantThat(
+  behaves: Behaviour,
+  options: Partial<GrantOptions<TicketBody, string | undefined>> = {},
+  name = 'ticket',
+): { grant: Type; modules: Type[] } {
+  @Injectable()
+  @GrantType(name, { body: TicketBody, responds: ['prize'], ...options } as { body: typeof TicketBody })
+  class TicketGrant implements Grant<TicketBody> {
+    constructor(private readonly identities: Identities) {}
+
+    grant = (request: GrantRequest<TicketBody>): Promise<GrantResult> =>
+      behaves(request as TicketRequest, this.identities);
+  }
+
+  @Module({ imports: [IdentityModule], providers: [TicketGrant] })
+  class TicketModule {}
+  return { grant: TicketGrant, modules: [TicketModule] };
+}

@@ -1,0 +1,33 @@
+/**
+ * What the conformance kit needs of the service that it tests, in addition to the exports of `service.ts` and `grant.ts`:
+ * `customer-authorization-service/testing-host`. It is for the kit of the same version only. Any version may change it, so
+ * no other package imports it (docs/decisions/0018).
+ */
+
+export { generateKey } from '../access-token/key-set.js';
+export { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
+export { startService } from '../bootstrap.js';
+export { CustomerErasure } from '../identity/customer-erasure.js';
+export { CustomerSessions } from '../identity/customer-sessions.js';
+export { OpenApiDocument } from '../openapi/openapi-document.js';
+export { type ObjectSchema, schemaOf } from '../openapi/schemas.js';
+export { loadConfiguration } from '../platform/configuration/load-configuration.js';
+export { DEFAULT_LIMITS, parseLimit } from '../platform/configuration/rate-limit-rule.js';
+export { dataSourceOptions } from '../platform/database/data-source-options.js';
+export { expiringTables } from '../platform/database/expires.js';
+export { migrate } from '../platform/database/migrate.js';
+export { declaredProperties } from '../platform/declared-properties.js';
+export type { ConnectionLimits } from '../platform/http/connection-limits.js';
+export { pathOn } from '../platform/http/surfaces.js';
+export type { Log } from '../platform/logging/log.js';
+export { RateLimits } from '../platform/rate-limit/rate-limits.js';
+export { requestContext } from '../platform/request-context/request-context.js';
+export { Purge } from '../purge/purge.js';
+export { Agents } from '../registry/agents.js';
+export { isCustomerRoute } from '../registry/customer-cors.js';
+export { RegistryFileError } from '../registry/file/read-registry-file.js';
+export { RegistryFile } from '../registry/file/registry-file.js';
+export { type Route, routesOf } from '../routes/declared-routes.js';
+export type { DeclaredAttemptLimit } from '../token/attempt-limit.js';
+export { GrantRegistry } from '../token/grant-registry.js';
+export { GrantDecorator, type GrantMetadata } from '../token/grant-type.decorator.js';
