@@ -291,7 +291,9 @@ describe('the erasure of the customer of an external_id', () => {
         expect(await infoStatus(service, after.access_token)).toBe(200);
       }
     }
-    expect(erasedCount, 'erasures between the statement that finds the user and the response').toBeGreaterThanOrEqual(2);
+    expect(erasedCount, 'erasures between the statement that finds the user and the response').toBeGreaterThanOrEqual(
+      2,
+    );
   });
 });
 
