@@ -15,7 +15,7 @@ import { DataSource } from 'typeorm';
 /** @typedef {import('typeorm').Table} Table */
 
 /** The timestamps of the migrations of 1.0.0 are lower. */
-const FIRST_TIMESTAMP_AFTER_1_0 = 1_796_000_001_000;
+const FIRST_LATER_TIMESTAMP_MS = 1_796_000_001_000;
 
 /**
  * @param {(new () => Migration)[]} migrations oldest first
@@ -32,7 +32,7 @@ export async function findViolations(migrations, release) {
     const name = migration.name ?? Migration.name;
     const before = await runner.getTables();
     await migration.up(runner);
-    if (Number(/\d+$/.exec(name)?.[0]) < FIRST_TIMESTAMP_AFTER_1_0) continue;
+    if (Number(/\d+$/.exec(name)?.[0]) < FIRST_LATER_TIMESTAMP_MS) continue;
     const found = contractions(before, await runner.getTables());
     const { unusedSince } = migration;
     if (unusedSince !== undefined && !isEarlier(unusedSince, release))

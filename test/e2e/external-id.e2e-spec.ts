@@ -34,7 +34,7 @@ const REQUESTS_PER_RACE = 50;
 const OPERATOR = bearer('admin-token-of-the-tests-0123456789');
 
 /** The user, its customer, and the SELECT of its generation. */
-const STATEMENT_COUNT_OF_USER = 3;
+const USER_STATEMENT_COUNT = 3;
 
 startSignInServices();
 
@@ -246,7 +246,7 @@ describe('a transaction that fails while it creates the customer of an external_
       expect(second.body).toMatchObject({ created: false, entity_id: first.body.entity_id });
       expect(await identitiesOf(service).count()).toBe(before + 1);
     });
-    expect(errors).toBe(2 * STATEMENT_COUNT_OF_USER);
+    expect(errors).toBe(2 * USER_STATEMENT_COUNT);
   });
 });
 
@@ -349,6 +349,6 @@ describe.runIf(onMariadb)('a database response that is lost while the customer o
       expect(await customerOf(id)).toMatchObject({ created: false, entity_id: body.entity_id });
       expect(await identitiesOf(service).count()).toBe(before + 1);
     });
-    expect(last).toBe(STATEMENT_COUNT_OF_USER);
+    expect(last).toBe(USER_STATEMENT_COUNT);
   });
 });

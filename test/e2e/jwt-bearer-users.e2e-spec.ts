@@ -34,7 +34,7 @@ import { startTestService, type TestResponse, type TestService } from '../suppor
 import { infoStatus } from '../support/transfers.js';
 
 /** The user, its customer, and the SELECT of its generation. */
-const STATEMENT_COUNT_OF_USER = 3;
+const USER_STATEMENT_COUNT = 3;
 
 startSignInServices();
 
@@ -116,7 +116,7 @@ describe('a user of the JWT bearer grant', () => {
       expect(await identitiesOf(service).count()).toBe(before + 1);
       expect(await infoStatus(service, one.body.access_token)).toBe(200);
     });
-    expect(errors).toBe(2 * STATEMENT_COUNT_OF_USER);
+    expect(errors).toBe(2 * USER_STATEMENT_COUNT);
   });
 });
 
@@ -218,7 +218,7 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
       expect(await identitiesOf(service).count()).toBe(before + 1);
       await expectInvalidGrantWithoutCustomer(() => signIn(remote, assertion));
     });
-    expect(last).toBe(STATEMENT_COUNT_OF_USER);
+    expect(last).toBe(USER_STATEMENT_COUNT);
   });
 
   it.each([false, true])(
@@ -235,7 +235,7 @@ describe.runIf(onMariadb)('a database response that is lost during a sign-in', (
         expect(remote.audit.filter(({ event }) => event === 'identity.linked')).toHaveLength(1);
       };
       const last = await loseEachResponse(remote, proxy, attempt, isKnown ? 1 : 0);
-      expect(last).toBe(STATEMENT_COUNT_OF_USER);
+      expect(last).toBe(USER_STATEMENT_COUNT);
     },
   );
 });

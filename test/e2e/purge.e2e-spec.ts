@@ -425,7 +425,7 @@ async function idleBrowserWithLinks(count: number): Promise<[browser: TestBrowse
   const first = await browser.visit();
   const [link] = (await linksOfBrowser(service, first)) as [BrowserLink];
   const ended = { ...link, organizationId: null, groupId: null };
-  const links = Array.from({ length: count }, (_, index) => ({ ...ended, entityId: `customer-${index}` }));
+  const links = Array.from({ length: count }, (_, index) => ({ ...ended, entityId: `0-customer-${index}` }));
   for (let at = 0; at < count; at += 500) await dataSource.getRepository(BrowserLink).insert(links.slice(at, at + 500));
   service.clock.advance({ seconds: 740 * DAY_SECONDS });
   return [browser, first.body.entity_id];

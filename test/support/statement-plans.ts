@@ -21,7 +21,7 @@ export async function expectKeysOnly(service: TestService, browser: TestBrowser)
     const rows: { type: string | null; table: string | null; Extra: string | null }[] = await service.application
       .get(DataSource)
       .query(text, Array(size).fill(parameters).flat());
-    expect(rows.filter(({ table }) => table?.startsWith('<') === false)).toHaveLength(size * TABLES_PER_STATEMENT);
+    expect(rows.filter(({ table }) => table?.startsWith('<') === false)).toHaveLength(size * TABLE_COUNT);
     for (const { type, Extra } of rows) {
       expect(['const', 'eq_ref']).toContain(type);
       expect(Extra ?? '').not.toMatch(/temporary|sort/);
@@ -30,4 +30,4 @@ export async function expectKeysOnly(service: TestService, browser: TestBrowser)
 }
 
 /** The browser, its link in the scope, the link's customer, and the link of the cookie's id. */
-const TABLES_PER_STATEMENT = 4;
+const TABLE_COUNT = 4;
