@@ -84,7 +84,8 @@ export class IdentityController {
   @Post(':entity_id/end_sessions')
   @ApiRoute({
     summary: 'End all sessions of a customer as the operator',
-    description: 'Ends all access tokens, refresh tokens and transfer tokens of a customer.',
+    description:
+      'Ends all access tokens, refresh tokens and transfer tokens of a customer, and its links by transfer. With `browsers: true` no browser leads to the customer any more.',
     pathParameters: CUSTOMER_PATH,
     bodyExamples: { tokens: [], 'tokens and browsers': ['browsers'] },
     body: EndSessionsBody,

@@ -57,7 +57,8 @@ interface Waiting {
 }
 
 /**
- * Inserts the new customers of one event-loop tick as one transaction of three INSERTs. A transaction costs the
+ * Inserts the new customers of one event-loop tick together: each batch is one transaction of three INSERTs, and seven
+ * customers are a batch of 4, one of 2 and one of 1 (`BATCH_SIZES`). A transaction costs the
  * database more than the rows (docs/decisions/0035-customers-browsers-links.md).
  */
 @Injectable()

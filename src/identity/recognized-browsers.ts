@@ -17,7 +17,7 @@ type RecognizedRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<BrowserLink, 'entity_id' | 'origin' | 'seen_day'>> &
   EntityRow<BrowserLink, 'lineage'> & {
     generation: number | null;
-    link_generation: number | null;
+    generation_of_link: number | null;
     has_ended: number | null;
     /** A customer of the browser whose id the request has; `null` if the browser has none of the ids. */
     presented_id: string | null;
@@ -30,7 +30,7 @@ const COLUMNS = [
   'link.origin',
   'link.seen_day',
   'link.lineage',
-  'link.generation AS link_generation',
+  'link.generation AS generation_of_link',
   'customer.generation',
   `${LINK_HAS_ENDED} AS has_ended`,
 ];
@@ -138,7 +138,7 @@ export class RecognizedBrowsers {
     const customer: LinkedCustomer = {
       ...{ entityId, generation, origin: link.origin as LinkedCustomer['origin'], seenDay: link.seen_day as number },
       ...(lineage !== null && {
-        lineage: { ...(JSON.parse(lineage) as LinkLineage), gen: row.link_generation as number },
+        lineage: { ...(JSON.parse(lineage) as LinkLineage), gen: row.generation_of_link as number },
       }),
     };
     return { ...browser, customer };
@@ -146,9 +146,9 @@ export class RecognizedBrowsers {
 
   /** Only a link from a transfer costs a second SELECT. */
   private async hasEnded(row: RecognizedRow, { organizationId }: IdentityScope): Promise<boolean> {
-    const { entity_id, link_generation, seen_day, lineage } = row;
+    const { entity_id, generation_of_link, seen_day, lineage } = row;
     if (row.has_ended !== 0 || this.idleRule.isIdle(organizationId, seen_day as number)) return true;
-    const link = { entity_id: entity_id as string, generation: link_generation as number, lineage };
+    const link = { entity_id: entity_id as string, generation: generation_of_link as number, lineage };
     const claims = claimsOfLink(link);
     return claims !== undefined && this.denylist.hasEnded(claims);
   }
