@@ -17,6 +17,7 @@ const ON_BOTH_DATABASES = [
   'customer-accounts',
   'customer-browsers',
   'customer-export',
+  'customer-groups',
   'customer-refresh',
   'customer-refresh-purge',
   'database-numbers',
