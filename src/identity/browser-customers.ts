@@ -7,12 +7,11 @@ import { selectStatement, writeStatement } from '../platform/database/statement.
 import { dayOf } from '../platform/day.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
-import type { Customer } from './customer.js';
+import type { Customer, IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
 import { INSERT_CUSTOMER } from './customer-statements.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
-import type { IdentityScope } from './identity-scope.js';
 import { insertLinks, ownLink, unlink } from './links.js';
 import { NewCustomers } from './new-customers.js';
 import { type LinkedCustomer, type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';

@@ -9,7 +9,7 @@ import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { CustomerBrowsers } from './customer-browsers.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
-import { UnfinishedErasure } from './unfinished-erasure.entity.js';
+import { UnfinishedErasure } from './customer-identity.entity.js';
 
 const FIND_ORGANIZATION = selectStatement<[entityId: string], { organization_id: string }>(
   'SELECT organization_id FROM customer WHERE entity_id = ?',

@@ -9,9 +9,11 @@ import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { BrowserRecord, CustomerBrowsers } from './customer-browsers.js';
-import { CustomerDataParticipants } from './customer-data-participants.js';
+import { CustomerDataParticipants, RefreshFamilyRecord } from './customer-data-participants.js';
 import type { CustomerIdentity } from './customer-identity.entity.js';
-import { RefreshFamilyRecord } from './refresh-family-record.js';
+
+/** The parameter of the operator's routes about a customer, for the OpenAPI document. */
+export const CUSTOMER_PATH = { entity_id: { description: 'The id of the customer.', example: EXAMPLE.entityId } };
 
 /** The customer in responses to the operator. */
 export class CustomerRecord {

@@ -1,11 +1,22 @@
 import { Injectable } from '@nestjs/common';
+import { IsBoolean } from 'class-validator';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
+import { Optional } from '../oauth/parameters.js';
 import { Database } from '../platform/database/database.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { writeStatement } from '../platform/database/statement.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { CustomerBrowsers } from './customer-browsers.js';
+
+/** The parameters of the operator's `end_sessions` (protocol §4.14). */
+export class EndSessionsBody {
+  @Optional()
+  @IsBoolean({ message: 'must be a boolean' })
+  @ApiProperty('Whether the browsers forget the customer too. `false` if omitted.', true)
+  browsers?: boolean;
+}
 
 /** Links from transfers end too, because they carry the generation of their transfer. */
 const END_SESSIONS = writeStatement<[entityId: string]>(

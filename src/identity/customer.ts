@@ -1,4 +1,22 @@
 import type { TokenLineage } from '../access-token/token-lineage.js';
+import type { AuditEvent } from '../audit/audit-event.js';
+
+/** The id of a group (protocol §4.2). Case counts. */
+export const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+export const GROUP_ID_RULE = 'must be 1 to 64 letters, digits, _ or -';
+
+/** The organization and group that an identity belongs to. A browser has one identity per scope. */
+export interface IdentityScope {
+  organizationId: string;
+  /** The empty string if the identity belongs to no group. */
+  groupId: string;
+}
+
+/** The scope of an organization without a group, or the given scope. @internal */
+export function scopeOf(scope: string | IdentityScope): IdentityScope {
+  return typeof scope === 'string' ? { organizationId: scope, groupId: '' } : scope;
+}
 
 /** A customer of an organization, with the values that a token needs. */
 export interface Customer {
@@ -10,4 +28,13 @@ export interface Customer {
   generation: number;
   /** The lineage of the customer's tokens if a browser link from a transfer led to the customer. @internal */
   lineage?: TokenLineage;
+}
+
+/** The audit event of a change of a customer, or of its data, that has happened. */
+export function customerEvent(
+  event: AuditEvent['event'],
+  id: string,
+  others: Omit<AuditEvent, 'event' | 'outcome' | 'subject'>,
+): AuditEvent {
+  return { event, outcome: 'success', subject: { kind: 'customer', id }, ...others };
 }

@@ -12,8 +12,8 @@ import { requestContext } from '../platform/request-context/request-context.js';
 import { UUID } from '../platform/uuid.js';
 import { CallingBrowser } from '../routes/calling-browser.decorator.js';
 import { ClientRequest } from '../routes/client-request.decorator.js';
+import { GROUP_ID, GROUP_ID_RULE } from './customer.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
-import { GROUP_ID, GROUP_ID_RULE } from './group-id.js';
 import { IdentityCookies } from './identity-cookies.js';
 
 /** The parameters of protocol §4.13. */

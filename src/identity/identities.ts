@@ -7,11 +7,10 @@ import { writeIn } from '../platform/database/in-transaction.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { BrowserCustomers } from './browser-customers.js';
-import type { Customer } from './customer.js';
+import { type Customer, type IdentityScope, scopeOf } from './customer.js';
 import { CustomerCreation, type CustomerCreator } from './customer-creation.js';
 import { FIND, FIND_CURRENT, INSERT_CUSTOMER, INSERT_CUSTOMER_IF_ABSENT } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
-import { type IdentityScope, scopeOf } from './identity-scope.js';
 import { RecognizedBrowsers } from './recognized-browsers.js';
 
 declare module '../platform/request-context/request-context.js' {

@@ -15,10 +15,8 @@ import { PageQuery } from '../registry/page-query.js';
 import { BrowserPage, CustomerBrowsers } from './customer-browsers.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExport, CustomerExports, ExportQuery } from './customer-exports.js';
-import { CUSTOMER_PATH } from './customer-path.js';
-import { CustomerRecord, CustomerRecords } from './customer-records.js';
-import { CustomerSessions } from './customer-sessions.js';
-import { EndSessionsBody } from './end-sessions.body.js';
+import { CUSTOMER_PATH, CustomerRecord, CustomerRecords } from './customer-records.js';
+import { CustomerSessions, EndSessionsBody } from './customer-sessions.js';
 
 /** Lets the operator look up, export and erase a customer, and end its sessions (protocol §9.2). */
 @ManagementController('admin/identities')

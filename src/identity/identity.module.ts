@@ -4,14 +4,14 @@ import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { BrowserCustomers } from './browser-customers.js';
-import { BrowserLink } from './browser-link.entity.js';
+import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
 import { CustomerBrowsers } from './customer-browsers.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerDevices } from './customer-devices.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExports } from './customer-exports.js';
-import { CustomerIdentity } from './customer-identity.entity.js';
+import { CustomerIdentity, UnfinishedErasure } from './customer-identity.entity.js';
 import { CustomerRecords } from './customer-records.js';
 import { CustomerSessions } from './customer-sessions.js';
 import { EndedLinks } from './ended-links.js';
@@ -24,11 +24,9 @@ import { IdleBrowsers } from './idle-browsers.js';
 import { IdleCustomers } from './idle-customers.js';
 import { IdleRule } from './idle-rule.js';
 import { KnownBrowser } from './known-browser.entity.js';
-import { LinkAncestor } from './link-ancestor.entity.js';
 import { NewCustomers } from './new-customers.js';
 import { RecognizedBrowsers } from './recognized-browsers.js';
 import { RememberedBrowsers } from './remembered-browsers.js';
-import { UnfinishedErasure } from './unfinished-erasure.entity.js';
 
 const ENTITIES = [CustomerIdentity, KnownBrowser, BrowserLink, LinkAncestor, UnfinishedErasure];
 

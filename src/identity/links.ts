@@ -6,9 +6,8 @@ import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transac
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import { BrowserLink } from './browser-link.entity.js';
+import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
 import { DEFAULT_IDLE_DAYS } from './idle-rule.js';
-import { LinkAncestor } from './link-ancestor.entity.js';
 
 /** The lineage of the tokens that a link from a transfer gives, without the generation of the customer. */
 export type LinkLineage = Omit<TokenLineage, 'gen'>;

@@ -13,11 +13,11 @@ import { dayOf } from '../platform/day.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { LOCK_BROWSER } from './browser-customers.js';
+import type { IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDevices, rootOf } from './customer-devices.js';
 import { FIND } from './customer-statements.js';
 import { type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
-import type { IdentityScope } from './identity-scope.js';
 import { KnownBrowser } from './known-browser.entity.js';
 import {
   entityIdsByBeginning,

@@ -7,7 +7,7 @@ export type { AuditEntry, AuditSink, ExtensionAuditEvent } from '../audit/audit-
 export { ExtensionAudit } from '../audit/extension-audit.js';
 export { AgentGuard, BearerGuard, type CallerGuard, CustomerGuard } from '../bearer/bearer.guard.js';
 export type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
-export type { Customer } from '../identity/customer.js';
+export type { Customer, IdentityScope } from '../identity/customer.js';
 export type { CustomerCreator } from '../identity/customer-creation.js';
 export {
   type CustomerDataParticipant,
@@ -17,7 +17,6 @@ export type { ExportedRows, ExportPage } from '../identity/export-page.js';
 export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
-export type { IdentityScope } from '../identity/identity-scope.js';
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
 export { isIdText } from '../oauth/id-text.js';
 export { OAuthError } from '../oauth/oauth-error.js';

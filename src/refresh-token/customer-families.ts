@@ -2,11 +2,14 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
-import { type CustomerDataParticipant, CustomerDataParticipants } from '../identity/customer-data-participants.js';
+import {
+  type CustomerDataParticipant,
+  CustomerDataParticipants,
+  type RefreshFamilyRecord,
+} from '../identity/customer-data-participants.js';
 import { CustomerDevices } from '../identity/customer-devices.js';
 import { isOfCurrentGeneration } from '../identity/customer-statements.js';
 import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
-import type { RefreshFamilyRecord } from '../identity/refresh-family-record.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';

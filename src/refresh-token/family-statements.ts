@@ -1,8 +1,7 @@
 import type { ColumnValues, EntityRow } from '../platform/database/entity-row.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { CONTENT_COLUMNS } from './refresh-content.js';
-import { RefreshFamily } from './refresh-family.entity.js';
-import { RefreshFamilyAncestor } from './refresh-family-ancestor.entity.js';
+import { RefreshFamily, RefreshFamilyAncestor } from './refresh-family.entity.js';
 
 /** The number of rotations of a family in one hour (protocol §3.9). */
 const MAX_ROTATIONS_PER_HOUR = 60;

@@ -1,6 +1,6 @@
 import { Delete, Param, UseGuards } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
-import { CUSTOMER_PATH } from '../identity/customer-path.js';
+import { CUSTOMER_PATH } from '../identity/customer-records.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';

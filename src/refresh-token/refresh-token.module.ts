@@ -7,8 +7,7 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { CustomerFamilies } from './customer-families.js';
 import { CustomerRefreshTokens } from './customer-refresh-tokens.js';
 import { RefreshFamilyController } from './refresh-family.controller.js';
-import { RefreshFamily } from './refresh-family.entity.js';
-import { RefreshFamilyAncestor } from './refresh-family-ancestor.entity.js';
+import { RefreshFamily, RefreshFamilyAncestor } from './refresh-family.entity.js';
 import { RefreshTokens } from './refresh-tokens.js';
 
 const ENTITIES = TypeOrmModule.forFeature([RefreshFamily, RefreshFamilyAncestor]);

@@ -1,6 +1,6 @@
 import { HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
-import { GROUP_ID_RULE } from '../identity/group-id.js';
+import { GROUP_ID_RULE } from '../identity/customer.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { apiPropertyOf } from '../platform/http/api-property.js';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { LinkAncestor } from '../../src/identity/browser-link.entity.js';
 import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
-import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';

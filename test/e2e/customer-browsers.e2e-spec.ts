@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { BrowserLink, LinkAncestor } from '../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../src/identity/identity-cookies.js';
 import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
-import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { expectInvalidRequest } from '../support/expect-error.js';

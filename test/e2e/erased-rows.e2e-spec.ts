@@ -1,11 +1,10 @@
 import { ServiceUnavailableException } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { BrowserLink, LinkAncestor } from '../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
-import { LinkAncestor } from '../../src/identity/link-ancestor.entity.js';
 import { Database } from '../../src/platform/database/database.js';
-import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family-ancestor.entity.js';
+import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family.entity.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { familiesOf, refreshCustomer, refreshingRegistry, stayOf } from '../support/customer-refresh.js';

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RecordedValue } from '../../src/access-token/recorded-value.entity.js';
 import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
-import { UnfinishedErasure } from '../../src/identity/unfinished-erasure.entity.js';
+import { UnfinishedErasure } from '../../src/identity/customer-identity.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';

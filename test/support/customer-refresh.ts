@@ -1,7 +1,6 @@
 import { DataSource } from 'typeorm';
 import { expect } from 'vitest';
-import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
-import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family-ancestor.entity.js';
+import { RefreshFamily, RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family.entity.js';
 import { TOKEN } from './cookie-grant.js';
 import { tokenHashOf } from './refresh-families.js';
 import { type Move, moveOf } from './remember.js';

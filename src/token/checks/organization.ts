@@ -1,4 +1,4 @@
-import { GROUP_ID, GROUP_ID_RULE } from '../../identity/group-id.js';
+import { GROUP_ID, GROUP_ID_RULE } from '../../identity/customer.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { admittingOrganization } from '../../registry/admitting-organization.js';
 import type { TokenRequest } from '../token-request.js';
