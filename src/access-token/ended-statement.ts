@@ -83,3 +83,14 @@ const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND g
 
 /** A deleted agent has no row, so all its tokens have ended. */
 const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)';
+
+/**
+ * Whether a token or family is revoked whose id is a column, for statements about many rows. Revocations are joined by
+ * their whole key: for a subquery, MariaDB would read all revocations of a kind.
+ *
+ * @param id the column of the table that has the ids
+ */
+export const revokedAmong = (table: string, id: string, condition: string) => `EXISTS (SELECT 1 FROM ${table}
+    LEFT JOIN revocation token ON token.kind = 'jti' AND token.value = ${id}
+    LEFT JOIN revocation family ON family.kind = 'family' AND family.value = ${id}
+    WHERE ${condition} AND (token.value IS NOT NULL OR family.value IS NOT NULL))`;

@@ -12,7 +12,7 @@ import { CustomerCreation } from './customer-creation.js';
 import { INSERT_CUSTOMER } from './customer-statements.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
-import { insertLinks, ownLink, unlink } from './links.js';
+import { insertLinks, LINK_HAS_ENDED, ownLink, unlink } from './links.js';
 import { NewCustomers } from './new-customers.js';
 import { type LinkedCustomer, type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
 
@@ -41,8 +41,8 @@ const COUNT_LINKS = selectStatement<[browserId: string], { count: number }>(
 /** The customer of the scope's link, ended or not, and whether `end_sessions` has ended the customer's browsers. */
 const FIND_LINK_OF_SCOPE = selectStatement<
   [browserId: string, organizationId: string, groupId: string],
-  { entity_id: string; generation: number; browsers_ended: number }
->(`SELECT link.entity_id, customer.generation,
+  { entity_id: string; generation: number; has_ended: number; browsers_ended: number }
+>(`SELECT link.entity_id, customer.generation, ${LINK_HAS_ENDED} AS has_ended,
       CASE WHEN customer.erased_at IS NULL AND customer.link_generation > link.generation THEN 1 ELSE 0 END
         AS browsers_ended
     FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
@@ -125,7 +125,7 @@ export class BrowserCustomers {
     if ((await writeIn(manager, LOCK_BROWSER, [browserId, secretHash])) === 0) return undefined;
     const [existing] = await selectIn(manager, FIND_LINK_OF_SCOPE, [browserId, organizationId, groupId]);
     // a parallel request has created the customer
-    if (existing && existing.entity_id !== endedId)
+    if (existing && existing.has_ended === 0 && existing.entity_id !== endedId)
       return { entityId: existing.entity_id, generation: existing.generation };
     if (existing) await unlink(manager, [{ browser_id: browserId, entity_id: existing.entity_id }]);
     // in place of `end_sessions`, which has not come to this browser yet

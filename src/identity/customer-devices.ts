@@ -3,12 +3,14 @@ import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import { selectStatement } from '../platform/database/statement.js';
+import { dayOf } from '../platform/day.js';
 import { timeOfUuid } from '../platform/uuid.js';
 import type { BrowserLink } from './browser-link.entity.js';
-import { claimsOfLink, LINK_HAS_ENDED, unlinkCopies } from './links.js';
+import { claimsOfLink, LINK_LEADS, unlinkCopies, withoutEndedAgents } from './links.js';
 
 /** The number of live devices of one customer that descend from one token. */
 const MAX_DEVICES_PER_ROOT = 10;
@@ -33,25 +35,28 @@ export interface CustomerDevice {
 
 export type DeviceKind = 'link' | 'refresh family';
 
-/** Reads the devices of one kind that have not ended by their own rows. */
+/** Reads the live devices of one kind. A device that has ended neither counts nor replaces a live one. */
 type DeviceReader = (manager: EntityManager, entityId: string) => Promise<CustomerDevice[]>;
 
 /** A link and its copies are one device. */
 const FIND_LINKS = selectStatement<
-  [entityId: string],
+  [entityId: string, today: number],
   EntityRow<BrowserLink, 'began_in' | 'entity_id' | 'generation' | 'seen_day' | 'root' | 'lineage'>
 >(`SELECT link.began_in, link.entity_id, MIN(link.generation) AS generation, MAX(link.seen_day) AS seen_day,
       MIN(link.root) AS root, MIN(link.lineage) AS lineage
     FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
-    WHERE link.entity_id = ? AND link.origin = 'transfer' AND link.organization_id IS NOT NULL
-      AND NOT ${LINK_HAS_ENDED} GROUP BY link.began_in, link.entity_id`);
+    WHERE link.entity_id = ? AND link.origin = 'transfer' AND ${LINK_LEADS}
+    GROUP BY link.began_in, link.entity_id`);
 
 /** Limits the devices that a customer, and a thief of one of its tokens, can make (protocol §3.10). */
 @Injectable()
 export class CustomerDevices {
-  private readonly readers = new Map<DeviceKind, DeviceReader>([['link', linksOfCustomer]]);
+  private readonly readers = new Map<DeviceKind, DeviceReader>([['link', (...all) => this.linksOf(...all)]]);
 
-  constructor(private readonly denylist: Denylist) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly denylist: Denylist,
+  ) {}
 
   add(kind: DeviceKind, reader: DeviceReader): void {
     this.readers.set(kind, reader);
@@ -68,31 +73,41 @@ export class CustomerDevices {
     for (const [kindOfReader, read] of this.readers)
       for (const device of await read(manager, entityId))
         if ((device.claims.gen ?? 0) >= lineage.gen) devices.push({ kind: kindOfReader, ...device });
-    const removed = await this.makeRoomForRoot(manager, devices, lineage);
+    const removed = await makeRoomForRoot(manager, devices, lineage);
     const ofKind = devices.filter((device) => device.kind === kind && device !== removed);
     if (ofKind.length >= MAX_DEVICES_PER_KIND) await longestUnused(ofKind)?.remove(manager);
   }
 
-  private async makeRoomForRoot(
-    manager: EntityManager,
-    devices: CustomerDevice[],
-    lineage: TokenLineage,
-  ): Promise<CustomerDevice | undefined> {
-    const root = rootOf(lineage);
-    if (root === undefined) return undefined;
-    const ofRoot = devices.filter((device) => device.root === root);
-    if (ofRoot.length < MAX_DEVICES_PER_ROOT) return undefined;
-    const live: CustomerDevice[] = [];
-    for (const device of ofRoot) if (!(await this.denylist.hasEndedIn(manager, device.claims))) live.push(device);
-    if (live.length < MAX_DEVICES_PER_ROOT) return undefined;
-    const transferringToken = lineage.ancestors?.at(-1) as string;
-    const oldest = live
-      .filter(({ claims }) => claims.ancestors?.includes(transferringToken))
-      .sort((one, other) => one.addedAt - other.addedAt)[0];
-    if (!oldest) throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'devices');
-    await oldest.remove(manager);
-    return oldest;
+  private async linksOf(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {
+    const found = await selectIn(manager, FIND_LINKS, [entityId, dayOf(this.clock.now())]);
+    const rows = await withoutEndedAgents(found, this.denylist, manager);
+    return rows.map(({ began_in, root, seen_day, ...row }) => ({
+      root,
+      addedAt: timeOfUuid(began_in),
+      usedAt: seen_day,
+      claims: claimsOfLink(row) as RevocableClaims,
+      remove: async (inManager) => void (await unlinkCopies(inManager, [entityId], began_in)),
+    }));
   }
+}
+
+/** @returns the device that was removed */
+async function makeRoomForRoot(
+  manager: EntityManager,
+  devices: CustomerDevice[],
+  lineage: TokenLineage,
+): Promise<CustomerDevice | undefined> {
+  const root = rootOf(lineage);
+  if (root === undefined) return undefined;
+  const ofRoot = devices.filter((device) => device.root === root);
+  if (ofRoot.length < MAX_DEVICES_PER_ROOT) return undefined;
+  const transferringToken = lineage.ancestors?.at(-1) as string;
+  const oldest = ofRoot
+    .filter(({ claims }) => claims.ancestors?.includes(transferringToken))
+    .sort((one, other) => one.addedAt - other.addedAt)[0];
+  if (!oldest) throw OAuthError.rateLimited(RETRY_AFTER_SECONDS, 'devices');
+  await oldest.remove(manager);
+  return oldest;
 }
 
 /** The first token of a chain of transfers that is not of the customer's agent; `undefined` if there is none. */
@@ -110,15 +125,4 @@ function longestUnused(devices: CustomerDevice[]): CustomerDevice | undefined {
   const largest = Math.max(...[...groups.values()].map(({ length }) => length));
   const candidates = [...groups.values()].filter(({ length }) => length === largest).flat();
   return candidates.sort((one, other) => one.usedAt - other.usedAt)[0];
-}
-
-async function linksOfCustomer(manager: EntityManager, entityId: string): Promise<CustomerDevice[]> {
-  const rows = await selectIn(manager, FIND_LINKS, [entityId]);
-  return rows.map(({ began_in, root, seen_day, ...row }) => ({
-    root,
-    addedAt: timeOfUuid(began_in),
-    usedAt: seen_day,
-    claims: claimsOfLink(row) as RevocableClaims,
-    remove: async (inManager) => void (await unlinkCopies(inManager, [entityId], began_in)),
-  }));
 }

@@ -4,7 +4,7 @@ import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import type { EntityRow, OrNull } from '../platform/database/entity-row.js';
+import type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { selectStatement } from '../platform/database/statement.js';
@@ -12,6 +12,7 @@ import { placeholdersFor, portionsOf, valueList } from '../platform/database/val
 import { dayOf } from '../platform/day.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { BrowserLink } from './browser-link.entity.js';
+import type { CustomerIdentity } from './customer-identity.entity.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
 import type { KnownBrowser } from './known-browser.entity.js';
 import {
@@ -31,22 +32,41 @@ interface ForgottenScope {
   groupId: string | undefined;
 }
 
-/** A link of an organization, with its browser. A browser without such a link has one row without a link. */
+/** A link with its browser. A browser without links has one row without a link. */
 type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
-  OrNull<EntityRow<BrowserLink, 'organization_id' | 'group_id'>> & { leads: number; is_presented: number };
+  OrNull<EntityRow<BrowserLink, 'entity_id' | 'began_in'>> &
+  OrNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> & {
+    leads: number;
+    /** Whether this link or a copy of it is in an organization. */
+    is_left: number;
+    is_presented: number;
+  };
+
+type FoundLink = NotNull<FoundRow>;
 
 const list = Array(MAX_CANDIDATES).fill('?').join();
 
-/** The only statement of a request with nothing left to end. */
+/**
+ * The only statement of a request with nothing left to end. A link of the browser that leads nowhere counts while a copy
+ * of it is left: otherwise a thief whose copies replaced the link would be out of reach of `forget`.
+ */
 const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
-  `SELECT browser.browser_id, browser.secret_hash, link.organization_id, link.group_id, ${LINK_LEADS} AS leads,
+  `SELECT browser.browser_id, browser.secret_hash, link.entity_id, link.began_in, customer.organization_id,
+      customer.group_id, ${LINK_LEADS} AS leads,
+      EXISTS (SELECT 1 FROM browser_customer copy WHERE copy.entity_id = link.entity_id
+        AND copy.began_in = link.began_in AND copy.organization_id IS NOT NULL) AS is_left,
       EXISTS (SELECT 1 FROM browser_customer presented
         WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list})) AS is_presented
     FROM browser
-    LEFT JOIN browser_customer link ON link.browser_id = browser.browser_id AND link.organization_id IS NOT NULL
+    LEFT JOIN browser_customer link ON link.browser_id = browser.browser_id
     LEFT JOIN customer ON customer.entity_id = link.entity_id
     WHERE browser.browser_id IN (${list})`,
 );
+
+/** The number of customers whose links one transaction ends. Each of them has at most 101. */
+const CUSTOMERS_PER_TRANSACTION_COUNT = 8;
+/** The number of browsers, besides those of the request, whose secrets one transaction removes. */
+const BROWSERS_PER_TRANSACTION_COUNT = 64;
 
 /** Ends the links from browsers to the customers of an organization (protocol §4.13). */
 @Injectable()
@@ -77,9 +97,10 @@ export class ForgottenBrowsers {
     const browserIds = [...new Set(rows.map(({ browser_id }) => browser_id))];
     if (browserIds.length === 0) return true;
     const leading = new Set(rows.filter(({ leads }) => leads === 1).map(({ browser_id }) => browser_id));
-    if (leading.size === browserIds.length && !rows.some((row) => isIn(row, scope))) return false;
-    const { ended, unlinked } = await this.database.transaction((manager) => this.end(manager, browserIds, scope));
-    for (const id of browserIds) this.auditForgotten(id, scope, ended);
+    const left = rows.filter((row) => row.is_left !== 0 && isIn(row, scope)) as FoundLink[];
+    if (leading.size === browserIds.length && left.length === 0) return false;
+    const unlinked = await this.end(browserIds, left, scope);
+    for (const id of browserIds) this.auditForgotten(id, scope, left.filter(({ leads }) => leads !== 0).length);
     return browserIds.every((id) => unlinked.has(id));
   }
 
@@ -106,22 +127,44 @@ export class ForgottenBrowsers {
     return unlinked;
   }
 
-  /** Links that have ended already end too, so that they cost no further request a transaction. */
-  private async end(manager: EntityManager, browserIds: string[], scope: ForgottenScope) {
-    await raiseVersions(manager, 'browser', browserIds);
-    const links = (await linksOf(manager, browserIds, this.today())).filter((link) => isIn(link, scope));
-    // `remember` changes the rows of the customers whose links it copies, so that no copy is missed
-    const ids = links.map(({ entity_id }) => entity_id);
-    await raiseVersions(manager, 'customer', ids);
-    const affected = new Set(browserIds);
-    for (const [beganIn, entityIds] of entityIdsByBeginning(links))
-      for (const id of await unlinkCopies(manager, entityIds, beganIn)) affected.add(id);
-    const others = [...affected].filter((id) => !browserIds.includes(id));
-    await raiseVersions(manager, 'browser', others);
-    const unlinked = new Set<string>();
-    for (const portion of portionsOf([...affected]))
-      for (const id of await this.removeSecretsOfUnlinked(manager, portion)) unlinked.add(id);
-    return { ended: links.filter(({ leads }) => leads !== 0).length, unlinked };
+  /**
+   * Ends links in small transactions, because a browser leads to 500 customers, each with 100 copies of the link. If one
+   * of them fails, a repeated request goes on. The last one ends what parallel requests have added, and removes secrets.
+   * Links that have ended already end too, so that they cost no further request a transaction.
+   *
+   * @returns the browsers of the request that lead to no customer
+   */
+  private async end(browserIds: string[], left: FoundLink[], scope: ForgottenScope): Promise<Set<string>> {
+    const others = new Set<string>();
+    const endLinks = async (manager: EntityManager, links: Pick<FoundLink, 'entity_id' | 'began_in'>[]) => {
+      // `remember` changes the rows of the customers whose links it copies, so that no copy is missed
+      const ids = links.map(({ entity_id }) => entity_id);
+      await raiseVersions(manager, 'customer', ids);
+      for (const [beganIn, entityIds] of entityIdsByBeginning(links))
+        for (const id of await unlinkCopies(manager, entityIds, beganIn)) if (!browserIds.includes(id)) others.add(id);
+    };
+    const portions = [...portionsOf(left, CUSTOMERS_PER_TRANSACTION_COUNT)];
+    const last = portions.pop() ?? [];
+    for (const portion of portions)
+      await this.database.transaction(async (manager) => {
+        await raiseVersions(manager, 'browser', browserIds);
+        await endLinks(manager, portion);
+      });
+    const unlinked = await this.database.transaction(async (manager) => {
+      await raiseVersions(manager, 'browser', browserIds);
+      const added = (await linksOf(manager, browserIds, this.today())).filter((link) => isIn(link, scope));
+      await endLinks(manager, [...last, ...added]);
+      const some = [...others].slice(0, BROWSERS_PER_TRANSACTION_COUNT);
+      await raiseVersions(manager, 'browser', some);
+      return this.removeSecretsOfUnlinked(manager, [...browserIds, ...some]);
+    });
+    const rest = [...others].slice(BROWSERS_PER_TRANSACTION_COUNT);
+    for (const portion of portionsOf(rest, BROWSERS_PER_TRANSACTION_COUNT))
+      await this.database.transaction(async (manager) => {
+        await raiseVersions(manager, 'browser', portion);
+        await this.removeSecretsOfUnlinked(manager, portion);
+      });
+    return unlinked;
   }
 
   private async find({ entityIds, secrets }: CandidateCredentials): Promise<FoundRow[]> {

@@ -1,5 +1,6 @@
 import type { EntityManager } from 'typeorm';
 import type { Denylist } from '../access-token/denylist.js';
+import { revokedAmong } from '../access-token/ended-statement.js';
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
@@ -21,17 +22,16 @@ export const LINK_HAS_ENDED = `(customer.erased_at IS NOT NULL OR customer.link_
 
 /**
  * Whether a link leads to its customer, for statements about many links. Its parameter is the day of today. Links whose
- * agent has ended remain (`withoutEndedAgents`). Revocations are joined by their whole key: for a subquery, MariaDB would
- * read all revocations of a kind.
+ * agent has ended remain (`withoutEndedAgents`).
  */
 export const LINK_LEADS = `(link.organization_id IS NOT NULL AND NOT ${LINK_HAS_ENDED}
   AND link.seen_day >= ? - COALESCE((SELECT idle_days FROM organization
     WHERE organization.id = link.organization_id), ${DEFAULT_IDLE_DAYS})
-  AND NOT EXISTS (SELECT 1 FROM link_ancestor ancestor
-    LEFT JOIN revocation token ON token.kind = 'jti' AND token.value = ancestor.ancestor_id
-    LEFT JOIN revocation family ON family.kind = 'family' AND family.value = ancestor.ancestor_id
-    WHERE ancestor.entity_id = link.entity_id AND ancestor.browser_id = link.browser_id
-      AND (token.value IS NOT NULL OR family.value IS NOT NULL)))`;
+  AND NOT ${revokedAmong(
+    'link_ancestor ancestor',
+    'ancestor.ancestor_id',
+    'ancestor.entity_id = link.entity_id AND ancestor.browser_id = link.browser_id',
+  )})`;
 
 /** A link with the ids of its browser, customer and scope. */
 export type LinkRow = NotNull<

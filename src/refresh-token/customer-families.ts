@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
+import { revokedAmong } from '../access-token/ended-statement.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
 import {
   type CustomerDataParticipant,
@@ -39,9 +40,19 @@ const IS_USABLE = `ended_at IS NULL AND expires_at > ?
 const COLUMNS = [...CONTENT_COLUMNS, 'root', 'rotated_at', 'expires_at'] as const;
 type UsableRow = EntityRow<RefreshFamily, (typeof COLUMNS)[number]>;
 
-const FIND_USABLE = selectStatement<[customerId: string, now: Date], UsableRow>(
+/**
+ * Also whether its client was deleted, or the family or one of its ancestors is revoked. Families whose agent has ended
+ * remain (`Denylist.endedAgents`).
+ */
+const IS_LIVE = `${IS_USABLE}
+  AND NOT EXISTS (SELECT 1 FROM revocation WHERE kind = 'client' AND value = refresh_family.client_id
+    AND issued_before >= refresh_family.begun_at)
+  AND NOT ${revokedAmong('refresh_family own', 'own.id', 'own.id = refresh_family.id')}
+  AND NOT ${revokedAmong('refresh_family_ancestor ancestor', 'ancestor.ancestor_id', 'ancestor.family_id = refresh_family.id')}`;
+
+const FIND_LIVE = selectStatement<[customerId: string, now: Date], UsableRow>(
   `SELECT ${COLUMNS.join(', ')} FROM refresh_family
-    WHERE customer_id = ? AND ${IS_USABLE} ORDER BY rotated_at DESC, id`,
+    WHERE customer_id = ? AND ${IS_LIVE} ORDER BY rotated_at DESC, id`,
 );
 
 /** The number of families that one statement reads or deletes. */
@@ -88,20 +99,26 @@ export class CustomerFamilies implements CustomerDataParticipant {
   ) {
     participants.add(this);
     devices.add('refresh family', async (manager, entityId) => {
-      const rows = await selectIn(manager, FIND_USABLE, [entityId, new Date(this.clock.now())]);
-      return rows.map(familyOf).map(({ id, root, begunAt: addedAt, lastUsedAt: usedAt, claims }) => ({
+      const families = await this.list(entityId, manager);
+      return families.map(({ id, root, begunAt: addedAt, lastUsedAt: usedAt, claims }) => ({
         ...{ root, addedAt, usedAt, claims },
         remove: (inManager) => this.deleteIn(inManager, [id]),
       }));
     });
   }
 
-  /** The families that lead to a customer, the one used last first. */
-  async list(customerId: string): Promise<CustomerFamily[]> {
-    const rows = await this.database.select(FIND_USABLE, [customerId, new Date(this.clock.now())]);
-    const live: CustomerFamily[] = [];
-    for (const family of rows.map(familyOf)) if (!(await this.denylist.hasEnded(family.claims))) live.push(family);
-    return live;
+  /** The families that lead to a customer, the one used last first. @param manager of a transaction */
+  async list(customerId: string, manager?: EntityManager): Promise<CustomerFamily[]> {
+    const parameters = [customerId, new Date(this.clock.now())] as const;
+    const rows = await (manager
+      ? selectIn(manager, FIND_LIVE, [...parameters])
+      : this.database.select(FIND_LIVE, [...parameters]));
+    const families = rows.map(familyOf);
+    const ended = await this.denylist.endedAgents(
+      families.map(({ claims }) => claims.act),
+      manager,
+    );
+    return families.filter((_, index) => !ended[index]);
   }
 
   exportRows(customerId: string, after?: string): Promise<ExportPage> {

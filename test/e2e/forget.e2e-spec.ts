@@ -1,4 +1,7 @@
+import { ServiceUnavailableException } from '@nestjs/common';
+import { DataSource, IsNull, Not } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { partsOf } from '../../src/identity/identity-cookies.js';
 import { Database } from '../../src/platform/database/database.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -182,6 +185,42 @@ describe('protocol §4.13: forgetting a browser', () => {
     expect((await forget(own, { group_id: 'a' })).status).toBe(200);
     for (const pair of [own, copies[1], copies[50], copies[100]])
       expect(await idOf(pair as string, {}, group('a'))).not.toBe(known.body.entity_id);
+  });
+
+  it('ends the copies that have replaced the link of the browser', async () => {
+    const known = await service.post(group('a'), cookieBody());
+    const pairs = [cookieHeader(known)];
+    for (let at = 0; at < 102; at++) {
+      const move = await moveOf(service, (await newCustomer(service)).access_token);
+      pairs.push(cookieHeader(await remember(service, move, { cookie: pairs.at(-1), body: { replace: true } })));
+    }
+    const [, replaced, , kept] = pairs as [string, string, string, string];
+    expect(await idOf(kept, {}, group('a'))).toBe(known.body.entity_id);
+    expect((await forget(replaced, { group_id: 'a' })).status).toBe(200);
+    for (const pair of [kept, pairs.at(-1) as string])
+      expect(await idOf(pair, {}, group('a'))).not.toBe(known.body.entity_id);
+    expect(await statementsOf(service, () => forget(replaced, { group_id: 'a' }))).toEqual(['SELECT']);
+  });
+
+  it('ends the links of more customers than one transaction, and a repetition goes on after an error', async () => {
+    const names = Array.from({ length: 20 }, (_, at) => `many-${at}`);
+    const cookie = cookieHeader(await service.post(group('many-0'), cookieBody()));
+    for (const name of names) await idOf(cookie, {}, group(name));
+    const sqlDatabase = service.application.get(Database);
+    const transaction = sqlDatabase.transaction.bind(sqlDatabase);
+    let sent = 0;
+    vi.spyOn(sqlDatabase, 'transaction').mockImplementation((work) => {
+      if (++sent === 2) throw new ServiceUnavailableException();
+      return transaction(work) as never;
+    });
+    expect((await forget(cookie)).status).toBe(503);
+    vi.restoreAllMocks();
+    const links = service.application.get(DataSource).getRepository(BrowserLink);
+    const { browserId } = partsOf(cookie.split('__svc_cst=')[1] as string);
+    const left = () => links.countBy({ browserId, organizationId: Not(IsNull()) });
+    expect(await left()).toBe(12);
+    expect((await forget(cookie)).cookies).toHaveLength(2);
+    expect(await left()).toBe(0);
   });
 
   it('leaves the first device of a transferred customer its customer', async () => {

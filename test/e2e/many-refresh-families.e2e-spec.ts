@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DataSource, In, type QueryResult } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Denylist } from '../../src/access-token/denylist.js';
 import { Database } from '../../src/platform/database/database.js';
 import { sha256 } from '../../src/platform/secret.js';
 import { RefreshFamily, RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family.entity.js';
@@ -80,6 +81,19 @@ describe('protocol §4.8: the number of refresh families of a customer', () => {
     const ids = await idsOf(entity_id);
     expect(ids).toContain(oldest);
     expect(ids).toContain(ended);
+  });
+
+  it('does not count a family whose ancestor has ended, which so displaces no other device', async () => {
+    const { entity_id, access_token } = await stayOf(service);
+    const [oldest, ...others] = await addFamilies(entity_id, 99);
+    const ancestor = claimsOf((await newCustomer(service)).access_token) as { jti: string; exp: number };
+    const row = { familyId: others.at(-1) as string, ancestorId: ancestor.jti };
+    await dataSource.getRepository(RefreshFamilyAncestor).insert(row);
+    await service.application.get(Denylist).revokeToken(ancestor);
+    await stayOf(service, access_token);
+    expect(await idsOf(entity_id)).toContain(oldest);
+    const listed = await manage(service, 'GET', `/admin/identities/${entity_id}`, bearer(ADMIN_TOKEN));
+    expect(listed.body.refresh_families.map(({ id }: { id: string }) => id)).not.toContain(row.familyId);
   });
 
   it('is not reduced by an exchange that fails', async () => {

@@ -1,4 +1,7 @@
+import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { partsOf } from '../../src/identity/identity-cookies.js';
 import { claimsOf } from '../support/agent-tokens.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant, expectInvalidRequest } from '../support/expect-error.js';
@@ -85,6 +88,21 @@ describe('protocol §4.5: remember=browser', () => {
       { authorization: `Bearer ${token}` },
     );
     expect(status).toBe(400);
+  });
+});
+
+describe('protocol §3.10: the number of live links of one root', () => {
+  it('does not count an idle link', async () => {
+    const { entity_id, access_token } = await newCustomer(service);
+    const pairs: string[] = [];
+    for (let at = 0; at < 10; at++) pairs.push(await rememberedPair(service, access_token));
+    const sibling = (await visit(pairs[0] as string)).body.access_token;
+    const later = await moveOf(service, sibling);
+    expect((await remember(service, later)).status).toBe(429);
+    const links = service.application.get(DataSource).getRepository(BrowserLink);
+    const { browserId } = partsOf((pairs[5] as string).split('__svc_cst=')[1] as string);
+    await links.update({ entityId: entity_id, browserId }, { seenDay: 0 });
+    expect((await remember(service, later)).status).toBe(200);
   });
 });
 
