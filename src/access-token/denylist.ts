@@ -31,20 +31,13 @@ const CLIENT_MARGIN_SECONDS = 40;
  * assigns from left to right.
  */
 const UPDATE = writeStatement<
-  [
-    endsMoreFrom: Date,
-    issuedBefore: Date,
-    expiresAt: Date,
-    generationRaisedAt: Date | null,
-    kind: RevocationKind,
-    value: string,
-  ]
+  [endsMoreFrom: Date, issuedBefore: Date, expiresAt: Date, kind: RevocationKind, value: string]
 >(`UPDATE revocation SET published_until = CASE WHEN issued_before < ? OR position IS NULL THEN NULL
-      ELSE published_until END, issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?`);
+      ELSE published_until END, issued_before = ?, expires_at = ? WHERE kind = ? AND value = ?`);
 
 const INSERT = insertIgnoreStatement({
   into: Revocation,
-  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at', 'audience', 'published_until'],
+  columns: ['kind', 'value', 'issued_before', 'expires_at', 'audience', 'published_until'],
 });
 
 /** The revoked tokens. Each check reads the database, so that a revocation applies at once in every process. */
@@ -148,20 +141,19 @@ export class Denylist {
   }
 
   private async revoke(
-    { kind, value, issuedBefore, retentionSeconds, audience, ...more }: RevocationToWrite,
+    { kind, value, issuedBefore, retentionSeconds, audience, isInFeed = true }: RevocationToWrite,
     manager?: EntityManager,
   ): Promise<void> {
     const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
       manager
         ? writeWith(manager, bindWrite(statement, parameters))
         : this.database.executeIdempotent(statement, parameters);
-    const { generationRaisedAt = null, isInFeed = true } = more;
     const now = this.clock.now();
-    const row: [Date, Date, Date | null] = [issuedBefore, new Date(now + retentionSeconds * 1000), generationRaisedAt];
-    const isUpdated = isInFeed && (await write(UPDATE, [issuedBefore, ...row, kind, value])) > 0;
+    const expiresAt = new Date(now + retentionSeconds * 1000);
+    const isUpdated = isInFeed && (await write(UPDATE, [issuedBefore, issuedBefore, expiresAt, kind, value])) > 0;
     // the publisher takes only rows without `published_until`
     const publishedUntil = isInFeed ? null : new Date(now);
-    if (!isUpdated) await write(INSERT, [kind, value, ...row, audience, publishedUntil]);
+    if (!isUpdated) await write(INSERT, [kind, value, issuedBefore, expiresAt, audience, publishedUntil]);
   }
 }
 
@@ -178,6 +170,5 @@ interface RevocationToWrite {
   issuedBefore: Date;
   retentionSeconds: number;
   audience: RevocationAudience;
-  generationRaisedAt?: Date | null;
   isInFeed?: boolean;
 }
