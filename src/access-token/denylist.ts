@@ -18,7 +18,7 @@ import { endedStatement } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation, type RevocationAudience, type RevocationKind } from './revocation.entity.js';
-import type { Actor, RevocableClaims } from './token-lineage.js';
+import type { Actor, Audience, RevocableClaims } from './token-lineage.js';
 
 /** Later than the `iat` of any token, so that a revocation by id applies to tokens of any age. */
 const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
@@ -79,7 +79,7 @@ export class Denylist {
     ])) {
       const list = valueList(ids);
       const find = selectStatement<string[], { id: string; generation: number }>(
-        `SELECT id, COALESCE(generation, 0) AS generation FROM agent WHERE id IN (${placeholdersFor(list)})`,
+        `SELECT id, generation FROM agent WHERE id IN (${placeholdersFor(list)})`,
       );
       const rows = await (manager ? selectIn(manager, find, list) : this.database.select(find, list));
       for (const { id, generation } of rows) generations.set(id, generation);
@@ -114,10 +114,9 @@ export class Denylist {
   /**
    * Ends all tokens of a family, later ones included, and their descendants. Their `jti` begins with the family's id.
    *
-   * @param audience of the family's tokens; `null` if the caller does not know it
    * @param isInFeed false if the limit of revocations is reached: the tokens end, and the feed has no entry
    */
-  async revokeFamily(family: string, audience: RevocationAudience = null, isInFeed = true): Promise<void> {
+  async revokeFamily(family: string, audience: Audience, isInFeed = true): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
     await this.revoke({
       kind: 'family',

@@ -33,7 +33,7 @@ export function endingRowsStatement(claims: RevocableClaims): {
   const statement = selectStatement<SqlValue[], EndingRow>(
     `SELECT kind, value ${revocationRows(ids)}
       UNION ALL SELECT 'customer', entity_id FROM customer WHERE entity_id = ? AND generation > ?
-      UNION ALL SELECT 'agent', id FROM agent WHERE id = ? AND COALESCE(generation, 0) > ?`,
+      UNION ALL SELECT 'agent', id FROM agent WHERE id = ? AND generation > ?`,
   );
   return { statement, parameters: [...values, sub, gen, agent.sub, agent.gen] };
 }

@@ -76,4 +76,4 @@ export const revocationRows = (count: number) => `FROM revocation
 const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND generation > ?)';
 
 /** A deleted agent has no row, so all its tokens have ended. */
-const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)';
+const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND generation <= ?)';

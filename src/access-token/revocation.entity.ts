@@ -10,7 +10,7 @@ export type RevocationKind = 'jti' | 'family' | 'client' | 'generation';
 
 /**
  * Whose tokens a revocation can end. Customer tokens also descend from agents' tokens, so that a row for `agent-api`
- * concerns them too. `none`: no token, because the row ends a sign-in session. `null`: not known, or both kinds.
+ * concerns them too. `none`: no token, because the row ends a sign-in session. `null`: both kinds.
  */
 export type RevocationAudience = Audience | 'none' | null;
 
