@@ -18,7 +18,7 @@ import { endedStatement } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation, type RevocationAudience, type RevocationKind } from './revocation.entity.js';
-import type { Actor, RevocableClaims } from './token-lineage.js';
+import type { Actor, Audience, RevocableClaims } from './token-lineage.js';
 
 /** Later than the `iat` of any token, so that a revocation by id applies to tokens of any age. */
 const FAR_FUTURE = new Date('9999-12-31T00:00:00Z');
@@ -31,20 +31,13 @@ const CLIENT_MARGIN_SECONDS = 40;
  * assigns from left to right.
  */
 const UPDATE = writeStatement<
-  [
-    endsMoreFrom: Date,
-    issuedBefore: Date,
-    expiresAt: Date,
-    generationRaisedAt: Date | null,
-    kind: RevocationKind,
-    value: string,
-  ]
+  [endsMoreFrom: Date, issuedBefore: Date, expiresAt: Date, kind: RevocationKind, value: string]
 >(`UPDATE revocation SET published_until = CASE WHEN issued_before < ? OR position IS NULL THEN NULL
-      ELSE published_until END, issued_before = ?, expires_at = ?, generation_raised_at = ? WHERE kind = ? AND value = ?`);
+      ELSE published_until END, issued_before = ?, expires_at = ? WHERE kind = ? AND value = ?`);
 
 const INSERT = insertIgnoreStatement({
   into: Revocation,
-  columns: ['kind', 'value', 'issued_before', 'expires_at', 'generation_raised_at', 'audience', 'published_until'],
+  columns: ['kind', 'value', 'issued_before', 'expires_at', 'audience', 'published_until'],
 });
 
 /** The revoked tokens. Each check reads the database, so that a revocation applies at once in every process. */
@@ -86,7 +79,7 @@ export class Denylist {
     ])) {
       const list = valueList(ids);
       const find = selectStatement<string[], { id: string; generation: number }>(
-        `SELECT id, COALESCE(generation, 0) AS generation FROM agent WHERE id IN (${placeholdersFor(list)})`,
+        `SELECT id, generation FROM agent WHERE id IN (${placeholdersFor(list)})`,
       );
       const rows = await (manager ? selectIn(manager, find, list) : this.database.select(find, list));
       for (const { id, generation } of rows) generations.set(id, generation);
@@ -121,10 +114,9 @@ export class Denylist {
   /**
    * Ends all tokens of a family, later ones included, and their descendants. Their `jti` begins with the family's id.
    *
-   * @param audience of the family's tokens; `null` if the caller does not know it
    * @param isInFeed false if the limit of revocations is reached: the tokens end, and the feed has no entry
    */
-  async revokeFamily(family: string, audience: RevocationAudience = null, isInFeed = true): Promise<void> {
+  async revokeFamily(family: string, audience: Audience, isInFeed = true): Promise<void> {
     const { family: retentionSeconds } = await this.recorded.retentionSeconds();
     await this.revoke({
       kind: 'family',
@@ -148,20 +140,19 @@ export class Denylist {
   }
 
   private async revoke(
-    { kind, value, issuedBefore, retentionSeconds, audience, ...more }: RevocationToWrite,
+    { kind, value, issuedBefore, retentionSeconds, audience, isInFeed = true }: RevocationToWrite,
     manager?: EntityManager,
   ): Promise<void> {
     const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
       manager
         ? writeWith(manager, bindWrite(statement, parameters))
         : this.database.executeIdempotent(statement, parameters);
-    const { generationRaisedAt = null, isInFeed = true } = more;
     const now = this.clock.now();
-    const row: [Date, Date, Date | null] = [issuedBefore, new Date(now + retentionSeconds * 1000), generationRaisedAt];
-    const isUpdated = isInFeed && (await write(UPDATE, [issuedBefore, ...row, kind, value])) > 0;
+    const expiresAt = new Date(now + retentionSeconds * 1000);
+    const isUpdated = isInFeed && (await write(UPDATE, [issuedBefore, issuedBefore, expiresAt, kind, value])) > 0;
     // the publisher takes only rows without `published_until`
     const publishedUntil = isInFeed ? null : new Date(now);
-    if (!isUpdated) await write(INSERT, [kind, value, ...row, audience, publishedUntil]);
+    if (!isUpdated) await write(INSERT, [kind, value, issuedBefore, expiresAt, audience, publishedUntil]);
   }
 }
 
@@ -178,6 +169,5 @@ interface RevocationToWrite {
   issuedBefore: Date;
   retentionSeconds: number;
   audience: RevocationAudience;
-  generationRaisedAt?: Date | null;
   isInFeed?: boolean;
 }

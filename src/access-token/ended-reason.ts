@@ -6,7 +6,7 @@ import { familyOf, type RevocableClaims } from './token-lineage.js';
 
 /** A condition that has ended a token: a revocation, or a customer or agent with a higher generation. */
 interface EndingRow {
-  kind: 'jti' | 'family' | 'client' | 'subject' | 'customer' | 'agent';
+  kind: 'jti' | 'family' | 'client' | 'customer' | 'agent';
   value: string;
 }
 
@@ -18,7 +18,6 @@ const BY_PRECEDENCE = [
   'client_revoked',
   'customer_generation',
   'agent_generation',
-  'subject_revoked',
 ] as const satisfies InactiveReason[];
 
 /**
@@ -34,7 +33,7 @@ export function endingRowsStatement(claims: RevocableClaims): {
   const statement = selectStatement<SqlValue[], EndingRow>(
     `SELECT kind, value ${revocationRows(ids)}
       UNION ALL SELECT 'customer', entity_id FROM customer WHERE entity_id = ? AND generation > ?
-      UNION ALL SELECT 'agent', id FROM agent WHERE id = ? AND COALESCE(generation, 0) > ?`,
+      UNION ALL SELECT 'agent', id FROM agent WHERE id = ? AND generation > ?`,
   );
   return { statement, parameters: [...values, sub, gen, agent.sub, agent.gen] };
 }
@@ -47,7 +46,6 @@ export function reasonOf(rows: EndingRow[], claims: RevocableClaims): InactiveRe
 
 function reasonOfRow({ kind, value }: EndingRow, { jti }: RevocableClaims): InactiveReason {
   if (kind === 'client') return 'client_revoked';
-  if (kind === 'subject') return 'subject_revoked';
   if (kind === 'customer') return 'customer_generation';
   if (kind === 'agent') return 'agent_generation';
   if (value !== jti && value !== familyOf(jti)) return 'ancestor_revoked';

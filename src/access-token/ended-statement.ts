@@ -46,12 +46,11 @@ export function agentOf({ sub, aud, gen = 0, act }: RevocableClaims): { sub: str
 
 /** The parameters of `revocationRows`, and their number of ids. */
 export function revocationValues(claims: RevocableClaims): { ids: number; values: SqlValue[] } {
-  const { jti, sub, client_id, iat, ancestors = [] } = claims;
+  const { jti, client_id, iat, ancestors = [] } = claims;
   const ids = [...new Set([familyOf(jti), jti, ...ancestors])];
   const count = ID_COUNTS.find((each) => each >= ids.length) ?? ids.length;
   const padding = Array<string>(count - ids.length).fill(jti);
-  const issued = new Date(iat * 1000);
-  return { ids: count, values: [...ids, ...padding, client_id, issued, sub, agentOf(claims)?.sub ?? sub, issued] };
+  return { ids: count, values: [...ids, ...padding, client_id, new Date(iat * 1000)] };
 }
 
 function conditionFor(count: number, isCustomer: boolean, hasAgent: boolean): SqlCondition {
@@ -69,20 +68,15 @@ function conditionFor(count: number, isCustomer: boolean, hasAgent: boolean): Sq
   return condition;
 }
 
-/**
- * The revocations that end a token. Rows of the kind `subject` come from release 1 and select tokens by issue time.
- * Such a row does not count if it was written together with a raised generation, because the generation is exact.
- */
+/** The revocations that end a token. Raised generations are read from the customer and the agent. */
 export const revocationRows = (count: number) => `FROM revocation
     WHERE (kind IN ('jti', 'family') AND value IN (${Array(count).fill('?').join()}))
-      OR (kind = 'client' AND value = ? AND issued_before >= ?)
-      OR (kind = 'subject' AND value IN (?, ?) AND issued_before >= ?
-        AND (generation_raised_at IS NULL OR generation_raised_at <> issued_before))`;
+      OR (kind = 'client' AND value = ? AND issued_before >= ?)`;
 
 const CUSTOMER_ENDED = 'EXISTS (SELECT 1 FROM customer WHERE entity_id = ? AND generation > ?)';
 
 /** A deleted agent has no row, so all its tokens have ended. */
-const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND COALESCE(generation, 0) <= ?)';
+const AGENT_ENDED = 'NOT EXISTS (SELECT 1 FROM agent WHERE id = ? AND generation <= ?)';
 
 /**
  * Whether a token or family is revoked whose id is a column, for statements about many rows. Revocations are joined by

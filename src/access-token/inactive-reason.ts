@@ -25,7 +25,6 @@ export const INACTIVE_REASONS = {
   family_revoked: 'The refresh family of the token was ended: by a client, the operator, a replay or reuse.',
   ancestor_revoked: 'A token that this token descends from was ended.',
   client_revoked: 'The client of the token was deleted or its tokens were revoked.',
-  subject_revoked: 'A process of release 1 has revoked all tokens of the customer or agent.',
   customer_generation: 'The customer was erased, or all its tokens were ended.',
   agent_generation: 'The agent has a new password, other scopes or another organization.',
   agent_deleted: 'The agent was deleted.',

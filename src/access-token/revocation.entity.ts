@@ -3,15 +3,14 @@ import { Expires } from '../platform/database/expires.js';
 import type { Audience } from './token-lineage.js';
 
 /**
- * What a revocation applies to: one token, a refresh family, all tokens of a customer or agent, or those of a client.
- * `subject` rows are for release 1. A row of the kind `generation` ends nothing in this service: it repeats a raised
- * generation of a customer or agent for the feed (protocol §7.6).
+ * What a revocation applies to: one token, a refresh family, or the tokens of a client. A row of the kind `generation`
+ * ends nothing in this service: it repeats a raised generation of a customer or agent for the feed (protocol §7.6).
  */
-export type RevocationKind = 'jti' | 'family' | 'subject' | 'client' | 'generation';
+export type RevocationKind = 'jti' | 'family' | 'client' | 'generation';
 
 /**
  * Whose tokens a revocation can end. Customer tokens also descend from agents' tokens, so that a row for `agent-api`
- * concerns them too. `none`: no token, because the row ends a sign-in session. `null`: not known, or both kinds.
+ * concerns them too. `none`: no token, because the row ends a sign-in session. `null`: both kinds.
  */
 export type RevocationAudience = Audience | 'none' | null;
 
@@ -33,13 +32,6 @@ export class Revocation {
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /**
-   * Equal to `issuedBefore` if the row was written together with a raised generation. Only processes of release 1 need
-   * such a row. If a process of release 1 changes the row, the two values differ, and every process applies the row.
-   */
-  @Column('datetime', { name: 'generation_raised_at', precision: 3, nullable: true })
-  generationRaisedAt: Date | null;
-
   /** The position in the feed; `null` before the first publication. Later positions are higher (protocol §7.6). */
   @Index('revocation_position')
   @Column('bigint', { nullable: true })
@@ -52,10 +44,6 @@ export class Revocation {
   @Index('revocation_published_until')
   @Column('datetime', { name: 'published_until', precision: 3, nullable: true })
   publishedUntil: Date | null;
-
-  /** A copy of `issuedBefore` as it was published. A process of release 1 changes `issuedBefore` alone. */
-  @Column('datetime', { name: 'published_before', precision: 3, nullable: true })
-  publishedBefore: Date | null;
 
   /** The generation of the subject; only in rows of the kind `generation`. */
   @Column('integer', { nullable: true })

@@ -34,7 +34,6 @@ export function entryListController(resource: RegistryResource, responses: Entry
       private readonly audit: Audit,
     ) {}
 
-    /** `next` has the same meaning as `next_cursor`, for callers of release 1, which send it as `after`. */
     @Get()
     @ApiRoute({
       summary: `List ${list}, at most ${MAX_PAGE_ENTRIES} at a time`,
@@ -44,14 +43,13 @@ export function entryListController(resource: RegistryResource, responses: Entry
       errors: () => [
         OAuthError.invalidRequest(`limit: must be 1 to ${MAX_PAGE_ENTRIES}`),
         OAuthError.invalidRequest('cursor: not a next_cursor of this list'),
-        OAuthError.invalidRequest('cursor: not together with after'),
       ],
     })
     async list(@Req() request: Request): Promise<object> {
       const range = readListQuery(query, list, request.originalUrl);
       const { entries, lastKey } = await this.lists.page(resource, range);
       if (lastKey === undefined) return { [list]: entries };
-      return { [list]: entries, next: lastKey, next_cursor: cursorAfter(list, lastKey) };
+      return { [list]: entries, next_cursor: cursorAfter(list, lastKey) };
     }
 
     @Post()

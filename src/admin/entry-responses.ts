@@ -13,14 +13,6 @@ class Page {
   @IsString()
   @ApiProperty('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
   next_cursor?: string;
-
-  @Optional()
-  @IsString()
-  @ApiProperty(
-    'The value of `after` for the next page, for callers of release 1. Absent on the last page.',
-    EXAMPLE.organizationId,
-  )
-  next?: string;
 }
 
 /** The classes that describe the responses of one resource in the OpenAPI document. */

@@ -12,18 +12,9 @@ import { IsUuid } from '../registry/resources/entry-rules.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
 
 const MAX_NAME_CHARACTERS = 200;
-const MAX_KEY_CHARACTERS = 128;
 
 /** The query of a list. The lists have different filters. */
 export class ListQuery extends PageQuery {
-  @Optional()
-  @MaxLength(MAX_KEY_CHARACTERS)
-  @ApiProperty(
-    'The page begins after this key, for callers of release 1. Use `cursor` instead.',
-    EXAMPLE.organizationId,
-  )
-  after?: string;
-
   @ApiProperty('Only entries of this organization.', EXAMPLE.organizationId)
   organization_id?: string;
   @ApiProperty('Only entries with exactly this name.', 'Acme')
@@ -45,9 +36,8 @@ export function listQueryOf(resource: RegistryResource): Type<ListQuery> {
 /** @throws OAuthError `invalid_request` */
 export function readListQuery(queryClass: Type<ListQuery>, list: string, url: string): ListRange {
   const query = readStrictQuery(queryClass, url);
-  const { limit = String(MAX_PAGE_ENTRIES), cursor, after, organization_id: organizationId, name } = query;
-  if (cursor !== undefined && after !== undefined) throw OAuthError.invalidRequest('cursor: not together with after');
-  const key = cursor === undefined ? (after ?? '') : keyOfCursor(list, cursor);
+  const { limit = String(MAX_PAGE_ENTRIES), cursor, organization_id: organizationId, name } = query;
+  const key = cursor === undefined ? '' : keyOfCursor(list, cursor);
   if (key === undefined) throw OAuthError.invalidRequest('cursor: not a next_cursor of this list');
   return { after: key, limit: Number(limit), organizationId, name };
 }

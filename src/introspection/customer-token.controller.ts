@@ -42,7 +42,7 @@ class TokenInfo {
 
   @Optional()
   @IsString()
-  @ApiProperty('The grant that issued the token; absent in tokens of release 1.', 'cookie')
+  @ApiProperty('The grant that issued the token.', 'cookie')
   gty?: string;
 
   @Optional()

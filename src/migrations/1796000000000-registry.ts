@@ -54,7 +54,7 @@ export class Registry1796000000000 implements MigrationInterface {
           its.text('organization_id', 36),
           its.json('scopes'),
           its.flag('owned_by_file'),
-          its.integer('generation', NULLABLE),
+          its.integer('generation', { default: 0 }),
         ],
         indices: [
           { name: 'agent_email', columnNames: ['email'], isUnique: true },

@@ -4,8 +4,7 @@ import { IS_EMAIL, IS_ISO8601, ValidationTypes } from 'class-validator';
 import { IS_ID_TEXT, MAX_ID_CHARACTERS } from '../oauth/id-text.js';
 import { apiPropertyOf } from '../platform/http/api-property.js';
 import { loadWhenUsed } from '../platform/load-when-used.js';
-import { ARE_TEXTS, IS_PUBLIC_CLIENTS, IS_SECRET } from '../registry/resources/entry-rules.js';
-import { MAX_SECRET_CHARACTERS, MIN_SECRET_CHARACTERS } from '../registry/resources/secret-kinds.js';
+import { ARE_TEXTS, IS_PUBLIC_CLIENTS } from '../registry/resources/entry-rules.js';
 
 /** A JSON Schema of draft 2020-12, which OpenAPI 3.1 uses. */
 export type Schema = Record<string, unknown>;
@@ -36,7 +35,6 @@ function schemaOfRules(type: Type<object>): ObjectSchema {
       [ValidationTypes.CUSTOM_VALIDATION]: {},
       [ARE_TEXTS]: { type: 'array', items: { type: 'string' } },
       [IS_ID_TEXT]: { type: 'string', minLength: 1, maxLength: MAX_ID_CHARACTERS },
-      [IS_SECRET]: { type: 'string', minLength: MIN_SECRET_CHARACTERS, maxLength: MAX_SECRET_CHARACTERS },
       [IS_PUBLIC_CLIENTS]: {
         anyOf: [
           { type: 'string', enum: ['all'] },

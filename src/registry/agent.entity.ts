@@ -29,7 +29,7 @@ export class Agent {
   @Column('boolean', { name: 'owned_by_file' })
   ownedByFile: boolean;
 
-  /** Tokens, codes and refresh families that carry a lower generation have ended. `null` is 0. It never decreases. */
-  @Column('integer', { nullable: true })
-  generation: number | null;
+  /** Tokens, codes and refresh families that carry a lower generation have ended. It never decreases. */
+  @Column('integer', { default: 0 })
+  generation: number;
 }

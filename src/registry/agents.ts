@@ -52,7 +52,7 @@ export class Agents {
   private async find(statement: typeof FIND_BY_ID, key: string): Promise<Agent | undefined> {
     const [row] = await this.database.select(statement, [key]);
     if (!row) return undefined;
-    const { id, email, name, scopes } = row;
+    const { id, email, name, scopes, generation } = row;
     return {
       id,
       email,
@@ -61,7 +61,7 @@ export class Agents {
       organizationId: row.organization_id,
       scopes: JSON.parse(scopes),
       ownedByFile: Boolean(row.owned_by_file),
-      generation: row.generation ?? 0,
+      generation,
     };
   }
 }

@@ -156,13 +156,11 @@ describe('protocol §9.1: /admin on the management port', () => {
 
   it('returns a list in pages, in the order of its keys', async () => {
     const ids: string[] = [];
-    let after = '';
-    for (;;) {
-      const { body } = await admin('GET', `clients?limit=3&after=${after}`);
+    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+      const { body } = await admin('GET', `clients?limit=3&cursor=${cursor}`);
       expect(body.clients.length).toBeLessThanOrEqual(3);
       ids.push(...body.clients.map(({ client_id }: { client_id: string }) => client_id));
-      if (body.next === undefined) break;
-      after = body.next;
+      cursor = body.next_cursor;
     }
     expect(ids).toEqual([...new Set(ids)].sort());
     expect(ids.length).toBeGreaterThan(6);

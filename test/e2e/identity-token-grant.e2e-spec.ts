@@ -287,7 +287,7 @@ describe('a redeemed transfer token', () => {
     expect(await infoStatus(service, access_token)).toBe(401);
   });
 
-  it('revokes nothing within 2 s if a process of release 1, which stores no network, redeemed it', async () => {
+  it('revokes nothing within 2 s if the network of the first use is not known', async () => {
     const code = await transfer();
     const { access_token } = (await exchange(code)).body;
     await codesOf(service).update({ hash: sha256(code) }, { consumedNetwork: null });

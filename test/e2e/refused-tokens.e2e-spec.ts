@@ -3,10 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { importJWK, type JWK, SignJWT } from 'jose';
 import { pino } from 'pino';
-import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { InactiveReason } from '../../src/access-token/inactive-reason.js';
-import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
@@ -156,19 +154,6 @@ const SIGNED: [InactiveReason, () => Promise<string>][] = [
     async () => {
       const { token, path } = await newAgent();
       await admin('DELETE', path);
-      return token;
-    },
-  ],
-  [
-    'subject_revoked',
-    async () => {
-      const token = await customerToken();
-      const row = { kind: 'subject', value: claimsOf(token).sub as string } as const;
-      const times = { issuedBefore: new Date('9999-12-31'), expiresAt: new Date('9999-12-31') };
-      await service.application
-        .get(DataSource)
-        .getRepository(Revocation)
-        .insert({ ...row, ...times });
       return token;
     },
   ],

@@ -127,17 +127,17 @@ describe('the changes of the registry', () => {
 describe('a process reads the whole registry', () => {
   const fullRead = { changes: false, full: 1 };
 
-  it('if a process of release 1 has changed it, which does not write the log', async () => {
+  it('if an operator has changed it by SQL, which does not write the log', async () => {
     await readsAfter(() => create('deleted'));
     const work = async () => {
       await sql("DELETE FROM client_application WHERE client_id = 'deleted'");
-      await sql("UPDATE client_application SET name = 'Release 1' WHERE client_id = 'origin-2'");
+      await sql("UPDATE client_application SET name = 'Changed by SQL' WHERE client_id = 'origin-2'");
       await sql('UPDATE registry_revision SET revision = revision + 1');
     };
     expect(await readsAfter(work)).toEqual(fullRead);
     expect(registry().client('deleted')).toBeUndefined();
-    expect(registry().client('origin-2')?.name).toBe('Release 1');
-    expect(await readsAfter(() => create('after-release-1'))).toEqual(ONLY_CHANGES);
+    expect(registry().client('origin-2')?.name).toBe('Changed by SQL');
+    expect(await readsAfter(() => create('after-sql'))).toEqual(ONLY_CHANGES);
   });
 
   it('if the log no longer has a change since its revision', async () => {

@@ -149,7 +149,6 @@ describe('a resource that one file describes', () => {
     expect((await admin('GET', 'webhooks')).body).toEqual({ webhooks: [shown, { ...listed, owned_by_file: true }] });
     expect((await admin('GET', 'webhooks?limit=1')).body).toEqual({
       webhooks: [shown],
-      next: 'created',
       next_cursor: expect.any(String),
     });
     expect((await admin('GET', `webhooks?organization_id=${ACME}&name=CREATED`)).body).toEqual({ webhooks: [shown] });

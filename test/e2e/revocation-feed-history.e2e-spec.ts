@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { AFTER_UPGRADE } from '../../src/access-token/feed/publication-statements.js';
+import { FIND_STATE } from '../../src/access-token/feed/publication-statements.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { claimsOf } from '../support/agent-tokens.js';
@@ -151,7 +151,7 @@ describe('the history of the revocation feed', () => {
     let lowerReads = 0;
     vi.spyOn(selected, 'select').mockImplementation(async (statement, parameters) => {
       const rows = await select(statement, parameters);
-      if ((statement as unknown) !== AFTER_UPGRADE.findState || lowerReads > 0) return rows;
+      if ((statement as unknown) !== FIND_STATE || lowerReads > 0) return rows;
       lowerReads += 1;
       return rows.map((row) => ({ ...(row as object), position: 1 })) as never;
     });

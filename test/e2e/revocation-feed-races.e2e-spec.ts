@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AFTER_UPGRADE, RAISE_POSITION } from '../../src/access-token/feed/publication-statements.js';
+import { FIND_STATE, RAISE_POSITION } from '../../src/access-token/feed/publication-statements.js';
 import { RevocationPages } from '../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../src/access-token/feed/revocation-publisher.js';
 import { FeedWaiters } from '../../src/introspection/feed/feed-waiters.js';
@@ -78,9 +78,8 @@ describe('a page of the feed', () => {
   it('is not complete while the process cannot read whether revocations wait', async () => {
     const database = service.application.get(Database);
     const select = database.select.bind(database);
-    const states: unknown[] = [AFTER_UPGRADE.findState];
     vi.spyOn(database, 'select').mockImplementation((statement, parameters) =>
-      states.includes(statement) ? lost() : select(statement, parameters),
+      (statement as unknown) === FIND_STATE ? lost() : select(statement, parameters),
     );
     await untilIncomplete();
     vi.restoreAllMocks();

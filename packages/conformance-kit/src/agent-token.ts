@@ -18,6 +18,6 @@ export async function signAgentToken(
   const agent = await application.get(Agents).byEmail(email);
   if (!agent) throw new Error(`no agent ${email}`);
   const { id: agentId, organizationId, generation } = agent;
-  const grant = { agentId, organizationId, clientId, scope, generation: generation ?? 0 };
+  const grant = { agentId, organizationId, clientId, scope, generation };
   return application.get(AgentTokenIssuer).issue(grant).access_token;
 }

@@ -18,7 +18,6 @@ const ERRORS = {
   family_revoked: [401, 'The refresh family of the token was ended.'],
   ancestor_revoked: [401, 'A token that this token descends from was ended.'],
   client_revoked: [401, 'The client of the token was deleted, or its tokens were revoked.'],
-  subject_revoked: [401, 'All tokens of the customer or agent were revoked.'],
   customer_generation: [401, 'The customer was erased, or all its tokens were ended.'],
   agent_generation: [401, 'The agent was changed or deleted after the token was issued.'],
   keys_unavailable: [503, 'The keys of the issuer cannot be fetched.'],

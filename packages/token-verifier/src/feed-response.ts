@@ -8,9 +8,9 @@ export interface FeedEntry {
   /** `undefined` if the verifier does not know the kind or a field, or not what an entry of this kind revokes. */
   kind: RevocationKind | undefined;
   value: string;
-  /** Ends the tokens that were issued up to this time. Always present with `client`. */
-  issuedBefore: number | undefined;
-  /** Ends the tokens of a subject that carry a lower generation. */
+  /** Of the kind `client`: ends the tokens that were issued up to this time. Otherwise not used. */
+  issuedBefore: number;
+  /** Of the kind `subject`: ends the tokens that carry a lower generation. Otherwise not used. */
   generation: number;
   expiresAt: number;
 }
@@ -48,21 +48,20 @@ function readEntry(body: unknown): FeedEntry {
     kind: isUnderstood(entry, issuedBefore) ? (kind as RevocationKind) : undefined,
     value,
     generation: isGeneration(generation) ? generation : 0,
-    issuedBefore,
+    issuedBefore: issuedBefore ?? 0,
     expiresAt,
   };
 }
 
 /**
- * An unknown field may change the meaning of an entry. An entry of the kind `client` or `subject` must have exactly one
- * limit that says which tokens it ends. The other kinds end tokens of any age.
+ * An unknown field may change the meaning of an entry. An entry of the kind `client` or `subject` must have the limit of
+ * its kind, which says which tokens it ends, and no other. The other kinds end tokens of any age.
  */
 function isUnderstood(entry: Record<string, unknown>, issuedBefore: number | undefined): boolean {
   const { kind, generation, issued_before } = entry;
   if (!Object.keys(entry).every((field) => FIELDS.has(field))) return false;
-  const isTimed = generation === undefined && issuedBefore !== undefined;
-  if (kind === 'client') return isTimed;
-  if (kind === 'subject') return isTimed || (issued_before === undefined && isGeneration(generation));
+  if (kind === 'client') return generation === undefined && issuedBefore !== undefined;
+  if (kind === 'subject') return issued_before === undefined && isGeneration(generation);
   return (KINDS as readonly unknown[]).includes(kind);
 }
 

@@ -20,8 +20,8 @@ const [FAMILY, JTI] = [1, 2];
 /** The revocations that are in force. */
 export class RevocationList {
   /**
-   * The keys are `id`, `client`, `subject` or `generation`, and a value of the feed. The integers are `FAMILY` or `JTI`,
-   * a time in seconds, a time in seconds, and a generation.
+   * The keys are `id`, `client` or `subject`, and a value of the feed. The integers are `FAMILY` or `JTI`, a time in
+   * seconds, and a generation.
    */
   private readonly table: RevocationTable;
   private purgedAt = Number.NEGATIVE_INFINITY;
@@ -78,28 +78,17 @@ export class RevocationList {
     if (ownEntry !== undefined) return ownEntry === JTI ? 'revoked' : 'family_revoked';
     if (family !== jti && isListed(family)) return 'family_revoked';
     if (ancestors.some(isListed)) return 'ancestor_revoked';
-    if (this.isIssuedBefore(`client ${client_id}`, iat)) return 'client_revoked';
-    const generationReason = claims.aud === 'agent-api' ? 'agent_generation' : 'customer_generation';
-    return (
-      this.endedSubjectReason({ sub, gen, iat }, generationReason) ??
-      // An agent of a trusted issuer has no generation in the service.
-      (act?.gen === undefined
-        ? undefined
-        : this.endedSubjectReason({ sub: act.sub, gen: act.gen, iat }, 'agent_generation'))
-    );
+    const clientEndedUntil = this.table.get(`client ${client_id}`);
+    if (clientEndedUntil !== undefined && Math.floor(iat) <= clientEndedUntil) return 'client_revoked';
+    if (this.hasHigherGeneration(sub, gen))
+      return claims.aud === 'agent-api' ? 'agent_generation' : 'customer_generation';
+    // An agent of a trusted issuer has no generation in the service.
+    if (act?.gen !== undefined && this.hasHigherGeneration(act.sub, act.gen)) return 'agent_generation';
+    return undefined;
   }
 
-  private endedSubjectReason(
-    { sub, gen, iat }: { sub: string; gen: number; iat: number },
-    generationReason: TokenErrorCode,
-  ): TokenErrorCode | undefined {
-    if (gen < (this.table.get(`generation ${sub}`) ?? 0)) return generationReason;
-    return this.isIssuedBefore(`subject ${sub}`, iat) ? 'subject_revoked' : undefined;
-  }
-
-  private isIssuedBefore(key: string, iat: number): boolean {
-    const issuedBefore = this.table.get(key);
-    return issuedBefore !== undefined && Math.floor(iat) <= issuedBefore;
+  private hasHigherGeneration(sub: string, gen: number): boolean {
+    return gen < (this.table.get(`subject ${sub}`) ?? 0);
   }
 
   /** Returns false if the list is full. */
@@ -108,8 +97,8 @@ export class RevocationList {
       this.table.raise(`${key} ${value}`, integer, Math.ceil(expiresAt / 1000));
     if (kind === 'jti') return raise('id', JTI);
     if (kind === 'family') return raise('id', FAMILY);
-    if (kind === 'subject' && issuedBefore === undefined) return raise('generation', generation);
-    return raise(kind, Math.floor((issuedBefore ?? 0) / 1000));
+    if (kind === 'subject') return raise('subject', generation);
+    return raise('client', Math.floor(issuedBefore / 1000));
   }
 
   private skip({ expiresAt }: FeedEntry, reason: SkippedReason): void {

@@ -17,45 +17,30 @@ export interface StoredFeedState
   is_waiting: number;
 }
 
-const findState = (unpublished: string[]) => {
-  const exists = unpublished.map((condition) => `EXISTS (SELECT 1 FROM revocation WHERE ${condition})`);
-  return selectStatement<[], StoredFeedState>({
-    columns: [
-      ...['position', 'publisher', 'has_backlog', 'entries', 'entries_count'],
-      `${HISTORY} AS history`,
-      `(${exists.join(' OR ')}) AS is_waiting`,
-    ],
-    from: 'revocation_feed WHERE id = 1',
-    batch: true,
-  });
-};
+export const FIND_STATE = selectStatement<[], StoredFeedState>({
+  columns: [
+    ...['position', 'publisher', 'has_backlog', 'entries', 'entries_count'],
+    `${HISTORY} AS history`,
+    'EXISTS (SELECT 1 FROM revocation WHERE published_until IS NULL) AS is_waiting',
+  ],
+  from: 'revocation_feed WHERE id = 1',
+  batch: true,
+});
 
 /** A row that waits for a position. A row that was published before and changed since has its earlier position. */
 export type WaitingRow = EntityRow<Revocation, 'kind' | 'value' | 'position'>;
+
+const SELECT_WAITING = `SELECT kind, value, position FROM revocation WHERE published_until IS NULL
+  LIMIT ${MAX_ROWS_PER_POSITION}`;
+
+/** Reads committed rows, also those that another transaction has locked. */
+export const FIND_WAITING = selectStatement<[], WaitingRow>(SELECT_WAITING);
 
 /**
  * Reads committed rows without waiting for a lock. A row that another transaction is changing gets its position after
  * that transaction.
  */
-const findUnpublished = (condition: string) =>
-  selectStatement<[], WaitingRow>(
-    ({ skipLocked }) =>
-      `SELECT kind, value, position FROM revocation WHERE ${condition} LIMIT ${MAX_ROWS_PER_POSITION}${skipLocked}`,
-  );
-
-/** Reads committed rows, also those that another transaction has locked. */
-const findWaiting = (condition: string) =>
-  selectStatement<[], WaitingRow>(
-    `SELECT kind, value, position FROM revocation WHERE ${condition} LIMIT ${MAX_ROWS_PER_POSITION}`,
-  );
-
-const statements = (unpublished: string[]) => ({
-  findState: findState(unpublished),
-  findWaiting: unpublished.map(findWaiting),
-  findUnpublished: unpublished.map(findUnpublished),
-});
-
-export const AFTER_UPGRADE = statements(['published_until IS NULL']);
+export const FIND_UNPUBLISHED = selectStatement<[], WaitingRow>(({ skipLocked }) => SELECT_WAITING + skipLocked);
 
 /** Matches no row if another process has published since the position was read. */
 export const RAISE_POSITION = writeStatement<
@@ -90,7 +75,7 @@ export function publishRows(
 }
 
 const publishStatement = (values: string[]): WriteStatement =>
-  writeStatement(`UPDATE revocation SET position = ?, published_before = issued_before,
+  writeStatement(`UPDATE revocation SET position = ?,
       published_until = CASE WHEN audience = 'customer-api' AND expires_at > ? THEN ?
         WHEN expires_at > ? THEN ? ELSE expires_at END
     WHERE kind = ? AND value IN (${placeholdersFor(values)})

@@ -13,7 +13,7 @@ import { RevocationPublisher } from './revocation-publisher.js';
 
 /** A published revocation. */
 export interface PublishedRevocation {
-  kind: Exclude<RevocationKind, 'generation'>;
+  kind: Exclude<RevocationKind, 'generation'> | 'subject';
   value: string;
   audience: RevocationAudience;
   /** Tokens of the subject with a lower generation have ended. */
@@ -57,14 +57,12 @@ const COLUMNS = [
   'audience',
 ] as const;
 
-/** Rows that only release 1 applies are left out, see `Revocation.generationRaisedAt`. */
 const READ_PAGE = selectStatement<
   [after: number, now: Date, stillNow: Date],
   EntityRow<Revocation, (typeof COLUMNS)[number]>
 >({
   columns: COLUMNS,
   from: `revocation WHERE position > ? AND (published_until > ? OR published_until IS NULL) AND expires_at > ?
-    AND (generation_raised_at IS NULL OR generation_raised_at <> issued_before)
     ORDER BY position, kind, value LIMIT ${ROWS_PER_PAGE}`,
   batch: true,
 });

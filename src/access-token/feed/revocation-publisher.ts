@@ -9,10 +9,11 @@ import { FeedMetrics } from './feed-metrics.js';
 import { FeedState } from './feed-state.js';
 import { PositionWriter } from './position-writer.js';
 import {
-  AFTER_UPGRADE,
+  FIND_STATE,
+  FIND_UNPUBLISHED,
+  FIND_WAITING,
   MAX_ROWS_PER_POSITION,
   type StoredFeedState,
-  type WaitingRow,
 } from './publication-statements.js';
 import { WaitingRevocations } from './waiting-revocations.js';
 
@@ -116,7 +117,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     const stored = await this.readState();
     if (!stored) return;
     const isWaiting = stored.is_waiting !== 0;
-    const waiting = isWaiting ? await this.findAll('findWaiting') : [];
+    const waiting = isWaiting ? await this.database.select(FIND_WAITING, []) : [];
     this.waiting.update(waiting, performance.now());
     await this.entries.setWaiting(waiting.length, MAX_ROWS_PER_POSITION);
     if (isWaiting || this.state.hasBacklog) this.waitingSince ??= performance.now();
@@ -135,7 +136,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
 
   /** @returns the state of the feed; `undefined` if this process cannot continue from it */
   private async readState(): Promise<StoredFeedState | undefined> {
-    const [stored] = await this.database.select(AFTER_UPGRADE.findState, []);
+    const [stored] = await this.database.select(FIND_STATE, []);
     if (!stored) throw new Error('the row of revocation_feed is missing');
     const { history, position, has_backlog } = stored;
     if (history === null) return void (await this.history.create());
@@ -156,7 +157,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   /** @returns whether more revocations may wait */
   private async publish(): Promise<boolean> {
     const { highest, hasBacklog } = this.state;
-    const rows = await this.findAll('findUnpublished');
+    const rows = await this.database.select(FIND_UNPUBLISHED, []);
     if (!highest || (rows.length === 0 && !hasBacklog)) return false;
     const publication = await this.positions.publish(this.id, highest.position, rows);
     if (!publication) return false;
@@ -164,12 +165,6 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     this.entries.addPublished(publication.rowCount);
     this.moveTo({ ...highest, position: publication.position }, publication.hasBacklog);
     return publication.hasBacklog;
-  }
-
-  private async findAll(name: 'findWaiting' | 'findUnpublished'): Promise<WaitingRow[]> {
-    const rows: WaitingRow[] = [];
-    for (const statement of AFTER_UPGRADE[name]) rows.push(...(await this.database.select(statement, [])));
-    return rows;
   }
 
   private moveTo(highest: FeedPosition, hasBacklog: boolean): void {

@@ -71,8 +71,7 @@ export class Authorizer {
 
   private async issueGrant(request: AuthorizationRequest, agent: Agent, scope: string): Promise<ResponseParameters> {
     const { client, redirectUri, codeChallenge } = request;
-    const { id: agentId, organizationId } = agent;
-    const generation = agent.generation ?? 0;
+    const { id: agentId, organizationId, generation } = agent;
     if (request.responseType === 'token') {
       requestContext.set({ grant: 'implicit' });
       const token = this.tokens.issue({ agentId, organizationId, clientId: client.clientId, scope, generation });

@@ -45,7 +45,7 @@ export class AgentSessions {
   async begin(request: Request, agent: Agent): Promise<void> {
     await this.revoke(this.read(request));
     const expires = this.clock.now() + LIFETIME_SECONDS * 1000;
-    const value = [agent.id, expires, passwordFingerprint(agent), randomUUID(), agent.generation ?? 0].join('.');
+    const value = [agent.id, expires, passwordFingerprint(agent), randomUUID(), agent.generation].join('.');
     this.cookies.write(request, COOKIE_NAME, value, LIFETIME_SECONDS);
   }
 
@@ -77,9 +77,8 @@ export class AgentSessions {
   }
 
   private read(request: Request): Session | undefined {
-    const [agentId, expires, fingerprint, id, generation = 0] =
-      this.cookies.read(request, COOKIE_NAME)?.split('.') ?? [];
-    if (agentId === undefined || fingerprint === undefined || id === undefined) return undefined;
+    const [agentId, expires, fingerprint, id, generation] = this.cookies.read(request, COOKIE_NAME)?.split('.') ?? [];
+    if (!agentId || !fingerprint || !id || !generation) return undefined;
     return { agentId, expires: Number(expires), fingerprint, id, generation: Number(generation) };
   }
 }

@@ -93,7 +93,7 @@ export class TokenPairEndpoint {
   private async currentGrant(client: ClientApplication, granted: AgentGrant): Promise<AgentGrant> {
     const { agentId, organizationId, clientId, generation } = granted;
     const agent = await this.agents.byId(agentId);
-    if ((agent?.generation ?? 0) > generation) throw OAuthError.invalidGrant('the agent changed after the grant');
+    if (agent && agent.generation > generation) throw OAuthError.invalidGrant('the agent changed after the grant');
     if (agent?.organizationId !== organizationId || !client.usableIn(organizationId)) {
       throw OAuthError.invalidGrant('the agent or the client left the organization');
     }

@@ -50,9 +50,8 @@ const COUNT_REVISIONS = selectStatement<[validAt: Date, after: number, until: nu
 );
 
 /**
- * The entries that changed in these revisions. `undefined` if the log does not have all of them: it
- * has no rows of old revisions, of revisions with very many changes, and of revisions that a process of release 1
- * wrote, which runs at the same time during the upgrade and logs no changes.
+ * The entries that changed in these revisions. `undefined` if the log does not have all of them: it has no rows of old
+ * revisions, of revisions with very many changes, and of revisions that an operator raised by SQL.
  */
 export async function changesSince(
   database: Database,

@@ -43,7 +43,6 @@ export async function assertConsistent(
     settingsClasses,
     isStored: (other, key) => stored.some((each) => each.resource === other && each.key === key),
     invalidPaths: new Set(),
-    unchangedSecrets: new Set(),
   });
   if (violation !== undefined) throw OAuthError.invalidRequest(violation);
 }

@@ -13,8 +13,6 @@ export interface CheckedEntries {
   isStored(resource: RegistryResource, key: string): boolean;
   /** Paths of fields whose value their class has rejected. */
   invalidPaths: ReadonlySet<string>;
-  /** Paths of short secrets that have not changed. */
-  unchangedSecrets: ReadonlySet<string>;
 }
 
 type EntryCheck = (resource: RegistryResource, checked: CheckedEntries) => string[] | Promise<string[]>;
@@ -23,7 +21,7 @@ type EntryCheck = (resource: RegistryResource, checked: CheckedEntries) => strin
 const ENTRIES_PER_PORTION = 100;
 
 /** The checks in the order of the violations in a message. They run after the class of each entry has validated it. */
-const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, grantTypes, references, secretLengths, requiredSecrets];
+const CHECKS: EntryCheck[] = [uniqueKeys, grantSettings, grantTypes, references, requiredSecrets];
 
 /** The violations of entries against each other and against the registry of the database. */
 export async function entryViolations(checked: CheckedEntries): Promise<string[]> {
@@ -88,23 +86,10 @@ function references(resource: RegistryResource, checked: CheckedEntries): string
   });
 }
 
-function secretLengths(resource: RegistryResource, { entriesOf, unchangedSecrets }: CheckedEntries): string[] {
-  return entriesOf(resource)
-    .map(([path, entry]) => shortSecretPath(resource, path, entry))
-    .filter((path) => path !== undefined && !unchangedSecrets.has(path))
-    .map((path) => `${path}: ${resource.secret?.kind.lengthRule}`);
-}
-
 function requiredSecrets(resource: RegistryResource, { entriesOf, isStored }: CheckedEntries): string[] {
   const { secret, noun } = resource;
   if (!secret?.isRequired) return [];
   return entriesOf(resource)
     .filter(([, entry]) => entry[secret.field] === undefined && !isStored(resource, String(fileKeyOf(resource, entry))))
     .map(([path]) => `${fieldPath(path, secret.field)}: required for a new ${noun}`);
-}
-
-/** The path of an entry's secret, if the secret is shorter than a new one may be. */
-export function shortSecretPath({ secret }: RegistryResource, path: string, entry: Entry): string | undefined {
-  const text = secret && entry[secret.field];
-  return secret && typeof text === 'string' && secret.kind.isShort(text) ? fieldPath(path, secret.field) : undefined;
 }

@@ -35,7 +35,7 @@ export class FileInForce {
 
   /**
    * Whether the registry of the database has the content of a file. The file was then applied last, without a warning,
-   * and the log shows that no process of release 1 has changed the registry since. Only the file can change its entries
+   * and the log shows that no operator has changed the registry by SQL since. Only the file can change its entries
    * (protocol §8.9).
    */
   async isApplied(source: RegistrySource): Promise<boolean> {

@@ -18,6 +18,7 @@ import { rowsOf, StaleSecretsError } from './listed-rows.js';
 import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
 import { RegistryFileWriter } from './registry-file-writer.js';
 import { RegistrySource } from './registry-source.js';
+import { warningsOf } from './registry-warnings.js';
 import { StoredEntries } from './stored-entries.js';
 
 /** Retries when another process applies a registry file at the same time. */
@@ -96,14 +97,11 @@ export class RegistryFile {
     if (!force && !merge) await this.assertNotSuperseded(content);
     const readStored = async () => StoredEntries.read(await this.revision(), document, this.select);
     const before = await readStored();
-    const checked = await checkDocument(document, formViolations, before, this.settingsClasses);
-    for (const each of checked.toleratedPaths) {
-      this.logger.warn(`${each}: too short; accepted, because it has not changed`);
-    }
-    if (checked.violations.length > 0) throw new RegistryFileError(checked.violations);
+    const violations = await checkDocument(document, formViolations, before, this.settingsClasses);
+    if (violations.length > 0) throw new RegistryFileError(violations);
+    const warnings = warningsOf(document, before);
     // a file with a warning is parsed at each start, so that the warning is repeated
-    const hasWarning = checked.toleratedPaths.length + checked.warnings.length > 0;
-    const recognition = hasWarning ? undefined : this.fileInForce.recognitionOf(source);
+    const recognition = warnings.length > 0 ? undefined : this.fileInForce.recognitionOf(source);
     let stored: StoredEntries | undefined = before;
     return CONCURRENT_FILE.run(async () => {
       const current = stored ?? (await readStored());
@@ -111,7 +109,7 @@ export class RegistryFile {
       const { listed, groups } = await rowsOf(document, current, await this.knownGroups());
       const state = { ...content, passwordGroups: groups, recognition };
       const applied = await this.writer.write({ document, listed, stored: current, state, force, merge });
-      for (const warning of checked.warnings) this.logger.warn(`the registry file: ${warning}`);
+      for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
       await this.registry.renew();
       return applied;
     });

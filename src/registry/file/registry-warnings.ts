@@ -1,20 +1,13 @@
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { MIN_SECRET_CHARACTERS } from '../resources/secret-kinds.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
 import type { StoredEntries } from './stored-entries.js';
 
 /** One warning names at most this many paths. */
 const MAX_NAMED_PATHS = 20;
 
-const SHORT_SECRET = `shorter than ${MIN_SECRET_CHARACTERS} characters, accepted, because it has not changed; replace it`;
-
-/**
- * Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret.
- *
- * @param shortSecrets paths of short secrets that have not changed
- */
-export function warningsOf(document: RegistryDocument, stored: StoredEntries, shortSecrets: string[]): string[] {
-  const warnings = REGISTRY_RESOURCES.flatMap((resource) => {
+/** Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret. */
+export function warningsOf(document: RegistryDocument, stored: StoredEntries): string[] {
+  return REGISTRY_RESOURCES.flatMap((resource) => {
     const { warning } = resource;
     if (!warning) return [];
     const entries = entriesIn(document, resource);
@@ -24,7 +17,6 @@ export function warningsOf(document: RegistryDocument, stored: StoredEntries, sh
       warning.text,
     );
   });
-  return [...warnings, ...warningOf(shortSecrets, SHORT_SECRET)];
 }
 
 function warningOf(paths: string[], text: string): string[] {

@@ -52,7 +52,7 @@ export const agentResource = defineResource<AgentEntry, Agent>({
     isRequired: true,
   },
   tokensEndWith: { password: 'passwordHash', organization_id: 'organizationId', scopes: 'scopes' },
-  columnsOnTokenEnd: { generation: () => 'COALESCE(generation, 0) + 1' },
+  columnsOnTokenEnd: { generation: () => 'generation + 1' },
   toRow: ({ email, name, organization_id: organizationId, scopes }, secret) => ({
     email: email.toLowerCase(),
     name,

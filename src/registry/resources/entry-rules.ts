@@ -3,13 +3,6 @@ import { Type } from 'class-transformer';
 import { IsArray, IsString, Length, Matches, ValidateBy, ValidateNested } from 'class-validator';
 import { UUID } from '../../platform/uuid.js';
 import { isOrigin, isRegistrableRedirectUri } from '../redirect-uri.js';
-import {
-  MAX_PASSWORD_CHARACTERS,
-  MAX_SECRET_CHARACTERS,
-  MIN_PASSWORD_CHARACTERS,
-  PASSWORD,
-  RANDOM_SECRET,
-} from './secret-kinds.js';
 
 /** The name of all rules for lists of strings. */
 export const ARE_TEXTS = 'areTexts';
@@ -20,9 +13,6 @@ export const IDENTIFIER = /^[A-Za-z0-9._~-]{1,128}$/;
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 /** The length of all scopes of an entry together, separated by spaces, as codes store them. */
 const MAX_SCOPE_CHARACTERS = 1_000;
-
-/** The name of the rule for the secrets of clients and resource servers. */
-export const IS_SECRET = 'isSecret';
 
 /** The name of the rule for `public_clients`. */
 export const IS_PUBLIC_CLIENTS = 'isPublicClients';
@@ -48,25 +38,15 @@ export const IsPublicClients = () =>
     },
   });
 
-/** The minimum length is not checked here: it depends on the stored secret (`secretLengths` in entry-checks.ts). */
-export const IsSecret = () =>
-  ValidateBy({
-    name: IS_SECRET,
-    validator: {
-      validate: (value) => typeof value === 'string' && value !== '' && value.length <= MAX_SECRET_CHARACTERS,
-      defaultMessage: () => RANDOM_SECRET.lengthRule,
-    },
-  });
+/** The secret of a client or resource server. */
+export const IsSecret = () => hasLength(32, 256);
+
+/** The password of an agent. */
+export const IsPassword = () => hasLength(8, 1024);
 
 /** A name for people. Control characters are rejected, because SQLite returns a text only up to its first NUL. */
 export const IsName = () =>
   applyDecorators(IsString(), Length(1, 200), Matches(/^\P{Cc}*$/u, { message: 'must not have control characters' }));
-
-/** The registry file may retain a shorter password that is already stored (unchanged-short-secrets.ts). */
-export const IsPassword = () => {
-  const message = PASSWORD.lengthRule;
-  return applyDecorators(IsString(), Length(MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS, { message }));
-};
 
 /** Limits the length of a text in lower case, because lower case adds characters to a few letters. */
 export const FitsLowered = (maxCharacters: number) =>
@@ -93,6 +73,10 @@ export const AreRedirectUris = () =>
     (uris, client) => uris.every((uri) => isRegistrableRedirectUri(uri, client.client_type === 'native')),
     'each must be an absolute http(s) URL without fragment',
   );
+
+function hasLength(min: number, max: number) {
+  return applyDecorators(IsString(), Length(min, max, { message: `must be ${min} to ${max} characters` }));
+}
 
 function areClientIds(values: unknown[]): boolean {
   return (

@@ -5,8 +5,8 @@ import { about, type RuleSet } from '../rule.js';
 import { columnsWith } from '../stored-cells.js';
 
 /**
- * The service's own tables that have the id of an erased customer: codes expire by themselves, revocations of release 1
- * too, and the id of an erased customer is never used again.
+ * The service's own tables that have the id of an erased customer. Codes and revocations expire by themselves, and the
+ * id of an erased customer is never used again.
  */
 const TABLES_WITH_ERASED_IDS = ['customer', 'browser_customer', 'one_time_code', 'revocation'];
 
