@@ -55,8 +55,10 @@ export class CustomerSessions {
    * The generation decides, so the clocks of the processes do not matter. A token that is requested after the response
    * is valid.
    *
-   * One transaction ends everything. The number of links, which a thief can make, does not change its cost. If the
-   * removal of the links then fails, they lead nowhere, and a repetition removes them.
+   * One transaction ends everything, because each check compares generations: `ended-statement.ts` for tokens,
+   * `links.ts` for links, `code-statements.ts` for codes and `customer-families.ts` for families. The number of links,
+   * which a thief can make, does not change its cost. If the removal of the links then fails, they lead nowhere, and a
+   * repetition removes them.
    *
    * @returns whether the customer exists
    */

@@ -1,5 +1,4 @@
 import type { TokenLineage } from '../access-token/token-lineage.js';
-import type { AuditEvent } from '../audit/audit-event.js';
 
 /** The id of a group (protocol §4.2). Case counts. */
 export const GROUP_ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -28,13 +27,4 @@ export interface Customer {
   generation: number;
   /** The lineage of the customer's tokens if a browser link from a transfer led to the customer. @internal */
   lineage?: TokenLineage;
-}
-
-/** The audit event of a change of a customer, or of its data, that has happened. */
-export function customerEvent(
-  event: AuditEvent['event'],
-  id: string,
-  others: Omit<AuditEvent, 'event' | 'outcome' | 'subject'>,
-): AuditEvent {
-  return { event, outcome: 'success', subject: { kind: 'customer', id }, ...others };
 }

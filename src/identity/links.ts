@@ -40,7 +40,7 @@ export type LinkRow = NotNull<
     'browser_id' | 'entity_id' | 'organization_id' | 'group_id' | 'origin' | 'began_in' | 'generation' | 'seen_day'
   >
 > &
-  EntityRow<BrowserLink, 'signed_in_day' | 'root' | 'lineage'>;
+  EntityRow<BrowserLink, 'root' | 'lineage'>;
 
 export type LinkKey = Pick<LinkRow, 'browser_id' | 'entity_id'>;
 
@@ -53,7 +53,6 @@ const LINK_COLUMNS = [
   'began_in',
   'generation',
   'seen_day',
-  'signed_in_day',
   'root',
   'lineage',
 ] as const;
@@ -90,7 +89,7 @@ export function ownLink(browserId: string, entityId: string, scope: LinkScope, s
   return {
     ...{ browser_id: browserId, entity_id: entityId, organization_id: scope.organizationId, group_id: scope.groupId },
     ...{ origin: 'own', began_in: browserId, generation: 0, seen_day: seenDay },
-    ...{ signed_in_day: null, root: null, lineage: null },
+    ...{ root: null, lineage: null },
   };
 }
 
@@ -125,7 +124,7 @@ export async function linksOf(
 }
 
 /** Lets links lead nowhere. Their rows stay, because their customers' ids may be in cookies. */
-const UNLINK = 'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL, signed_in_day = NULL';
+const UNLINK = 'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL';
 
 /** The number of links that one statement names. */
 export const LINKS_PER_STATEMENT_COUNT = 64;

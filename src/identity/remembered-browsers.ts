@@ -190,7 +190,7 @@ function transferLink({ customer, browserId, today }: NewBrowser, redemption: st
   const lineage: LinkLineage = { ...rest, ancestors: [...ancestors, redemption] };
   return {
     ...{ browser_id: browserId, entity_id, organization_id, group_id, origin: 'transfer', began_in: browserId },
-    ...{ generation, seen_day: today, signed_in_day: null },
+    ...{ generation, seen_day: today },
     ...{ root: rootOf(customer.lineage) ?? null, lineage: JSON.stringify(lineage) },
   };
 }

@@ -80,7 +80,7 @@ export class OrganizationUsers {
       try {
         const customer =
           own && own.generation !== null
-            ? await this.known(own, own.generation, request, unlinkedId)
+            ? await this.known(own, own.generation, request, unlinkedId, rows)
             : await this.create(request, userHash, unlinkedId, own);
         if (customer) return customer;
       } catch (error) {
@@ -96,9 +96,15 @@ export class OrganizationUsers {
     generation: number,
     request: UserRequest,
     unlinkedId: string | undefined,
+    rows: UserRow[],
   ): Promise<UserCustomer> {
+    const { organizationId, attempt, browserCustomerId } = request;
     if (unlinkedId !== undefined) await this.link(unlinkedId, entityId, request);
-    const { organizationId, attempt } = request;
+    else if (browserCustomerId !== undefined && browserCustomerId !== entityId) {
+      // the response to the commit of this attempt was lost
+      const isLinked = rows.some((row) => row.entity_id === browserCustomerId && row.linked_by === attempt);
+      if (isLinked) this.auditLink(entityId, browserCustomerId, organizationId);
+    }
     const created = linked_by === attempt;
     if (created) this.auditNew(entityId, request);
     return { entityId, organizationId, groupId: '', generation, created };

@@ -55,8 +55,10 @@ const FIND_LIVE = selectStatement<[customerId: string, now: Date], UsableRow>(
     WHERE customer_id = ? AND ${IS_LIVE} ORDER BY rotated_at DESC, id`,
 );
 
-/** The number of families that one statement reads or deletes. */
+/** The number of families that one statement reads. */
 const FAMILIES_PER_STATEMENT = 500;
+/** A family has at most 18 ancestors, and no statement deletes more than 1,000 rows. */
+const FAMILIES_PER_DELETION = 50;
 
 const FIND_SOME = selectStatement<[customerId: string], { id: string }>(
   `SELECT id FROM refresh_family WHERE customer_id = ? LIMIT ${FAMILIES_PER_STATEMENT}`,
@@ -193,7 +195,7 @@ export class CustomerFamilies implements CustomerDataParticipant {
 
   /** Deletes families without revoking them: their access tokens stay valid until they expire. */
   private async deleteIn(manager: EntityManager, familyIds: string[]): Promise<void> {
-    for (const portion of portionsOf(familyIds)) {
+    for (const portion of portionsOf(familyIds, FAMILIES_PER_DELETION)) {
       const list = valueList(portion);
       for (const [table, column] of [
         ['refresh_family_ancestor', 'family_id'],

@@ -71,7 +71,7 @@ describe('protocol §5.8: after the erasure of a customer', () => {
       ...numbers,
     });
     const { manager } = service.application.get(DataSource);
-    const ended = { organizationId: null, groupId: null, root: null, lineage: null, signedInDay: null };
+    const ended = { organizationId: null, groupId: null, root: null, lineage: null };
     expect(await manager.findBy(BrowserLink, { entityId: entity_id })).toEqual(
       links.map((link) => ({ ...link, ...ended })),
     );

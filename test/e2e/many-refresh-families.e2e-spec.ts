@@ -170,7 +170,7 @@ describe('protocol §5.8: the statements about a customer with 1,100 refresh fam
     const { entity_id } = await stayOf(service);
     const ids = await addFamilies(entity_id, 1_100);
     const ancestors = ids.flatMap((familyId) =>
-      ['one', 'two'].map((each) => ({ familyId, ancestorId: each + familyId })),
+      ['one', 'two', 'three'].map((each) => ({ familyId, ancestorId: each + familyId })),
     );
     const { manager } = service.application.get(DataSource);
     for (let at = 0; at < ancestors.length; at += 200)

@@ -78,9 +78,8 @@ export async function loseEachResponse(
   service: TestService,
   proxy: LossyProxy,
   attempt: () => Promise<void>,
-  first = 0,
 ): Promise<number> {
-  for (let lost = first; ; lost++) {
+  for (let lost = 0; ; lost++) {
     const lostBefore = proxy.lost;
     let sent = 0;
     const act: Act = (sql, send) => {
