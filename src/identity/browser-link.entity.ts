@@ -9,7 +9,7 @@ export type LinkOrigin = 'own' | 'transfer';
  */
 @Entity('browser_customer')
 @Index('browser_customer_of_scope', ['browserId', 'organizationId', 'groupId'], { unique: true })
-@Index('browser_customer_of_customer', ['entityId', 'beganIn'])
+@Index('browser_customer_of_customer', ['entityId', 'organizationId', 'beganIn'])
 export class BrowserLink {
   @PrimaryColumn('varchar', { name: 'browser_id', length: 36 })
   browserId: string;

@@ -76,18 +76,15 @@ const FIND_AFTER = selectStatement<[entityId: string, today: number, after: stri
   linksWith(`AND link.browser_id > ? ORDER BY link.browser_id LIMIT ${MAX_PAGE_ENTRIES + 1}`),
 );
 
+/** Any of them: all links of a customer are in its organization and group. */
 const FIND_NOT_TRANSFERRED = selectStatement<[entityId: string, today: number], FoundLink>(
-  linksWith("AND link.origin <> 'transfer' ORDER BY link.seen_day DESC LIMIT 1"),
+  linksWith("AND link.origin <> 'transfer' LIMIT 1"),
 );
 
-/** The next links of a customer, ended ones too, in the order of an index. */
-const FIND_SOME = selectStatement<
-  [entityId: string, afterBeginning: string, beginning: string, afterBrowserId: string],
-  LinkKey & { began_in: string }
->(
-  `SELECT browser_id, entity_id, began_in FROM browser_customer
-    WHERE entity_id = ? AND (began_in > ? OR (began_in = ? AND browser_id > ?)) AND organization_id IS NOT NULL
-    ORDER BY began_in, browser_id LIMIT ${LINKS_PER_STATEMENT_COUNT}`,
+/** Some links of a customer, ended ones too. The index has the organization, so that unlinked rows are not read. */
+const FIND_SOME = selectStatement<[entityId: string], LinkKey>(
+  `SELECT browser_id, entity_id FROM browser_customer
+    WHERE entity_id = ? AND organization_id IS NOT NULL LIMIT ${LINKS_PER_STATEMENT_COUNT}`,
 );
 
 /** The browsers that lead to a customer. */
@@ -159,10 +156,9 @@ export class CustomerBrowsers {
    *   cookies does not lead to its next customer
    */
   async endAll(entityId: string, removesSecrets: boolean): Promise<void> {
-    let links: (LinkKey & { began_in: string })[] = [];
+    let links: LinkKey[] = [];
     do {
-      const { began_in = '', browser_id = '' } = links.at(-1) ?? {};
-      links = await this.database.select(FIND_SOME, [entityId, began_in, began_in, browser_id]);
+      links = await this.database.select(FIND_SOME, [entityId]);
       const browserIds = links.map((link) => link.browser_id);
       if (links.length > 0)
         await this.database.transaction(async (manager) => {

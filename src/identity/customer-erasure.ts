@@ -48,7 +48,7 @@ export class CustomerErasure {
   ) {}
 
   /**
-   * Ends a customer's tokens and links and deletes all its data except its id and its browsers. The browsers' other
+   * Ends a customer's tokens and links and deletes all its data except its id, organization, generations and browsers. The browsers' other
    * customers remain. One transaction ends everything, so that everything has ended if the deletion of the other data
    * fails. A retry, or the purge, then deletes it.
    *

@@ -36,7 +36,8 @@ interface ForgottenScope {
 type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<BrowserLink, 'entity_id' | 'began_in'>> &
   OrNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> & {
-    leads: number;
+    /** 1 if the link leads to its customer (`LINK_LEADS`). */
+    leads: number | null;
     /** Whether this link or a copy of it is in an organization. */
     is_left: number;
     is_presented: number;
@@ -65,8 +66,6 @@ const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
 
 /** The number of customers whose links one transaction ends. Each of them has at most 101. */
 const CUSTOMERS_PER_TRANSACTION_COUNT = 8;
-/** The number of browsers, besides those of the request, whose secrets one transaction removes. */
-const BROWSERS_PER_TRANSACTION_COUNT = 64;
 
 /** Ends the links from browsers to the customers of an organization (protocol §4.13). */
 @Injectable()
@@ -100,7 +99,6 @@ export class ForgottenBrowsers {
     const left = rows.filter((row) => row.is_left !== 0 && isIn(row, scope)) as FoundLink[];
     if (leading.size === browserIds.length && left.length === 0) return false;
     const unlinked = await this.end(browserIds, left, scope);
-    for (const id of browserIds) this.auditForgotten(id, scope, left.filter(({ leads }) => leads !== 0).length);
     return browserIds.every((id) => unlinked.has(id));
   }
 
@@ -128,42 +126,41 @@ export class ForgottenBrowsers {
   }
 
   /**
-   * Ends links in small transactions, because a browser leads to 500 customers, each with 100 copies of the link. If one
-   * of them fails, a repeated request goes on. The last one ends what parallel requests have added, and removes secrets.
-   * Links that have ended already end too, so that they cost no further request a transaction.
+   * Ends links in transactions of few customers each, because a browser leads to 500 customers, each with 100 copies of
+   * the link. Each transaction removes the secrets of the browsers that then lead nowhere. So a repetition goes on after
+   * a failure. The last one ends what parallel requests have added. Links that have ended already end too, so that they
+   * cost no further request a transaction.
    *
    * @returns the browsers of the request that lead to no customer
    */
   private async end(browserIds: string[], left: FoundLink[], scope: ForgottenScope): Promise<Set<string>> {
-    const others = new Set<string>();
     const endLinks = async (manager: EntityManager, links: Pick<FoundLink, 'entity_id' | 'began_in'>[]) => {
       // `remember` changes the rows of the customers whose links it copies, so that no copy is missed
       const ids = links.map(({ entity_id }) => entity_id);
       await raiseVersions(manager, 'customer', ids);
+      const affected = new Set<string>();
       for (const [beganIn, entityIds] of entityIdsByBeginning(links))
-        for (const id of await unlinkCopies(manager, entityIds, beganIn)) if (!browserIds.includes(id)) others.add(id);
+        for (const id of await unlinkCopies(manager, entityIds, beganIn)) affected.add(id);
+      const others = [...affected].filter((id) => !browserIds.includes(id));
+      await raiseVersions(manager, 'browser', others);
+      for (const portion of portionsOf(others)) await this.removeSecretsOfUnlinked(manager, portion);
     };
     const portions = [...portionsOf(left, CUSTOMERS_PER_TRANSACTION_COUNT)];
     const last = portions.pop() ?? [];
-    for (const portion of portions)
+    for (const portion of portions) {
       await this.database.transaction(async (manager) => {
         await raiseVersions(manager, 'browser', browserIds);
         await endLinks(manager, portion);
       });
+      this.auditForgotten(portion, scope);
+    }
     const unlinked = await this.database.transaction(async (manager) => {
       await raiseVersions(manager, 'browser', browserIds);
       const added = (await linksOf(manager, browserIds, this.today())).filter((link) => isIn(link, scope));
       await endLinks(manager, [...last, ...added]);
-      const some = [...others].slice(0, BROWSERS_PER_TRANSACTION_COUNT);
-      await raiseVersions(manager, 'browser', some);
-      return this.removeSecretsOfUnlinked(manager, [...browserIds, ...some]);
+      return this.removeSecretsOfUnlinked(manager, browserIds);
     });
-    const rest = [...others].slice(BROWSERS_PER_TRANSACTION_COUNT);
-    for (const portion of portionsOf(rest, BROWSERS_PER_TRANSACTION_COUNT))
-      await this.database.transaction(async (manager) => {
-        await raiseVersions(manager, 'browser', portion);
-        await this.removeSecretsOfUnlinked(manager, portion);
-      });
+    this.auditForgotten(last, scope);
     return unlinked;
   }
 
@@ -183,12 +180,17 @@ export class ForgottenBrowsers {
     return dayOf(this.clock.now());
   }
 
-  private auditForgotten(browserId: string, { organizationId, groupId }: ForgottenScope, links: number): void {
-    if (links === 0) return;
-    const subject = { kind: 'browser', id: browserId } as const;
-    const actor = { kind: 'customer' } as const;
-    const details = { links, ...(groupId !== undefined && { group: groupId }) };
-    this.audit.record({ event: 'browser.forgotten', outcome: 'success', actor, subject, organizationId, details });
+  /** One event for each browser, with the number of its links that led to a customer. */
+  private auditForgotten(ended: FoundLink[], { organizationId, groupId }: ForgottenScope): void {
+    const counts = new Map<string, number>();
+    for (const { browser_id: id } of ended.filter(({ leads }) => leads === 1))
+      counts.set(id, (counts.get(id) ?? 0) + 1);
+    for (const [id, links] of counts) {
+      const subject = { kind: 'browser', id } as const;
+      const actor = { kind: 'customer' } as const;
+      const details = { links, ...(groupId !== undefined && { group: groupId }) };
+      this.audit.record({ event: 'browser.forgotten', outcome: 'success', actor, subject, organizationId, details });
+    }
   }
 }
 

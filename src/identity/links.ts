@@ -1,7 +1,7 @@
 import type { EntityManager } from 'typeorm';
 import type { Denylist } from '../access-token/denylist.js';
 import { revokedAmong } from '../access-token/ended-statement.js';
-import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
+import { MAX_ANCESTORS, type RevocableClaims, type TokenLineage } from '../access-token/token-lineage.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
@@ -126,8 +126,8 @@ export async function linksOf(
 /** Lets links lead nowhere. Their rows stay, because their customers' ids may be in cookies. */
 const UNLINK = 'organization_id = NULL, group_id = NULL, root = NULL, lineage = NULL';
 
-/** The number of links that one statement names. */
-export const LINKS_PER_STATEMENT_COUNT = 64;
+/** The number of links that one statement names. It deletes at most 1,000 ancestors: those of the code, and the redemption. */
+export const LINKS_PER_STATEMENT_COUNT = Math.floor(1_000 / (MAX_ANCESTORS + 1));
 
 /** Lets these links lead nowhere. Each statement names the links by their keys. */
 export async function unlink(manager: EntityManager, links: LinkKey[]): Promise<void> {
@@ -168,7 +168,7 @@ export function entityIdsByBeginning(links: Pick<LinkRow, 'entity_id' | 'began_i
   return byBeginning;
 }
 
-/** Ends the links to these customers that began in one browser, in whichever browser they are. @returns these browsers */
+/** Ends all links to these customers that began in one browser. @returns these browsers */
 export async function unlinkCopies(manager: EntityManager, entityIds: string[], beganIn: string): Promise<string[]> {
   const browserIds = new Set<string>();
   for (const portion of portionsOf(entityIds)) {

@@ -66,12 +66,13 @@ export class OrganizationUsers {
   ) {}
 
   /**
-   * The customer of a user. A known user costs one SELECT. A new user gets the browser's customer if it belongs to no
+   * The customer of a user. A known user costs one SELECT, unless a customer of the browser is linked. A new user gets the browser's customer if it belongs to no
    * user yet, else a new customer.
    */
   async customerOf(request: UserRequest): Promise<UserCustomer> {
     const { organizationId, browserCustomerId } = request;
     const userHash = userHashOf(organizationId, request.userId);
+    const takeLimit = this.creation.limitOfOne();
     for (let read = 0; read < MAX_READ_ATTEMPTS; read++) {
       const rows = await this.rowsOf(request, userHash);
       // the customer of another user is never linked or reassigned, because users may share a browser
@@ -81,7 +82,7 @@ export class OrganizationUsers {
         const customer =
           own && own.generation !== null
             ? await this.known(own, own.generation, request, unlinkedId, rows)
-            : await this.create(request, userHash, unlinkedId, own);
+            : await this.create(request, userHash, unlinkedId, own, takeLimit);
         if (customer) return customer;
       } catch (error) {
         // the response to the commit may be lost: the rows decide, which have the id of this attempt
@@ -128,9 +129,9 @@ export class OrganizationUsers {
     userHash: string,
     unlinkedId: string | undefined,
     erased: UserRow | undefined,
+    takeLimit: () => void,
   ): Promise<UserCustomer | undefined> {
     const { organizationId, attempt, creator } = request;
-    const takeLimit = this.creation.limitOfOne();
     const newId = uuidv7(this.clock.now());
     const created = await this.database.transaction(async (manager) => {
       if (erased) await writeIn(manager, DELETE_USER, [erased.entity_id, userHash]);

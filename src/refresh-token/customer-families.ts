@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { revokedAmong } from '../access-token/ended-statement.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
+import { MAX_ANCESTORS } from '../access-token/token-lineage.js';
 import {
   type CustomerDataParticipant,
   CustomerDataParticipants,
@@ -57,8 +58,8 @@ const FIND_LIVE = selectStatement<[customerId: string, now: Date], UsableRow>(
 
 /** The number of families that one statement reads. */
 const FAMILIES_PER_STATEMENT = 500;
-/** A family has at most 18 ancestors, and no statement deletes more than 1,000 rows. */
-const FAMILIES_PER_DELETION = 50;
+/** No statement deletes more than 1,000 ancestors. */
+const FAMILIES_PER_DELETION = Math.floor(1_000 / MAX_ANCESTORS);
 
 const FIND_SOME = selectStatement<[customerId: string], { id: string }>(
   `SELECT id FROM refresh_family WHERE customer_id = ? LIMIT ${FAMILIES_PER_STATEMENT}`,
