@@ -36,7 +36,7 @@ describe('protocol §9.3: a command that uses the database alone', { timeout: 30
 
 describe('protocol §9.3: a command without the DATA_DIR of the service', { timeout: 300_000 }, () => {
   const commands = [
-    ...['migrate --check', 'migrate --complete', 'registry export', 'purge', 'revocation-feed restart'],
+    ...['migrate --check', 'registry export', 'purge', 'revocation-feed restart'],
     'agent-token --email x --client-id x',
   ];
 
