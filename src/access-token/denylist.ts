@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../platform/clock.js';
-import { bindWrite } from '../platform/database/bound-write.js';
 import { Database } from '../platform/database/database.js';
-import { selectIn } from '../platform/database/in-transaction.js';
-import type { SqlValue } from '../platform/database/sql-value.js';
+import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
 import {
   insertIgnoreStatement,
   selectStatement,
@@ -12,9 +11,7 @@ import {
   writeStatement,
 } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import { writeWith } from '../platform/database/write-with.js';
-import { endingRowsStatement, reasonOf } from './ended-reason.js';
-import { endedStatement } from './ended-statement.js';
+import { endedStatement, endingRowsStatement, reasonOf } from './ended-statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation, type RevocationAudience, type RevocationKind } from './revocation.entity.js';
@@ -144,9 +141,7 @@ export class Denylist {
     manager?: EntityManager,
   ): Promise<void> {
     const write = <Parameters extends SqlValue[]>(statement: WriteStatement<Parameters>, parameters: Parameters) =>
-      manager
-        ? writeWith(manager, bindWrite(statement, parameters))
-        : this.database.executeIdempotent(statement, parameters);
+      manager ? writeIn(manager, statement, parameters) : this.database.executeIdempotent(statement, parameters);
     const now = this.clock.now();
     const expiresAt = new Date(now + retentionSeconds * 1000);
     const isUpdated = isInFeed && (await write(UPDATE, [issuedBefore, issuedBefore, expiresAt, kind, value])) > 0;

@@ -1,5 +1,6 @@
-import type { SqlValue } from '../platform/database/sql-value.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
+import type { InactiveReason } from './inactive-reason.js';
 import { familyOf, MAX_ANCESTORS, type RevocableClaims } from './token-lineage.js';
 
 /** The numbers of ids that a statement can have. They are few, because each connection prepares each text. */
@@ -45,7 +46,7 @@ export function agentOf({ sub, aud, gen = 0, act }: RevocableClaims): { sub: str
 }
 
 /** The parameters of `revocationRows`, and their number of ids. */
-export function revocationValues(claims: RevocableClaims): { ids: number; values: SqlValue[] } {
+function revocationValues(claims: RevocableClaims): { ids: number; values: SqlValue[] } {
   const { jti, client_id, iat, ancestors = [] } = claims;
   const ids = [...new Set([familyOf(jti), jti, ...ancestors])];
   const count = ID_COUNTS.find((each) => each >= ids.length) ?? ids.length;
@@ -69,7 +70,7 @@ function conditionFor(count: number, isCustomer: boolean, hasAgent: boolean): Sq
 }
 
 /** The revocations that end a token. Raised generations are read from the customer and the agent. */
-export const revocationRows = (count: number) => `FROM revocation
+const revocationRows = (count: number) => `FROM revocation
     WHERE (kind IN ('jti', 'family') AND value IN (${Array(count).fill('?').join()}))
       OR (kind = 'client' AND value = ? AND issued_before >= ?)`;
 
@@ -88,3 +89,51 @@ export const revokedAmong = (table: string, id: string, condition: string) => `E
     LEFT JOIN revocation token ON token.kind = 'jti' AND token.value = ${id}
     LEFT JOIN revocation family ON family.kind = 'family' AND family.value = ${id}
     WHERE ${condition} AND (token.value IS NOT NULL OR family.value IS NOT NULL))`;
+
+/** A condition that has ended a token: a revocation, or a customer or agent with a higher generation. */
+interface EndingRow {
+  kind: 'jti' | 'family' | 'client' | 'customer' | 'agent';
+  value: string;
+}
+
+/** The first reason in this list is reported, because it says the most about the event that ended the token. */
+const BY_PRECEDENCE = [
+  'revoked',
+  'family_revoked',
+  'ancestor_revoked',
+  'client_revoked',
+  'customer_generation',
+  'agent_generation',
+] as const satisfies InactiveReason[];
+
+/**
+ * Selects every condition that has ended a token. Only for a token that has ended, so it is neither batched nor fast.
+ */
+export function endingRowsStatement(claims: RevocableClaims): {
+  statement: SelectStatement<SqlValue[], EndingRow>;
+  parameters: SqlValue[];
+} {
+  const { sub, gen = 0 } = claims;
+  const agent = agentOf(claims) ?? { sub, gen: Number.MAX_SAFE_INTEGER };
+  const { ids, values } = revocationValues(claims);
+  const statement = selectStatement<SqlValue[], EndingRow>(
+    `SELECT kind, value ${revocationRows(ids)}
+      UNION ALL SELECT 'customer', entity_id FROM customer WHERE entity_id = ? AND generation > ?
+      UNION ALL SELECT 'agent', id FROM agent WHERE id = ? AND generation > ?`,
+  );
+  return { statement, parameters: [...values, sub, gen, agent.sub, agent.gen] };
+}
+
+/** Why a token has ended. Without a row, its agent has no row either, or the revocation was deleted meanwhile. */
+export function reasonOf(rows: EndingRow[], claims: RevocableClaims): InactiveReason {
+  const reasons = new Set(rows.map((row) => reasonOfRow(row, claims)));
+  return BY_PRECEDENCE.find((reason) => reasons.has(reason)) ?? (agentOf(claims) ? 'agent_deleted' : 'revoked');
+}
+
+function reasonOfRow({ kind, value }: EndingRow, { jti }: RevocableClaims): InactiveReason {
+  if (kind === 'client') return 'client_revoked';
+  if (kind === 'customer') return 'customer_generation';
+  if (kind === 'agent') return 'agent_generation';
+  if (value !== jti && value !== familyOf(jti)) return 'ancestor_revoked';
+  return kind === 'jti' && value === jti ? 'revoked' : 'family_revoked';
+}

@@ -1,16 +1,17 @@
 import { hkdfSync } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { join } from 'node:path';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Gauge } from 'prom-client';
 import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { FileErrors } from '../platform/files/file-errors.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import { generatedKeyFile } from './generated-keys.js';
-import { registerKeyMetrics } from './key-metrics.js';
-import { readKeySet, type SigningKey } from './key-set.js';
+import { type KeyValidity, stateOf } from './key-rotation.js';
+import { generateKey, readKeySet, type SigningKey } from './key-set.js';
 import type { PublicJwk } from './public-jwk.js';
 
 /**
@@ -146,4 +147,49 @@ function keysOf(text: string): SigningKey[] {
   } catch (error) {
     throw new Error(`SIGNING_KEYS_FILE: ${(error as Error).message}`);
   }
+}
+
+/** Returns the path of the key file that SQLite uses by default. The first start generates the file. */
+function generatedKeyFile(folder: string, clock: Clock): string {
+  const path = join(folder, 'signing-keys.json');
+  if (existsSync(path)) return path;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // `linkSync` makes the draft visible in one step. A full disk leaves no partial file, and parallel starts share one.
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, `${JSON.stringify({ keys: [generateKey(clock.seconds())] }, undefined, 2)}\n`, { mode: 0o600 });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if (!existsSync(path)) throw error;
+  }
+  unlinkSync(draft);
+  new Logger('SigningKeys').log(`generated a signing key: ${path}`);
+  return path;
+}
+
+/** Exports the number of keys per state, and the seconds until the last key expires. */
+function registerKeyMetrics(keys: () => KeyValidity[], clock: Clock, metrics: MetricsRegistry): void {
+  const registers = [metrics];
+  new Gauge({
+    name: 'cas_signing_keys',
+    help: 'Signing keys by state; a verifying key has signed before and signs no more.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const states = keys().map((key) => stateOf(key, keys(), clock.seconds()));
+      for (const state of ['upcoming', 'signing', 'verifying'] as const)
+        this.set({ state }, states.filter((each) => each === state).length);
+    },
+  });
+  new Gauge({
+    name: 'cas_signing_key_seconds_left',
+    help: 'Seconds until no key of the file may sign; absent if a key has no exp.',
+    labelNames: [],
+    registers,
+    collect() {
+      this.remove();
+      const last = Math.max(...keys().map(({ exp = Infinity }) => exp));
+      if (Number.isFinite(last)) this.set(last - clock.seconds());
+    },
+  });
 }

@@ -3,11 +3,10 @@ import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Clock } from '../platform/clock.js';
+import { Clock, dayOf } from '../platform/clock.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import { selectStatement } from '../platform/database/statement.js';
-import { dayOf } from '../platform/day.js';
 import { timeOfUuid } from '../platform/uuid.js';
 import type { BrowserLink } from './browser-link.entity.js';
 import { claimsOfLink, LINK_LEADS, unlinkCopies, withoutEndedAgents } from './links.js';
@@ -20,7 +19,7 @@ const MAX_DEVICES_PER_KIND = 100;
 const RETRY_AFTER_SECONDS = 60;
 
 /** A device to which a customer was transferred, and that remembers it: by a link or a refresh family. */
-export interface CustomerDevice {
+interface CustomerDevice {
   /** The first token of the chain of transfers; `null` if an agent transferred the customer. */
   root: string | null;
   /** Milliseconds since 1970. */
@@ -33,7 +32,7 @@ export interface CustomerDevice {
   remove(manager: EntityManager): Promise<void>;
 }
 
-export type DeviceKind = 'link' | 'refresh family';
+type DeviceKind = 'link' | 'refresh family';
 
 /** Reads the live devices of one kind. A device that has ended neither counts nor replaces a live one. */
 type DeviceReader = (manager: EntityManager, entityId: string) => Promise<CustomerDevice[]>;

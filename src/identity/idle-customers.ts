@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { RecordedValues } from '../access-token/recorded-values.js';
-import { Clock } from '../platform/clock.js';
+import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import type { SqlValue } from '../platform/database/sql-value.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
-import { DAY_MS, dayOf } from '../platform/day.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerErasure, ERASED_COLUMNS } from './customer-erasure.js';

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Clock } from '../platform/clock.js';
-import { dayOf } from '../platform/day.js';
+import { Clock, dayOf } from '../platform/clock.js';
 import { Registry } from '../registry/registry.js';
 
 export const DEFAULT_IDLE_DAYS = 731;

@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { type BoundWrite, bindWrite } from '../platform/database/bound-write.js';
 import { Database } from '../platform/database/database.js';
-import type { SqlValue } from '../platform/database/sql-value.js';
-import { type WriteStatement, writeStatement } from '../platform/database/statement.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
+import { type BoundWrite, bindWrite, type WriteStatement, writeStatement } from '../platform/database/statement.js';
 
 /** A customer that its browser creates together with itself. */
-export interface NewCustomer {
+interface NewCustomer {
   entityId: string;
   browserId: string;
   secretHash: string;

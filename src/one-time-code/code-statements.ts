@@ -1,7 +1,7 @@
 import type { SqlCondition } from '../access-token/ended-statement.js';
 import { TOKEN_DAY } from '../access-token/last-token-days.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
-import type { SqlValue } from '../platform/database/sql-value.js';
+import type { SqlValue } from '../platform/database/sql-dialect.js';
 import {
   insertStatement,
   selectStatement,

@@ -32,9 +32,7 @@ export type { LimitDeclarations, LimitText } from '../platform/configuration/rat
 export { Database } from '../platform/database/database.js';
 export type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
 export { Expires } from '../platform/database/expires.js';
-export type { SqlDialect } from '../platform/database/sql-dialect.js';
-export type { SqlText } from '../platform/database/sql-text.js';
-export type { SqlValue } from '../platform/database/sql-value.js';
+export type { SqlDialect, SqlText, SqlValue } from '../platform/database/sql-dialect.js';
 export {
   type InsertStatement,
   insertIgnoreStatement,

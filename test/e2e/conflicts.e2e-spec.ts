@@ -7,8 +7,7 @@ import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-
 import { onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { Database } from '../../src/platform/database/database.js';
 import { selectStatement, writeStatement } from '../../src/platform/database/statement.js';
-import { Deadline } from '../../src/platform/request-context/deadline.js';
-import { type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
+import { Deadline, type RequestContext, requestContext } from '../../src/platform/request-context/request-context.js';
 import { IS_NIGHTLY } from '../nightly.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError, expectInvalidGrant } from '../support/expect-error.js';

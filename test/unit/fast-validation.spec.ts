@@ -14,9 +14,9 @@ import {
 } from 'class-validator';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AgentTokenBody } from '../../src/grants/agent-token/agent-token.body.js';
-import { CookieBody } from '../../src/grants/cookie/cookie.body.js';
-import { IdentityTokenBody } from '../../src/grants/identity-token/identity-token.body.js';
+import { AgentTokenBody } from '../../src/grants/agent-token/agent-token.grant.js';
+import { CookieBody } from '../../src/grants/cookie/cookie.grant.js';
+import { IdentityTokenBody } from '../../src/grants/identity-token/identity-token.grant.js';
 import { Optional } from '../../src/oauth/parameters.js';
 import { declaredProperties } from '../../src/platform/declared-properties.js';
 import { isValid } from '../../src/platform/fast-validation.js';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { headViolation } from '../../src/platform/http/request-head.js';
+import { headViolation } from '../../src/platform/http/listeners.js';
 
 const requestWith = (...hosts: string[]) =>
   ({

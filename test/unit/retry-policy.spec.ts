@@ -7,7 +7,7 @@ import {
   type RetryPolicy,
   ROLLED_BACK_STATEMENT,
 } from '../../src/platform/database/retry-policy.js';
-import { Deadline, REQUEST_DEADLINE_MS } from '../../src/platform/request-context/deadline.js';
+import { Deadline, REQUEST_DEADLINE_MS } from '../../src/platform/request-context/request-context.js';
 
 const deadlock = () => Object.assign(new Error('deadlock'), { errno: 1213 });
 const syntaxError = () => Object.assign(new Error('syntax'), { errno: 1064 });

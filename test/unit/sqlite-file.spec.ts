@@ -12,7 +12,7 @@ const PROJECT = join(import.meta.dirname, '../..');
 /** Opens each file that the test names, at the time that it names, and sends the journal mode or the error. */
 const PROGRAM = `
   import Database from 'libsql';
-  import { prepareFile } from '${PROJECT}/dist/platform/database/sqlite-file.js';
+  import { prepareFile } from '${PROJECT}/dist/platform/database/sqlite-statements.js';
   process.on('message', async ({ path, at }) => {
     while (Date.now() < at);
     try {

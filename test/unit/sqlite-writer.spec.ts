@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import libsql from 'libsql';
 import { DataSource, type EntityManager } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { prepareFile } from '../../src/platform/database/sqlite-file.js';
-import { type SqliteConnection, SqliteStatements } from '../../src/platform/database/sqlite-statements.js';
+import { prepareFile, type SqliteConnection, SqliteStatements } from '../../src/platform/database/sqlite-statements.js';
 import { SqliteWriter } from '../../src/platform/database/sqlite-writer.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sqlite-writer-'));

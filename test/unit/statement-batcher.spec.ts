@@ -1,8 +1,8 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { expect, it } from 'vitest';
+import type { SqlValue } from '../../src/platform/database/sql-dialect.js';
 import { MYSQL_DIALECT } from '../../src/platform/database/sql-dialect.js';
-import type { SqlValue } from '../../src/platform/database/sql-value.js';
 import { insertStatement, selectStatement } from '../../src/platform/database/statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from '../../src/platform/database/statement-batcher.js';
 

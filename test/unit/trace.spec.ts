@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { traceOf } from '../../src/platform/logging/trace.js';
+import { traceOf } from '../../src/platform/logging/request-log.js';
 
 const MARKER = 'MARKED-secret';
 

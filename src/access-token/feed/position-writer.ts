@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
-import { bindWrite } from '../../platform/database/bound-write.js';
 import { Database } from '../../platform/database/database.js';
+import { bindWrite } from '../../platform/database/statement.js';
 import { RecordedValues } from '../recorded-values.js';
 import { MAX_ROWS_PER_POSITION, publishRows, RAISE_POSITION, type WaitingRow } from './publication-statements.js';
 
 /** What one transaction has published. */
-export interface Publication {
+interface Publication {
   position: number;
   rowCount: number;
   /** Whether more revocations may wait. */

@@ -1,5 +1,5 @@
-import type { BoundWrite } from '../../platform/database/bound-write.js';
 import type { EntityRow } from '../../platform/database/entity-row.js';
+import type { BoundWrite } from '../../platform/database/statement.js';
 import { selectStatement, type WriteStatement, writeStatement } from '../../platform/database/statement.js';
 import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
 import type { Revocation } from '../revocation.entity.js';

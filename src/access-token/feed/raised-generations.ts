@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../../platform/clock.js';
-import { type BoundWrite, bindWrite } from '../../platform/database/bound-write.js';
-import { writeStatement } from '../../platform/database/statement.js';
-import { writeWith } from '../../platform/database/write-with.js';
+import { writeIn } from '../../platform/database/in-transaction.js';
+import { type BoundWrite, bindWrite, writeStatement } from '../../platform/database/statement.js';
 import { RecordedValues } from '../recorded-values.js';
 
 /** The tables whose rows have a generation. */
@@ -58,13 +57,15 @@ export class RaisedGenerations {
   /** @param manager of the transaction that has raised the generation of the customer */
   async recordCustomer(entityId: string, manager: EntityManager): Promise<void> {
     const times = await this.times(manager);
-    for (const write of writesFor('customer-api', entityId, times)) await writeWith(manager, write);
+    for (const write of writesFor('customer-api', entityId, times))
+      await writeIn(manager, write.statement, write.parameters);
   }
 
   /** @param manager of the transaction that has raised the generations of these agents */
   async recordAgents(agentIds: string[], manager: EntityManager): Promise<void> {
     const times = await this.times(manager);
-    for (const id of agentIds) for (const write of writesFor('agent-api', id, times)) await writeWith(manager, write);
+    for (const id of agentIds)
+      for (const write of writesFor('agent-api', id, times)) await writeIn(manager, write.statement, write.parameters);
   }
 
   private async times(manager: EntityManager): Promise<Times> {

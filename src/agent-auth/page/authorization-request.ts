@@ -1,8 +1,7 @@
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Registry } from '../../registry/registry.js';
-import { CLIENT_CHECKS, REQUEST_CHECKS } from './authorization-checks.js';
+import { CLIENT_CHECKS, hasOrigin, REQUEST_CHECKS } from './authorization-checks.js';
 import { AuthorizationParameters } from './authorization-query.js';
-import { hasOrigin } from './checks/redirect-uri.js';
 
 /** A request to the authorization page whose client and redirect URI have passed `CLIENT_CHECKS`. */
 export interface AuthorizationRequest {

@@ -2,11 +2,15 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Audit } from '../../audit/audit.js';
 import { Clock } from '../../platform/clock.js';
-import { bindWrite } from '../../platform/database/bound-write.js';
 import { Database } from '../../platform/database/database.js';
 import type { EntityRow } from '../../platform/database/entity-row.js';
-import { insertIgnoreStatement, selectStatement, writeStatement } from '../../platform/database/statement.js';
-import { writeWith } from '../../platform/database/write-with.js';
+import { writeIn } from '../../platform/database/in-transaction.js';
+import {
+  bindWrite,
+  insertIgnoreStatement,
+  selectStatement,
+  writeStatement,
+} from '../../platform/database/statement.js';
 import { Agent } from '../../registry/agent.entity.js';
 import { passwordFingerprint } from '../../registry/agent-password.js';
 import { Agents } from '../../registry/agents.js';
@@ -103,7 +107,7 @@ export class Consents implements OnModuleInit {
     const ended = agent
       ? bindWrite(DELETE_ENDED, [agentId, agent.organizationId, passwordFingerprint(agent)])
       : bindWrite(DELETE_ALL, [agentId]);
-    if (manager) await writeWith(manager, ended);
+    if (manager) await writeIn(manager, ended.statement, ended.parameters);
     else await this.database.executeIdempotent(ended.statement, ended.parameters);
   }
 

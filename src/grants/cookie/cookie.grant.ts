@@ -1,9 +1,33 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Module } from '@nestjs/common';
+import { IsIn, IsString, Matches } from 'class-validator';
 import { Identities } from '../../identity/identities.js';
+import { IdentityModule } from '../../identity/identity.module.js';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import { Optional } from '../../oauth/parameters.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
+import { UUID } from '../../platform/uuid.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import type { GrantDescription } from '../../token/grant-description.js';
 import { GrantType } from '../../token/grant-type.decorator.js';
-import { COOKIE_DESCRIPTION, CookieBody } from './cookie.body.js';
+
+/** The parameters of protocol §4.1. On the path of a group (protocol §4.2) `organization_id` may be omitted. */
+export class CookieBody extends GrantBody {
+  @IsIn(['token'])
+  @ApiProperty('Always `token`.', 'token')
+  response_type: 'token';
+
+  @Matches(UUID, { message: 'must be a UUID in lower case' })
+  override organization_id: string;
+
+  @Optional()
+  @IsString()
+  override redirect_uri?: string;
+}
+
+const COOKIE_DESCRIPTION: GrantDescription = {
+  description:
+    'A page gets a token for the customer of its browser. Two cookies recognise the browser. A browser without them gets a new customer. Send the request with credentials.',
+};
 
 /**
  * A request with valid identity cookies gets the customer of the browser. Any other request creates a customer
@@ -26,3 +50,6 @@ export class CookieGrant implements Grant<CookieBody> {
     return { entityId, organizationId, groupId, generation, ...(lineage && { lineage }) };
   }
 }
+
+@Module({ imports: [IdentityModule], providers: [CookieGrant] })
+export class CookieGrantModule {}

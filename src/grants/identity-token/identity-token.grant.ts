@@ -1,17 +1,72 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { IsBoolean, IsIn, IsString, MaxLength } from 'class-validator';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
 import { type NewBrowser, RememberedBrowsers } from '../../identity/remembered-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
+import { Optional } from '../../oauth/parameters.js';
 import type { RedeemableCode } from '../../one-time-code/redemption.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
 import type { Browser } from '../../platform/http/browser.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import type { GrantDescription } from '../../token/grant-description.js';
 import { GrantType } from '../../token/grant-type.decorator.js';
 import { Transfers } from '../../transfer/transfers.js';
-import { IDENTITY_TOKEN_DESCRIPTION, IdentityTokenBody } from './identity-token.body.js';
-import { IdentityTokenSettings, type RememberKind } from './identity-token.settings.js';
+import { IdentityTokenSettings, REMEMBER_KINDS, type RememberKind } from './identity-token.settings.js';
+
+/** The parameters of protocol §4.5. */
+export class IdentityTokenBody extends GrantBody {
+  @IsString()
+  @MaxLength(1024)
+  @ApiProperty('The transfer token that the first device created.', EXAMPLE.transferToken)
+  code: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty(
+    'Required if the transfer token was created with a `code_challenge`, and rejected otherwise (RFC 7636).',
+    EXAMPLE.codeVerifier,
+  )
+  code_verifier?: string;
+
+  @Optional()
+  @IsIn(REMEMBER_KINDS, { message: `must be one of ${REMEMBER_KINDS.join(', ')}` })
+  @ApiProperty(
+    'How the customer stays on this device. `browser` sets cookies for the grant `cookie`. `refresh_token` adds a refresh token to the response. Both need a `code_challenge` and a client that may use them.',
+    'browser',
+  )
+  remember?: RememberKind;
+
+  @Optional()
+  @IsBoolean({ message: 'must be a boolean' })
+  @ApiProperty(
+    'Only with `remember=browser`: `true` replaces another customer that the browser has in this organization and group. Ask the user first.',
+    true,
+  )
+  replace?: boolean;
+}
+
+const IDENTITY_TOKEN_DESCRIPTION: GrantDescription = {
+  description:
+    'A second device redeems a transfer token and gets an access token for the same customer. A transfer token can be redeemed once.',
+  examples: {
+    'for one token lifetime': [],
+    'with a code challenge': ['code_verifier'],
+    'and stay in this browser': ['code_verifier', 'remember'],
+  },
+  errors: () => [
+    OAuthError.invalidGrant('example'),
+    OAuthError.invalidRequest('replace: only with remember=browser'),
+    OAuthError.invalidRequest('remember: needs an Origin'),
+    OAuthError.invalidRequest('remember: needs a code that was created with a code_challenge'),
+    OAuthError.unauthorizedClient('remember: browser is not for this client'),
+    OAuthError.unauthorizedClient('remember: the client does not list the grant refresh_token'),
+    OAuthError.identityConflict(),
+  ],
+};
 
 /**
  * Exchanges a transfer token for an access token of its customer (protocol §4.5). A transfer token can be redeemed

@@ -1,8 +1,27 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Module } from '@nestjs/common';
+import { IsString, MaxLength } from 'class-validator';
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { EXAMPLE } from '../../platform/http/api-examples.js';
+import { ApiProperty } from '../../platform/http/api-property.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
-import { type Grant, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
+import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
+import type { GrantDescription } from '../../token/grant-description.js';
 import { GrantType } from '../../token/grant-type.decorator.js';
-import { REFRESH_TOKEN_DESCRIPTION, RefreshTokenBody } from './refresh-token.body.js';
+
+/** The parameters of protocol §4.8. */
+class RefreshTokenBody extends GrantBody {
+  @IsString()
+  @MaxLength(1024)
+  @ApiProperty('The refresh token of the last response.', EXAMPLE.refreshToken)
+  refresh_token: string;
+}
+
+const REFRESH_TOKEN_DESCRIPTION: GrantDescription = {
+  description:
+    'A client exchanges the refresh token of a customer for a new access token and the next refresh token. Store the new refresh token before you use it.',
+  errors: () => [OAuthError.invalidGrant('example')],
+};
 
 /** Exchanges a refresh token of a customer for an access token and the next refresh token (protocol §4.8). */
 @Injectable()
@@ -13,10 +32,13 @@ import { REFRESH_TOKEN_DESCRIPTION, RefreshTokenBody } from './refresh-token.bod
   refreshTokens: true,
   api: REFRESH_TOKEN_DESCRIPTION,
 })
-export class RefreshTokenGrant implements Grant<RefreshTokenBody> {
+class RefreshTokenGrant implements Grant<RefreshTokenBody> {
   constructor(private readonly refreshTokens: CustomerRefreshTokens) {}
 
   grant({ body, client }: GrantRequest<RefreshTokenBody>): Promise<GrantResult> {
     return this.refreshTokens.refresh(body.refresh_token, client);
   }
 }
+
+@Module({ imports: [RefreshTokenModule], providers: [RefreshTokenGrant] })
+export class RefreshTokenGrantModule {}

@@ -23,10 +23,9 @@ import { ApiRoute } from '../../platform/http/api-route.js';
 import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
 import { ManagementController } from '../../platform/http/surfaces.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
-import { cursorOf, parseCursor } from './feed-cursor.js';
 import { viewOf } from './feed-view.js';
 import { isoFormatter } from './iso-formatter.js';
-import { RevocationFeed } from './revocation-feed.js';
+import { cursorOf, parseCursor, RevocationFeed } from './revocation-feed.js';
 
 const MAX_CURSOR_CHARACTERS = 64;
 

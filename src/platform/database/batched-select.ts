@@ -1,4 +1,4 @@
-import type { SqlText } from './sql-text.js';
+import type { SqlText } from './sql-dialect.js';
 
 /** A SELECT in parts, so that a batch is composed of them. */
 export interface BatchedSelect {

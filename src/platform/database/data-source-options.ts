@@ -5,7 +5,7 @@ import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
 import { tlsOptionsOf } from './database-tls.js';
 import { rememberIdleLimit } from './mysql-transaction.js';
-import { prepareFile } from './sqlite-file.js';
+import { prepareFile } from './sqlite-statements.js';
 
 /**
  * The least recently used statement beyond this number is closed. All pods of an installation share the server's

@@ -3,16 +3,22 @@ import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import type { DataSource, EntityManager, EntityTarget, FindManyOptions, ObjectLiteral } from 'typeorm';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { traced } from '../tracing/tracing.js';
-import type { BoundWrite } from './bound-write.js';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
+import { MysqlClient } from './mysql-client.js';
 import { OutageLog } from './outage-log.js';
 import { IDEMPOTENT_STATEMENT, ROLLED_BACK_STATEMENT } from './retry-policy.js';
 import type { SqlClient } from './sql-client.js';
-import { sqlClientOf } from './sql-client-of.js';
-import type { SqlValue } from './sql-value.js';
-import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
-import { remainingMs, TABLE_TIMEOUT_MS, withinDeadline, withTimeout } from './statement-timeout.js';
+import type { SqlValue } from './sql-dialect.js';
+import { SqliteClient } from './sqlite-client.js';
+import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
+import {
+  remainingMs,
+  STATEMENT_TIMEOUT_MS,
+  TABLE_TIMEOUT_MS,
+  withinDeadline,
+  withTimeout,
+} from './statement-timeout.js';
 
 /** Limit of a transaction outside of requests, such as the application of a registry file. */
 const BACKGROUND_TRANSACTION_TIMEOUT_MS = 60_000;
@@ -202,4 +208,10 @@ export class Database {
 
 function unavailable(error: unknown): ServiceUnavailableException {
   return new ServiceUnavailableException(`the database is unavailable: ${(error as Error).message}`, { cause: error });
+}
+
+/** A client that shares the connections of a data source. */
+async function sqlClientOf(dataSource: DataSource): Promise<SqlClient> {
+  if (dataSource.options.type === 'better-sqlite3') return SqliteClient.open(dataSource);
+  return new MysqlClient(dataSource, STATEMENT_TIMEOUT_MS);
 }

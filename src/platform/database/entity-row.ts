@@ -1,4 +1,4 @@
-import type { SqlValue } from './sql-value.js';
+import type { SqlValue } from './sql-dialect.js';
 
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`

@@ -1,6 +1,6 @@
 import type { EntityManager, QueryResult } from 'typeorm';
+import type { SqlValue } from './sql-dialect.js';
 import { MYSQL_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialect.js';
-import type { SqlValue } from './sql-value.js';
 import { asStored } from './sqlite-statements.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 

@@ -1,13 +1,12 @@
 import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
-import type { BoundWrite } from './bound-write.js';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
 import { runTransaction, sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
+import type { SqlValue } from './sql-dialect.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
-import type { SqlValue } from './sql-value.js';
-import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
+import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 import { copyRows, StatementBatcher, splitInserts, splitRows } from './statement-batcher.js';
 
 /** Private state of mysql2's pool. */

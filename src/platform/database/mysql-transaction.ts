@@ -1,8 +1,8 @@
 import type { PoolConnection } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
-import type { BoundWrite } from './bound-write.js';
 import { isRolledBack, isUnavailable } from './database-errors.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
+import type { BoundWrite } from './statement.js';
 import { STATEMENT_TIMEOUT_MS, withTimeout } from './statement-timeout.js';
 import { transactionRunner } from './transaction-runner.js';
 

@@ -1,8 +1,6 @@
 import type { EntityManager } from 'typeorm';
-import type { BoundWrite } from './bound-write.js';
-import type { SqlDialect } from './sql-dialect.js';
-import type { SqlValue } from './sql-value.js';
-import type { InsertStatement, SelectStatement, WriteStatement } from './statement.js';
+import type { SqlDialect, SqlValue } from './sql-dialect.js';
+import type { BoundWrite, InsertStatement, SelectStatement, WriteStatement } from './statement.js';
 
 /** The usage of a pool of connections. */
 export interface PoolUsage {

@@ -1,3 +1,6 @@
+/** A value that a column of this service can hold. */
+export type SqlValue = string | number | boolean | Date | null;
+
 /** The SQL in which the databases differ. */
 export interface SqlDialect {
   /** The present time of the database, with milliseconds. All processes share it. */
@@ -30,3 +33,6 @@ export const SQLITE_DIALECT: SqlDialect = {
   deleteInOrder: (table, where, order, limit) =>
     `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`,
 };
+
+/** SQL with a `?` for each parameter, written out or made for the dialect of the database. */
+export type SqlText = string | ((dialect: SqlDialect) => string);

@@ -1,11 +1,10 @@
 import type { DataSource, EntityManager } from 'typeorm';
-import type { BoundWrite } from './bound-write.js';
 import type { SqlClient } from './sql-client.js';
+import type { SqlValue } from './sql-dialect.js';
 import { SQLITE_DIALECT } from './sql-dialect.js';
-import type { SqlValue } from './sql-value.js';
 import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
 import { SqliteWriter } from './sqlite-writer.js';
-import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
+import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
 import { remainingMs } from './statement-timeout.js';
 
 /** Limit of a write outside of requests, including its wait for the lock of another process. */

@@ -1,6 +1,5 @@
 import { isUnavailable } from './database-errors.js';
-import type { SqlDialect } from './sql-dialect.js';
-import type { SqlValue } from './sql-value.js';
+import type { SqlDialect, SqlValue } from './sql-dialect.js';
 import { STATEMENT_INDEX, type Statement } from './statement.js';
 
 /** Few sizes, because each one is a prepared statement of each connection. */
@@ -18,7 +17,7 @@ interface WaitingStatement<Result> {
 }
 
 /** How statements of one kind, SELECT or INSERT, are sent as one. */
-export interface BatchRules<Result> {
+interface BatchRules<Result> {
   readonly dialect: SqlDialect;
   /** Whether copies fill a batch up to the next larger size. A SELECT may be sent twice, an INSERT may not. */
   readonly mayPad: boolean;

@@ -1,9 +1,7 @@
 import { getMetadataArgsStorage } from 'typeorm';
 import { assertCanBeBatched, type BatchedSelect } from './batched-select.js';
 import type { ColumnOf, ColumnValues } from './entity-row.js';
-import type { SqlDialect } from './sql-dialect.js';
-import type { SqlText } from './sql-text.js';
-import type { SqlValue } from './sql-value.js';
+import type { SqlDialect, SqlText, SqlValue } from './sql-dialect.js';
 
 /** A statement, declared once as a constant. Its text is composed once for each dialect. */
 export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
@@ -135,4 +133,18 @@ function rowsInto(entity: new () => object, columns: readonly string[], size: nu
   if (table === undefined) throw new Error(`${entity.name}: an entity needs @Entity('its_table')`);
   const row = `(${columns.map(() => '?').join(', ')})`;
   return `INTO ${table} (${columns.join(', ')}) VALUES ${Array(size).fill(row).join(', ')}`;
+}
+
+/** A write with its parameters, for `Database.executeTogether`. */
+export interface BoundWrite {
+  statement: WriteStatement;
+  parameters: SqlValue[];
+}
+
+/** Binds a write to its parameters. */
+export function bindWrite<Parameters extends SqlValue[]>(
+  statement: WriteStatement<Parameters>,
+  parameters: NoInfer<Parameters>,
+): BoundWrite {
+  return { statement, parameters };
 }

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import type { Configuration } from '../configuration/configuration.js';
 import { type ConnectionLimits, MANAGEMENT_LIMITS, SEPARATE_LIMITS } from './connection-limits.js';
-import type { ListenerHooks } from './listener-hooks.js';
+import type { ListenerHooks } from './listeners.js';
 import { Listener } from './listeners.js';
 
 /** The management port, and the ports that take routes over from it if they are configured (protocol §1.5). */

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { MethodNotAllowedException } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
+import type { Express } from 'express';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { requestContext } from '../request-context/request-context.js';
-import { allowedMethods } from './allowed-methods.js';
 
 /** Express without etags, `X-Powered-By` and body parsers. All controllers' responses are written here. */
 export class ServiceHttpAdapter extends ExpressAdapter {
@@ -58,4 +58,27 @@ function responseHeaders(response: ServerResponse, requestId: string, text: stri
   if (!response.hasHeader('Content-Type')) headers['Content-Type'] = 'application/json; charset=utf-8';
   if (!response.hasHeader('Cache-Control')) headers['Cache-Control'] = 'no-store';
   return headers;
+}
+
+/** The part of Express' router that contains the routes. */
+interface Layer {
+  match(path: string): boolean;
+  route?: { methods: Record<string, boolean | undefined> };
+}
+
+/** The methods of the application's routes for a path, in upper case. Empty if no route matches the path. */
+function allowedMethods(application: Express, path: string): string[] {
+  const layers = (application as unknown as { router: { stack: Layer[] } }).router.stack;
+  const methods = layers
+    .filter((layer) => layer.route !== undefined && matches(layer, path))
+    .flatMap((layer) => Object.keys(layer.route?.methods ?? {}));
+  return [...new Set(methods)].map((method) => method.toUpperCase());
+}
+
+function matches(layer: Layer, path: string): boolean {
+  try {
+    return layer.match(path);
+  } catch {
+    return false; // a path with invalid percent-encoding matches no route
+  }
 }

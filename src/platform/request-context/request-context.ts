@@ -1,11 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
 import { type Port, routeOf } from '../http/surfaces.js';
 import { networkOf } from '../rate-limit/network.js';
-import { Deadline } from './deadline.js';
 import type { FinishedRequest, RequestTrace, TokenIds } from './finished-request.js';
-import { requestIdOf } from './request-id.js';
 
 /**
  * What is known about a request. Code that learns a fact sets it here; the log, the metrics, the audit and the traces
@@ -120,3 +119,34 @@ export const requestContext = {
     return storage.run(context, work);
   },
 };
+
+/** Time for all statements of one request together, so that a caller waits at most 3 s for the database. */
+export const REQUEST_DEADLINE_MS = 2_800;
+
+/**
+ * The time that the statements of a request have. It begins with the first statement, because a caller may take seconds
+ * to send a body. The clock is monotonic.
+ */
+export class Deadline {
+  /** @param startedAt when the first statement was sent, by `performance.now()` */
+  constructor(private readonly startedAt = performance.now()) {}
+
+  /** Negative when the time is over. */
+  remainingMs(): number {
+    return REQUEST_DEADLINE_MS - (performance.now() - this.startedAt);
+  }
+}
+
+/**
+ * Request ids that are accepted from callers: long enough for a UUID or a trace id, too short for markup or a log line.
+ */
+const REQUEST_ID = /^[A-Za-z0-9_.-]{8,64}$/;
+/** `traceparent` of W3C Trace Context. Its second part is the trace id. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** The id of a request: from `X-Request-Id`, else the id of its trace, else a new one. */
+function requestIdOf({ headers }: IncomingMessage): string {
+  const { 'x-request-id': given, traceparent } = headers;
+  if (typeof given === 'string' && REQUEST_ID.test(given)) return given;
+  return (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)?.[1]) || randomUUID();
+}
