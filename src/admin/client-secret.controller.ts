@@ -1,21 +1,13 @@
-import { HttpCode, Param, Post, Req, UseGuards, UseInterceptors } from '@nestjs/common';
+import { HttpCode, Param, Post, Req } from '@nestjs/common';
 import { IsInt, IsString, Max, Min } from 'class-validator';
 import type { Request } from 'express';
-import { Audit } from '../audit/audit.js';
-import { readBody } from '../oauth/body-reader.js';
-import { parseJsonObject } from '../oauth/json-object.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional, readParameters } from '../oauth/parameters.js';
-import { OperatorGuard } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, apiPropertyOf } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import { ManagementController } from '../platform/http/surfaces.js';
-import { ClientSecrets, NO_SERVER } from '../registry/client-secrets.js';
-import { auditRegistryChange } from '../registry/registry-audit.js';
-import { clientResource } from '../registry/resources/client.resource.js';
-import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
+import { EDITOR_ERRORS, RegistryEditor } from '../registry/registry-editor.js';
+import { AdminController, readFields } from './admin-controller.js';
 
 const DAY_SECONDS = 86_400;
 
@@ -43,14 +35,9 @@ class NewSecret {
 }
 
 /** New secrets for clients. At each moment at least one of the old and the new secret is valid (protocol §9.1). */
-@ManagementController('admin/clients/:client_id/secret')
-@UseGuards(OperatorGuard)
-@UseInterceptors(AdminTimeoutInterceptor)
+@AdminController('clients/:client_id/secret')
 export class ClientSecretController {
-  constructor(
-    private readonly secrets: ClientSecrets,
-    private readonly audit: Audit,
-  ) {}
+  constructor(private readonly editor: RegistryEditor) {}
 
   @Post()
   @ApiRoute({
@@ -64,23 +51,12 @@ export class ClientSecretController {
       'the old secret stays valid for an hour': ['old_valid_for'],
     },
     response: NewSecret,
-    errors: () => [
-      OAuthError.invalidRequest(NO_SERVER),
-      OAuthError.conflict('the entry is in the registry file and can only be changed there'),
-    ],
+    errors: () => [EDITOR_ERRORS.noServer(), EDITOR_ERRORS.ownedByFile()],
   })
   @HttpCode(200)
   async renew(@Req() request: Request, @Param('client_id') clientId: string): Promise<NewSecret> {
-    const text = await readBody(request);
-    const { old_valid_for = DAY_SECONDS } = readParameters(NewSecretBody, text === '' ? {} : parseJsonObject(text));
-    const { secret, isFirst } = await this.secrets.renew(clientId, old_valid_for);
-    auditRegistryChange(this.audit, {
-      actor: operatorActor(),
-      resource: clientResource,
-      key: clientId,
-      change: 'changed',
-      fields: ['client_secret'],
-    });
+    const { old_valid_for = DAY_SECONDS } = readParameters(NewSecretBody, await readFields(request, true));
+    const { secret, isFirst } = await this.editor.renewSecret(clientId, old_valid_for, operatorActor());
     return { client_id: clientId, client_secret: secret, old_valid_for: isFirst ? 0 : old_valid_for };
   }
 }

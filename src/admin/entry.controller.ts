@@ -1,76 +1,97 @@
-import { Delete, Get, Param, Patch, Req, type Type, UseGuards, UseInterceptors } from '@nestjs/common';
+import { Delete, Get, Param, Patch, Post, Req, type Type } from '@nestjs/common';
 import type { Request } from 'express';
-import { Audit } from '../audit/audit.js';
-import { readBody } from '../oauth/body-reader.js';
-import { parseJsonObject } from '../oauth/json-object.js';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { OperatorGuard } from '../operator/operator.guard.js';
+import { readStrictQuery } from '../oauth/strict-query.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { apiPropertyOf } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import { ManagementController } from '../platform/http/surfaces.js';
-import type { Entry } from '../registry/entries/entry.js';
-import { auditRegistryChange } from '../registry/registry-audit.js';
-import { RegistryEditor } from '../registry/registry-editor.js';
+import type { Entry } from '../registry/entry.js';
+import { cursorAfter, MAX_PAGE_ENTRIES, PAGE_ERRORS, startOfPage } from '../registry/page-query.js';
+import { EDITOR_ERRORS, RegistryEditor } from '../registry/registry-editor.js';
+import { RegistryLists } from '../registry/registry-lists.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
-import { AdminTimeoutInterceptor } from './admin-timeout.interceptor.js';
-import type { EntryResponses } from './entry-responses.js';
+import { AdminController, readFields } from './admin-controller.js';
+import { entryResponseOf, listQueryOf, pageOf } from './entry.dto.js';
 
-const OWNED_BY_FILE = OAuthError.conflict('the entry is in the registry file and can only be changed there');
-
-/** The routes of one entry: `GET`, `PATCH` and `DELETE /admin/PATH/KEY` (protocol §9.1). */
-export function entryController(resource: RegistryResource, responses: EntryResponses): Type<object> {
+/** The routes of a resource: its list at `/admin/PATH`, and its entries at `/admin/PATH/KEY` (protocol §9.1). */
+export function entryController(resource: RegistryResource): Type<object> {
   const { noun, list, path, entry, key } = resource;
-  const pathParameters = { key: apiPropertyOf(responses.entry, key.field) };
+  const query = listQueryOf(resource);
+  const response = entryResponseOf(resource);
+  const pathParameters = { key: apiPropertyOf(response, key.field) };
 
-  @ManagementController(`admin/${path}/:key`)
-  @UseGuards(OperatorGuard)
-  @UseInterceptors(AdminTimeoutInterceptor)
+  @AdminController(path)
   class EntryController {
     constructor(
+      private readonly lists: RegistryLists,
       private readonly editor: RegistryEditor,
-      private readonly audit: Audit,
     ) {}
 
     @Get()
     @ApiRoute({
+      summary: `List ${list}, at most ${MAX_PAGE_ENTRIES} at a time`,
+      description: `Returns a page of the ${list}. Follow \`next_cursor\` until it is absent.`,
+      query,
+      response: pageOf(resource, response),
+      errors: PAGE_ERRORS,
+    })
+    async list(@Req() request: Request): Promise<object> {
+      const given = readStrictQuery(query, request.originalUrl);
+      const { limit = MAX_PAGE_ENTRIES, organization_id: organizationId, name } = given;
+      const range = { after: startOfPage(list, given), limit: Number(limit), organizationId, name };
+      const { entries, lastKey } = await this.lists.page(resource, range);
+      if (lastKey === undefined) return { [list]: entries };
+      return { [list]: entries, next_cursor: cursorAfter(list, lastKey) };
+    }
+
+    @Post()
+    @ApiRoute({
+      summary: `Create one of the ${list}`,
+      description: `Adds an entry. The process that responds uses it at once, the others within seconds.`,
+      body: entry,
+      bodyExamples: { '': resource.exampleFields ?? [] },
+      response,
+      errors: () => [EDITOR_ERRORS.exists(resource)],
+    })
+    async create(@Req() request: Request): Promise<Entry> {
+      const created = await this.editor.create(resource, await readFields(request), operatorActor());
+      return this.editor.read(resource, created);
+    }
+
+    @Get(':key')
+    @ApiRoute({
       summary: `Get one of the ${list}`,
       description: `Returns the ${noun}, without its secret.`,
       pathParameters,
-      response: responses.entry,
+      response,
     })
     read(@Param('key') key: string): Promise<Entry> {
       return this.editor.read(resource, key);
     }
 
-    @Patch()
+    @Patch(':key')
     @ApiRoute({
       summary: `Change one of the ${list} by a merge patch (RFC 7396)`,
       description: 'Changes the fields that the body has. `null` removes a field. Other fields keep their value.',
       pathParameters,
       body: entry,
       bodyExamples: { '': [resource.exampleChange ?? ''] },
-      response: responses.entry,
-      errors: () => [OAuthError.invalidRequest(`${key.field}: cannot be changed`), OWNED_BY_FILE],
+      response,
+      errors: () => [EDITOR_ERRORS.fixedKey(resource), EDITOR_ERRORS.ownedByFile()],
     })
     async change(@Req() request: Request, @Param('key') key: string): Promise<Entry> {
-      const patch = parseJsonObject(await readBody(request));
-      await this.editor.change(resource, key, patch);
-      const fields = Object.keys(patch);
-      auditRegistryChange(this.audit, { actor: operatorActor(), resource, key, change: 'changed', fields });
+      await this.editor.change(resource, key, await readFields(request), operatorActor());
       return this.editor.read(resource, key);
     }
 
-    @Delete()
+    @Delete(':key')
     @ApiRoute({
       summary: `Delete one of the ${list}`,
       description: `Deletes the ${noun} and ends its tokens.`,
       pathParameters,
-      errors: () => [OWNED_BY_FILE],
+      errors: () => [EDITOR_ERRORS.ownedByFile()],
     })
     async delete(@Param('key') key: string): Promise<object> {
-      await this.editor.delete(resource, key);
-      auditRegistryChange(this.audit, { actor: operatorActor(), resource, key, change: 'deleted' });
+      await this.editor.delete(resource, key, operatorActor());
       return {};
     }
   }

@@ -1,32 +1,35 @@
 /** Names of audit events. They are part of the service's interface and do not change (docs/observability.md). */
-export type AuditEventName =
-  | 'identity.created'
-  | 'identity.erased'
-  | 'identity.linked'
-  | 'identity.exported'
-  | 'browser.linked'
-  | 'browser.forgotten'
-  | 'browser.ended'
-  | 'sessions.ended'
-  | 'token.issued'
-  | 'token.revoked'
-  | 'transfer_token.issued'
-  | 'transfer_token.redeemed'
-  | 'transfer_token.replayed'
-  | 'authorization_code.issued'
-  | 'authorization_code.redeemed'
-  | 'authorization_code.replayed'
-  | 'refresh_token.issued'
-  | 'refresh_token.redeemed'
-  | 'refresh_token.replayed'
-  | 'sign_in.succeeded'
-  | 'sign_in.failed'
-  | 'sign_in.limited'
-  | 'sign_out'
-  | 'consent.given'
-  | 'admin.authentication_failed'
-  | 'registry.changed'
-  | 'keys.changed';
+export const AUDIT_EVENT_NAMES = [
+  'identity.created',
+  'identity.erased',
+  'identity.linked',
+  'identity.exported',
+  'browser.linked',
+  'browser.forgotten',
+  'browser.ended',
+  'sessions.ended',
+  'token.issued',
+  'token.revoked',
+  'transfer_token.issued',
+  'transfer_token.redeemed',
+  'transfer_token.replayed',
+  'authorization_code.issued',
+  'authorization_code.redeemed',
+  'authorization_code.replayed',
+  'refresh_token.issued',
+  'refresh_token.redeemed',
+  'refresh_token.replayed',
+  'sign_in.succeeded',
+  'sign_in.failed',
+  'sign_in.limited',
+  'sign_out',
+  'consent.given',
+  'admin.authentication_failed',
+  'registry.changed',
+  'keys.changed',
+] as const;
+
+type AuditEventName = (typeof AUDIT_EVENT_NAMES)[number];
 
 /** The kinds of actors and subjects. A new registry resource adds its kind by declaration merging, in its own file. */
 export interface AuditPartyKinds {

@@ -9,26 +9,26 @@ export class AuditLog implements AuditSink {
     this.logger = logger.child({ stream: 'audit' }, { level: 'info' });
   }
 
-  write({ event, outcome, actor, subject, ...rest }: AuditEntry): void {
-    const {
-      organizationId: organization_id,
-      clientId: client_id,
-      requestId: request_id,
+  write({
+    event,
+    outcome,
+    actor,
+    subject,
+    organizationId,
+    clientId,
+    grant,
+    reason,
+    details,
+    requestId,
+  }: AuditEntry): void {
+    const about = {
+      organization_id: organizationId,
+      client_id: clientId,
       grant,
       reason,
       details,
-    } = rest;
-    this.logger.info({
-      event,
-      outcome,
-      actor,
-      subject,
-      organization_id,
-      client_id,
-      grant,
-      reason,
-      details,
-      request_id,
-    });
+      request_id: requestId,
+    };
+    this.logger.info({ event, outcome, actor, subject, ...about });
   }
 }

@@ -1,7 +1,8 @@
 import { type Count, type LabelledValues, labelledCounter } from '../platform/metrics/labelled-counter.js';
 import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import type { AuditEntry, AuditSink } from './audit-event.js';
-import { isServiceEvent } from './event-names.js';
+import { AUDIT_EVENT_NAMES, type AuditEntry, type AuditSink } from './audit-event.js';
+
+const SERVICE_EVENTS: ReadonlySet<string> = new Set(AUDIT_EVENT_NAMES);
 
 /** Counts audit events. Metrics and audit log have the same source, so that they cannot differ. */
 export class AuditMetrics implements AuditSink {
@@ -43,7 +44,7 @@ export class AuditMetrics implements AuditSink {
       case 'sessions.ended':
         return void this.endedSessions.at(actor.kind).value.count++;
     }
-    if (!isServiceEvent(event)) return; // an extension may have events like `device.redeemed`
+    if (!SERVICE_EVENTS.has(event)) return; // an extension may have events like `device.redeemed`
     const [kind = '', outcome = ''] = event.split('.');
     if (kind === 'browser') this.browserLinks.at(outcome).value.count++;
     else if (kind === 'sign_in') this.signIns.at(outcome).value.count++;

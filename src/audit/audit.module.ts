@@ -1,12 +1,10 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { Clock } from '../platform/clock.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import { Audit } from './audit.js';
+import { Audit, SinkFailures } from './audit.js';
 import type { AuditSink } from './audit-event.js';
 import { AuditMetrics } from './audit-metrics.js';
-import { assertExtensionName } from './event-names.js';
-import { ExtensionAudit } from './extension-audit.js';
-import { SinkFailures } from './sink-failures.js';
+import { assertExtensionName, ExtensionAudit } from './extension-audit.js';
 
 /** The audit log of changes of access rights. The module is global, because every module may record events. */
 @Module({})

@@ -1,6 +1,6 @@
+import { SNAKE_CASE_NAME } from '../platform/snake-case-name.js';
 import type { Audit } from './audit.js';
-import type { ExtensionAuditEvent } from './audit-event.js';
-import { assertEventName } from './event-names.js';
+import { AUDIT_EVENT_NAMES, type ExtensionAuditEvent } from './audit-event.js';
 
 /**
  * Records the audit events of an extension. `Prefix` is the name of the extension, so that only names of its own events
@@ -22,4 +22,28 @@ export class ExtensionAudit<Prefix extends string> {
     assertEventName(event.event, this.extensionName);
     this.audit.send(event);
   }
+}
+
+/**
+ * Asserts that audit events may begin with the name of an extension.
+ *
+ * @throws Error
+ */
+export function assertExtensionName(name: string): void {
+  if (!SNAKE_CASE_NAME.test(name)) throw new Error(`the extension's name "${name}" must be in snake_case; rename it`);
+  if (AUDIT_EVENT_NAMES.some((event) => event.split('.', 1)[0] === name))
+    throw new Error(`the extension's name "${name}" begins audit events of the service; rename it`);
+}
+
+/**
+ * Asserts that the name of an event begins with the name of the extension.
+ *
+ * @throws Error
+ */
+function assertEventName(event: string, extensionName: string | undefined): void {
+  const [prefix, name = '', ...more] = event.split('.');
+  if (prefix !== extensionName || extensionName === undefined)
+    throw new Error(`audit event "${event}": must begin with the name of the extension`);
+  if (more.length > 0 || !SNAKE_CASE_NAME.test(name))
+    throw new Error(`audit event "${event}": must be two names in snake_case, separated by a dot`);
 }

@@ -5,8 +5,7 @@ import { Configuration } from '../platform/configuration/configuration.js';
 import { withoutCredentials } from '../platform/configuration/database-url.js';
 import { Agents } from '../registry/agents.js';
 import { Registry } from '../registry/registry.js';
-import type { CommandContext } from './command-context.js';
-import { UsageError } from './usage-error.js';
+import { type CommandContext, UsageError } from './command-context.js';
 
 /** `agent-token --email E --client-id C --scope "S …"`: prints an agent token like the one of a sign-in. */
 export async function agentTokenCommand(parameters: string[], context: CommandContext): Promise<number> {

@@ -6,7 +6,7 @@ import { loadConfiguration } from '../platform/configuration/load-configuration.
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import type { CommandOptions } from './command-options.js';
+import type { CommandOptions } from './command-context.js';
 import { assertDatabaseExists } from './existing-database.js';
 
 /**

@@ -3,9 +3,8 @@ import { dirname } from 'node:path';
 import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
 import { connectWithRetry } from '../platform/database/connect-with-retry.js';
 import { dataSourceOptions } from '../platform/database/data-source-options.js';
-import type { CommandContext } from './command-context.js';
+import { type CommandContext, expectParameters } from './command-context.js';
 import { assertDatabaseExists } from './existing-database.js';
-import { expectParameters } from './usage-error.js';
 
 /**
  * `backup FILE` copies the embedded database. The service may run and write meanwhile: the copy has the state of one

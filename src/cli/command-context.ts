@@ -1,6 +1,13 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import type { Extension } from '../extension.js';
-import type { CommandOptions } from './command-options.js';
+
+/** What a command needs of the application. */
+export interface CommandOptions {
+  /** The variables that the command uses; all if omitted. */
+  variables?: string[];
+  /** Whether the command creates the embedded database if its file does not exist. Otherwise the command fails. */
+  createsDatabase?: boolean;
+}
 
 /** The environment of a command. A test replaces it to run commands inside a service that is running already. */
 export interface CommandContext {
@@ -45,4 +52,13 @@ async function readStandardInput(maxBytes: number): Promise<string> {
     if (bytes >= maxBytes) break;
   }
   return Buffer.concat(chunks).toString();
+}
+
+/** The command line is wrong. The exit code is 2. */
+export class UsageError extends Error {}
+
+/** @throws UsageError unless there are exactly `count` parameters */
+export function expectParameters(parameters: string[], count: number): void {
+  if (parameters.length !== count)
+    throw new UsageError(`expected ${count} parameters after the command, got ${parameters.length}`);
 }

@@ -7,32 +7,28 @@ import { dataSourceOptions } from '../platform/database/data-source-options.js';
 import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
-import type { CommandContext } from './command-context.js';
+import { type CommandContext, UsageError } from './command-context.js';
 import { assertDatabaseExists } from './existing-database.js';
-import { UsageError } from './usage-error.js';
 
 const DATABASE_WAIT_MS = 30_000;
-
-const OPTIONS: Record<string, (dataSource: DataSource, context: CommandContext) => Promise<number>> = {
-  '--check': check,
-};
 
 /**
  * `migrate` runs the pending migrations. `migrate --check` ends with exit code 1 if there are any.
  */
 export async function migrateCommand(parameters: string[], context: CommandContext): Promise<number> {
   const [option, ...more] = parameters;
-  const run = option === undefined ? migrateNow : Object.hasOwn(OPTIONS, option) && OPTIONS[option];
-  if (!run || more.length > 0) throw new UsageError('migrate: expected no parameters or --check');
+  const isCheck = option === '--check';
+  if ((option !== undefined && !isCheck) || more.length > 0)
+    throw new UsageError('migrate: expected no parameters or --check');
   const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
-  if (option) assertDatabaseExists(configuration);
+  if (isCheck) assertDatabaseExists(configuration);
   Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
   const dataSource = await connectWithRetry(
     dataSourceOptions(configuration, context.extension.migrations),
-    option ? 0 : DATABASE_WAIT_MS,
+    isCheck ? 0 : DATABASE_WAIT_MS,
   );
   try {
-    return await run(dataSource, context);
+    return await (isCheck ? check : migrateNow)(dataSource, context);
   } finally {
     await dataSource.destroy();
   }

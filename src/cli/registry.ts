@@ -1,8 +1,7 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import { DATABASE_VARIABLES } from '../platform/configuration/load-configuration.js';
 import { RegistryFile } from '../registry/file/registry-file.js';
-import type { CommandContext } from './command-context.js';
-import { expectParameters, UsageError } from './usage-error.js';
+import { type CommandContext, expectParameters, UsageError } from './command-context.js';
 
 /** `registry apply [--force | --merge] FILE` and `registry export`. */
 export async function registryCommand([action, ...parameters]: string[], context: CommandContext): Promise<number> {

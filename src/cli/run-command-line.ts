@@ -1,6 +1,5 @@
 import type { Extension } from '../extension.js';
-import { type CommandContext, processContext } from './command-context.js';
-import { UsageError } from './usage-error.js';
+import { type CommandContext, processContext, UsageError } from './command-context.js';
 
 /** A command gets its arguments and resolves to its exit code. Stdout is for its result alone. */
 type Command = (parameters: string[], context: CommandContext) => Promise<number>;
@@ -11,9 +10,9 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   backup: async () => (await import('./backup.js')).backupCommand,
   keys: async () => (await import('./keys.js')).keysCommand,
   migrate: async () => (await import('./migrate.js')).migrateCommand,
-  purge: async () => (await import('./purge.js')).purgeCommand,
+  purge: async () => (await import('./maintenance.js')).purgeCommand,
   registry: async () => (await import('./registry.js')).registryCommand,
-  'revocation-feed': async () => (await import('./revocation-feed.js')).revocationFeedCommand,
+  'revocation-feed': async () => (await import('./maintenance.js')).revocationFeedCommand,
   token: async () => (await import('./token.js')).tokenCommand,
 };
 

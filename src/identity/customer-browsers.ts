@@ -3,7 +3,6 @@ import { Type } from 'class-transformer';
 import { IsArray, IsISO8601, IsString, ValidateNested } from 'class-validator';
 import { Denylist } from '../access-token/denylist.js';
 import { Audit } from '../audit/audit.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
@@ -11,8 +10,7 @@ import { Database } from '../platform/database/database.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
-import { cursorAfter, keyOfCursor } from '../registry/list-cursor.js';
-import { MAX_PAGE_ENTRIES, type PageQuery } from '../registry/page-query.js';
+import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../registry/page-query.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import {
@@ -104,12 +102,11 @@ export class CustomerBrowsers {
   }
 
   /** All browsers that lead to a customer in pages, in the order of their ids. An ended link leaves a gap in its page. */
-  async page(entityId: string, { limit = String(MAX_PAGE_ENTRIES), cursor }: PageQuery): Promise<BrowserPage> {
+  async page(entityId: string, query: PageQuery): Promise<BrowserPage> {
     const list = `identities/${entityId}/browsers`;
-    const after = cursor === undefined ? '' : keyOfCursor(list, cursor);
-    if (after === undefined) throw OAuthError.invalidRequest('cursor: not a next_cursor of this list');
+    const after = startOfPage(list, query);
     const rows = await this.database.select(FIND_AFTER, [entityId, this.today(), after]);
-    const page = rows.slice(0, Number(limit));
+    const page = rows.slice(0, Number(query.limit ?? MAX_PAGE_ENTRIES));
     const last = page.at(-1);
     const isLast = last === undefined || page.length === rows.length;
     const browsers = await this.recordsOf(page);

@@ -11,7 +11,7 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
-import { PageQuery } from '../registry/page-query.js';
+import { PAGE_ERRORS, PageQuery } from '../registry/page-query.js';
 import { BrowserPage, CustomerBrowsers } from './customer-browsers.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExport, CustomerExports, ExportQuery } from './customer-exports.js';
@@ -50,10 +50,7 @@ export class IdentityController {
     pathParameters: CUSTOMER_PATH,
     query: PageQuery,
     response: BrowserPage,
-    errors: () => [
-      OAuthError.invalidRequest('limit: must be 1 to 200'),
-      OAuthError.invalidRequest('cursor: not a next_cursor of this list'),
-    ],
+    errors: PAGE_ERRORS,
   })
   async listBrowsers(@Req() request: Request, @Param('entity_id') entityId: string): Promise<BrowserPage> {
     const query = readStrictQuery(PageQuery, request.originalUrl);

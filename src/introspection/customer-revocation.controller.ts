@@ -8,8 +8,7 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { ClientAuthentication } from '../registry/client-authentication.js';
-import { readClientCredentials } from '../registry/client-credentials.js';
+import { ClientAuthentication, readClientCredentials } from '../registry/client-authentication.js';
 import { ClientRequest } from '../routes/client-request.decorator.js';
 import { TokenRevocation } from './token-revocation.js';
 

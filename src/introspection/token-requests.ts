@@ -9,7 +9,7 @@ import { readParameters } from '../oauth/parameters.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
-import { type ClientCredentials, readClientCredentials } from '../registry/client-credentials.js';
+import { type ClientCredentials, readClientCredentials } from '../registry/client-authentication.js';
 
 /** The parameters of introspection (RFC 7662 §2.1) and revocation (RFC 7009 §2.1). */
 export class TokenBody extends ClientParameters {

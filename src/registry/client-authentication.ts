@@ -1,14 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import { readBasicCredentials } from '../oauth/basic-credentials.js';
+import { type BasicCredentials, readBasicCredentials } from '../oauth/basic-credentials.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { optionalString } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { ClientApplication } from './client-application.entity.js';
-import { type ClientCredentials, readClientCredentials } from './client-credentials.js';
 import { isValidAt, previousSecretsOf } from './previous-secrets.js';
 import { Registry } from './registry.js';
 import type { ResourceServer } from './resource-server.entity.js';
+
+/** The id and the secret that a request contains, not yet verified. */
+export type ClientCredentials = Partial<BasicCredentials>;
 
 /** Compared with the secret of an unknown client, so that the response takes as long as for a wrong secret. */
 const NO_SECRET = sha256('');
@@ -85,4 +88,25 @@ export class ClientAuthentication {
     const matching = (client ? previousSecretsOf(client) : []).filter((each) => equalInConstantTime(each.hash, hash));
     return isCurrent || matching.some((each) => isValidAt(this.clock.now(), each));
   }
+}
+
+/**
+ * Reads the credentials of `client_secret_basic` or `client_secret_post` (RFC 6749 §2.3.1). A client without a secret
+ * has only an id.
+ *
+ * @throws OAuthError `invalid_client`, or `invalid_request` if the request authenticates in two ways
+ */
+export function readClientCredentials(
+  authorization: string | undefined,
+  parameters: Record<string, unknown>,
+): ClientCredentials {
+  const id = optionalString('client_id', parameters.client_id);
+  const secret = optionalString('client_secret', parameters.client_secret);
+  if (authorization === undefined) return { ...(id !== undefined && { id }), ...(secret !== undefined && { secret }) };
+  const basic = readBasicCredentials(authorization);
+  if (!basic) throw OAuthError.invalidClient('Authorization: not Basic credentials');
+  if (secret !== undefined) throw OAuthError.invalidRequest('client_secret: given twice, also by Authorization');
+  if (id !== undefined && id !== basic.id)
+    throw OAuthError.invalidRequest('client_id: must equal the id in Authorization');
+  return basic;
 }

@@ -1,19 +1,52 @@
 import { IsString, Matches } from 'class-validator';
+import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
+import { IDENTIFIER } from './resources/entry-rules.js';
 
 export const MAX_PAGE_ENTRIES = 200;
+
+const LIMIT_RULE = `must be 1 to ${MAX_PAGE_ENTRIES}`;
 
 /** The query of a list that the operator reads in pages. */
 export class PageQuery {
   @Optional()
-  @Matches(/^([1-9]\d?|1\d\d|200)$/, { message: `must be 1 to ${MAX_PAGE_ENTRIES}` })
-  @ApiProperty('The maximum number of entries of the page: 1 to 200. 200 if omitted.', '50')
+  @Matches(/^([1-9]\d?|1\d\d|200)$/, { message: LIMIT_RULE })
+  @ApiProperty(
+    `The maximum number of entries of the page: 1 to ${MAX_PAGE_ENTRIES}. ${MAX_PAGE_ENTRIES} if omitted.`,
+    '50',
+  )
   limit?: string;
 
   @Optional()
   @IsString()
   @ApiProperty('`next_cursor` of the page before.', EXAMPLE.cursor)
   cursor?: string;
+}
+
+const unknownCursor = () => OAuthError.invalidRequest('cursor: not a next_cursor of this list');
+
+/** The errors of a query, for the OpenAPI document. */
+export const PAGE_ERRORS = () => [OAuthError.invalidRequest(`limit: ${LIMIT_RULE}`), unknownCursor()];
+
+/** The first word of a cursor. A later release that reads cursors differently uses another version. */
+const VERSION = '1';
+
+/** A cursor for the part of a list after a key. Callers must not read its content, which may change. */
+export function cursorAfter(list: string, key: string): string {
+  return Buffer.from(`${VERSION} ${list} ${key}`).toString('base64url');
+}
+
+/**
+ * The key after which a page begins: the key in its cursor, or an empty text, which is before every key.
+ *
+ * @throws OAuthError `invalid_request` if `cursorAfter` has not returned the cursor for this list
+ */
+export function startOfPage(list: string, { cursor }: PageQuery): string {
+  if (cursor === undefined) return '';
+  const key = Buffer.from(cursor, 'base64url').toString().split(' ')[2] ?? '';
+  // base64url has several texts for the same bytes, so that the comparison must be with the whole text
+  if (!IDENTIFIER.test(key) || cursorAfter(list, key) !== cursor) throw unknownCursor();
+  return key;
 }

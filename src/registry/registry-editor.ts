@@ -1,17 +1,44 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import type { EntityManager, ObjectLiteral } from 'typeorm';
+import type { AuditParty } from '../audit/audit-event.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { assertConsistent, assertFileKeyIsFree, assertNotReferenced, editableRow } from './entries/database-checks.js';
-import { type Entry, removedColumns, secretColumns, toResponse, withRetainedFields } from './entries/entry.js';
-import { mergePatched } from './entries/merge-patch.js';
-import { parseEntry } from './entries/parse-entry.js';
+import { isDuplicate } from '../platform/database/database-errors.js';
+import { randomSecret, sha256 } from '../platform/secret.js';
+import { prototypeKeyViolations, UNKNOWN_FIELD } from '../platform/validation-violations.js';
+import { ClientApplication } from './client-application.entity.js';
+import { type Entry, secretColumns, toResponse, validated, withRetainedFields } from './entry.js';
+import { assertConsistent, assertFileKeyIsFree, assertNotReferenced } from './entry-checks.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
-import { RegistryTransactions } from './registry-transactions.js';
+import { mergePatched } from './merge-patch.js';
+import { withNewSecret } from './previous-secrets.js';
+import { type EntryChange, RegistryTransactions } from './registry-transactions.js';
+import { clientResource } from './resources/client.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
-import { TokenRevokers } from './token-revokers.js';
+
+/**
+ * A change may wait for many others, because they are made one after another. The time is over before that of the
+ * response (admin-controller.ts).
+ */
+const OPERATOR_TIMEOUT_MS = 8_000;
+
+/** The errors that the OpenAPI document shows too. */
+export const EDITOR_ERRORS = {
+  ownedByFile: () => OAuthError.conflict('the entry is in the registry file and can only be changed there'),
+  exists: ({ key }: RegistryResource) => OAuthError.conflict(`${key.field}: already exists`),
+  fixedKey: ({ key }: RegistryResource) => OAuthError.invalidRequest(`${key.field}: cannot be changed`),
+  noServer: () => OAuthError.invalidRequest('client_id: a client without a secret, and its client_type is not server'),
+};
+
+export interface NewClientSecret {
+  /** The secret, which is stored only as a hash. */
+  secret: string;
+  /** Whether it replaces no other secret. */
+  isFirst: boolean;
+}
 
 /** Reads and changes single entries of the registry, with the same rules as the registry file. */
 @Injectable()
@@ -19,37 +46,34 @@ export class RegistryEditor {
   constructor(
     private readonly database: Database,
     private readonly transactions: RegistryTransactions,
-    private readonly tokenRevokers: TokenRevokers,
     private readonly settingsClasses: GrantSettingsClasses,
     private readonly clock: Clock,
   ) {}
 
   /** @throws OAuthError `not_found` */
   async read(resource: RegistryResource, key: string): Promise<Entry> {
-    const { column } = resource.key;
-    const [row] = await this.database.read(resource.entity, { where: { [column]: key } });
-    // MySQL ignores spaces at the end of a key, so the row may have another key
-    if (!row || row[column] !== key) throw OAuthError.notFound();
-    return toResponse(resource, row, this.clock.now());
+    const [row] = await this.database.read(resource.entity, { where: { [resource.key.column]: key } });
+    return toResponse(resource, existing(resource, row, key), this.clock.now());
   }
 
   /**
    * @returns the key of the new entry
    * @throws OAuthError `invalid_request`, `conflict` if another entry has this key or email
    */
-  async create(resource: RegistryResource, newEntry: Entry): Promise<string> {
+  async create(resource: RegistryResource, newEntry: Entry, actor: AuditParty): Promise<string> {
     const { entity } = resource;
     const { field, column, isGenerated } = resource.key;
     const entry = parseEntry(resource, mergePatched({}, newEntry));
     const key = isGenerated ? randomUUID() : String(entry[field]);
     // before the transaction, because hashing a password is slow and other writers would wait
     const secret = await secretColumns(resource, entry);
-    await this.transactions.run({ resource, key }, async (manager) => {
+    await this.transact(actor, async (manager) => {
       await assertConsistent(manager, resource, entry, this.settingsClasses, false);
-      if (await manager.findOneBy(entity, { [column]: key })) throw OAuthError.conflict(`${field}: already exists`);
+      if (await manager.existsBy(entity, { [column]: key })) throw EDITOR_ERRORS.exists(resource);
       await assertFileKeyIsFree(manager, resource, entry, key);
       const row = { [column]: key, ...resource.toRow(entry, secret) };
       await manager.insert(entity, { ...withRetainedFields(resource, row), ownedByFile: false });
+      return { resource, key, change: 'created', endsTokens: false };
     });
     return key;
   }
@@ -59,27 +83,30 @@ export class RegistryEditor {
    *
    * @throws OAuthError `not_found`, `conflict` if the file owns the entry, `invalid_request`
    */
-  async change(resource: RegistryResource, key: string, patch: Entry): Promise<void> {
-    const { entity, columnsOnTokenEnd } = resource;
+  async change(resource: RegistryResource, key: string, patch: Entry, actor: AuditParty): Promise<void> {
+    const { entity, tokensEndWith = {}, columnsOnTokenEnd, retainedFields = {} } = resource;
     const { field, column, isGenerated } = resource.key;
     assertSecretsStay(patch);
     const secret = await secretColumns(resource, patch);
     // a patch that names a field ends the tokens, even with the stored value; the file compares the values
-    const endsTokens = Object.keys(resource.tokensEndWith ?? {}).some((name) => name in patch);
-    await this.transactions.run({ resource, key }, async (manager) => {
-      const row = editableRow(await manager.findOneBy(entity, { [column]: key }), column, key);
-      if (!isGenerated && patch[field] !== undefined && patch[field] !== key) {
-        throw OAuthError.invalidRequest(`${field}: cannot be changed`);
-      }
+    const endsTokens = Object.keys(tokensEndWith).some((name) => name in patch);
+    await this.transact(actor, async (manager) => {
+      const row = await editableRow(manager, resource, key);
+      if (!isGenerated && patch[field] !== undefined && patch[field] !== key) throw EDITOR_ERRORS.fixedKey(resource);
       const entry = parseEntry(resource, mergePatched(resource.toEntry(row), patch));
       await assertConsistent(manager, resource, entry, this.settingsClasses, true);
       await assertFileKeyIsFree(manager, resource, entry, key);
-      const columns = Object.entries(resource.toRow(entry, secret)).filter(([, value]) => value !== undefined);
-      const changed = { ...Object.fromEntries(columns), ...removedColumns(resource, patch) };
+      const given = Object.entries(resource.toRow(entry, secret)).filter(([, value]) => value !== undefined);
+      // an entry without a retained field would not reset the columns of the field
+      const removed = Object.entries(retainedFields).flatMap(([name, columns]) =>
+        patch[name] === null ? columns : [],
+      );
+      const changed: ObjectLiteral = Object.assign(Object.fromEntries(given), ...removed);
       await manager.update(entity, { [column]: key }, { ...changed, ...(endsTokens && columnsOnTokenEnd) });
-      if (endsTokens) await this.tokenRevokers.revoke(resource, [key], 'before', manager);
+      const change = { resource, key, change: 'changed', fields: Object.keys(patch), endsTokens } as const;
+      await this.transactions.endTokens([change], manager);
+      return change;
     });
-    if (endsTokens) await this.tokenRevokers.revoke(resource, [key], 'after');
   }
 
   /**
@@ -87,19 +114,82 @@ export class RegistryEditor {
    *
    * @throws OAuthError `not_found`, `conflict` if the file owns the entry or another entry refers to it
    */
-  async delete(resource: RegistryResource, key: string): Promise<void> {
-    const { entity } = resource;
-    const { column } = resource.key;
-    await this.transactions.run({ resource, key }, async (manager) => {
-      editableRow(await manager.findOneBy(entity, { [column]: key }), column, key);
+  async delete(resource: RegistryResource, key: string, actor: AuditParty): Promise<void> {
+    const { entity, columnsOnTokenEnd } = resource;
+    const where = { [resource.key.column]: key };
+    await this.transact(actor, async (manager) => {
+      await editableRow(manager, resource, key);
       await assertNotReferenced(manager, resource, key);
       // the raised generation outlives the row in the revocation feed
-      if (resource.columnsOnTokenEnd) await manager.update(entity, { [column]: key }, resource.columnsOnTokenEnd);
-      await this.tokenRevokers.revoke(resource, [key], 'before', manager);
-      await manager.delete(entity, { [column]: key });
+      if (columnsOnTokenEnd) await manager.update(entity, where, columnsOnTokenEnd);
+      const change = { resource, key, change: 'deleted', endsTokens: true } as const;
+      await this.transactions.endTokens([change], manager);
+      await manager.delete(entity, where);
+      return change;
     });
-    await this.tokenRevokers.revoke(resource, [key], 'after');
   }
+
+  /**
+   * Gives a client a generated secret. A replaced secret stays valid for the given time. An operator who chooses the
+   * secret sets `client_secret` instead, which ends all earlier secrets (client.resource.ts). A client of type `server`
+   * may get its first secret. A client of another type may not, because its installed copies have no secret and would be
+   * rejected.
+   *
+   * @throws OAuthError `not_found`; `conflict` if the file owns the client, or too many replaced secrets are still
+   * valid; `invalid_request` for the first secret of a client that is no server
+   */
+  async renewSecret(clientId: string, oldValidForSeconds: number, actor: AuditParty): Promise<NewClientSecret> {
+    const secret = randomSecret('base64url');
+    let isFirst = false;
+    await this.transact(actor, async (manager) => {
+      const client = await editableRow<ClientApplication>(manager, clientResource, clientId);
+      isFirst = client.secretHash === null;
+      if (isFirst && client.clientType !== 'server') throw EDITOR_ERRORS.noServer();
+      const columns = withNewSecret(client, sha256(secret), this.clock.now(), oldValidForSeconds);
+      await manager.update(ClientApplication, { clientId }, columns);
+      const fields = ['client_secret'];
+      return { resource: clientResource, key: clientId, change: 'changed', fields, endsTokens: false };
+    });
+    return { secret, isFirst };
+  }
+
+  /** @throws OAuthError of `work`; `conflict` if another entry already has the key */
+  private async transact(actor: AuditParty, work: (manager: EntityManager) => Promise<EntryChange>): Promise<void> {
+    try {
+      await this.transactions.run(actor, async (manager) => [await work(manager)], OPERATOR_TIMEOUT_MS);
+    } catch (error) {
+      throw isDuplicate(error) ? OAuthError.conflict('the entry already exists') : error;
+    }
+  }
+}
+
+/** Validates an entry by the class of its resource. @throws OAuthError `invalid_request` */
+function parseEntry({ entry }: RegistryResource, value: unknown): Entry {
+  const [prototypeKey] = prototypeKeyViolations(value);
+  if (prototypeKey !== undefined) throw OAuthError.invalidRequest(prototypeKey, 'an unknown field');
+  const [parsed, [violation]] = validated(entry, value);
+  if (violation === undefined) return { ...parsed };
+  // the caller chooses the name of an unknown field, and texts of callers are not logged
+  const reason = violation.endsWith(UNKNOWN_FIELD) ? 'an unknown field' : undefined;
+  throw OAuthError.invalidRequest(violation, reason);
+}
+
+/** MySQL ignores spaces at the end of a key, so the row that was found may have another key. */
+function existing<Row extends ObjectLiteral>({ key: { column } }: RegistryResource, row: Row | undefined, key: string) {
+  if (row?.[column] !== key) throw OAuthError.notFound();
+  return row;
+}
+
+/** @throws OAuthError `not_found`, `conflict` if the file owns the row */
+async function editableRow<Row extends ObjectLiteral = ObjectLiteral>(
+  manager: EntityManager,
+  resource: RegistryResource,
+  key: string,
+): Promise<Row> {
+  const [row] = await manager.findBy<Row>(resource.entity, { [resource.key.column]: key } as object);
+  const found = existing(resource, row, key);
+  if (found.ownedByFile) throw EDITOR_ERRORS.ownedByFile();
+  return found;
 }
 
 /**

@@ -1,14 +1,13 @@
-import type { ChangedKeys } from './changes/changes-since.js';
+import type { Type } from '@nestjs/common';
 import { ClientApplication } from './client-application.entity.js';
+import { EntityReader, type Select } from './entity-reader.js';
 import { Organization } from './organization.entity.js';
-import { RegistryOrigins } from './registry-origins.js';
+import type { ChangedKeys } from './registry-revision.js';
 import { ResourceServer } from './resource-server.entity.js';
 import { clientResource } from './resources/client.resource.js';
 import { organizationResource } from './resources/organization.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { resourceServerResource } from './resources/resource-server.resource.js';
-import type { Select } from './rows/entity-reader.js';
-import { type Difference, ResourceEntries } from './rows/resource-entries.js';
 
 /** The registry of one revision in memory, by the keys that requests name. Agents are not in memory. */
 export class RegistrySnapshot {
@@ -46,4 +45,95 @@ async function gathered<Item>(portions: AsyncIterable<Item[]>): Promise<Item[]> 
   const all: Item[] = [];
   for await (const portion of portions) for (const item of portion) all.push(item);
   return all;
+}
+
+/** An entry that differs from the one in memory. `undefined` means that it was deleted. */
+interface Difference<Entity> {
+  key: string;
+  entry: Entity | undefined;
+}
+
+/** The entries of one resource in memory. */
+class ResourceEntries<Entity extends object> {
+  private readonly entries = new Map<string, Entity>();
+  private readonly reader: EntityReader<Entity>;
+
+  constructor(
+    entity: Type<Entity>,
+    private readonly key: keyof Entity & string,
+  ) {
+    this.reader = new EntityReader(entity, key);
+  }
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  get(key: string): Entity | undefined {
+    return this.entries.get(key);
+  }
+
+  /**
+   * The differences between the database and the entries in memory, in portions. Equal entries are not returned, so that
+   * a second copy of the registry never exists.
+   *
+   * @param keys the keys of entries that may differ
+   */
+  async *differences(select: Select, keys: 'all' | ReadonlySet<string>): AsyncGenerator<Difference<Entity>[], void> {
+    const found = new Set<string>();
+    const pages = keys === 'all' ? this.reader.inPages(select) : this.reader.withKeys(select, keys);
+    for await (const page of pages) {
+      const differing = page.filter((entry) => !isSame(entry, this.entries.get(this.keyOf(entry))));
+      for (const entry of page) found.add(this.keyOf(entry));
+      yield differing.map((entry) => ({ key: this.keyOf(entry), entry }));
+    }
+    const candidates = keys === 'all' ? [...this.entries.keys()] : [...keys];
+    yield candidates.filter((key) => !found.has(key)).map((key) => ({ key, entry: undefined }));
+  }
+
+  apply({ key, entry }: Difference<Entity>): void {
+    if (entry === undefined) this.entries.delete(key);
+    else this.entries.set(key, entry);
+  }
+
+  private keyOf(entry: Entity): string {
+    return String(entry[this.key]);
+  }
+}
+
+function isSame<Entity extends object>(one: Entity, other: Entity | undefined): boolean {
+  if (other === undefined) return false;
+  return Object.entries(one).every(([property, value]) => {
+    const otherValue = other[property as keyof Entity];
+    return value === otherValue || (value instanceof Object && JSON.stringify(value) === JSON.stringify(otherValue));
+  });
+}
+
+/** The origins that the pages of each client come from, and those of all clients together. */
+class RegistryOrigins {
+  private readonly byClient = new Map<string, readonly string[]>();
+  /** The number of clients with each origin. */
+  private readonly clientCounts = new Map<string, number>();
+
+  has(clientId: string, origin: string): boolean {
+    return this.byClient.get(clientId)?.includes(origin) ?? false;
+  }
+
+  hasAny(origin: string): boolean {
+    return this.clientCounts.has(origin);
+  }
+
+  /** Replaces the origins of a client. `undefined` removes the client. */
+  set(clientId: string, origins: readonly string[] | undefined): void {
+    for (const origin of this.byClient.get(clientId) ?? []) this.count(origin, -1);
+    if (origins === undefined) return void this.byClient.delete(clientId);
+    this.byClient.set(clientId, origins);
+    for (const origin of origins) this.count(origin, 1);
+  }
+
+  private count(origin: string, difference: 1 | -1): void {
+    const count = (this.clientCounts.get(origin) ?? 0) + difference;
+    if (count === 0) this.clientCounts.delete(origin);
+    else this.clientCounts.set(origin, count);
+  }
 }

@@ -1,18 +1,18 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Gauge } from 'prom-client';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { READ_AT_START } from '../platform/database/retry-policy.js';
+import { type Count, type LabelledValues, labelledCounter } from '../platform/metrics/labelled-counter.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import { changesSince } from './changes/changes-since.js';
-import { readRevision } from './changes/read-revision.js';
 import type { ClientApplication } from './client-application.entity.js';
+import type { Select } from './entity-reader.js';
 import type { Organization } from './organization.entity.js';
-import { RegistryMetrics } from './registry-metrics.js';
+import { changesSince, readRevision } from './registry-revision.js';
 import { RegistrySnapshot } from './registry-snapshot.js';
 import type { ResourceServer } from './resource-server.entity.js';
-import type { Select } from './rows/entity-reader.js';
 
 /**
  * The interval at which a process polls the revision. With the time to read the changes, a change of another process is
@@ -128,5 +128,41 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
         `the registry could not be read; the process uses the last registry that it read: ${error.message}`,
       ),
     );
+  }
+}
+
+/** The metrics of the registry in memory. */
+class RegistryMetrics {
+  /** When the registry was last known to be that of the database, by performance.now(). */
+  renewedAt = performance.now();
+  private readonly reads: LabelledValues<Count>;
+
+  constructor(metrics: MetricsRegistry, snapshot: RegistrySnapshot) {
+    const gauge = (name: string, help: string, value: () => number) =>
+      new Gauge({
+        name,
+        help,
+        registers: [metrics],
+        collect() {
+          this.set(value());
+        },
+      });
+    gauge(
+      'cas_registry_age_seconds',
+      'Seconds since the process last compared its registry with the database.',
+      () => (performance.now() - this.renewedAt) / 1000,
+    );
+    gauge('cas_registry_revision', 'The revision of the registry in memory.', () => snapshot.revision);
+    gauge('cas_registry_clients', 'Clients in memory.', () => snapshot.clients.size);
+    this.reads = labelledCounter(metrics, {
+      name: 'cas_registry_reads_total',
+      help: 'Reads of the registry after its revision had changed: only the changes, or the full registry.',
+      labelNames: ['kind'],
+    });
+    for (const kind of ['changes', 'full'] as const) this.reads.at(kind).touch();
+  }
+
+  count(kind: 'changes' | 'full'): void {
+    this.reads.at(kind).value.count++;
   }
 }

@@ -15,7 +15,7 @@ import { acquireLease, type Lease, releaseLease } from '../../src/platform/datab
 import { uuidv7 } from '../../src/platform/uuid.js';
 import type { Purged } from '../../src/purge/purge.js';
 import { RefreshFamily } from '../../src/refresh-token/refresh-family.entity.js';
-import { RegistryChange } from '../../src/registry/changes/registry-change.entity.js';
+import { RegistryChange } from '../../src/registry/registry-change.entity.js';
 import { agentTokenBody, claimsOf, refresh } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
 import { TestBrowser, TOKEN } from '../support/cookie-grant.js';

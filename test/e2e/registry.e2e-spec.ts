@@ -11,11 +11,10 @@ import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
 import { Agent } from '../../src/registry/agent.entity.js';
 import { ClientApplication } from '../../src/registry/client-application.entity.js';
-import { RegistryFileError } from '../../src/registry/file/read-registry-file.js';
-import { RegistryFile } from '../../src/registry/file/registry-file.js';
+import { RegistryFile, RegistryFileError } from '../../src/registry/file/registry-file.js';
 import { Organization } from '../../src/registry/organization.entity.js';
 import { Registry } from '../../src/registry/registry.js';
-import { RegistryRevision } from '../../src/registry/registry-revision.entity.js';
+import { RegistryRevision } from '../../src/registry/registry-change.entity.js';
 import { ResourceServer } from '../../src/registry/resource-server.entity.js';
 import { type Grant, GrantBody, type GrantResult } from '../../src/token/grant.js';
 import { GrantType } from '../../src/token/grant-type.decorator.js';

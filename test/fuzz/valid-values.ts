@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Random } from '../../packages/conformance-kit/src/fuzz/random.js';
-import { cursorAfter } from '../../src/registry/list-cursor.js';
+import { cursorAfter } from '../../src/registry/page-query.js';
 import { ACME_AGENT, BACKEND_SECRET, RIVAL_AGENT } from '../support/test-registry.js';
 import { CHALLENGE, type Role, VERIFIER } from './cast.js';
 import type { Operation, Schema } from './operations.js';

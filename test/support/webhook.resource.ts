@@ -2,8 +2,7 @@ import { IsOptional, IsUrl } from 'class-validator';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { AreScopes, IsIdentifier, IsName, IsSecret, IsUuid } from '../../src/registry/resources/entry-rules.js';
 import { organizationResource } from '../../src/registry/resources/organization.resource.js';
-import { defineResource } from '../../src/registry/resources/registry-resource.js';
-import { RANDOM_SECRET } from '../../src/registry/resources/secret-kinds.js';
+import { defineResource, RANDOM_SECRET } from '../../src/registry/resources/registry-resource.js';
 
 declare module '../../src/audit/audit-event.js' {
   interface AuditPartyKinds {

@@ -1,60 +1,38 @@
+import { createRequire } from 'node:module';
+import { Injectable } from '@nestjs/common';
 import { type EntityManager, type FindManyOptions, LessThanOrEqual } from 'typeorm';
+import { Clock } from '../../platform/clock.js';
+import { Database } from '../../platform/database/database.js';
+import { sha256 } from '../../platform/secret.js';
+import { slowHash } from '../agent-password.js';
 import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
-import type { FileContent } from './file-content.js';
+import { GrantSettingsClasses } from '../grant-settings-classes.js';
+import { isLogComplete, readRevision } from '../registry-revision.js';
 import type { PasswordGroups } from './password-groups.js';
+import type { RegistrySource } from './registry-source.js';
 
 /** Older applied files are deleted, so that the table stays small. */
 const MAX_REMEMBERED_FILES = 1_000;
 
+/** Longer lists do not fit into the column, so that the file is parsed at each start. */
+const MAX_SECRET_FILES_BYTES = 60_000;
+
+/** Another version of the service may check files by other rules. */
+const SERVICE_VERSION: string = createRequire(import.meta.url)('../../../package.json').version;
+
+/** A constant salt, because files are looked up by their hash. */
+const SALT = Buffer.from('customer-authorization registry');
+
 /** The file in force. */
 const LATEST = { order: { sequence: 'DESC' }, take: 1 } as const;
 
-/** Reads applied files, inside or outside of a transaction. */
-type Find = (options: FindManyOptions<AppliedRegistryFile>) => Promise<AppliedRegistryFile[]>;
-
-/** The registry file is older than the file in force. The registry is not changed. */
-export class SupersededRegistryFileError extends Error {
-  constructor({ appliedAt }: AppliedRegistryFile) {
-    super(
-      `the registry file is superseded and not applied: a newer one was applied at ${appliedAt.toISOString()}; ` +
-        'to apply this one, raise its top-level revision, or run: node dist/cli.js registry apply --force FILE',
-    );
-  }
-}
-
-/** The row of the file in force. */
-export async function latestFile(find: Find): Promise<AppliedRegistryFile | undefined> {
-  return (await find(LATEST))[0];
-}
-
-/**
- * The file in force if this content is an old one: it was applied before and has been replaced since. A content with a
- * higher `revision` than all files before is never superseded.
- *
- * A replaced text stays superseded when only its secret files have changed, because an old pod has the old text
- * together with new secret files.
- *
- * Without the lock on the registry's revision, another process can apply this content between the two reads. This content
- * is then in force and not superseded. So both reads are repeated until the file in force has not changed meanwhile.
- */
-export async function supersedingFile(find: Find, content: FileContent): Promise<AppliedRegistryFile | undefined> {
-  let latest = await latestFile(find);
-  for (;;) {
-    if (!latest || !(await isReplaced(find, content, latest))) return undefined;
-    const sequence = latest.sequence;
-    latest = await latestFile(find);
-    if (latest?.sequence === sequence) return latest;
-  }
-}
-
-/** Whether this content was applied before the file in force. */
-async function isReplaced(find: Find, content: FileContent, latest: AppliedRegistryFile): Promise<boolean> {
-  if (latest.contentHash === content.contentHash) return false;
-  const { revision, contentHash, textHash } = content;
-  const highest = latest.highestRevision ?? Number.NEGATIVE_INFINITY;
-  if (revision !== undefined && revision > highest) return false;
-  const where = latest.textHash === textHash ? { contentHash } : [{ contentHash }, { textHash }];
-  return (await find({ where, take: 1 })).length > 0;
+/** The identity of a registry file. */
+export interface FileContent {
+  /** The hash of the text and of the secret files that it names. */
+  contentHash: string;
+  textHash: string;
+  /** The top-level `revision`. */
+  revision: number | undefined;
 }
 
 /** What is recorded about the file in force. */
@@ -66,30 +44,133 @@ export interface AppliedState extends FileContent {
   registryRevision: number;
 }
 
-/** Records that a file is in force. The caller must hold the lock on the registry's revision. */
-export async function rememberApplied(manager: EntityManager, state: AppliedState, now: number): Promise<void> {
-  const [latest] = await manager.find(AppliedRegistryFile, LATEST);
-  const { contentHash, textHash, revision, passwordGroups, recognition, registryRevision } = state;
-  const columns = {
-    passwordGroups,
-    secretFiles: recognition?.secretFiles ?? null,
-    grantsHash: recognition?.grantsHash ?? null,
-    registryRevision: recognition ? registryRevision : null,
-  };
-  if (latest?.contentHash === contentHash) {
-    await manager.update(AppliedRegistryFile, { contentHash }, columns);
-    return;
+/** The registry file is older than the file in force. The registry is not changed. */
+export class SupersededRegistryFileError extends Error {
+  constructor({ appliedAt }: AppliedRegistryFile) {
+    super(
+      `the registry file is superseded and not applied: a newer one was applied at ${appliedAt.toISOString()}; ` +
+        'to apply this one, raise its top-level revision, or run: node dist/cli.js registry apply --force FILE',
+    );
   }
-  // a superseded file needs only its hashes and its revision
-  if (latest) {
-    const { contentHash: superseded } = latest;
-    await manager.update(AppliedRegistryFile, { contentHash: superseded }, { passwordGroups: null, secretFiles: null });
+}
+
+/**
+ * The hashes are as slow as that of a password: from a fast hash of a file, an attacker could guess the passwords in
+ * it.
+ */
+export async function contentOf({ text, secrets }: RegistrySource, revision?: unknown): Promise<FileContent> {
+  const texts = [JSON.stringify([text, secrets]), text];
+  const [contentHash = '', textHash = ''] = await Promise.all(texts.map((each) => slowHash(each, SALT)));
+  return { contentHash, textHash, revision: typeof revision === 'number' ? revision : undefined };
+}
+
+/**
+ * The registry files that were applied. A process recognizes the file in force by its bytes, so that a start with it has
+ * no work.
+ */
+@Injectable()
+export class AppliedFiles {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly grants: GrantSettingsClasses,
+  ) {}
+
+  /** The row of the file in force. */
+  async latest(manager?: EntityManager): Promise<AppliedRegistryFile | undefined> {
+    return (await this.find(LATEST, manager))[0];
   }
-  const sequence = (latest?.sequence ?? 0) + 1;
-  const revisions = [latest?.highestRevision, revision].filter((each) => typeof each === 'number');
-  const highestRevision = revisions.length > 0 ? Math.max(...revisions) : null;
-  await manager.delete(AppliedRegistryFile, { contentHash });
-  await manager.delete(AppliedRegistryFile, { sequence: LessThanOrEqual(sequence - MAX_REMEMBERED_FILES) });
-  const row = { contentHash, textHash, sequence, highestRevision, appliedAt: new Date(now), ...columns };
-  await manager.insert(AppliedRegistryFile, row);
+
+  /** The secret files that a text names, if it is the text of the file in force. */
+  async secretFilesOf(text: string): Promise<string[] | undefined> {
+    const latest = await this.latest();
+    if (!latest?.secretFiles || latest.textHash !== (await slowHash(text, SALT))) return undefined;
+    return latest.secretFiles;
+  }
+
+  /**
+   * Whether the registry of the database has the content of a file. The file was then applied last, without a warning,
+   * and the log shows that no operator has changed the registry by SQL since. Only the file can change its entries
+   * (protocol §8.9).
+   */
+  async isInForce(source: RegistrySource): Promise<boolean> {
+    const latest = await this.latest();
+    if (!latest || latest.registryRevision === null || latest.grantsHash !== this.grantsHash()) return false;
+    if (latest.contentHash !== (await contentOf(source)).contentHash) return false;
+    const range = { after: latest.registryRevision, until: await readRevision(this.database) };
+    return isLogComplete(this.database, range, this.clock.now());
+  }
+
+  /** What is recorded about a file, so that it is recognized later; `undefined` if it must be parsed each time. */
+  recognitionOf({ secretFiles }: RegistrySource): AppliedState['recognition'] {
+    if (Buffer.byteLength(JSON.stringify(secretFiles)) > MAX_SECRET_FILES_BYTES) return undefined;
+    return { secretFiles, grantsHash: this.grantsHash() };
+  }
+
+  /**
+   * Rejects an old content: it was applied before and has been replaced since. A content with a higher `revision` than
+   * all files before is never superseded.
+   *
+   * A replaced text stays superseded when only its secret files have changed, because an old pod has the old text
+   * together with new secret files.
+   *
+   * Without the lock on the registry's revision, another process can apply this content between the two reads. This
+   * content is then in force and not superseded. So both reads are repeated until the file in force has not changed
+   * meanwhile.
+   *
+   * @throws SupersededRegistryFileError
+   */
+  async assertNotSuperseded(content: FileContent, manager?: EntityManager): Promise<void> {
+    let latest = await this.latest(manager);
+    while (latest && (await this.isReplaced(content, latest, manager))) {
+      const { sequence } = latest;
+      latest = await this.latest(manager);
+      if (latest?.sequence === sequence) throw new SupersededRegistryFileError(latest);
+    }
+  }
+
+  /** Records that a file is in force. The caller must hold the lock on the registry's revision. */
+  async remember(manager: EntityManager, state: AppliedState): Promise<void> {
+    const latest = await this.latest(manager);
+    const { contentHash, textHash, revision, passwordGroups, recognition, registryRevision } = state;
+    const columns = {
+      passwordGroups,
+      secretFiles: recognition?.secretFiles ?? null,
+      grantsHash: recognition?.grantsHash ?? null,
+      registryRevision: recognition ? registryRevision : null,
+    };
+    if (latest?.contentHash === contentHash) {
+      await manager.update(AppliedRegistryFile, { contentHash }, columns);
+      return;
+    }
+    // a superseded file needs only its hashes and its revision
+    const superseded = { contentHash: latest?.contentHash ?? '' };
+    await manager.update(AppliedRegistryFile, superseded, { passwordGroups: null, secretFiles: null });
+    const sequence = (latest?.sequence ?? 0) + 1;
+    const highest = latest?.highestRevision ?? null;
+    const highestRevision = revision === undefined ? highest : Math.max(revision, highest ?? revision);
+    await manager.delete(AppliedRegistryFile, { contentHash });
+    await manager.delete(AppliedRegistryFile, { sequence: LessThanOrEqual(sequence - MAX_REMEMBERED_FILES) });
+    const row = { contentHash, textHash, sequence, highestRevision, appliedAt: new Date(this.clock.now()) };
+    await manager.insert(AppliedRegistryFile, { ...row, ...columns });
+  }
+
+  /** Whether a content was applied before the file in force. */
+  private async isReplaced(content: FileContent, latest: AppliedRegistryFile, manager?: EntityManager) {
+    const { revision, contentHash, textHash } = content;
+    if (latest.contentHash === contentHash) return false;
+    if (revision !== undefined && revision > (latest.highestRevision ?? Number.NEGATIVE_INFINITY)) return false;
+    const where = latest.textHash === textHash ? { contentHash } : [{ contentHash }, { textHash }];
+    return (await this.find({ where, take: 1 }, manager)).length > 0;
+  }
+
+  /** Reads inside of a transaction, or outside. */
+  private find(options: FindManyOptions<AppliedRegistryFile>, manager?: EntityManager): Promise<AppliedRegistryFile[]> {
+    return manager ? manager.find(AppliedRegistryFile, options) : this.database.read(AppliedRegistryFile, options);
+  }
+
+  /** The hash of what a file is checked with: the version of the service and the names of its grants. */
+  private grantsHash(): string {
+    return sha256(JSON.stringify([SERVICE_VERSION, ...this.grants.names()]));
+  }
 }

@@ -4,8 +4,7 @@ import { FileErrors } from '../../platform/files/file-errors.js';
 import { WatchedFile } from '../../platform/files/watched-file.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { SupersededRegistryFileError } from './applied-files.js';
-import { RegistryFileError } from './read-registry-file.js';
-import { RegistryFile } from './registry-file.js';
+import { RegistryFile, RegistryFileError } from './registry-file.js';
 import type { RegistrySource } from './registry-source.js';
 
 /** Applies REGISTRY_FILE at the start, and again when the file or a secret file that it names changes. */

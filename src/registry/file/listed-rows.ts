@@ -1,9 +1,8 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ObjectLiteral } from 'typeorm';
-import { type Entry, secretColumns } from '../entries/entry.js';
-import type { RegistryResource } from '../resources/registry-resource.js';
+import { type Entry, secretColumns } from '../entry.js';
+import { PASSWORD, type RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { PASSWORD } from '../resources/secret-kinds.js';
 import { type ListedPassword, type PasswordGroups, passwordGroups, unchangedPasswords } from './password-groups.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
 import type { StoredEntries } from './stored-entries.js';

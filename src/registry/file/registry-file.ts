@@ -1,25 +1,26 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { stringify } from 'yaml';
 import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRolledBack } from '../../platform/database/database-errors.js';
 import { RetryPolicy } from '../../platform/database/retry-policy.js';
-import { AppliedRegistryFile } from '../applied-registry-file.entity.js';
-import { readRevision } from '../changes/read-revision.js';
+import { EntityReader, type Select } from '../entity-reader.js';
+import { entryViolations } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { Registry } from '../registry.js';
-import type { Select } from '../rows/entity-reader.js';
-import { latestFile, SupersededRegistryFileError, supersedingFile } from './applied-files.js';
-import type { AppliedEntry } from './apply-entries.js';
-import { checkDocument } from './check-document.js';
-import { entriesOfFile } from './entries-of-file.js';
-import { exportRegistry } from './export-registry.js';
-import type { FileContent } from './file-content.js';
-import { FileInForce } from './file-in-force.js';
-import { rowsOf, StaleSecretsError } from './listed-rows.js';
-import { RegistryFileError, readRegistryFile } from './read-registry-file.js';
-import { RegistryFileWriter } from './registry-file-writer.js';
+import { readRevision } from '../registry-revision.js';
+import { currentRevision, type EntryChange, RegistryTransactions } from '../registry-transactions.js';
+import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
+import { AppliedFiles, type AppliedState, contentOf } from './applied-files.js';
+import { type ListedRows, rowsOf, StaleSecretsError, usesStaleSecrets } from './listed-rows.js';
+import { entriesIn, type RegistryDocument, validateDocument, withSecrets } from './registry-document.js';
 import { RegistrySource } from './registry-source.js';
-import { warningsOf } from './registry-warnings.js';
+import { type AppliedEntry, compareRows, entryChanges, writeChanges } from './row-changes.js';
 import { StoredEntries } from './stored-entries.js';
+import { RegistryTextError } from './yaml-document.js';
+
+/** One warning names at most this many paths. */
+const MAX_NAMED_PATHS = 20;
 
 /** Retries when another process applies a registry file at the same time. */
 const CONCURRENT_FILE = new RetryPolicy({
@@ -29,6 +30,15 @@ const CONCURRENT_FILE = new RetryPolicy({
     error instanceof StaleSecretsError || isDuplicate(error) || isRolledBack((error as Error).cause ?? error),
 });
 
+/**
+ * A registry file that is rejected as a whole. Each violation has a path but no value, because a value may be a secret.
+ */
+export class RegistryFileError extends Error {
+  constructor(readonly violations: string[]) {
+    super(`the registry file is invalid:\n${violations.map((violation) => `  ${violation}`).join('\n')}`);
+  }
+}
+
 interface ApplyOptions {
   /** Applies the file even if it is superseded. */
   force?: boolean;
@@ -36,6 +46,16 @@ interface ApplyOptions {
   compare?: boolean;
   /** Adds the entries as the admin API does: they do not belong to the file, and the file in force stays the same. */
   merge?: boolean;
+}
+
+/** A valid registry file whose secrets are hashed. */
+interface FileToWrite {
+  document: RegistryDocument;
+  listed: ListedRows[];
+  /** The stored entries before the transaction. */
+  stored: StoredEntries;
+  /** What is recorded about the file. */
+  state: Omit<AppliedState, 'registryRevision'>;
 }
 
 /** Applies a registry file to the database, and exports the registry of the database as a file. */
@@ -47,8 +67,8 @@ export class RegistryFile {
   constructor(
     private readonly database: Database,
     private readonly registry: Registry,
-    private readonly fileInForce: FileInForce,
-    private readonly writer: RegistryFileWriter,
+    private readonly appliedFiles: AppliedFiles,
+    private readonly transactions: RegistryTransactions,
     private readonly settingsClasses: GrantSettingsClasses,
   ) {
     this.select = (statement, parameters) => database.select(statement, parameters);
@@ -61,7 +81,7 @@ export class RegistryFile {
    * @throws RegistryFileError if the file cannot be read
    */
   async read(path: string, before?: RegistrySource): Promise<RegistrySource> {
-    const findSecretFiles = (text: string) => this.fileInForce.secretFilesOf(text);
+    const findSecretFiles = (text: string) => this.appliedFiles.secretFilesOf(text);
     return RegistrySource.read(path, before, findSecretFiles).catch((error) => {
       throw (error as NodeJS.ErrnoException).syscall ? new RegistryFileError(['the file cannot be read']) : error;
     });
@@ -76,7 +96,7 @@ export class RegistryFile {
    */
   async apply(path: string, options: ApplyOptions = {}): Promise<AppliedEntry[]> {
     const source = await this.read(path);
-    return (await this.applySource(source, options)) ?? entriesOfFile(this.select);
+    return (await this.applySource(source, options)) ?? this.entriesInForce();
   }
 
   /**
@@ -88,29 +108,33 @@ export class RegistryFile {
     source: RegistrySource,
     { force = false, compare = false, merge = false }: ApplyOptions = {},
   ): Promise<AppliedEntry[] | undefined> {
-    if (!compare && !merge && (await this.fileInForce.isApplied(source))) {
+    if (!compare && !merge && (await this.appliedFiles.isInForce(source))) {
       await this.registry.renew();
       return undefined;
     }
-    const { document, violations: formViolations, content } = await readRegistryFile(source);
+    const plain = await source.parse().catch((error) => {
+      throw error instanceof RegistryTextError ? new RegistryFileError(error.violations) : error;
+    });
+    const content = await contentOf(source, plain.revision);
     // before the other checks, so that a pod with a superseded file starts even if the file is no longer valid
-    if (!force && !merge) await this.assertNotSuperseded(content);
+    if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content);
+    const [replaced, unreadable] = withSecrets(plain, source.secrets);
+    const [document, invalid] = await validateDocument(replaced);
     const readStored = async () => StoredEntries.read(await this.revision(), document, this.select);
     const before = await readStored();
-    const violations = await checkDocument(document, formViolations, before, this.settingsClasses);
-    if (violations.length > 0) throw new RegistryFileError(violations);
+    await this.assertValid(document, [...unreadable, ...invalid], before);
     const warnings = warningsOf(document, before);
     // a file with a warning is parsed at each start, so that the warning is repeated
-    const recognition = warnings.length > 0 ? undefined : this.fileInForce.recognitionOf(source);
+    const recognition = warnings.length > 0 ? undefined : this.appliedFiles.recognitionOf(source);
     let stored: StoredEntries | undefined = before;
     return CONCURRENT_FILE.run(async () => {
       const current = stored ?? (await readStored());
       stored = undefined; // a retry must read what the other process has written
-      const { listed, groups } = await rowsOf(document, current, await this.knownGroups());
+      const known = (await this.appliedFiles.latest())?.passwordGroups ?? null;
+      const { listed, groups } = await rowsOf(document, current, known);
       const state = { ...content, passwordGroups: groups, recognition };
-      const applied = await this.writer.write({ document, listed, stored: current, state, force, merge });
+      const applied = await this.write({ document, listed, stored: current, state }, force, merge);
       for (const warning of warnings) this.logger.warn(`the registry file: ${warning}`);
-      await this.registry.renew();
       return applied;
     });
   }
@@ -120,17 +144,100 @@ export class RegistryFile {
     return readRevision(this.database);
   }
 
-  /** The registry as YAML, without secrets. */
-  export(): Promise<string> {
-    return exportRegistry(this.select);
+  /** The registry of the database as YAML (protocol §8.1), without secrets: only their hashes are stored. */
+  async export(): Promise<string> {
+    const lists: Record<string, object[]> = {};
+    for (const { list, entity, key, toEntry } of REGISTRY_RESOURCES) {
+      const entries: object[] = [];
+      lists[list] = entries;
+      for await (const rows of new EntityReader(entity, key.column).inPages(this.select))
+        for (const row of rows) entries.push(toEntry(row));
+    }
+    return stringify(lists, { aliasDuplicateObjects: false });
   }
 
-  private async knownGroups() {
-    return (await latestFile((options) => this.database.read(AppliedRegistryFile, options)))?.passwordGroups ?? null;
+  /** The entries that belong to the registry file, in the form of the result of applying it again. */
+  private async entriesInForce(): Promise<AppliedEntry[]> {
+    const entries: AppliedEntry[] = [];
+    for (const { entity, noun: kind, fileKey } of REGISTRY_RESOURCES) {
+      for await (const rows of new EntityReader(entity, fileKey.column).inPages(this.select, 'ownedByFile'))
+        for (const row of rows) entries.push({ kind, id: String(row[fileKey.column]), outcome: 'unchanged' });
+    }
+    return entries;
   }
 
-  private async assertNotSuperseded(content: FileContent): Promise<void> {
-    const superseding = await supersedingFile((options) => this.database.read(AppliedRegistryFile, options), content);
-    if (superseding) throw new SupersededRegistryFileError(superseding);
+  /** @throws RegistryFileError with these violations and those of the checks against the database */
+  private async assertValid(document: RegistryDocument, found: string[], stored: StoredEntries): Promise<void> {
+    const checked = await entryViolations({
+      entriesOf: (resource) => entriesIn(document, resource),
+      settingsClasses: this.settingsClasses,
+      isStored: (resource, key) => stored.rowWithKey(resource, key) !== undefined,
+      invalidPaths: new Set(found.map((violation) => violation.replace(/: .*$/s, ''))),
+    });
+    const violations = [...found, ...checked];
+    if (violations.length > 0) throw new RegistryFileError(violations);
   }
+
+  /**
+   * Writes a file in one transaction.
+   *
+   * @throws SupersededRegistryFileError
+   * @throws StaleSecretsError if another process has changed secrets that the file lists, in which case nothing is
+   *   changed
+   */
+  private async write(file: FileToWrite, force: boolean, merge: boolean): Promise<AppliedEntry[]> {
+    const { document, listed, stored, state } = file;
+    let applied: AppliedEntry[] = [];
+    await this.transactions.run({ kind: 'service' }, async (manager): Promise<EntryChange[]> => {
+      if (!force && !merge) await this.appliedFiles.assertNotSuperseded(state, manager);
+      const before = await currentRevision(manager);
+      const present = before === stored.revision ? stored : await this.readPresent(manager, before, document);
+      if (usesStaleSecrets(listed, stored, present)) throw new StaleSecretsError();
+      if (merge) assertNotOwnedByFile(listed, present);
+      applied = [];
+      const changes: EntryChange[] = [];
+      for (const rows of listed) {
+        const compared = await compareRows(rows, present, merge);
+        await writeChanges(manager, compared);
+        for (const entry of compared.entries) applied.push(entry);
+        for (const change of entryChanges(compared)) changes.push(change);
+      }
+      const registryRevision = changes.length > 0 ? before + 1 : before;
+      if (!merge) await this.appliedFiles.remember(manager, { ...state, registryRevision });
+      await this.transactions.endTokens(changes, manager);
+      return changes;
+    });
+    return applied;
+  }
+
+  /** The stored entries after a change by another process. */
+  private readPresent(manager: EntityManager, revision: number, document: RegistryDocument): Promise<StoredEntries> {
+    const select: Select = (statement, parameters) => this.database.selectWith(manager, statement, parameters);
+    return StoredEntries.read(revision, document, select);
+  }
+}
+
+/** @throws RegistryFileError with a violation for each listed entry that belongs to the registry file of the pods */
+function assertNotOwnedByFile(listed: ListedRows[], stored: StoredEntries): void {
+  const owned = listed.flatMap(({ resource, rows }) =>
+    rows
+      .map((row) => String(row[resource.fileKey.column]))
+      .filter((key) => stored.rowWithKey(resource, key)?.ownedByFile)
+      .map((key) => `${resource.noun} ${key}: belongs to the registry file; change it there`),
+  );
+  if (owned.length > 0) throw new RegistryFileError(owned);
+}
+
+/** Warnings about a file that is accepted. A warning has paths but no values, because a value may be a secret. */
+function warningsOf(document: RegistryDocument, stored: StoredEntries): string[] {
+  return REGISTRY_RESOURCES.flatMap((resource) => {
+    const { warning } = resource;
+    const causes = entriesIn(document, resource).filter(([, entry]) =>
+      warning?.appliesTo(entry, stored.rowOf(resource, entry)),
+    );
+    if (!warning || causes.length === 0) return [];
+    const more = causes.length - MAX_NAMED_PATHS;
+    const paths = causes.slice(0, MAX_NAMED_PATHS).map(([path]) => path);
+    return [`${paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}: ${warning.text}`];
+  });
 }

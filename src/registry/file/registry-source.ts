@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { parseRegistryText } from './parse-yaml.js';
-import { secretFilesIn } from './secret-files.js';
-import type { PlainDocument } from './yaml-document.js';
+import { secretFilesIn } from './registry-document.js';
+import { type PlainDocument, parseRegistryText } from './yaml-document.js';
 
 /** The paths of the secret files that a text names, if they are known without parsing the text. */
 export type FindSecretFiles = (text: string) => Promise<string[] | undefined>;

@@ -1,8 +1,8 @@
 import type { ObjectLiteral } from 'typeorm';
-import { type Entry, fileKeyOf } from '../entries/entry.js';
+import { EntityReader, type Select } from '../entity-reader.js';
+import { type Entry, fileKeyOf } from '../entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
-import { EntityReader, type Select } from '../rows/entity-reader.js';
 import { entriesIn, type RegistryDocument } from './registry-document.js';
 
 /**

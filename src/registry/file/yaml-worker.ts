@@ -1,4 +1,4 @@
-/** The program of the thread that parses a long registry file (parse-yaml.ts). */
+/** The program of the thread that parses a long registry file (yaml-document.ts). */
 import { parentPort, workerData } from 'node:worker_threads';
 import { type PlainDocument, parseYaml, RegistryTextError, type WorkerMessage } from './yaml-document.js';
 import { yamlPortions } from './yaml-portions.js';

@@ -2,10 +2,9 @@ import { IsEmail, IsOptional } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
 import { Agent } from '../agent.entity.js';
-import { AreScopes, FitsLowered, IsName, IsPassword, IsUuid } from './entry-rules.js';
+import { AreScopes, FitsLowered, IsName, IsPassword, IsUuid, PASSWORD_DESCRIPTION } from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
-import { defineResource } from './registry-resource.js';
-import { PASSWORD } from './secret-kinds.js';
+import { defineResource, PASSWORD } from './registry-resource.js';
 
 class AgentEntry {
   @IsEmail({ require_tld: false })
@@ -19,7 +18,7 @@ class AgentEntry {
 
   @IsOptional()
   @IsPassword()
-  @ApiProperty('The password: 8 to 256 characters. No response contains it.', EXAMPLE.agentPassword)
+  @ApiProperty(PASSWORD_DESCRIPTION, EXAMPLE.agentPassword)
   password?: string;
 
   @IsUuid()

@@ -6,10 +6,18 @@ import { ApiProperty } from '../../platform/http/api-property.js';
 import { ClientApplication, type ClientType } from '../client-application.entity.js';
 import type { GrantSettings } from '../organization.entity.js';
 import { lastSecretEnd, NO_PREVIOUS_SECRETS } from '../previous-secrets.js';
-import { AreOrigins, AreRedirectUris, AreScopes, IsIdentifier, IsName, IsSecret, IsUuid } from './entry-rules.js';
+import {
+  AreOrigins,
+  AreRedirectUris,
+  AreScopes,
+  IsIdentifier,
+  IsName,
+  IsSecret,
+  IsUuid,
+  SECRET_DESCRIPTION,
+} from './entry-rules.js';
 import { organizationResource } from './organization.resource.js';
-import { defineResource } from './registry-resource.js';
-import { RANDOM_SECRET } from './secret-kinds.js';
+import { defineResource, RANDOM_SECRET } from './registry-resource.js';
 
 class ClientEntry {
   @IsIdentifier()
@@ -37,7 +45,7 @@ class ClientEntry {
 
   @IsOptional()
   @IsSecret()
-  @ApiProperty('The secret: 32 to 256 characters. No response contains it.', EXAMPLE.clientSecret)
+  @ApiProperty(SECRET_DESCRIPTION, EXAMPLE.clientSecret)
   client_secret?: string;
 
   @IsOptional()

@@ -38,11 +38,25 @@ export const IsPublicClients = () =>
     },
   });
 
+interface LengthRange {
+  min: number;
+  max: number;
+}
+
+const SECRET_LENGTH: LengthRange = { min: 32, max: 256 };
+const PASSWORD_LENGTH: LengthRange = { min: 8, max: 1_024 };
+
+const characters = ({ min, max }: LengthRange) => `${min} to ${max} characters`;
+
+/** The descriptions of secrets and passwords in the OpenAPI document. */
+export const SECRET_DESCRIPTION = `The secret: ${characters(SECRET_LENGTH)}. No response contains it.`;
+export const PASSWORD_DESCRIPTION = `The password: ${characters(PASSWORD_LENGTH)}. No response contains it.`;
+
 /** The secret of a client or resource server. */
-export const IsSecret = () => hasLength(32, 256);
+export const IsSecret = () => hasLength(SECRET_LENGTH);
 
 /** The password of an agent. */
-export const IsPassword = () => hasLength(8, 1024);
+export const IsPassword = () => hasLength(PASSWORD_LENGTH);
 
 /** A name for people. Control characters are rejected, because SQLite returns a text only up to its first NUL. */
 export const IsName = () =>
@@ -74,8 +88,8 @@ export const AreRedirectUris = () =>
     'each must be an absolute http(s) URL without fragment',
   );
 
-function hasLength(min: number, max: number) {
-  return applyDecorators(IsString(), Length(min, max, { message: `must be ${min} to ${max} characters` }));
+function hasLength(range: LengthRange) {
+  return applyDecorators(IsString(), Length(range.min, range.max, { message: `must be ${characters(range)}` }));
 }
 
 function areClientIds(values: unknown[]): boolean {

@@ -1,7 +1,26 @@
 import type { Type } from '@nestjs/common';
 import type { ObjectLiteral } from 'typeorm';
 import type { AuditParty } from '../../audit/audit-event.js';
-import type { SecretKind } from './secret-kinds.js';
+import { sha256 } from '../../platform/secret.js';
+import { hashPassword, isPasswordOf } from '../agent-password.js';
+
+/** How secrets of one kind are hashed. */
+export interface SecretKind {
+  hash(secret: string): Promise<string>;
+  matches(hash: string, secret: string): Promise<boolean>;
+}
+
+/** A secret of a program. A fast hash is enough, because an attacker cannot guess it. */
+export const RANDOM_SECRET: SecretKind = {
+  hash: async (secret) => sha256(secret),
+  matches: async (hash, secret) => hash === sha256(secret),
+};
+
+/** A password of a person. Its hash is slow. */
+export const PASSWORD: SecretKind = {
+  hash: hashPassword,
+  matches: (hash, password) => isPasswordOf(hash, password),
+};
 
 /** Columns of a row. A column that is `undefined` keeps its stored value. */
 export type Columns<Row> = { [Column in keyof Row]?: Row[Column] | undefined };

@@ -3,9 +3,8 @@ import { IsArray, IsBoolean, IsOptional, IsString } from 'class-validator';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
 import { ResourceServer } from '../resource-server.entity.js';
-import { IsIdentifier, IsSecret } from './entry-rules.js';
-import { defineResource } from './registry-resource.js';
-import { RANDOM_SECRET } from './secret-kinds.js';
+import { IsIdentifier, IsSecret, SECRET_DESCRIPTION } from './entry-rules.js';
+import { defineResource, RANDOM_SECRET } from './registry-resource.js';
 
 class ResourceServerEntry {
   @IsIdentifier()
@@ -17,7 +16,7 @@ class ResourceServerEntry {
 
   @IsOptional()
   @IsSecret()
-  @ApiProperty('The secret: 32 to 256 characters. No response contains it.', EXAMPLE.clientSecret)
+  @ApiProperty(SECRET_DESCRIPTION, EXAMPLE.clientSecret)
   secret?: string;
 
   @IsArray()

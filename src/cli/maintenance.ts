@@ -1,7 +1,22 @@
 import { FeedHistory } from '../access-token/feed/feed-history.js';
 import { DATABASE_VARIABLES } from '../platform/configuration/load-configuration.js';
-import type { CommandContext } from './command-context.js';
-import { expectParameters, UsageError } from './usage-error.js';
+import { Purge } from '../purge/purge.js';
+import { type CommandContext, expectParameters, UsageError } from './command-context.js';
+
+/** `purge` deletes expired rows. If another process is purging, the exit code is 1. */
+export async function purgeCommand(parameters: string[], context: CommandContext): Promise<number> {
+  expectParameters(parameters, 0);
+  const purged = await context.withApplication((application) => application.get(Purge).run(), {
+    variables: DATABASE_VARIABLES,
+  });
+  if (!purged) throw new Error('another process is purging');
+  context.print(
+    Object.entries(purged)
+      .map(([table, rows]) => `${table}: ${rows}\n`)
+      .join(''),
+  );
+  return 0;
+}
 
 /** `revocation-feed restart`: each consumer of the feed reads the full list again (protocol §7.6). */
 export async function revocationFeedCommand(

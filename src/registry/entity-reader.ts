@@ -1,14 +1,17 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Type } from '@nestjs/common';
 import { getMetadataArgsStorage } from 'typeorm';
-import { PAGE_READ } from '../../platform/database/retry-policy.js';
-import { timeOf } from '../../platform/database/sql-time.js';
-import { type SelectStatement, selectStatement } from '../../platform/database/statement.js';
-import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
-import { SharedJson } from './shared-json.js';
+import { PAGE_READ } from '../platform/database/retry-policy.js';
+import { timeOf } from '../platform/database/sql-time.js';
+import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../platform/database/value-list.js';
 
 /** Small enough that the event loop serves requests between two pages without a visible delay. */
 const ROWS_PER_PAGE = 250;
+
+/** Longer texts are rarely equal. */
+const MAX_SHARED_CHARACTERS = 200;
+const MAX_SHARED_TEXTS = 1_000;
 
 type Row = Record<string, unknown>;
 type Convert = (value: unknown, json: SharedJson) => unknown;
@@ -28,6 +31,7 @@ interface Column {
  */
 export class EntityReader<Entity extends object> {
   private readonly columns: Column[];
+  private readonly byKey: SelectStatement<string[], Row>;
   private readonly pages: Record<'all' | 'ownedByFile', SelectStatement<string[], Row>>;
   /** The statement for a `valueList` of keys. */
   private readonly byKeys: (list: string[]) => SelectStatement<string[], Row>;
@@ -38,13 +42,21 @@ export class EntityReader<Entity extends object> {
     private readonly key: keyof Entity & string,
   ) {
     this.columns = columnsOf(entity);
-    const names = this.columns.map(({ name }) => name).join(', ');
-    const from = `SELECT ${names} FROM ${tableOf(entity)} WHERE`;
+    const names = this.columns.map(({ name }) => name);
+    const from = `${tableOf(entity)} WHERE`;
+    const select = `SELECT ${names.join(', ')} FROM ${from}`;
     const keyName = this.columns.find(({ property }) => property === key)?.name;
     const page = (filter: string) =>
-      selectStatement<string[], Row>(`${from} ${filter}${keyName} > ? ORDER BY ${keyName} LIMIT ${ROWS_PER_PAGE}`);
+      selectStatement<string[], Row>(`${select} ${filter}${keyName} > ? ORDER BY ${keyName} LIMIT ${ROWS_PER_PAGE}`);
+    this.byKey = selectStatement({ columns: names, from: `${from} ${keyName} = ?`, batch: true });
     this.pages = { all: page(''), ownedByFile: page('owned_by_file = 1 AND ') };
-    this.byKeys = (list) => selectStatement(`${from} ${keyName} IN (${placeholdersFor(list)})`);
+    this.byKeys = (list) => selectStatement(`${select} ${keyName} IN (${placeholdersFor(list)})`);
+  }
+
+  /** The row with a key. Statements of one event-loop tick are sent as one. */
+  async find(select: Select, key: string): Promise<Entity | undefined> {
+    const [row] = await select(this.byKey, [key]);
+    return row && this.toEntity(row, new SharedJson());
   }
 
   /** All rows, or those that the registry file lists, in pages. */
@@ -99,3 +111,25 @@ const CONVERSIONS = new Map<string, Convert>([
   ['datetime', (value) => (value === null ? null : new Date(timeOf(value as Date | string)))],
   ['simple-json', (value, json) => (value === null ? null : json.parse(value as string))],
 ]);
+
+/**
+ * Parses JSON columns. Equal short texts, such as lists of scopes, share one value, which takes less memory. The values
+ * are therefore frozen.
+ */
+class SharedJson {
+  private readonly values = new Map<string, unknown>();
+
+  parse(text: string): unknown {
+    const shared = this.values.get(text);
+    if (shared !== undefined) return shared;
+    const value = frozen(JSON.parse(text));
+    if (text.length <= MAX_SHARED_CHARACTERS && this.values.size < MAX_SHARED_TEXTS) this.values.set(text, value);
+    return value;
+  }
+}
+
+function frozen(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const inner of Object.values(value)) frozen(inner);
+  return Object.freeze(value);
+}

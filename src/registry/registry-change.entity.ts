@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { Expires } from '../../platform/database/expires.js';
+import { Expires } from '../platform/database/expires.js';
 
 /**
  * An entry that was created, changed or deleted. The transaction that raises the registry's revision writes the row, so
@@ -23,4 +23,17 @@ export class RegistryChange {
   @Index('registry_change_expires_at')
   @Column('datetime', { name: 'expires_at', precision: 3 })
   expiresAt: Date;
+}
+
+/**
+ * A single row that counts the changes of the registry. A process polls the number, and reads the changed entries
+ * (`registry_change`) only if it has changed.
+ */
+@Entity('registry_revision')
+export class RegistryRevision {
+  @PrimaryColumn('integer')
+  id: number;
+
+  @Column('integer')
+  revision: number;
 }

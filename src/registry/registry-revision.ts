@@ -1,8 +1,8 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
-import type { Database } from '../../platform/database/database.js';
-import type { EntityRow } from '../../platform/database/entity-row.js';
-import { selectStatement } from '../../platform/database/statement.js';
-import type { RegistryChange } from './registry-change.entity.js';
+import type { Database } from '../platform/database/database.js';
+import type { EntityRow } from '../platform/database/entity-row.js';
+import { selectStatement } from '../platform/database/statement.js';
+import type { RegistryChange, RegistryRevision } from './registry-change.entity.js';
 
 /** The revisions after one and up to another. */
 export interface RevisionRange {
@@ -13,8 +13,8 @@ export interface RevisionRange {
 /** The keys of changed entries by the `list` of their resource. */
 export type ChangedKeys = Map<string, Set<string>>;
 
-/** With more changes, reading the whole registry is not slower. */
-const MAX_CHANGES = 20_000;
+/** With more changes, reading the whole registry is not slower. Such a revision has no rows in the log. */
+export const MAX_CHANGES = 20_000;
 const ROWS_PER_PAGE = 500;
 
 /** Sorts after the names of all resources and after all keys, which have ASCII characters only. */
@@ -28,26 +28,31 @@ const EXPIRY_MARGIN_MS = 60_000;
 
 type Cursor = [revision: number, resource: string, entryKey: string];
 
-const READ_PAGE = selectStatement<
-  [
-    validAt: Date,
-    until: number,
-    after: number,
-    equal: number,
-    resource: string,
-    sameResource: string,
-    entryKey: string,
-  ],
+const READ_REVISION = selectStatement<[], EntityRow<RegistryRevision, 'revision'>>({
+  columns: ['revision'],
+  from: 'registry_revision',
+  batch: true,
+});
+
+const READ_CHANGES = selectStatement<
+  [validAt: Date, after: number, until: number, ...Cursor],
   EntityRow<RegistryChange, 'revision' | 'resource' | 'entry_key'>
 >(
-  `SELECT revision, resource, entry_key FROM registry_change WHERE expires_at > ? AND revision <= ? AND (revision > ? OR
-    (revision = ? AND (resource > ? OR (resource = ? AND entry_key > ?)))) ORDER BY revision, resource, entry_key LIMIT ${ROWS_PER_PAGE}`,
+  `SELECT revision, resource, entry_key FROM registry_change
+    WHERE expires_at > ? AND revision BETWEEN ? AND ? AND (revision, resource, entry_key) > (?, ?, ?)
+    ORDER BY revision, resource, entry_key LIMIT ${ROWS_PER_PAGE}`,
 );
 
 const COUNT_REVISIONS = selectStatement<[validAt: Date, after: number, until: number], { revisions: number }>(
   `SELECT COUNT(DISTINCT revision) AS revisions FROM registry_change
     WHERE expires_at > ? AND revision > ? AND revision <= ?`,
 );
+
+/** The present revision of the registry in the database. */
+export async function readRevision(database: Database): Promise<number> {
+  const [row] = await database.select(READ_REVISION, []);
+  return row?.revision ?? 0;
+}
 
 /**
  * The entries that changed in these revisions. `undefined` if the log does not have all of them: it has no rows of old
@@ -61,22 +66,17 @@ export async function changesSince(
   const changed: ChangedKeys = new Map();
   const revisions = new Set<number>();
   let count = 0;
-  for (let cursor: Cursor = [after, LAST_KEY, LAST_KEY]; ; ) {
-    const [revision, resource, entryKey] = cursor;
-    const parameters = [validAt(now), until, revision, revision, resource, resource, entryKey] as const;
-    const rows = await database.select(READ_PAGE, [...parameters]);
-    for (const row of rows) {
-      revisions.add(row.revision);
-      const keys = changed.get(row.resource) ?? new Set();
-      changed.set(row.resource, keys.add(row.entry_key));
-      cursor = [row.revision, row.resource, row.entry_key];
+  for (let cursor: Cursor = [after, LAST_KEY, LAST_KEY]; ; await nextTick()) {
+    const rows = await database.select(READ_CHANGES, [validAt(now), cursor[0], until, ...cursor]);
+    for (const { revision, resource, entry_key } of rows) {
+      revisions.add(revision);
+      changed.set(resource, (changed.get(resource) ?? new Set()).add(entry_key));
+      cursor = [revision, resource, entry_key];
     }
     count += rows.length;
     if (count > MAX_CHANGES) return undefined;
-    if (rows.length < ROWS_PER_PAGE) break;
-    await nextTick();
+    if (rows.length < ROWS_PER_PAGE) return revisions.size === until - after ? changed : undefined;
   }
-  return revisions.size === until - after ? changed : undefined;
 }
 
 /** Whether the log has every change of these revisions. */

@@ -1,5 +1,9 @@
+import type { Type } from '@nestjs/common';
+import { plainToInstance } from 'class-transformer';
+import { validateSync } from 'class-validator';
 import type { ObjectLiteral } from 'typeorm';
-import type { Columns, RegistryResource } from '../resources/registry-resource.js';
+import { violationsOf } from '../platform/validation-violations.js';
+import type { Columns, RegistryResource } from './resources/registry-resource.js';
 
 /** An entry in the form of the registry file. Its fields are unknown until it is validated. */
 export type Entry = Record<string, unknown>;
@@ -10,6 +14,11 @@ export type Entry = Record<string, unknown>;
  */
 export type PathAndEntry = [path: string, entry: Entry];
 
+/** Whether a value of a file or of a body is an object with fields. */
+export function isMapping(value: unknown): value is Entry {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 export function fieldPath(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
@@ -19,6 +28,12 @@ export function fileKeyOf({ fileKey: { field, normalize } }: RegistryResource, e
   const key = entry[field];
   if (typeof key !== 'string') return undefined;
   return normalize ? normalize(key) : key;
+}
+
+/** A value as an instance of the class that has its rules, with the violations of these rules. */
+export function validated<Value extends object>(type: Type<Value>, value: unknown, path = ''): [Value, string[]] {
+  const instance = plainToInstance(type, value, { exposeDefaultValues: true });
+  return [instance, violationsOf(validateSync(instance, { whitelist: true, forbidNonWhitelisted: true }), path)];
 }
 
 /** An entry as the admin API shows it: with its key, its response fields, and whether the registry file owns it. */
@@ -33,15 +48,6 @@ export function withRetainedFields({ retainedFields = {} }: RegistryResource, ro
   const columns: ObjectLiteral = Object.assign({}, ...Object.values(retainedFields));
   const missing = Object.entries(columns).filter(([column]) => row[column] === undefined);
   return { ...row, ...Object.fromEntries(missing) };
-}
-
-/**
- * The columns to reset for retained fields that a patch removes by `null`. An entry without the field would not reset
- * them.
- */
-export function removedColumns({ retainedFields = {} }: RegistryResource, patch: Entry): ObjectLiteral {
-  const removed = Object.entries(retainedFields).filter(([field]) => patch[field] === null);
-  return Object.assign({}, ...removed.map(([, columns]) => columns));
 }
 
 /** The columns of an entry's secret. If the secret matches the stored hash, the hash does not change. */

@@ -1,0 +1,45 @@
+import {
+  applyDecorators,
+  type CallHandler,
+  type ExecutionContext,
+  Injectable,
+  type NestInterceptor,
+  ServiceUnavailableException,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
+import type { Request } from 'express';
+import { type Observable, throwError, timeout } from 'rxjs';
+import { readBody } from '../oauth/body-reader.js';
+import { parseJsonObject } from '../oauth/json-object.js';
+import { OperatorGuard } from '../operator/operator.guard.js';
+import { ManagementController } from '../platform/http/surfaces.js';
+
+/** The longest wait of the operator for a response, its wait for the transactions of other operators included. */
+const ADMIN_TIMEOUT_MS = 10_000;
+
+/**
+ * Responds with 503 to an operator whose request takes too long. Only the response is limited: the request goes on,
+ * because what follows a commit, as the audit and the second revocation of ended tokens, must follow it.
+ */
+@Injectable()
+class AdminTimeoutInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const late = () => throwError(() => new ServiceUnavailableException('the registry did not respond in time'));
+    return next.handle().pipe(timeout({ first: ADMIN_TIMEOUT_MS, with: late }));
+  }
+}
+
+/** A controller of the admin API, whose routes are below `/admin/PATH`, for the operator only. */
+export const AdminController = (path: string): ClassDecorator =>
+  applyDecorators(
+    ManagementController(`admin/${path}`),
+    UseGuards(OperatorGuard),
+    UseInterceptors(AdminTimeoutInterceptor),
+  );
+
+/** The fields of a body; none if the body is empty and `isOptional`. */
+export async function readFields(request: Request, isOptional = false): Promise<Record<string, unknown>> {
+  const text = await readBody(request);
+  return isOptional && text === '' ? {} : parseJsonObject(text);
+}

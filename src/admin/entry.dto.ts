@@ -1,0 +1,63 @@
+import { applyDecorators, type Type } from '@nestjs/common';
+import { Exclude } from 'class-transformer';
+import { IsBoolean, IsString, MaxLength } from 'class-validator';
+import { Optional } from '../oauth/parameters.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
+import { PageQuery } from '../registry/page-query.js';
+import { filterColumnsOf } from '../registry/registry-lists.js';
+import { Each, IsUuid } from '../registry/resources/entry-rules.js';
+import type { RegistryResource } from '../registry/resources/registry-resource.js';
+
+const MAX_NAME_CHARACTERS = 200;
+
+/** The query of a list. The lists have different filters. */
+export class ListQuery extends PageQuery {
+  @ApiProperty('Only entries of this organization.', EXAMPLE.organizationId)
+  organization_id?: string;
+  @ApiProperty('Only entries whose name contains this text. Upper and lower case are the same.', 'Acme')
+  name?: string;
+}
+
+/** One page of a list. */
+class Page {
+  @Optional()
+  @IsString()
+  @ApiProperty('The value of `cursor` for the next page. Absent on the last page.', EXAMPLE.cursor)
+  next_cursor?: string;
+}
+
+/** The class of a list's query, with the filters that the entries of the list allow. */
+export function listQueryOf(resource: RegistryResource): Type<ListQuery> {
+  const columns = filterColumnsOf(resource);
+  class ResourceListQuery extends ListQuery {}
+  const describe = describerOf(ResourceListQuery);
+  if (columns.organizationId !== undefined) describe('organization_id', Optional(), IsUuid());
+  if (columns.name !== undefined) describe('name', Optional(), MaxLength(MAX_NAME_CHARACTERS));
+  return ResourceListQuery;
+}
+
+/** The class that describes an entry in responses. */
+export function entryResponseOf({ noun, key, secret, responseFields, entry }: RegistryResource): Type<object> {
+  class EntryResponse extends (entry as Type<object>) {}
+  const describe = describerOf(EntryResponse);
+  if (key.isGenerated)
+    describe(key.field, IsUuid(), ApiProperty(`The id of the ${noun}. The service chose it.`, EXAMPLE.agentId));
+  if (secret) describe(secret.field, Exclude());
+  for (const [field, rules] of Object.entries(responseFields?.rules ?? {})) describe(field, rules);
+  const ownedByFile = 'Whether the registry file lists the entry. Then only the file can change it.';
+  describe('owned_by_file', IsBoolean(), ApiProperty(ownedByFile, false));
+  return EntryResponse;
+}
+
+/** The class that describes a page of entries. */
+export function pageOf({ list }: RegistryResource, entryResponse: Type<object>): Type<object> {
+  class EntryPage extends Page {}
+  const entries = Each(() => entryResponse);
+  describerOf(EntryPage)(list, entries, ApiProperty('The entries of the page, in the order of their keys.'));
+  return EntryPage;
+}
+
+function describerOf(type: Type<object>) {
+  return (field: string, ...rules: PropertyDecorator[]) => applyDecorators(...rules)(type.prototype, field);
+}
