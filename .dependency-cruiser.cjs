@@ -11,12 +11,11 @@ const LEVELS = [
   ['identity', 'one-time-code'],
   ['organization-user', 'refresh-token'],
   ['agent-auth', 'token', 'transfer', 'introspection', 'well-known', 'purge', 'admin'],
-  ['grants', 'openapi', 'try-it'],
+  ['grants', 'openapi'],
   [
     'app.module.ts',
     'extension.ts',
     'bootstrap.ts',
-    'welcome.ts',
     'run-service.ts',
     'cli',
     'public/service.ts',
@@ -112,6 +111,18 @@ module.exports = {
       name: 'the-kit-declares-its-packages',
       severity: 'error',
       from: { path: '^packages/conformance-kit/src/' },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['npm-peer'] },
+    },
+    {
+      name: 'the-try-it-page-uses-the-entries-for-extensions',
+      severity: 'error',
+      from: { path: '^packages/try-it/src/' },
+      to: { path: '^(src|test|bench|scripts)/', pathNot: '^src/public/(service|grant)\\.ts$' },
+    },
+    {
+      name: 'the-try-it-page-declares-its-packages',
+      severity: 'error',
+      from: { path: '^packages/try-it/src/' },
       to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['npm-peer'] },
     },
     {

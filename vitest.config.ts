@@ -38,6 +38,7 @@ const PACKAGES = {
   'token-verifier': 'packages/token-verifier/src/index.ts',
   'token-verifier/express': 'packages/token-verifier/src/express.ts',
   'token-verifier/nestjs': 'packages/token-verifier/src/nestjs.ts',
+  'try-it': 'packages/try-it/src/index.ts',
 };
 const alias = Object.entries(PACKAGES).map(([name, path]) => ({
   find: new RegExp(`^${name}$`),

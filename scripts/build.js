@@ -5,21 +5,36 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const PROJECT = dirname(import.meta.dirname);
-const NEST = fileURLToPath(import.meta.resolve('@nestjs/cli/bin/nest.js'));
-const STAMP = join(PROJECT, 'dist/.built');
+const TRY_IT = join(PROJECT, 'packages/try-it');
 const CONFIGURATION_FILE = /^(package|package-lock|nest-cli|tsconfig.*)\.json$/;
 
 /** Compiles the service into dist/, if a source changed since the last build. Throws the compiler's output. */
 export function buildIfStale() {
-  if (!isStale()) return;
+  const nest = fileURLToPath(import.meta.resolve('@nestjs/cli/bin/nest.js'));
+  compileIfStale(PROJECT, [nest, 'build'], copySwaggerUi);
+}
+
+/** Compiles the try-it page too, into packages/try-it/dist/. It compiles with the declarations of the built service. */
+export function buildTryItIfStale() {
+  buildIfStale();
+  const tsc = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
+  compileIfStale(TRY_IT, [tsc, '-p', 'tsconfig.build.json']);
+}
+
+/** @param {string} folder @param {string[]} command a program of a package, and its arguments @param {() => void} [copyFiles] */
+function compileIfStale(folder, command, copyFiles) {
+  const stamp = join(folder, 'dist/.built');
+  if (!isStale(folder, stamp)) return;
   console.error('building…');
   const start = new Date();
-  const nest = spawnSync(process.execPath, [NEST, 'build'], { cwd: PROJECT, encoding: 'utf8' });
-  if (nest.status !== 0) throw new Error(`The build failed:\n${nest.stdout}${nest.stderr}`, { cause: nest.error });
-  copySwaggerUi();
-  copyQrEncoder();
-  writeFileSync(STAMP, '');
-  utimesSync(STAMP, start, start); // a file that is saved during a build makes the build stale
+  const { status, stdout, stderr, error } = spawnSync(process.execPath, command, {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  if (status !== 0) throw new Error(`The build failed:\n${stdout}${stderr}`, { cause: error });
+  copyFiles?.();
+  writeFileSync(stamp, '');
+  utimesSync(stamp, start, start); // a file that is saved during a build makes the build stale
 }
 
 /** Copies the files of /docs with their licences (src/openapi/swagger-ui.ts). */
@@ -32,29 +47,23 @@ function copySwaggerUi() {
   for (const name of ['LICENSE', 'NOTICE']) copyFileSync(join(source, name), join(target, `${name}.txt`));
 }
 
-/** Copies the encoder of QR codes with its licence (src/try-it/page-files.ts). */
-function copyQrEncoder() {
-  const source = fileURLToPath(import.meta.resolve('qr'));
-  const target = join(PROJECT, 'dist/try-it/page');
-  copyFileSync(source, join(target, 'qr.js'));
-  copyFileSync(join(dirname(source), 'LICENSE-MIT'), join(target, 'qr.js.LICENSE.txt'));
+/** @param {string} folder @param {string} stamp */
+function isStale(folder, stamp) {
+  const built = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  return inputs(folder).some((path) => statSync(path).mtimeMs > built);
 }
 
-function isStale() {
-  const built = statSync(STAMP, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  return inputs().some((path) => statSync(path).mtimeMs > built);
-}
-
-/** Includes folders, because the time of a folder changes when a file in it is removed. */
-function inputs() {
-  const configuration = readdirSync(PROJECT).filter((name) => CONFIGURATION_FILE.test(name));
-  const sources = readdirSync(join(PROJECT, 'src'), { recursive: true, encoding: 'utf8' });
-  return [...configuration, 'src', ...sources.map((name) => join('src', name))].map((name) => join(PROJECT, name));
+/** Includes folders, because the time of a folder changes when a file in it is removed. @param {string} folder */
+function inputs(folder) {
+  const configuration = readdirSync(folder).filter((name) => CONFIGURATION_FILE.test(name));
+  const sources = readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' });
+  return [...configuration, 'src', ...sources.map((name) => join('src', name))].map((name) => join(folder, name));
 }
 
 if (import.meta.filename === process.argv[1]) {
   try {
-    buildIfStale();
+    if (process.argv.includes('--try-it')) buildTryItIfStale();
+    else buildIfStale();
   } catch (error) {
     console.error(/** @type {Error} */ (error).message);
     process.exitCode = 1;

@@ -56,6 +56,8 @@ function checkFiles(root) {
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' });
   const unused = files.filter((name) => /\.(map|ts)$/.test(name) || /\/README\.md$/i.test(name));
   if (unused.length > 0) throw new Error(`the image has files that the service does not use: ${unused.slice(0, 5)}`);
+  const tryIt = files.filter((name) => /try-it|demo-|(^|\/)qr(\/|\.js)/.test(name));
+  if (tryIt.length > 0) throw new Error(`the image has files of the try-it page: ${tryIt.slice(0, 5)}`);
   if (!existsSync(join(root, 'dist/main.js'))) throw new Error('the image has no dist/main.js');
   /** @type {{ components: { name: string }[] }} */
   const { components } = JSON.parse(readFileSync(join(root, 'sbom.cdx.json'), 'utf8'));
@@ -64,7 +66,8 @@ function checkFiles(root) {
     !names.includes('typeorm') ||
     names.includes('vitest') ||
     names.includes('token-verifier') ||
-    names.includes('conformance-kit')
+    names.includes('conformance-kit') ||
+    names.includes('try-it')
   )
     throw new Error('sbom.cdx.json has the wrong packages');
 }

@@ -1,14 +1,14 @@
 // @ts-check
-/** Starts the built service once, in an empty folder, and runs the commands that its first output suggests. */
+/** Runs `npm start` once, in an empty folder, and the commands that its first output suggests. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 
-const MAIN = join(dirname(import.meta.dirname), 'dist/main.js');
+const START = join(import.meta.dirname, 'start.js');
 const folder = mkdtempSync(join(tmpdir(), 'start-'));
-const service = spawn(process.execPath, [MAIN], {
+const service = spawn(process.execPath, [START], {
   env: { PATH: process.env.PATH, DATA_DIR: join(folder, 'var'), PORT: '0', MANAGEMENT_PORT: '0', HOST: '127.0.0.1' },
   cwd: folder,
   stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * `npm run screenshot`: starts the built service in an empty folder, follows the try-it page in Chromium, and writes
+ * `npm run screenshot`: runs `npm start` in an empty folder, follows the try-it page in Chromium, and writes
  * docs/try-it.png. With a folder as argument, it also writes all pages in light and dark mode and in 320 px there.
  */
 import { spawn } from 'node:child_process';
@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
-import { buildIfStale } from './build.js';
 import { freePort } from './free-port.js';
 import { findChromium } from './test-programs.js';
 
@@ -25,7 +24,6 @@ const WINDOWS = {
 };
 
 const folder = process.argv[2];
-buildIfStale();
 const data = mkdtempSync(join(tmpdir(), 'screenshot-'));
 const url = `http://localhost:${await freePort()}`;
 const service = startService();
@@ -49,9 +47,9 @@ try {
 
 function startService() {
   const { port } = new URL(url);
-  const env = { PATH: process.env.PATH, TRY_IT: 'true', DATA_DIR: join(data, 'var'), PORT: port };
-  const main = join(PROJECT, 'dist/main.js');
-  return spawn(process.execPath, [main], { env: { ...env, MANAGEMENT_PORT: '0', HOST: '127.0.0.1' }, cwd: data });
+  const env = { PATH: process.env.PATH, DATA_DIR: join(data, 'var'), PORT: port };
+  const start = join(import.meta.dirname, 'start.js');
+  return spawn(process.execPath, [start], { env: { ...env, MANAGEMENT_PORT: '0', HOST: '127.0.0.1' }, cwd: data });
 }
 
 async function untilReady() {

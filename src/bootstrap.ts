@@ -24,7 +24,6 @@ import { customerCors } from './registry/customer-cors.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
 import { CookieRoutes } from './routes/cookie-routes.js';
-import { TryItModule } from './try-it/try-it.module.js';
 
 /** How long a stop waits for the connections to the database to close. */
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
@@ -109,10 +108,9 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
 
 /** The root module with a platform. The platform differs between a process, a command and a test. */
 export function rootModule(options: ApplicationOptions): DynamicModule {
-  const { modules = [], name, log, audit, auditSink, tryIt, ...platform } = options;
+  const { modules = [], name, log, audit, auditSink, registryFile: _named, ...platform } = options;
   const sinks = [audit ?? new AuditLog(log.logger), ...(auditSink ? [auditSink] : [])];
-  const pages = platform.configuration.TRY_IT ? [TryItModule.forRoot(tryIt)] : [];
-  const imports = [PlatformModule.forRoot(platform), AuditModule.forRoot(sinks, name), ...pages, ...modules];
+  const imports = [PlatformModule.forRoot(platform), AuditModule.forRoot(sinks, name), ...modules];
   return { module: AppModule, imports };
 }
 

@@ -1,8 +1,8 @@
 import type { Type } from '@nestjs/common';
 import type { AuditSink } from './audit/audit-event.js';
 import type { MigrationClass } from './migrations/migrations.js';
+import type { Configuration } from './platform/configuration/configuration.js';
 import type { LimitDeclarations } from './platform/configuration/rate-limit-rule.js';
-import type { ExtensionPage } from './try-it/extension-page.js';
 
 /** What another team adds to the service. */
 export interface Extension {
@@ -12,8 +12,8 @@ export interface Extension {
   modules?: Type[];
   /** Migrations of the team's tables. They run after the service's, in the order of the timestamps in their names. */
   migrations?: MigrationClass[];
-  /** The page to which the try-it page links. */
-  tryIt?: ExtensionPage;
+  /** Names the registry file if REGISTRY_FILE is not set. It is called once before the start, and may create the file. */
+  registryFile?: (configuration: Configuration) => string | undefined;
   /**
    * Limits that `Limits` counts: `{ qr_guess: '30/300' }` allows 30 in 300 seconds. RATE_LIMIT can change them. The
    * names are in snake_case.

@@ -1,11 +1,8 @@
-import { mkdirSync } from 'node:fs';
 import { type Service, startService } from './bootstrap.js';
 import type { Extension } from './extension.js';
 import type { Configuration } from './platform/configuration/configuration.js';
 import { loadConfiguration } from './platform/configuration/load-configuration.js';
 import { serviceLog } from './platform/logging/log.js';
-import { demoRegistry } from './registry/demo-registry.js';
-import { listeningMessage, tryItMessage, welcome } from './welcome.js';
 
 /** Shorter than the time after which Kubernetes kills the pod. */
 const STOP_TIMEOUT_MS = 9_500;
@@ -19,36 +16,37 @@ const STARTUP_GC_DELAY_MS = 500;
  * SIGINT, and then ends the process. Resolves when both ports serve. If the start fails, the reason goes to stderr and
  * the exit code is 1.
  */
-export async function runService(extension: Extension = {}): Promise<void> {
+export async function runService(extension: Extension = {}): Promise<Service> {
   try {
-    await run(loadConfiguration(), extension);
+    return await run(loadConfiguration(), extension);
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
     process.exit(1);
   }
 }
 
-async function run(configuration: Configuration, extension: Extension): Promise<void> {
+async function run(configuration: Configuration, extension: Extension): Promise<Service> {
   let service: Service | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.once(signal, () => stop(service, signal === 'SIGTERM' ? PRE_STOP_DELAY_MS : 0));
-  const demo = isFirstRun(configuration);
-  if (demo) {
-    mkdirSync(configuration.DATA_DIR, { recursive: true, mode: 0o700 });
-    configuration.REGISTRY_FILE = demoRegistry(
-      configuration.DATA_DIR,
-      configuration.AUTH_URL,
-      extension.tryIt?.grantTypes,
-    );
-  }
+  const registryFile = configuration.REGISTRY_FILE || extension.registryFile?.(configuration);
+  if (registryFile) configuration.REGISTRY_FILE = registryFile;
   process.stderr.on('error', () => undefined); // a closed stderr must not end the process
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush());
-  if (demo) process.stdout.write(tryItMessage(configuration));
   service = await startService({ ...extension, configuration, log });
-  if (demo) process.stdout.write(welcome(configuration, service));
-  else log.logger.info(listeningMessage(configuration, service));
+  log.logger.info(listeningMessage(configuration, service));
   setTimeout(collectStartupGarbage, STARTUP_GC_DELAY_MS).unref();
+  return service;
+}
+
+/** Says on which ports the service listens. */
+function listeningMessage(configuration: Configuration, service: Service): string {
+  const { AUTH_URL, HOST = 'all addresses' } = configuration;
+  const ports = [`port ${service.port} for callers (${AUTH_URL})`, `port ${service.managementPort} for the cluster`];
+  if (service.adminPort !== undefined) ports.push(`port ${service.adminPort} for administration`);
+  if (service.metricsPort !== undefined) ports.push(`port ${service.metricsPort} for metrics`);
+  return `listening on ${HOST}: ${ports.join(', ')}`;
 }
 
 /**
@@ -57,11 +55,6 @@ async function run(configuration: Configuration, extension: Extension): Promise<
  */
 function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-}
-
-/** Whether nothing is configured yet. The embedded database then gets a demo registry to try the service with. */
-function isFirstRun({ embedded, REGISTRY_FILE, NODE_ENV }: Configuration): boolean {
-  return embedded && !REGISTRY_FILE && NODE_ENV !== 'production';
 }
 
 /** Ends the process, also if the stop of the service does not finish in time. */

@@ -84,7 +84,6 @@ const WITH_PROCESSES = [
   'new-grant',
   'new-package',
   'no-install',
-  'npm-start',
   'operations-commands',
   'operator-token-files',
   'package',
@@ -97,7 +96,6 @@ const WITH_PROCESSES = [
   'runbook-commands',
   'token-explain',
   'tracing',
-  'try-it-process',
 ];
 
 /** Unit tests that run compilers, npm, `kustomize`, `promtool` or processes. */
@@ -130,9 +128,12 @@ const paths = (names: string[]) => names.map((name) => `test/e2e/${name}.e2e-spe
 const KIT_ISOLATED = ['grants', 'proofs'].map((name) => `packages/conformance-kit/test/${name}.e2e-spec.ts`);
 const ALL_ISOLATED = [...paths(ISOLATED), ...KIT_ISOLATED];
 
+/** Tests of the try-it page that start processes of `npm start`. */
+const TRY_IT_WITH_PROCESSES = ['first-start', 'npm-start'].map((name) => `packages/try-it/test/${name}.e2e-spec.ts`);
+
 const WITHOUT_PROCESSES = {
-  include: ['test/e2e/**/*.e2e-spec.ts', 'packages/conformance-kit/test/*.e2e-spec.ts'],
-  exclude: [...ALL_ISOLATED, ...paths([...WITH_PROCESSES, ...WITH_PROCESSES_ON_MARIADB])],
+  include: ['test/e2e/**/*.e2e-spec.ts', 'packages/{conformance-kit,try-it}/test/*.e2e-spec.ts'],
+  exclude: [...ALL_ISOLATED, ...TRY_IT_WITH_PROCESSES, ...paths([...WITH_PROCESSES, ...WITH_PROCESSES_ON_MARIADB])],
 };
 
 /** A browser test of the example package. */
@@ -142,14 +143,14 @@ const EXAMPLE_IN_BROWSER = ['test/browser/device-approval.spec.ts'];
 export const TEST_FILES = {
   unit: {
     include: ['test/unit/**/*.spec.ts', 'packages/*/test/**/*.spec.ts'],
-    exclude: UNIT_TESTS_WITH_PROCESSES,
+    exclude: [...UNIT_TESTS_WITH_PROCESSES, 'packages/try-it/test/browser/**'],
   },
   sqlite: WITHOUT_PROCESSES,
   mariadb: IS_NIGHTLY ? WITHOUT_PROCESSES : { include: paths(ON_BOTH_DATABASES) },
   isolated: { include: [...ALL_ISOLATED, ...EXAMPLE] },
   'isolated-mariadb': { include: [...(IS_NIGHTLY ? ALL_ISOLATED : paths(ISOLATED_ON_BOTH_DATABASES)), ...EXAMPLE] },
-  processes: { include: [...paths(WITH_PROCESSES), ...UNIT_TESTS_WITH_PROCESSES] },
-  browser: { include: ['test/browser/**/*.spec.ts'], exclude: EXAMPLE_IN_BROWSER },
+  processes: { include: [...paths(WITH_PROCESSES), ...TRY_IT_WITH_PROCESSES, ...UNIT_TESTS_WITH_PROCESSES] },
+  browser: { include: ['{test,packages/try-it/test}/browser/*.spec.ts'], exclude: EXAMPLE_IN_BROWSER },
   'isolated-browser': { include: EXAMPLE_IN_BROWSER },
   'processes-mariadb': { include: paths(WITH_PROCESSES_ON_MARIADB) },
 };

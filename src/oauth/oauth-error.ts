@@ -104,7 +104,7 @@ export class OAuthError extends Error {
     return new OAuthError('invalid_client', 401, 'The client could not be authenticated', { reason, headers });
   }
 
-  /** @internal */
+  /** The route, or the entry that its path names, does not exist: 404. For routes, not for grants. */
   static notFound(): OAuthError {
     return new OAuthError('not_found', 404, 'The route or the entry does not exist');
   }

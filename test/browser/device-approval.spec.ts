@@ -1,14 +1,18 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deviceApproval } from '../../examples/device-approval/src/device-approval.extension.js';
+import { clickIn, customerIn, TryItSite } from '../../packages/try-it/test/support/try-it-page.js';
 import { expectAccessible } from '../support/accessibility.js';
-import { clickIn, customerIn, TryItSite } from '../support/try-it-page.js';
 
 const NEW_DEVICE = '/try/device-approval';
 
 let site: TryItSite;
 beforeAll(async () => {
-  site = await TryItSite.start('light', deviceApproval);
+  site = await TryItSite.start('light', deviceApproval, {
+    title: 'Approve a new device',
+    path: NEW_DEVICE,
+    grantTypes: ['device_approval'],
+  });
 });
 afterEach(async () => {
   await site.closePages();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { demoEntries } from '../../packages/try-it/src/demo-registry.js';
+import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
 import { EXAMPLE } from '../../src/platform/http/api-examples.js';
-import { demoEntries } from '../../src/registry/demo-registry.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { TOKEN } from '../support/cookie-grant.js';
 import { type ExampleRequest, exampleRequestsOf, withValues } from '../support/example-requests.js';
@@ -36,6 +37,7 @@ function exampleRegistry() {
 
 const service: TestService = await startTestService({
   registry: exampleRegistry(),
+  modules: [tryItModule()],
   environment: { AUTH_URL, ADMIN_TOKEN, TRY_IT: 'true' },
 });
 afterAll(() => service.stop());

@@ -1,6 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
 import { AS_BACKEND, agentTokenBody } from '../support/agent-tokens.js';
 import { basic, bearer } from '../support/authorization-headers.js';
 import { FORM } from '../support/authorization-page.js';
@@ -22,7 +23,11 @@ let agentToken: string;
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it
 let document: any;
 beforeAll(async () => {
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN, TRY_IT: 'true' } });
+  service = await startTestService({
+    registry,
+    modules: [tryItModule()],
+    environment: { ADMIN_TOKEN, TRY_IT: 'true' },
+  });
   agentToken = (await agentTokenPair(service)).access_token;
   document = (await manage(service, 'GET', '/openapi.json')).body;
 });

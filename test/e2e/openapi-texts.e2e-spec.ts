@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
+import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
 import { EXAMPLE } from '../../src/platform/http/api-examples.js';
 import {
   examplesOf,
@@ -21,7 +22,7 @@ const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 let service: TestService;
 beforeAll(async () => {
   const environment = { ADMIN_TOKEN: 'operator-token-of-the-tests-0123456789', TRY_IT: 'true' };
-  service = await startTestService({ environment });
+  service = await startTestService({ modules: [tryItModule()], environment });
 });
 afterAll(() => service?.stop());
 

@@ -46,6 +46,7 @@ describe.skipIf(onMariadb)(
       const [built, otherFiles] = [true, false].map((isBuilt) =>
         example.files.filter((path) => !path.startsWith('scripts/') && path.startsWith('dist/') === isBuilt),
       );
+      expect(example.files.filter((path) => /try-it|demo-/.test(path))).toEqual([]);
       const kinds = new Set(built?.map((path) => /(\.d)?\.\w+$/.exec(path)?.[0]));
       expect([...kinds].sort()).toEqual(['.css', '.d.ts', '.eta', '.html', '.js', '.svg', '.txt']);
       expect(otherFiles?.sort()).toEqual(
@@ -139,8 +140,9 @@ it.skipIf(onMariadb)(
       expect(await example.run(TSC, '-p', 'tsconfig.build.json')).toEqual({ exitCode: 0, output: '' });
       const tests = await example.run('node_modules/vitest/vitest.mjs', 'run');
       expect(tests).toMatchObject({ exitCode: 0, output: expect.stringMatching(/Tests .*[5-9]\d passed/) });
-      const environment = { ...environmentOf(database), TRY_IT: 'true', REGISTRY_FILE: '' };
-      const service = await startServiceProcess(environment, example.folder, example.built('main.js'));
+      const service = await startServiceProcess(environmentOf(database), example.folder, example.built('try-it.js'));
+      const tryIt = await fetch(`${service.url}/try`);
+      expect(await tryIt.text()).toContain('<a href="/try/device-approval">Approve a new device</a>');
       const page = await fetch(`${service.url}/try/device-approval`);
       expect({ status: page.status, text: await page.text() }).toMatchObject({
         status: 200,

@@ -7,7 +7,7 @@ import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../package
 import { readKeySet } from '../../src/access-token/key-set.js';
 import { cookieBody, TOKEN } from '../support/cookie-grant.js';
 import { expectError } from '../support/expect-error.js';
-import { environmentOf, PORTS, runCli, startServiceProcess, TestProcess } from '../support/processes.js';
+import { environmentOf, PORTS, runCli, START, startServiceProcess, TestProcess } from '../support/processes.js';
 import { RawConnection } from '../support/raw-http.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { ACME, ACME_AGENT, ACME_SITE, BACKEND_SECRET, testRegistry, writeRegistry } from '../support/test-registry.js';
@@ -20,11 +20,11 @@ const newFolder = () => mkdtempSync(join(root, 'folder-'));
 
 const requestToken = (url: string) => request(url + TOKEN, { method: 'POST', body: JSON.stringify(cookieBody()) });
 
-describe.skipIf(onMariadb)('protocol §1.5 and §3.16: the first start without any configuration', () => {
+describe.skipIf(onMariadb)('protocol §1.5 and §3.16: the first npm start without any configuration', () => {
   it('creates DATA_DIR, a database, a key and a demo registry, and a second start keeps them', async () => {
     const folder = newFolder();
     const DATA_DIR = join(folder, 'new/var');
-    const first = await startServiceProcess({ DATA_DIR }, folder);
+    const first = await startServiceProcess({ DATA_DIR }, folder, START);
     const createdFiles = ['service.sqlite', 'signing-keys.json', 'demo-registry.yaml'];
     expect(readdirSync(DATA_DIR)).toEqual(expect.arrayContaining(createdFiles));
     for (const secret of createdFiles.slice(1)) expect(statSync(join(DATA_DIR, secret)).mode & 0o777).toBe(0o600);
@@ -45,11 +45,22 @@ describe.skipIf(onMariadb)('protocol §1.5 and §3.16: the first start without a
     const registry = readFileSync(join(DATA_DIR, 'demo-registry.yaml'), 'utf8');
     expect(await first.terminate()).toBe(0);
 
-    const second = await startServiceProcess({ DATA_DIR, PORT: new URL(first.url).port }, folder);
+    const second = await startServiceProcess({ DATA_DIR, PORT: new URL(first.url).port }, folder, START);
     expect((await request(`${second.url}/.well-known/jwks.json`, {})).body).toEqual(keys.body);
     expect(readFileSync(join(DATA_DIR, 'demo-registry.yaml'), 'utf8')).toBe(registry);
     expect(runCurl(created.replace('-c cookies.txt', '-b cookies.txt'))).toBe(customer);
     expect(await second.terminate()).toBe(0);
+  });
+});
+
+describe.skipIf(onMariadb)('protocol §1.5: node dist/main.js without any configuration', () => {
+  it('creates DATA_DIR, a database and a key, and serves an empty registry without the try-it page', async () => {
+    const DATA_DIR = join(newFolder(), 'new/var');
+    const service = await startServiceProcess({ DATA_DIR, TRY_IT: 'true' });
+    expect(readdirSync(DATA_DIR).filter((name) => !name.startsWith('service.sqlite'))).toEqual(['signing-keys.json']);
+    expect((await requestToken(service.url)).body).toMatchObject({ error_hint: expect.stringMatching(/^client_id: /) });
+    expect((await request(`${service.url}/try`, {})).status).toBe(404);
+    expect(await service.terminate()).toBe(0);
   });
 });
 
@@ -169,7 +180,7 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
     }
   });
 
-  it('accepts values from files, and creates no demo registry in production', async () => {
+  it('accepts values from files in production', async () => {
     const DATA_DIR = newFolder();
     const TOKEN_REGION_FILE = join(DATA_DIR, 'region');
     writeFileSync(TOKEN_REGION_FILE, 'eu-west\n');
@@ -180,8 +191,6 @@ describe.skipIf(onMariadb).concurrent('protocol §9.4: the configuration check a
       ...{ NODE_ENV: 'production', AUTH_URL: 'https://auth.example' },
     });
     expect((await requestToken(service.url)).body.access_token).toMatch(/^eu-west:/);
-    expect(service.process.stdout).not.toContain('demo');
-    expect(readdirSync(DATA_DIR)).not.toContain('demo-registry.yaml');
     expect(await service.terminate()).toBe(0);
   });
 });

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { type ServiceProcess, startServiceProcess } from './processes.js';
+import { type ServiceProcess, START, startServiceProcess } from './processes.js';
 
 /** The URL in the pages. The service of a test has another port. */
 export const DEMO_URL = 'http://localhost:3000';
@@ -26,7 +26,7 @@ export class DemoService {
   constructor() {
     beforeAll(async () => {
       this.database = await createEmptyDatabase();
-      this.process = await startServiceProcess({ DATA_DIR: this.dataFolder, AUTH_URL: DEMO_URL, TRY_IT: 'true' });
+      this.process = await startServiceProcess({ DATA_DIR: this.dataFolder, AUTH_URL: DEMO_URL }, undefined, START);
     });
     afterAll(async () => {
       await this.process?.terminate();

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const KIT = join(PROJECT, 'packages/conformance-kit');
+const TRY_IT = join(PROJECT, 'packages/try-it');
 const exampleFolder = (name: string): string => join(PROJECT, 'examples', name);
 
 export interface Manifest {
@@ -20,6 +21,7 @@ export interface Manifest {
 export const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 export const serviceManifest = manifestOf(PROJECT);
 export const kitManifest = manifestOf(KIT);
+const tryItManifest = manifestOf(TRY_IT);
 export const exampleManifest = manifestOf(exampleFolder('lotto-grant'));
 
 /** The output and the exit code of a program. */
@@ -48,13 +50,17 @@ export class PackedService {
   ): Promise<Folder> {
     installed.files = await installed.unpack(serviceManifest, PROJECT);
     await installed.unpack(kitManifest, await installed.builtKit());
+    const usesTryIt = manifest.devDependencies[tryItManifest.name] !== undefined;
+    if (usesTryIt) await installed.unpack(tryItManifest, TRY_IT);
     const {
       [serviceManifest.name]: _service,
       [kitManifest.name]: _kit,
+      [tryItManifest.name]: _tryIt,
       ...others
     } = {
       ...serviceManifest.dependencies,
       ...kitManifest.dependencies,
+      ...(usesTryIt && tryItManifest.dependencies),
       ...manifest.dependencies,
       ...manifest.devDependencies,
     };
@@ -125,8 +131,8 @@ export class PackedExample extends PackedService {
     return PackedService.installInto(example, manifestOf(folder));
   }
 
-  /** The path of one of the two programs of the built example. */
-  built(file: 'main.js' | 'cli.js'): `/${string}` {
+  /** The path of one of the programs of the built example. */
+  built(file: 'main.js' | 'cli.js' | 'try-it.js'): `/${string}` {
     return `/${join(this.folder, 'dist', file).slice(1)}`;
   }
 }

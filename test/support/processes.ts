@@ -6,6 +6,9 @@ import type { TestDatabase } from '../../packages/conformance-kit/src/test-datab
 
 const DIST = join(import.meta.dirname, '../../dist');
 
+/** The program of `npm start`, which also creates the demo registry. */
+export const START = resolve(import.meta.dirname, '../../scripts/start.js') as `/${string}`;
+
 /** The output and the exit code of a process. */
 export interface Ended {
   code: number | null;
@@ -103,7 +106,7 @@ export function environmentOf({ url, folder }: TestDatabase): Record<string, str
   return { DATABASE_URL: url, DATA_DIR: folder, SIGNING_KEYS_FILE: writeKeySet(join(folder, 'keys.json')) };
 }
 
-/** The same AUTH_URL, so that processes accept each other's tokens. `production` prevents the demo of a first run. */
+/** The same AUTH_URL, so that processes accept each other's tokens. */
 const SHARED = { AUTH_URL: 'https://auth.example', NODE_ENV: 'production' };
 
 /** Starts the built service in its own process, with the database and keys of a test's service and the real clock. */

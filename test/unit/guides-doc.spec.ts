@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DEMO } from '../../src/registry/demo-registry.js';
+import { DEMO } from '../../packages/try-it/src/demo-registry.js';
 import { readPage } from '../support/page-blocks.js';
 
 const PROJECT = join(import.meta.dirname, '../..');

@@ -4,8 +4,8 @@ import ts from 'typescript';
 
 const PROJECT = join(import.meta.dirname, '../..');
 
-/** `e2e/races › title` in a document: a title in test/e2e/races.e2e-spec.ts, or in a test of the conformance kit. */
-const REFERENCE = /`(e2e|unit|browser|conformance-kit)\/([\w-]+) › ([^`]+)`/g;
+/** `e2e/races › title` in a document: a title in test/e2e/races.e2e-spec.ts, or in a test of a package. */
+const REFERENCE = /`(e2e|unit|browser|conformance-kit|try-it(?:\/browser)?)\/([\w-]+) › ([^`]+)`/g;
 
 export interface TestReference {
   file: string;
@@ -21,7 +21,8 @@ export function testReferencesIn(document: string): TestReference[] {
 }
 
 function fileOf(kind: string, name: string): string {
-  if (kind === 'conformance-kit') return `packages/conformance-kit/test/${name}.e2e-spec.ts`;
+  if (kind === 'conformance-kit' || kind === 'try-it') return `packages/${kind}/test/${name}.e2e-spec.ts`;
+  if (kind === 'try-it/browser') return `packages/try-it/test/browser/${name}.spec.ts`;
   return `test/${kind}/${name}.${kind === 'e2e' ? 'e2e-spec' : 'spec'}.ts`;
 }
 

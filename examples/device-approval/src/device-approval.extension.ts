@@ -9,9 +9,4 @@ export const deviceApproval: Extension = {
   modules: [DeviceApprovalModule],
   migrations: [DeviceApprovals1795500000000],
   limits: DEVICE_APPROVAL_LIMITS,
-  tryIt: {
-    title: 'Approve a new device',
-    path: '/try/device-approval',
-    grantTypes: ['device_approval'],
-  },
 };

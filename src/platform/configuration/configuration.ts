@@ -16,7 +16,7 @@ const YEAR_SECONDS = 365 * DAY_SECONDS;
  * path of a file that contains the value. A required field without a default here gets one in load-configuration.ts.
  */
 export class Configuration {
-  /** `production` forbids a demo registry and an AUTH_URL without TLS. */
+  /** `production` forbids an AUTH_URL without TLS. */
   @IsString()
   NODE_ENV = 'development';
 
@@ -140,7 +140,7 @@ export class Configuration {
   @Flag()
   COOKIE_PARTITIONED = true;
 
-  /** Whether the public port serves the try-it page and the OpenAPI page (protocol §11). `npm start` sets `true`. */
+  /** Whether the public port serves the OpenAPI page, and routes below /try (protocol §11). `npm start` sets `true`. */
   @Flag()
   TRY_IT = false;
 

@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { OAuthError } from 'customer-authorization-service/grant';
 import type { Request } from 'express';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { DemoSetup } from './demo-setup.js';
 
 /** `localhost`, an address of 127.0.0.0/8 or `[::1]`, with or without a port. */

@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { CUSTOMERS_OWN } from '../oauth/scopes.js';
-import { Agents } from '../registry/agents.js';
-import { DEMO } from '../registry/demo-registry.js';
+import { Configuration, OAuthError } from 'customer-authorization-service/grant';
+import { AgentSignIn } from './agent-sign-in.js';
+import { DEMO, signedInUrl } from './demo-registry.js';
+import { DemoSetup } from './demo-setup.js';
 
 /** A request that the demo backend sent, and its response. */
 export interface BackendExchange {
@@ -15,42 +14,53 @@ export interface BackendExchange {
 }
 
 const TIMEOUT_MS = 5_000;
+const PATH = '/v2/customer/token';
 const PLACEHOLDER = 'Bearer <the agent token, which stays in the backend>';
 const SHOWN_HEADERS = ['content-type', 'cache-control', 'retry-after', 'www-authenticate', 'x-request-id'];
 const CONTENT_TYPE = 'application/json';
 
-/** Acts as the backend of the demo organization: it has an agent token and calls the service over HTTP. */
+/** Acts as the backend of the demo organization: it signs in as its agent and calls the service over HTTP. */
 @Injectable()
 export class DemoBackend {
+  /** The token of the last sign-in. It is used until the service rejects it. */
+  private token: string | undefined;
+
   constructor(
-    private readonly agents: Agents,
-    private readonly issuer: AgentTokenIssuer,
+    private readonly setup: DemoSetup,
+    private readonly configuration: Configuration,
   ) {}
 
   /**
    * Gets a customer token for a user of the organization.
    *
-   * @param url the URL of the token endpoint
+   * @param url the URL at which this process reaches itself
    */
   async customerOf(externalId: string, url: string): Promise<BackendExchange> {
-    const token = await this.agentToken();
     const body = {
       grant_type: 'agent_token',
       client_id: DEMO.serverClientId,
       response_type: 'token',
       external_id: externalId,
     };
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'Content-Type': CONTENT_TYPE, Authorization: `Bearer ${token}` },
-      body: JSON.stringify(body),
-      redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
+    const send = (token: string) =>
+      fetch(url + PATH, {
+        method: 'POST',
+        headers: { 'Content-Type': CONTENT_TYPE, Authorization: `Bearer ${token}` },
+        body: JSON.stringify(body),
+        redirect: 'error',
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+    let token = this.token ?? (await this.signIn(url));
+    let response = await send(token);
+    if (response.status === 401) {
+      token = await this.signIn(url);
+      response = await send(token);
+    }
+    this.token = token;
     return {
       request: {
         method: 'POST',
-        url: new URL(url).pathname,
+        url: PATH,
         headers: { 'Content-Type': CONTENT_TYPE, Authorization: PLACEHOLDER },
         body,
       },
@@ -63,13 +73,14 @@ export class DemoBackend {
     };
   }
 
-  /** A token as the command `agent-token` issues it. */
-  private async agentToken(): Promise<string> {
-    const agent = await this.agents.byEmail(DEMO.agentEmail);
-    if (!agent) throw OAuthError.notFound();
-    const { id: agentId, organizationId, generation } = agent;
-    const grant = { agentId, organizationId, clientId: DEMO.serverClientId, scope: CUSTOMERS_OWN };
-    return this.issuer.issue({ ...grant, generation: generation ?? 0 }).access_token;
+  private async signIn(url: string): Promise<string> {
+    const credentials = this.setup.credentials();
+    if (!credentials) throw OAuthError.notFound();
+    const redirectUri = signedInUrl(this.configuration.AUTH_URL);
+    return new AgentSignIn(url).token({
+      ...{ clientId: DEMO.serverClientId, redirectUri, email: DEMO.agentEmail },
+      ...credentials,
+    });
   }
 }
 

@@ -1,14 +1,13 @@
 import { HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import { IsObject, IsString, MaxLength, MinLength } from 'class-validator';
+import {
+  ApiProperty,
+  ApiRoute,
+  OAuthError,
+  PublicController,
+  ValidatedBody,
+} from 'customer-authorization-service/grant';
 import type { Request } from 'express';
-import { readBody } from '../oauth/body-reader.js';
-import { parseJsonObject } from '../oauth/json-object.js';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { readParameters } from '../oauth/parameters.js';
-import { EXAMPLE } from '../platform/http/api-examples.js';
-import { ApiProperty } from '../platform/http/api-property.js';
-import { ApiRoute } from '../platform/http/api-route.js';
-import { PublicController } from '../platform/http/surfaces.js';
 import { DemoBackendGuard } from './demo-backend.guard.js';
 import { type BackendExchange, DemoBackend } from './demo-backend.js';
 
@@ -16,7 +15,7 @@ class DemoUserBody {
   @IsString()
   @MinLength(1)
   @MaxLength(1_000)
-  @ApiProperty("The organization's own id of the user.", EXAMPLE.externalId)
+  @ApiProperty("The organization's own id of the user.", 'user-4711')
   external_id: string;
 }
 
@@ -35,7 +34,7 @@ class DemoExchangeResponse {
   response: BackendExchange['response'];
 
   @IsObject()
-  @ApiProperty('The claims of the agent token.', { sub: EXAMPLE.agentId, aud: 'agent-api' })
+  @ApiProperty('The claims of the agent token.', { sub: '0192f0a1-1c2d-7e3f-8a4b-5c6d7e8f9a0b', aud: 'agent-api' })
   agentTokenClaims: object;
 }
 
@@ -51,7 +50,6 @@ export class DemoBackendController {
     summary: 'Let the demo backend get a customer token for a user',
     description:
       'The demo backend gets a token by the grant `agent_token`. It serves only the try-it page on the same machine.',
-    body: DemoUserBody,
     response: DemoExchangeResponse,
     errors: () => [
       OAuthError.invalidRequest('Origin: must be the origin of the try-it page'),
@@ -59,9 +57,11 @@ export class DemoBackendController {
       OAuthError.notFound(),
     ],
   })
-  async customer(@Req() request: Request): Promise<BackendExchange> {
-    const { external_id } = readParameters(DemoUserBody, parseJsonObject(await readBody(request)));
-    return this.backend.customerOf(external_id, `${ownUrl(request)}/v2/customer/token`);
+  customer(
+    @Req() request: Request,
+    @ValidatedBody(DemoUserBody) { external_id }: DemoUserBody,
+  ): Promise<BackendExchange> {
+    return this.backend.customerOf(external_id, ownUrl(request));
   }
 }
 

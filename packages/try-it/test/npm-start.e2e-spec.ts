@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { startServiceProcess } from '../support/processes.js';
-import { request } from '../support/test-service.js';
+import { START, startServiceProcess } from '../../../test/support/processes.js';
+import { writeRegistry } from '../../../test/support/test-registry.js';
+import { request } from '../../../test/support/test-service.js';
 
-const START = resolve(import.meta.dirname, '../../scripts/start.js') as `/${string}`;
 const root = mkdtempSync(join(tmpdir(), 'npm-start-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
@@ -38,5 +38,17 @@ describe('protocol §11: pages that try the service', () => {
   it('exist in the server only with TRY_IT', async () => {
     expect(await statusOfPage('main.js', {})).toBe(404);
     expect(await statusOfPage('main.js', { TRY_IT: 'true' })).toBe(200);
+  });
+
+  it.each([
+    ['in production', PRODUCTION],
+    ['with a registry file', { REGISTRY_FILE: writeRegistry(join(root, 'registry.yaml')) }],
+  ])('npm start creates no demo registry %s', async (_case, environment) => {
+    const folder = mkdtempSync(join(root, 'folder-'));
+    const service = await startServiceProcess({ DATA_DIR: folder, ...environment }, folder, START);
+    expect(await service.terminate()).toBe(0);
+    expect(existsSync(join(folder, 'service.sqlite'))).toBe(true);
+    expect(existsSync(join(folder, 'demo-registry.yaml'))).toBe(false);
+    expect(service.process.stdout).not.toContain('demo-registry.yaml');
   });
 });

@@ -1,16 +1,24 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { randomSecret } from 'customer-authorization-service/grant';
 import { stringify } from 'yaml';
-import { EXAMPLE } from '../platform/http/api-examples.js';
-import { randomSecret } from '../platform/secret.js';
 
+/** The ids of the examples in the service's OpenAPI document. */
 export const DEMO = {
-  organizationId: EXAMPLE.organizationId,
-  clientId: EXAMPLE.clientId,
-  serverClientId: EXAMPLE.serverClientId,
-  nativeClientId: EXAMPLE.nativeClientId,
-  agentEmail: EXAMPLE.agentEmail,
+  organizationId: '390e44e6-f1e6-4368-86dd-b74514508c2e',
+  /** The web application. */
+  clientId: '9cbf3a968289727cb3cdfe83ab1d9836',
+  /** The backend, which has a secret. */
+  serverClientId: '2d1f4b7c90a84e35b6c1d8f7a2e0935c',
+  nativeClientId: '5e0c7d1a3b8f4296a1c4e7f09d2b6835',
+  agentEmail: 'agent@acme.example',
 };
+
+/** The entries of the registry file that the try-it page reads. */
+export interface DemoEntries {
+  clients: { client_id: string; organization_id: string; redirect_uris: string[]; client_secret?: string }[];
+  agents: { email: string; password: string }[];
+}
 
 /** The redirect URI of the demo clients: the try-it page that shows the token of an agent (protocol §11). */
 export const signedInUrl = (authUrl: string): string => `${authUrl}/try/signed-in`;
@@ -81,7 +89,7 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
   };
 }
 
-function demoAgent(email: string, name: string): object {
+function demoAgent(email: string, name: string) {
   const password = randomSecret('base64url').slice(0, 16);
   return { email, name, password, organization_id: DEMO.organizationId, scopes: ['customers:own'] };
 }

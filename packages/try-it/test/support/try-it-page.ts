@@ -1,10 +1,12 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { freePort } from '../../scripts/free-port.js';
-import type { Extension } from '../../src/extension.js';
-import { demoEntries } from '../../src/registry/demo-registry.js';
-import { launchBrowser } from './browser-launch.js';
-import { startTestService, type TestService } from './test-service.js';
+import { freePort } from '../../../../scripts/free-port.js';
+import type { Extension } from '../../../../src/extension.js';
+import { launchBrowser } from '../../../../test/support/browser-launch.js';
+import { startTestService, type TestService } from '../../../../test/support/test-service.js';
+import { demoEntries } from '../../src/demo-registry.js';
+import type { ExtensionPage } from '../../src/extension-page.js';
+import { tryItModule } from '../../src/try-it.module.js';
 
 /** The browser logs each 4xx response. Firefox also reports that the sign-in page allows no icon. */
 const EXPECTED_PROBLEM = /status of 4\d\d|favicon\.ico/;
@@ -21,12 +23,17 @@ export class TryItSite {
     private readonly browser: Browser,
   ) {}
 
-  static async start(colorScheme?: 'light' | 'dark', extension: Extension = {}): Promise<TryItSite> {
+  static async start(
+    colorScheme?: 'light' | 'dark',
+    extension: Extension = {},
+    extensionPage?: ExtensionPage,
+  ): Promise<TryItSite> {
     const port = String(await freePort());
     const url = `http://localhost:${port}`;
-    const registry = demoEntries(url, extension.tryIt?.grantTypes);
+    const registry = demoEntries(url, extensionPage?.grantTypes);
+    const modules = [...(extension.modules ?? []), tryItModule(extensionPage)];
     const environment = { TRY_IT: 'true', AUTH_URL: url, PORT: port, RATE_LIMIT: '' };
-    const service = await startTestService({ ...extension, registry, environment });
+    const service = await startTestService({ ...extension, modules, registry, environment });
     const browser = await launchBrowser(colorScheme ? { colorScheme } : {});
     return new TryItSite(url, service, registry.agents[0] as { email: string; password: string }, browser);
   }

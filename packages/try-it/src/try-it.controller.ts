@@ -1,18 +1,15 @@
 import { join } from 'node:path';
 import { Get, Inject, Param, Res } from '@nestjs/common';
-import type { Eta } from 'eta';
+import { ApiRoute, Configuration, OAuthError, PublicController } from 'customer-authorization-service/grant';
+import { Eta } from 'eta';
 import type { Response } from 'express';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { Configuration } from '../platform/configuration/configuration.js';
-import { EXAMPLE_PAGE } from '../platform/http/api-examples.js';
-import { ApiRoute } from '../platform/http/api-route.js';
-import { PublicController } from '../platform/http/surfaces.js';
-import { loadWhenUsed } from '../platform/load-when-used.js';
-import { DEMO } from '../registry/demo-registry.js';
 import { isLoopbackHost } from './demo-backend.guard.js';
+import { DEMO } from './demo-registry.js';
 import { DemoSetup } from './demo-setup.js';
 import type { ExtensionPage } from './extension-page.js';
 import { readPageFiles } from './page-files.js';
+
+const EXAMPLE_PAGE = '<!doctype html>\n<html lang="en">…</html>';
 
 /** Admits only what the service itself serves. Scripts cannot write markup: they need a trusted type for it. */
 const CONTENT_SECURITY_POLICY = [
@@ -37,16 +34,13 @@ type View = 'try' | 'second-browser' | 'signed-in' | 'unavailable';
 @PublicController('try')
 export class TryItController {
   private readonly files = readPageFiles();
-  private readonly eta: Eta;
+  private readonly eta = new Eta({ views: join(import.meta.dirname, '../views'), cache: true, autoEscape: true });
 
   constructor(
     private readonly setup: DemoSetup,
     private readonly configuration: Configuration,
     @Inject(EXTENSION_PAGE) private readonly extensionPage: ExtensionPage | null,
-  ) {
-    const { Eta } = loadWhenUsed<typeof import('eta')>('eta');
-    this.eta = new Eta({ views: join(import.meta.dirname, 'views'), cache: true, autoEscape: true });
-  }
+  ) {}
 
   @Get()
   @ApiRoute({

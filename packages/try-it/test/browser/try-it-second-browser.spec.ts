@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import decodeQR from 'qr/decode.js';
 import { describe, expect, it } from 'vitest';
-import { BROWSER_NAME } from '../support/browser-launch.js';
+import { BROWSER_NAME } from '../../../../test/support/browser-launch.js';
 import { clickIn, customerIn, recordRequests, resultOf, tryItSite } from '../support/try-it-page.js';
 
 const SECOND = '/try/second-browser';

@@ -1,17 +1,18 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DEMO, demoEntries } from '../../src/registry/demo-registry.js';
-import { expectInvalidRequest } from '../support/expect-error.js';
-import { plainRequest } from '../support/raw-http.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { expectInvalidRequest } from '../../../test/support/expect-error.js';
+import { plainRequest } from '../../../test/support/raw-http.js';
+import { startTestService, type TestService } from '../../../test/support/test-service.js';
+import { DEMO, demoEntries } from '../src/demo-registry.js';
+import { tryItModule } from '../src/try-it.module.js';
 
 const BACKEND = '/try/backend/customer';
 
 let service: TestService;
 beforeAll(async () => {
   const registry = demoEntries('https://auth.example');
-  service = await startTestService({ registry, environment: { TRY_IT: 'true' } });
+  service = await startTestService({ registry, modules: [tryItModule()], environment: { TRY_IT: 'true' } });
 });
 afterAll(() => service?.stop());
 

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { expectAccessible, SCREENSHOTS } from '../support/accessibility.js';
+import { expectAccessible, SCREENSHOTS } from '../../../../test/support/accessibility.js';
 import { clickIn, resultOf, TryItSite } from '../support/try-it-page.js';
 
 const MAX_TAB_COUNT = 30;

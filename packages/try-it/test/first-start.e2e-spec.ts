@@ -2,21 +2,20 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { freePort } from '../../scripts/free-port.js';
-import { startServiceProcess } from '../support/processes.js';
-import { request } from '../support/test-service.js';
+import { freePort } from '../../../scripts/free-port.js';
+import { START, startServiceProcess } from '../../../test/support/processes.js';
+import { request } from '../../../test/support/test-service.js';
 
-const PAGE_FILES = join(import.meta.dirname, '../../src/try-it/page');
+const PAGE_FILES = join(import.meta.dirname, '../page');
 const root = mkdtempSync(join(tmpdir(), 'try-it-process-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-describe('protocol §11: a first start of the built service', () => {
-  it('with TRY_IT prints the URL of the page first, and serves the page with all its files', async () => {
+describe('protocol §11: a first npm start', () => {
+  it('prints the URL of the page, and serves the page with all its files', async () => {
     const PORT = String(await freePort());
-    const service = await startServiceProcess({ TRY_IT: 'true', PORT, DATA_DIR: join(root, 'with') });
+    const service = await startServiceProcess({ PORT, DATA_DIR: join(root, 'with') }, undefined, START);
     try {
-      const [firstLine] = service.process.stdout.trimStart().split('\n');
-      expect(firstLine).toBe(`Try the service in a browser: http://localhost:${PORT}/try`);
+      await service.process.says(new RegExp(`^Try the service in a browser: http://localhost:${PORT}/try$`, 'm'));
       expect((await request(`${service.url}/try`, {})).status).toBe(200);
       for (const name of [...readdirSync(PAGE_FILES).filter((each) => !each.endsWith('.d.ts')), 'qr.js']) {
         const { status, text } = await request(`${service.url}/try/files/${name}`, {});
@@ -28,7 +27,7 @@ describe('protocol §11: a first start of the built service', () => {
   });
 
   it('prints the path of the registry file, in which a developer changes clients and origins', async () => {
-    const service = await startServiceProcess({ DATA_DIR: join(root, 'registry') });
+    const service = await startServiceProcess({ DATA_DIR: join(root, 'registry') }, undefined, START);
     try {
       await expect.poll(() => service.process.stdout).toContain(join(root, 'registry', 'demo-registry.yaml'));
       expect(service.process.stdout).toContain('Clients, their origins');
@@ -37,8 +36,9 @@ describe('protocol §11: a first start of the built service', () => {
     }
   });
 
-  it('without TRY_IT has no try-it page and prints no URL of one', async () => {
-    const service = await startServiceProcess({ DATA_DIR: join(root, 'without') });
+  it('with TRY_IT=false has no try-it page and prints no URL of one', async () => {
+    const service = await startServiceProcess({ TRY_IT: 'false', DATA_DIR: join(root, 'without') }, undefined, START);
+    await service.process.says(/Clients, their origins/);
     try {
       expect((await request(`${service.url}/try`, {})).status).toBe(404);
       expect(service.process.stdout).not.toContain('Try the service');

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { demoEntries } from '../../src/registry/demo-registry.js';
-import { expectError } from '../support/expect-error.js';
-import { startTestService, type TestService } from '../support/test-service.js';
+import { expectError } from '../../../test/support/expect-error.js';
+import { startTestService, type TestService } from '../../../test/support/test-service.js';
+import { demoEntries } from '../src/demo-registry.js';
+import { tryItModule } from '../src/try-it.module.js';
 
 const AUTH = 'https://auth.example';
 const PAGES = ['/try', '/try/second-browser', '/try/signed-in'];
@@ -14,11 +15,13 @@ const DIRECTIVES = [
 ];
 const MARKUP = '/tmp/"><img src=x>';
 
+const modules = [tryItModule()];
+
 // cspell:ignore ftry fmain fetc fpasswd
 let service: TestService;
 beforeAll(async () => {
   const environment = { TRY_IT: 'true', DATA_DIR: MARKUP };
-  service = await startTestService({ registry: demoEntries(AUTH), environment });
+  service = await startTestService({ registry: demoEntries(AUTH), modules, environment });
 });
 afterAll(() => service?.stop());
 
@@ -28,7 +31,7 @@ const referencesIn = (text: string) =>
 
 describe('protocol §11: without TRY_IT', () => {
   it('no route of the try-it page exists, in the service or in its OpenAPI document', async () => {
-    const plain = await startTestService({ registry: demoEntries(AUTH) });
+    const plain = await startTestService({ registry: demoEntries(AUTH), modules });
     try {
       for (const path of [...PAGES, `${FILES}try-it.js`, BACKEND]) {
         const response = await plain.send(path === BACKEND ? 'POST' : 'GET', path, { origin: plain.url });
@@ -79,7 +82,7 @@ describe('protocol §11: the pages below /try', () => {
   });
 
   it.each([
-    ...['qr.d.ts', 'layout.eta', '__proto__', 'constructor', '..%2ftry-it.controller.ts', '..%2f..%2fmain.ts'],
+    ...['qr.d.ts', 'layout.eta', '__proto__', 'constructor', '..%2fpackage.json', '..%2fviews%2ftry.eta'],
     ...['%2fetc%2fpasswd', 'try-it.js%00', 'TRY-IT.JS'],
   ])('do not serve %s as a file', async (name) => {
     expect((await service.send('GET', FILES + name)).status).toBe(404);
@@ -97,9 +100,9 @@ describe('protocol §11: with another registry than that of the demo', () => {
 
   it.each([
     ['the registry of the tests', undefined, 'is not the demo registry'],
-    ['a demo registry for another AUTH_URL', demoEntries('https://other.example'), 'or for another AUTH_URL'],
+    ['a demo registry for another AUTH_URL', demoEntries('https://other.example'), 'was made for another AUTH_URL'],
   ])('the pages explain what is missing, and the backend does not exist: %s', async (_what, registry, reason) => {
-    const other = await startTestService({ ...(registry && { registry }), environment: { TRY_IT: 'true' } });
+    const other = await startTestService({ ...(registry && { registry }), modules, environment: { TRY_IT: 'true' } });
     try {
       for (const page of PAGES) {
         const { status, text, headers } = await other.send('GET', page);
@@ -120,8 +123,9 @@ describe('protocol §11: with another registry than that of the demo', () => {
 
 describe('protocol §11: the page of an extension', () => {
   it('is linked from the try-it page under its title, as text', async () => {
-    const tryIt = { title: 'Approve <a device>', path: '/try/device-approval' } as const;
-    const extended = await startTestService({ registry: demoEntries(AUTH), environment: { TRY_IT: 'true' }, tryIt });
+    const page = tryItModule({ title: 'Approve <a device>', path: '/try/device-approval' });
+    const environment = { TRY_IT: 'true' };
+    const extended = await startTestService({ registry: demoEntries(AUTH), modules: [page], environment });
     try {
       const { text } = await extended.send('GET', '/try');
       expect(text).toContain('<a href="/try/device-approval">Approve &lt;a device&gt;</a>');

@@ -1,0 +1,33 @@
+import { type Extension, runService } from 'customer-authorization-service';
+import type { Configuration } from 'customer-authorization-service/grant';
+import { demoRegistry } from './demo-registry.js';
+import type { ExtensionPage } from './extension-page.js';
+import { tryItModule } from './try-it.module.js';
+import { welcome } from './welcome.js';
+
+/**
+ * Runs the service as `runService` does, with the try-it page. If nothing is configured yet, it also creates a demo
+ * registry, and prints how to try the service.
+ *
+ * @param extension an extension that the service has too
+ * @param page the page of the extension, to which the try-it page links
+ */
+export async function runTryIt(extension: Extension = {}, page?: ExtensionPage): Promise<void> {
+  const { TRY_IT, TRY_IT_FILE, NODE_ENV } = process.env;
+  if (!TRY_IT && !TRY_IT_FILE && NODE_ENV !== 'production') process.env.TRY_IT = 'true';
+  let isDemo = false;
+  const service = await runService({
+    ...extension,
+    modules: [...(extension.modules ?? []), tryItModule(page)],
+    registryFile(configuration) {
+      isDemo = isFirstRun(configuration);
+      return isDemo ? demoRegistry(configuration.DATA_DIR, configuration.AUTH_URL, page?.grantTypes) : undefined;
+    },
+  });
+  if (isDemo) process.stdout.write(welcome(service));
+}
+
+/** Whether only the embedded database is there to use. */
+function isFirstRun({ embedded, NODE_ENV }: Configuration): boolean {
+  return embedded && NODE_ENV !== 'production';
+}

@@ -1,0 +1,22 @@
+import { Module, type Type } from '@nestjs/common';
+import { DemoBackendController } from './demo-backend.controller.js';
+import { DemoBackendGuard } from './demo-backend.guard.js';
+import { DemoBackend } from './demo-backend.js';
+import { DemoSetup } from './demo-setup.js';
+import type { ExtensionPage } from './extension-page.js';
+import { EXTENSION_PAGE, TryItController } from './try-it.controller.js';
+
+/**
+ * The module of the try-it page and its demo backend. The service serves its routes only with `TRY_IT=true`
+ * (protocol §11).
+ *
+ * @param page the page of the extension, to which the try-it page links
+ */
+export function tryItModule(page?: ExtensionPage): Type {
+  @Module({
+    controllers: [TryItController, DemoBackendController],
+    providers: [DemoSetup, DemoBackend, DemoBackendGuard, { provide: EXTENSION_PAGE, useValue: page ?? null }],
+  })
+  class TryItModule {}
+  return TryItModule;
+}
