@@ -37,12 +37,15 @@ type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> & {
     /** 1 if the link leads to its customer (`LINK_LEADS`). */
     leads: number | null;
+    lineage: string | null;
+    /** Whether the link itself is in no organization any more. */
+    is_unlinked: number;
     /** Whether this link or a copy of it is in an organization. */
     is_left: number;
     is_presented: number;
   };
 
-type FoundLink = NotNull<FoundRow>;
+type FoundLink = NotNull<Omit<FoundRow, 'lineage'>>;
 
 const list = Array(MAX_CANDIDATES).fill('?').join();
 
@@ -52,7 +55,8 @@ const list = Array(MAX_CANDIDATES).fill('?').join();
  */
 const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
   `SELECT browser.browser_id, browser.secret_hash, link.entity_id, link.began_in, customer.organization_id,
-      customer.group_id, ${LINK_LEADS} AS leads,
+      customer.group_id, ${LINK_LEADS} AS leads, link.lineage,
+      CASE WHEN link.organization_id IS NULL THEN 1 ELSE 0 END AS is_unlinked,
       EXISTS (SELECT 1 FROM browser_customer copy WHERE copy.entity_id = link.entity_id
         AND copy.began_in = link.began_in AND copy.organization_id IS NOT NULL) AS is_left,
       EXISTS (SELECT 1 FROM browser_customer presented
@@ -94,7 +98,8 @@ export class ForgottenBrowsers {
     const rows = await this.find(candidates);
     const browserIds = [...new Set(rows.map(({ browser_id }) => browser_id))];
     if (browserIds.length === 0) return true;
-    const leading = new Set(rows.filter(({ leads }) => leads === 1).map(({ browser_id }) => browser_id));
+    const leadingRows = rows.filter(({ leads }) => leads === 1);
+    const leading = new Set((await withoutEndedAgents(leadingRows, this.denylist)).map(({ browser_id }) => browser_id));
     const left = rows.filter((row) => row.is_left !== 0 && isIn(row, scope)) as FoundLink[];
     if (leading.size === browserIds.length && left.length === 0) return false;
     const unlinked = await this.end(browserIds, left, scope);
@@ -179,10 +184,10 @@ export class ForgottenBrowsers {
     return dayOf(this.clock.now());
   }
 
-  /** One event for each browser, with the number of its links that led to a customer. */
+  /** One event for each browser, with the number of its links that led to a customer, or of which only copies were left. */
   private auditForgotten(ended: FoundLink[], { organizationId, groupId }: ForgottenScope): void {
     const counts = new Map<string, number>();
-    for (const { browser_id: id } of ended.filter(({ leads }) => leads === 1))
+    for (const { browser_id: id } of ended.filter(({ leads, is_unlinked }) => leads === 1 || is_unlinked !== 0))
       counts.set(id, (counts.get(id) ?? 0) + 1);
     for (const [id, links] of counts) {
       const subject = { kind: 'browser', id } as const;

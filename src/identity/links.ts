@@ -129,15 +129,23 @@ const UNLINK = 'organization_id = NULL, group_id = NULL, root = NULL, lineage = 
 /** The number of links that one statement names. It deletes at most 1,000 ancestors: those of the code, and the redemption. */
 export const LINKS_PER_STATEMENT_COUNT = Math.floor(1_000 / (MAX_ANCESTORS + 1));
 
-/** Lets these links lead nowhere. Each statement names the links by their keys. */
-export async function unlink(manager: EntityManager, links: LinkKey[]): Promise<void> {
+/**
+ * Lets these links lead nowhere. Each statement names the links by their keys.
+ *
+ * @param firstDay if given, a link that was used on this day or later stays
+ */
+export async function unlink(manager: EntityManager, links: LinkKey[], firstDay?: number): Promise<void> {
+  const ofIdle = firstDay === undefined ? '' : ' AND seen_day < ?';
   for (const portion of portionsOf(links, LINKS_PER_STATEMENT_COUNT)) {
     const { condition, keys } = conditionFor(portion);
-    const end = writeStatement<string[]>(`UPDATE browser_customer SET ${UNLINK} WHERE ${condition}`);
-    await writeIn(manager, end, keys);
+    const end = writeStatement<SqlValue[]>(`UPDATE browser_customer SET ${UNLINK} WHERE (${condition})${ofIdle}`);
+    await writeIn(manager, end, firstDay === undefined ? keys : [...keys, firstDay]);
   }
   await deleteUnusedAncestors(manager, links);
 }
+
+/** The number of links that one statement reads. */
+const LINKS_PER_SELECT_COUNT = 1_000;
 
 /**
  * Lets the links of browsers or customers lead nowhere that were not used since a day. A visit that notes its day at the
@@ -150,14 +158,16 @@ export async function unlinkIdle(
   firstDay: number,
 ): Promise<void> {
   const list = valueList(ids);
-  const condition = `${column} IN (${placeholdersFor(list)}) AND seen_day < ?`;
-  const findTransfers = selectStatement<SqlValue[], LinkKey>(
-    `SELECT browser_id, entity_id FROM browser_customer WHERE ${condition} AND lineage IS NOT NULL`,
+  const findIdle = selectStatement<SqlValue[], LinkKey>(
+    `SELECT browser_id, entity_id FROM browser_customer
+      WHERE ${column} IN (${placeholdersFor(list)}) AND organization_id IS NOT NULL AND seen_day < ?
+      LIMIT ${LINKS_PER_SELECT_COUNT}`,
   );
-  const transfers = await selectIn(manager, findTransfers, [...list, firstDay]);
-  const end = writeStatement<SqlValue[]>(`UPDATE browser_customer SET ${UNLINK} WHERE ${condition}`);
-  await writeIn(manager, end, [...list, firstDay]);
-  await deleteUnusedAncestors(manager, transfers);
+  let found: LinkKey[];
+  do {
+    found = await selectIn(manager, findIdle, [...list, firstDay]);
+    await unlink(manager, found, firstDay);
+  } while (found.length === LINKS_PER_SELECT_COUNT);
 }
 
 /** The customers of links, by the browser in which the links began. */

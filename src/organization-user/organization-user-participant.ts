@@ -10,8 +10,11 @@ import type { OrganizationUser } from './organization-user.entity.js';
 
 type UserRow = EntityRow<OrganizationUser, 'entity_id'>;
 
-const DELETE = writeStatement<[entityId: string, customerId: string]>(
-  'DELETE FROM organization_user WHERE entity_id = ? OR customer_id = ?',
+/** The number of rows that one statement deletes. */
+const ROWS_PER_DELETE = 1_000;
+
+const DELETE = writeStatement<[entityId: string, customerId: string]>(({ deleteInOrder }) =>
+  deleteInOrder('organization_user', 'entity_id = ? OR customer_id = ?', 'entity_id', ROWS_PER_DELETE),
 );
 
 const FIND_LINKED = selectStatement<[customerId: string, entityId: string], UserRow>(
@@ -38,7 +41,8 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
 
   /** Deletes the user whose customer is erased, and the links to the customer. */
   async onErase(entityId: string): Promise<void> {
-    await this.database.executeIdempotent(DELETE, [entityId, entityId]);
+    let deleted = ROWS_PER_DELETE;
+    while (deleted === ROWS_PER_DELETE) deleted = await this.database.executeIdempotent(DELETE, [entityId, entityId]);
   }
 
   async mustRetain(entityIds: string[]): Promise<string[]> {

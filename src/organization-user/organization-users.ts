@@ -111,10 +111,10 @@ export class OrganizationUsers {
     return { entityId, organizationId, groupId: '', generation, created };
   }
 
-  /** The `entity_id` of a user's customer; `undefined` if the user is unknown. */
+  /** The `entity_id` of a user's customer; `undefined` if the user is unknown or the customer was erased. */
   async find(organizationId: string, userId: string): Promise<string | undefined> {
     const [row] = await this.database.select(FIND_USER, [organizationId, userHashOf(organizationId, userId)]);
-    return row?.entity_id;
+    return row?.generation == null ? undefined : row.entity_id;
   }
 
   private rowsOf({ organizationId, browserCustomerId }: UserRequest, userHash: string): Promise<UserRow[]> {

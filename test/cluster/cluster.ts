@@ -71,10 +71,8 @@ export async function conflictsOf(pods: ClusterPod[]): Promise<number> {
   return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
 }
 
-/** The state of each node from its own view, for error messages. A healthy node is `Primary Synced 3`. */
+/** The state of each node from its own view, for error messages. */
 export async function statesOfNodes(): Promise<string> {
-  const nodes = openNodes(inject('clusterPlan')) as GaleraNode[];
-  const names = ['wsrep_cluster_status', 'wsrep_local_state_comment', 'wsrep_cluster_size', 'wsrep_evs_state'];
-  const stateOf = async (node: GaleraNode) => (await Promise.all(names.map((name) => node.status(name)))).join(' ');
-  return (await Promise.all(nodes.map((node) => stateOf(node).catch(String)))).join(', ');
+  const nodes = openNodes(inject('clusterPlan'));
+  return (await Promise.all(nodes.map((node) => node.state().catch(String)))).join(', ');
 }

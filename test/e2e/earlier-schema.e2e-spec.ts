@@ -1,8 +1,7 @@
-import { DataSource } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
+import { connectTo } from '../support/database-connection.js';
 import { environmentOf, runCli } from '../support/processes.js';
 import { startTestService } from '../support/test-service.js';
 
@@ -12,7 +11,7 @@ let database: TestDatabase;
 let dataSource: DataSource;
 beforeEach(async () => {
   database = await createEmptyDatabase();
-  dataSource = await new DataSource(dataSourceOptions(loadConfiguration(environmentOf(database)))).initialize();
+  dataSource = await connectTo(database);
 });
 afterEach(async () => {
   await dataSource.destroy();

@@ -3,6 +3,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BrowserLink, LinkAncestor } from '../../src/identity/browser-link.entity.js';
 import { CustomerDataParticipants } from '../../src/identity/customer-data-participants.js';
+import { OrganizationUser } from '../../src/organization-user/organization-user.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { RefreshFamilyAncestor } from '../../src/refresh-token/refresh-family.entity.js';
 import { agentTokenBody } from '../support/agent-tokens.js';
@@ -101,6 +102,26 @@ describe('protocol §5.8: after the erasure of a customer', () => {
     expect(await familiesOf(service, entity_id)).toHaveLength(1);
     expect((await erase(entity_id)).status).toBe(404);
     expect(await familiesOf(service, entity_id)).toEqual([]);
+  });
+
+  it('no row remains of a user with 1,200 linked customers, and no statement deletes more than 1,000 of them', async () => {
+    const agent = bearer(await issueAgentToken(service));
+    const body = agentTokenBody({ external_id: 'user-with-many-customers' });
+    const { entity_id } = (await service.post('/v2/customer/token', body, agent)).body;
+    const users = service.application.get(DataSource).getRepository(OrganizationUser);
+    const user = await users.findOneByOrFail({ entityId: entity_id });
+    const linked = Array.from({ length: 1_200 }, (_, index) => ({
+      ...user,
+      userHash: null,
+      entityId: `linked-${index}`,
+    }));
+    for (let first = 0; first < linked.length; first += 100) await users.insert(linked.slice(first, first + 100));
+    const execute = vi.spyOn(service.application.get(Database), 'execute');
+    expect((await erase(entity_id)).status).toBe(200);
+    const deleted = (await Promise.all(execute.mock.results.map(({ value }) => value))) as number[];
+    execute.mockRestore();
+    expect(deleted.filter((count) => count > 100)).toEqual([1_000, 201]);
+    expect(await users.countBy({ customerId: entity_id })).toBe(0);
   });
 
   it('no link remains of a customer with many links, and no transaction ends more than 500 links', async () => {

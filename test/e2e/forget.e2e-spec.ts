@@ -11,6 +11,8 @@ import { endSessions } from '../support/end-sessions.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
 import { secretOf } from '../support/identities.js';
 import { beginWindow } from '../support/limit-windows.js';
+import { manage } from '../support/management-api.js';
+import { issueAgentToken } from '../support/operator-commands.js';
 import { moveOf, remember, rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { statementsOf } from '../support/statements.js';
 import {
@@ -27,19 +29,24 @@ import {
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
 import { infoStatus, newCustomer } from '../support/transfers.js';
 
+const ADMIN_TOKEN = 'operator-of-forget-0123456789-abcdef';
 const FORGET = '/v2/customer/forget';
 const group = (name: string) => `/v2/customer/${ACME}/${name}/token`;
 const AT_RIVAL = { client_id: PUBLIC_SITE, organization_id: RIVAL };
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ registry: rememberingRegistry() });
+  service = await startTestService({ registry: rememberingRegistry(), environment: { ADMIN_TOKEN } });
 });
 afterAll(() => service?.stop());
 
+const asOperator = (method: string, path: string, body?: object) =>
+  manage(service, method, path, bearer(ADMIN_TOKEN), body);
 const visit = (cookie: string, more: object = {}, path = TOKEN) => service.post(path, cookieBody(more), { cookie });
 const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
   (await visit(cookie, more, path)).body.entity_id;
+
+const browserIdIn = (cookie: string) => partsOf(cookie.split('__svc_cst=')[1] as string).browserId;
 
 function forget(cookie: string | undefined, more: object = {}, headers: Record<string, string> = {}) {
   const body = { client_id: ACME_SITE, organization_id: ACME, ...more };
@@ -197,6 +204,8 @@ describe('protocol §4.13: forgetting a browser', () => {
     const [, replaced, , kept] = pairs as [string, string, string, string];
     expect(await idOf(kept, {}, group('a'))).toBe(known.body.entity_id);
     expect((await forget(replaced, { group_id: 'a' })).status).toBe(200);
+    const subject = { kind: 'browser', id: browserIdIn(replaced) };
+    expect(service.audit.at(-1)).toMatchObject({ event: 'browser.forgotten', subject, details: { links: 1 } });
     for (const pair of [kept, pairs.at(-1) as string])
       expect(await idOf(pair, {}, group('a'))).not.toBe(known.body.entity_id);
     expect(await statementsOf(service, () => forget(replaced, { group_id: 'a' }))).toEqual(['SELECT']);
@@ -216,7 +225,7 @@ describe('protocol §4.13: forgetting a browser', () => {
     expect((await forget(cookie)).status).toBe(503);
     vi.restoreAllMocks();
     const links = service.application.get(DataSource).getRepository(BrowserLink);
-    const { browserId } = partsOf(cookie.split('__svc_cst=')[1] as string);
+    const browserId = browserIdIn(cookie);
     const left = () => links.countBy({ browserId, organizationId: Not(IsNull()) });
     expect(await left()).toBe(12);
     expect((await forget(cookie)).cookies).toHaveLength(2);
@@ -230,6 +239,22 @@ describe('protocol §4.13: forgetting a browser', () => {
     expect(await idOf(cookieHeader(response))).not.toBe(phone.entity_id);
     const again = await remember(service, await moveOf(service, phone.access_token));
     expect(again.body.entity_id).toBe(phone.entity_id);
+  });
+
+  it('clears the cookies of a browser that leads only to the customer of a deleted agent', async () => {
+    const email = 'deleted@acme.example';
+    const entry = { email, name: 'Deleted', password: 'a password of the agent', organization_id: ACME };
+    const { id } = (await asOperator('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body;
+    const agent = await issueAgentToken(service, { email });
+    const { entity_id: customer_id } = await newCustomer(service);
+    const move = await moveOf(service, agent, { bearer_type: 'agent', customer_id, client_id: ACME_SITE });
+    const response = await remember(service, move);
+    const forgetAtRival = () =>
+      forget(cookieHeader(response), { client_id: RIVAL_SITE, organization_id: RIVAL }, { origin: RIVAL_ORIGIN });
+    expect(await forgetAtRival()).toMatchObject({ status: 200, cookies: [] });
+    await asOperator('DELETE', `/admin/agents/${id}`);
+    expectCleared(await forgetAtRival(), response);
+    expect(await statementsOf(service, forgetAtRival)).toEqual(['SELECT']);
   });
 
   it('acts on all valid pairs of a request', async () => {

@@ -251,6 +251,29 @@ describe('the purge of idle browsers', () => {
     await expectNoOrphans(service);
   });
 
+  it('ends the idle links of a browser by statements that name at most 64, and none that has ended before', async () => {
+    const links = dataSource.getRepository(BrowserLink);
+    await idleBrowserWithLinks(300);
+    const [first] = (await links.findBy({ organizationId: ACME })) as [BrowserLink];
+    const live = Array.from({ length: 1_100 }, (_, index) => ({
+      ...first,
+      entityId: `1-customer-${index}`,
+      groupId: `g-${index}`,
+    }));
+    for (let at = 0; at < live.length; at += 500) await links.insert(live.slice(at, at + 500));
+    const log = vi.spyOn(dataSource.logger, 'logQuery');
+    expect((await purge(service))?.browser).toBe(1);
+    const updates = log.mock.calls.filter(([sql]) => /^\s*UPDATE browser_customer/.test(sql));
+    log.mockRestore();
+    const named = updates.map(([, parameters = []]) =>
+      (parameters as unknown[]).filter((_value, index) => index % 2 === 1),
+    );
+    expect(Math.max(...named.map(({ length }) => length))).toBeLessThanOrEqual(64);
+    const ids = [first, ...live].map(({ entityId }) => entityId);
+    expect(new Set(named.flat())).toEqual(new Set(ids));
+    await expectNoOrphans(service);
+  });
+
   it('continues with a browser of which an earlier purge deleted a part, and which is not recognized meanwhile', async () => {
     const [browser, entityId] = await idleBrowserWithLinks(2_500);
     const links = dataSource.getRepository(BrowserLink);

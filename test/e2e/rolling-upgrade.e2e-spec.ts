@@ -1,10 +1,9 @@
 import { join } from 'node:path';
-import { DataSource } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
 import { TestBrowser } from '../support/cookie-grant.js';
+import { connectTo } from '../support/database-connection.js';
 import { environmentOf, runCli, startServiceProcess } from '../support/processes.js';
 import { rememberedPair, rememberingRegistry } from '../support/remember.js';
 import { writeRegistry } from '../support/test-registry.js';
@@ -22,7 +21,7 @@ let database: TestDatabase;
 let dataSource: DataSource;
 beforeAll(async () => {
   database = await createEmptyDatabase();
-  dataSource = await new DataSource(dataSourceOptions(loadConfiguration(environmentOf(database)))).initialize();
+  dataSource = await connectTo(database);
 });
 afterAll(async () => {
   await dataSource?.destroy();

@@ -43,6 +43,9 @@ export abstract class ClusterNode<Plan extends ClusterPlan = ClusterPlan> {
   /** Starts the server and waits until it serves. The first node founds the cluster; a further node joins it. */
   abstract start(options?: { isFirst?: boolean }): Promise<void>;
 
+  /** The state of the node from its own view, for error messages. */
+  abstract state(): Promise<string>;
+
   url(database = ''): string {
     return `${this.scheme}://app:${this.plan.password}@127.0.0.1:${this.port}/${database}`;
   }

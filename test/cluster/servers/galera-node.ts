@@ -43,6 +43,12 @@ export class GaleraNode extends ClusterNode<GaleraPlan> {
     await this.query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=1'");
   }
 
+  /** A healthy node is `Primary Synced 3 OPERATIONAL`. */
+  override async state(): Promise<string> {
+    const names = ['wsrep_cluster_status', 'wsrep_local_state_comment', 'wsrep_cluster_size', 'wsrep_evs_state'];
+    return (await Promise.all(names.map((name) => this.status(name)))).join(' ');
+  }
+
   /** A counter or state of the node, as `SHOW STATUS` names it. */
   async status(name: string): Promise<string> {
     const [row] = (await this.query(`SHOW GLOBAL STATUS LIKE '${name}'`)) as { Value: string }[];

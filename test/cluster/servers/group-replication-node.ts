@@ -17,7 +17,7 @@ const SERVER = [
   '--default-time-zone=+00:00',
   '--max-connections=500',
   '--innodb-redo-log-capacity=64M',
-  '--innodb-flush-log-at-trx-commit=0', // not durable: the other nodes have the data
+  '--innodb-flush-log-at-trx-commit=2', // with 0, a killed node has lost transactions that its binary log contains
   '--innodb-doublewrite=OFF',
   '--log-bin=binlog',
   '--sync-binlog=0',
@@ -30,6 +30,7 @@ const SERVER = [
   '--loose-group_replication_enforce_update_everywhere_checks=ON',
   '--loose-group_replication_recovery_get_public_key=ON',
   '--loose-group_replication_exit_state_action=READ_ONLY',
+  '--loose-group_replication_member_expel_timeout=0', // while the group still has a lost member, nearly all statements wait
 ];
 
 /** One member of a private group of MySQL servers (Group Replication, multi-primary). */
@@ -48,15 +49,22 @@ export class GroupReplicationNode extends ClusterNode<GroupReplicationPlan> {
     if (isFirst) await this.query('SET GLOBAL group_replication_bootstrap_group = ON');
     await this.query(`START GROUP_REPLICATION USER='app', PASSWORD='${this.plan.password}'`);
     if (isFirst) await this.query('SET GLOBAL group_replication_bootstrap_group = OFF');
-    await this.waitUntil(async () => (await this.memberState()) === 'ONLINE', server);
+    await this.waitUntil(
+      async () => (await this.members()).some((each) => each.isItself && each.state === 'ONLINE'),
+      server,
+    );
   }
 
-  /** The member's own view of its state: ONLINE, RECOVERING, ERROR … */
-  private async memberState(): Promise<string> {
-    const sql =
-      'SELECT member_state AS state FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid';
-    const [row] = (await this.query(sql)) as { state: string }[];
-    return row?.state ?? '';
+  /** A healthy node is `ONLINE ONLINE ONLINE`. */
+  override async state(): Promise<string> {
+    return (await this.members()).map(({ state }) => state).join(' ');
+  }
+
+  /** The members of the group and their states: ONLINE, RECOVERING, UNREACHABLE, ERROR … */
+  private async members(): Promise<{ isItself: number; state: string }[]> {
+    const sql = `SELECT member_id = @@server_uuid AS isItself, member_state AS state
+      FROM performance_schema.replication_group_members`;
+    return (await this.query(sql)) as { isItself: number; state: string }[];
   }
 
   /** The member's first port is for clients, the next one for the other members. */
