@@ -1,3 +1,4 @@
+import { sqlFlag } from '../platform/database/sql-flag.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
 import { familyOf, MAX_ANCESTORS, type RevocableClaims } from './token-lineage.js';
@@ -22,7 +23,7 @@ export function endedStatement(claims: RevocableClaims): { statement: EndedState
   const { condition, parameters } = endedCondition(claims);
   let statement = statements.get(condition);
   if (statement === undefined) {
-    statement = selectStatement({ columns: [`${condition.text} AS ended`], batch: true });
+    statement = selectStatement({ columns: [`${sqlFlag(condition.text)} AS ended`], batch: true });
     statements.set(condition, statement);
   }
   return { statement, parameters };

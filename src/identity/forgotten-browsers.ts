@@ -6,6 +6,7 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
 import { selectIn } from '../platform/database/in-transaction.js';
+import { sqlFlag } from '../platform/database/sql-flag.js';
 import type { SqlValue } from '../platform/database/sql-value.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
@@ -37,7 +38,7 @@ type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<BrowserLink, 'entity_id' | 'began_in'>> &
   OrNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> & {
     /** 1 if the link leads to its customer (`LINK_LEADS`). */
-    leads: number | null;
+    leads: number;
     /** Whether this link or a copy of it is in an organization. */
     is_left: number;
     is_presented: number;
@@ -53,11 +54,11 @@ const list = Array(MAX_CANDIDATES).fill('?').join();
  */
 const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
   `SELECT browser.browser_id, browser.secret_hash, link.entity_id, link.began_in, customer.organization_id,
-      customer.group_id, ${LINK_LEADS} AS leads,
-      EXISTS (SELECT 1 FROM browser_customer copy WHERE copy.entity_id = link.entity_id
-        AND copy.began_in = link.began_in AND copy.organization_id IS NOT NULL) AS is_left,
-      EXISTS (SELECT 1 FROM browser_customer presented
-        WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list})) AS is_presented
+      customer.group_id, ${sqlFlag(LINK_LEADS)} AS leads,
+      ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer copy WHERE copy.entity_id = link.entity_id
+        AND copy.began_in = link.began_in AND copy.organization_id IS NOT NULL)`)} AS is_left,
+      ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer presented
+        WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list}))`)} AS is_presented
     FROM browser
     LEFT JOIN browser_customer link ON link.browser_id = browser.browser_id
     LEFT JOIN customer ON customer.entity_id = link.entity_id

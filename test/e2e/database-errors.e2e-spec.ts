@@ -194,10 +194,12 @@ async function failEach(prepare: () => Promise<Attempt>, error: InjectedError, s
   const failed: string[] = [];
   for (;;) {
     const { send, check } = await prepare();
-    proxy.failStatement(failed.length + 1, error, BACKGROUND);
+    const sent: string[] = [];
+    const isNext = (sql: string) => !BACKGROUND.test(sql) && sent.push(sql) === failed.length + 1;
+    proxy.failStatements(error, isNext);
     const response = await send();
-    const sql = proxy.failed;
-    proxy.failStatement(Infinity, error, BACKGROUND);
+    proxy.failStatements(error, () => false);
+    const sql = sent[failed.length];
     expect(statuses, `${error.errno} ${error.outcome} at ${sql}: ${response.text}`).toContain(response.status);
     await check(response);
     if (sql === undefined) return failed;

@@ -8,6 +8,7 @@ import { startProxyServer } from './proxy-server.js';
  */
 export interface InjectedError {
   errno: number;
+  message?: string;
   outcome: 'rolledBack' | 'executed' | 'lost';
 }
 
@@ -17,14 +18,8 @@ export interface LossyProxy {
   through(url: string): string;
   /** Drops the response and the connection of later statements with this text. `which` numbers them from 1. */
   dropResponses(text: string, which: number[]): void;
-  /**
-   * Fails one later statement with an error. `which` numbers the statements from 1, COMMIT included.
-   *
-   * @param except statements that are not counted
-   */
-  failStatement(which: number, error: InjectedError, except: RegExp): void;
-  /** The statement that `failStatement` has failed, if it was reached. */
-  readonly failed: string | undefined;
+  /** Fails later statements with an error, COMMIT included, if `isFailed` says so. */
+  failStatements(error: InjectedError, isFailed: (sql: string) => boolean): void;
   /** The number of dropped responses. */
   readonly lost: number;
   close(): Promise<void>;
@@ -32,19 +27,9 @@ export interface LossyProxy {
 
 export async function startLossyProxy(target: string): Promise<LossyProxy> {
   let dropped: { text: string; which: number[] } | undefined;
-  let injection: { left: number; error: InjectedError; except: RegExp } | undefined;
-  let failed: string | undefined;
+  let injection: { error: InjectedError; isFailed: (sql: string) => boolean } | undefined;
   let seen = 0;
   let lost = 0;
-
-  /** The error that a statement gets. */
-  function errorOf(sql: string): InjectedError | undefined {
-    if (!injection || injection.except.test(sql) || --injection.left > 0) return undefined;
-    const { error } = injection;
-    injection = undefined;
-    failed = sql;
-    return error;
-  }
 
   function pass(client: Socket, upstream: Socket): void {
     const packets = new PacketReader();
@@ -54,8 +39,8 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     let error: InjectedError | undefined;
     const send = (packet: Buffer): void => {
       const sql = texts.sent(packet);
-      error = sql === undefined ? undefined : errorOf(sql);
-      if (error?.outcome === 'lost') client.write(errorPacket(error.errno));
+      error = sql !== undefined && injection?.isFailed(sql) ? injection.error : undefined;
+      if (error?.outcome === 'lost') client.write(errorPacket(error));
       else upstream.write(error?.outcome === 'rolledBack' ? statementPacket('ROLLBACK') : packet);
     };
     client.on('data', (bytes) => {
@@ -71,7 +56,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
         texts.received(bytes);
         return void client.write(bytes);
       }
-      if (error.outcome !== 'lost') client.write(errorPacket(error.errno));
+      if (error.outcome !== 'lost') client.write(errorPacket(error));
       error = { ...error, outcome: 'lost' }; // a response in several parts is replaced once
     });
   }
@@ -83,12 +68,8 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
       dropped = { text, which };
       seen = 0;
     },
-    failStatement(which, error, except) {
-      injection = { left: which, error, except };
-      failed = undefined;
-    },
-    get failed() {
-      return failed;
+    failStatements(error, isFailed) {
+      injection = { error, isFailed };
     },
     get lost() {
       return lost;

@@ -44,10 +44,10 @@ export function statementPacket(sql: string): Buffer {
 }
 
 /** The first packet of a response. */
-export function errorPacket(errno: number): Buffer {
+export function errorPacket({ errno, message = 'injected' }: { errno: number; message?: string }): Buffer {
   const number = Buffer.alloc(2);
   number.writeUInt16LE(errno);
-  return packetOf(1, Buffer.concat([Buffer.of(0xff), number, Buffer.from('#HY000an injected error')]));
+  return packetOf(1, Buffer.concat([Buffer.of(0xff), number, Buffer.from(`#HY000${message}`)]));
 }
 
 function packetOf(sequence: number, body: Buffer): Buffer {

@@ -2,6 +2,7 @@ import type { PoolConnection } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { BoundWrite } from './bound-write.js';
 import { isRolledBack, isUnavailable } from './database-errors.js';
+import { asSent } from './mysql-parameters.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
 import { STATEMENT_TIMEOUT_MS, withTimeout } from './statement-timeout.js';
 import { transactionRunner } from './transaction-runner.js';
@@ -81,7 +82,7 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
     await send(connection, 'START TRANSACTION');
     for (const { statement, parameters } of writes) {
       const sql = statement.text(MYSQL_DIALECT);
-      results.push(await result((done) => connection.execute(sql, parameters, done)));
+      results.push(await result((done) => connection.execute(sql, asSent(parameters), done)));
     }
     await send(connection, 'COMMIT');
     return results;
