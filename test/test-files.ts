@@ -20,6 +20,8 @@ const ON_BOTH_DATABASES = [
   'customer-groups',
   'customer-refresh',
   'customer-refresh-purge',
+  'database-dialects',
+  'database-errors',
   'database-numbers',
   'database-outage',
   'deleted-client',

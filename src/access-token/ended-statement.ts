@@ -1,4 +1,5 @@
 import type { SqlValue } from '../platform/database/sql-dialect.js';
+import { sqlFlag } from '../platform/database/sql-flag.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { familyOf, MAX_ANCESTORS, type RevocableClaims } from './token-lineage.js';
@@ -23,7 +24,7 @@ export function endedStatement(claims: RevocableClaims): { statement: EndedState
   const { condition, parameters } = endedCondition(claims);
   let statement = statements.get(condition);
   if (statement === undefined) {
-    statement = selectStatement({ columns: [`${condition.text} AS ended`], batch: true });
+    statement = selectStatement({ columns: [`${sqlFlag(condition.text)} AS ended`], batch: true });
     statements.set(condition, statement);
   }
   return { statement, parameters };

@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
+import { sqlFlag } from '../platform/database/sql-flag.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
@@ -11,7 +12,7 @@ import { CustomerCreation } from './customer-creation.js';
 import { INSERT_CUSTOMER } from './customer-statements.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { type BrowserCredentials, type CandidateCredentials, secretCookieOf } from './identity-cookies.js';
-import { insertLinks, LINK_HAS_ENDED, ownLink, unlink } from './links.js';
+import { HAS_ENDED_FLAG, insertLinks, ownLink, unlink } from './links.js';
 import { NewCustomers } from './new-customers.js';
 import { type LinkedCustomer, type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
 
@@ -41,9 +42,8 @@ const COUNT_LINKS = selectStatement<[browserId: string], { count: number }>(
 const FIND_LINK_OF_SCOPE = selectStatement<
   [browserId: string, organizationId: string, groupId: string],
   { entity_id: string; generation: number; has_ended: number; browsers_ended: number }
->(`SELECT link.entity_id, customer.generation, ${LINK_HAS_ENDED} AS has_ended,
-      CASE WHEN customer.erased_at IS NULL AND customer.link_generation > link.generation THEN 1 ELSE 0 END
-        AS browsers_ended
+>(`SELECT link.entity_id, customer.generation, ${HAS_ENDED_FLAG},
+      ${sqlFlag('customer.erased_at IS NULL AND customer.link_generation > link.generation')} AS browsers_ended
     FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
     WHERE link.browser_id = ? AND link.organization_id = ? AND link.group_id = ?`);
 

@@ -7,6 +7,7 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
+import { sqlFlag } from '../platform/database/sql-flag.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
@@ -36,7 +37,7 @@ type FoundRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<BrowserLink, 'entity_id' | 'began_in'>> &
   OrNull<EntityRow<CustomerIdentity, 'organization_id' | 'group_id'>> & {
     /** 1 if the link leads to its customer (`LINK_LEADS`). */
-    leads: number | null;
+    leads: number;
     lineage: string | null;
     /** Whether the link itself is in no organization any more. */
     is_unlinked: number;
@@ -55,12 +56,12 @@ const list = Array(MAX_CANDIDATES).fill('?').join();
  */
 const FIND_BROWSERS = selectStatement<SqlValue[], FoundRow>(
   `SELECT browser.browser_id, browser.secret_hash, link.entity_id, link.began_in, customer.organization_id,
-      customer.group_id, ${LINK_LEADS} AS leads, link.lineage,
-      CASE WHEN link.organization_id IS NULL THEN 1 ELSE 0 END AS is_unlinked,
-      EXISTS (SELECT 1 FROM browser_customer copy WHERE copy.entity_id = link.entity_id
-        AND copy.began_in = link.began_in AND copy.organization_id IS NOT NULL) AS is_left,
-      EXISTS (SELECT 1 FROM browser_customer presented
-        WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list})) AS is_presented
+      customer.group_id, ${sqlFlag(LINK_LEADS)} AS leads, link.lineage,
+      ${sqlFlag('link.organization_id IS NULL')} AS is_unlinked,
+      ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer copy WHERE copy.entity_id = link.entity_id
+        AND copy.began_in = link.began_in AND copy.organization_id IS NOT NULL)`)} AS is_left,
+      ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer presented
+        WHERE presented.browser_id = browser.browser_id AND presented.entity_id IN (${list}))`)} AS is_presented
     FROM browser
     LEFT JOIN browser_customer link ON link.browser_id = browser.browser_id
     LEFT JOIN customer ON customer.entity_id = link.entity_id

@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn } from '../platform/database/in-transaction.js';
+import { sqlFlag } from '../platform/database/sql-flag.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { uuidv7 } from '../platform/uuid.js';
@@ -39,8 +40,8 @@ export class IdleBrowsers {
       [day: number, after: string, before: string],
       { browser_id: string; seen: number }
     >(
-      `SELECT browser_id, EXISTS (SELECT 1 FROM browser_customer link
-          WHERE link.browser_id = browser.browser_id AND link.seen_day >= ?) AS seen
+      `SELECT browser_id, ${sqlFlag(`EXISTS (SELECT 1 FROM browser_customer link
+          WHERE link.browser_id = browser.browser_id AND link.seen_day >= ?)`)} AS seen
         FROM browser WHERE browser_id > ? AND browser_id < ? ORDER BY browser_id LIMIT ${size}`,
     );
     let after: string | undefined = '';

@@ -5,6 +5,7 @@ import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
+import { sqlFlag } from '../platform/database/sql-flag.js';
 import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { uuidv7 } from '../platform/uuid.js';
@@ -33,7 +34,7 @@ interface CustomerDay {
 type FindDays = SelectStatement<SqlValue[], CustomerDay>;
 
 const DAY_COLUMNS = `own.entity_id, own.organization_id,
-  CASE WHEN own.erased_at < ? AND own.generation = 0 THEN 1 ELSE 0 END AS is_deletable,
+  ${sqlFlag('own.erased_at < ? AND own.generation = 0')} AS is_deletable,
   CASE WHEN own.creator = 'browser' AND own.erased_at IS NULL THEN COALESCE(own.last_token_day, 0) END AS day`;
 
 /** The next customers in the order of their creation. */

@@ -5,6 +5,7 @@ import { MAX_ANCESTORS, type RevocableClaims, type TokenLineage } from '../acces
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
+import { sqlFlag } from '../platform/database/sql-flag.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
@@ -19,6 +20,9 @@ export type LinkLineage = Omit<TokenLineage, 'gen'>;
  */
 export const LINK_HAS_ENDED = `(customer.erased_at IS NOT NULL OR customer.link_generation > link.generation
   OR (link.origin = 'transfer' AND customer.generation > link.generation))`;
+
+/** 0 only for a link with a customer that has not ended. */
+export const HAS_ENDED_FLAG = `CASE WHEN NOT ${LINK_HAS_ENDED} THEN 0 ELSE 1 END AS has_ended`;
 
 /**
  * Whether a link leads to its customer, for statements about many links. Its parameter is the day of today. Links whose
@@ -116,7 +120,7 @@ export async function linksOf(
 ): Promise<(LinkRow & { leads: number })[]> {
   const list = valueList(browserIds);
   const find = selectStatement<SqlValue[], LinkRow & { leads: number }>(
-    `SELECT ${LINK_COLUMNS.map((column) => `link.${column}`).join(', ')}, ${LINK_LEADS} AS leads
+    `SELECT ${LINK_COLUMNS.map((column) => `link.${column}`).join(', ')}, ${sqlFlag(LINK_LEADS)} AS leads
       FROM browser_customer link JOIN customer ON customer.entity_id = link.entity_id
       WHERE link.browser_id IN (${placeholdersFor(list)}) AND link.organization_id IS NOT NULL`,
   );

@@ -10,7 +10,7 @@ import type { IdentityScope } from './customer.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
 import { IdleRule } from './idle-rule.js';
 import type { KnownBrowser } from './known-browser.entity.js';
-import { claimsOfLink, LINK_HAS_ENDED, type LinkLineage } from './links.js';
+import { claimsOfLink, HAS_ENDED_FLAG, type LinkLineage } from './links.js';
 
 /** A browser, and its link in the requested scope, if there is one. */
 type RecognizedRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
@@ -18,7 +18,7 @@ type RecognizedRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   EntityRow<BrowserLink, 'lineage'> & {
     generation: number | null;
     generation_of_link: number | null;
-    has_ended: number | null;
+    has_ended: number;
     /** A customer of the browser whose id the request has; `null` if the browser has none of the ids. */
     presented_id: string | null;
   };
@@ -32,7 +32,7 @@ const COLUMNS = [
   'link.lineage',
   'link.generation AS generation_of_link',
   'customer.generation',
-  `${LINK_HAS_ENDED} AS has_ended`,
+  HAS_ENDED_FLAG,
 ];
 
 const LINK_OF_SCOPE = `LEFT JOIN browser_customer link

@@ -51,7 +51,19 @@ export function expiryIndex(table: string): TableIndexOptions[] {
 
 /** Creates missing tables. Without transactional DDL, a migration that failed half-way can therefore run again. */
 export async function createTables(runner: QueryRunner, tables: TableOptions[]): Promise<void> {
-  for (const table of tables) await runner.createTable(new Table(table), true);
+  const unquoted = withoutQuotedCharsets(runner);
+  for (const table of tables) await unquoted.createTable(new Table(table), true);
+}
+
+/** TypeORM quotes character sets and collations, which some servers reject. */
+function withoutQuotedCharsets(runner: QueryRunner): QueryRunner {
+  const query = (sql: string, ...more: unknown[]) =>
+    (runner.query as (...all: unknown[]) => Promise<unknown>).call(
+      runner,
+      sql.replace(/(CHARACTER SET|COLLATE) "(\w+)"/g, '$1 $2'),
+      ...more,
+    );
+  return Object.create(runner, { query: { value: query } });
 }
 
 export async function dropTables(runner: QueryRunner, names: string[]): Promise<void> {

@@ -1,11 +1,25 @@
+import type { Socket } from 'node:net';
+import { errorPacket, PacketReader, StatementTexts, statementPacket } from './mysql-packets.js';
 import { startProxyServer } from './proxy-server.js';
 
-/** A proxy that drops responses of a database after it has executed the statements. */
+/**
+ * What a statement gets in place of its response. `rolledBack`: the transaction was rolled back, and the session goes
+ * on. `executed` and `lost`: the caller cannot know whether the database has executed the statement.
+ */
+export interface InjectedError {
+  errno: number;
+  message?: string;
+  outcome: 'rolledBack' | 'executed' | 'lost';
+}
+
+/** A proxy that drops responses of a database after it has executed the statements, or replaces them by errors. */
 export interface LossyProxy {
   /** `url` with the proxy in place of its server. */
   through(url: string): string;
   /** Drops the response and the connection of later statements with this text. `which` numbers them from 1. */
   dropResponses(text: string, which: number[]): void;
+  /** Fails later statements with an error, COMMIT included, if `isFailed` says so. */
+  failStatements(error: InjectedError, isFailed: (sql: string) => boolean): void;
   /** The number of dropped responses. */
   readonly lost: number;
   close(): Promise<void>;
@@ -13,25 +27,49 @@ export interface LossyProxy {
 
 export async function startLossyProxy(target: string): Promise<LossyProxy> {
   let dropped: { text: string; which: number[] } | undefined;
+  let injection: { error: InjectedError; isFailed: (sql: string) => boolean } | undefined;
   let seen = 0;
   let lost = 0;
-  const { through, cut } = await startProxyServer(target, (client, upstream) => {
+
+  function pass(client: Socket, upstream: Socket): void {
+    const packets = new PacketReader();
+    const texts = new StatementTexts();
     let losesNext = false;
+    /** Replaces the response of the statement that was sent last. */
+    let error: InjectedError | undefined;
+    const send = (packet: Buffer): void => {
+      const sql = texts.sent(packet);
+      error = sql !== undefined && injection?.isFailed(sql) ? injection.error : undefined;
+      if (error?.outcome === 'lost') client.write(errorPacket(error));
+      else upstream.write(error?.outcome === 'rolledBack' ? statementPacket('ROLLBACK') : packet);
+    };
     client.on('data', (bytes) => {
       if (dropped && bytes.includes(dropped.text)) losesNext = dropped.which.includes(++seen);
-      upstream.write(bytes);
+      for (const packet of packets.read(bytes)) send(packet);
     });
     upstream.on('data', (bytes) => {
-      if (!losesNext) return void client.write(bytes);
-      lost++;
-      client.destroy();
+      if (losesNext) {
+        lost++;
+        return void client.destroy();
+      }
+      if (!error) {
+        texts.received(bytes);
+        return void client.write(bytes);
+      }
+      if (error.outcome !== 'lost') client.write(errorPacket(error));
+      error = { ...error, outcome: 'lost' }; // a response in several parts is replaced once
     });
-  });
+  }
+
+  const { through, cut } = await startProxyServer(target, pass);
   return {
     through,
     dropResponses(text, which) {
       dropped = { text, which };
       seen = 0;
+    },
+    failStatements(error, isFailed) {
+      injection = { error, isFailed };
     },
     get lost() {
       return lost;

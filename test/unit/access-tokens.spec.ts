@@ -10,8 +10,7 @@ import { type AccessTokenClaims, AccessTokens, type IssuableClaims } from '../..
 import { derSignature, isSignatureValid, rawSignature } from '../../src/access-token/ecdsa-signature.js';
 import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
-import { Audit } from '../../src/audit/audit.js';
-import { SinkFailures } from '../../src/audit/audit.js';
+import { Audit, SinkFailures } from '../../src/audit/audit.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
 import { FileErrors } from '../../src/platform/files/file-errors.js';

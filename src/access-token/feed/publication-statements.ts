@@ -1,4 +1,5 @@
 import type { EntityRow } from '../../platform/database/entity-row.js';
+import { sqlFlag } from '../../platform/database/sql-flag.js';
 import type { BoundWrite } from '../../platform/database/statement.js';
 import { selectStatement, type WriteStatement, writeStatement } from '../../platform/database/statement.js';
 import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
@@ -21,7 +22,7 @@ export const FIND_STATE = selectStatement<[], StoredFeedState>({
   columns: [
     ...['position', 'publisher', 'has_backlog', 'entries', 'entries_count'],
     `${HISTORY} AS history`,
-    'EXISTS (SELECT 1 FROM revocation WHERE published_until IS NULL) AS is_waiting',
+    `${sqlFlag('EXISTS (SELECT 1 FROM revocation WHERE published_until IS NULL)')} AS is_waiting`,
   ],
   from: 'revocation_feed WHERE id = 1',
   batch: true,

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+  ServiceUnavailableException,
+} from '@nestjs/common';
 import { Database } from '../../platform/database/database.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { RecordedValues } from '../recorded-values.js';
@@ -50,6 +56,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   private readonly metrics: FeedMetrics;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
+  private skipsLocked = true;
   /** The work that failed last, so that each failure is logged once. */
   private readonly failing = new Set<keyof typeof WORK>();
   private readonly waiting = new WaitingRevocations();
@@ -157,7 +164,7 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
   /** @returns whether more revocations may wait */
   private async publish(): Promise<boolean> {
     const { highest, hasBacklog } = this.state;
-    const rows = await this.database.select(FIND_UNPUBLISHED, []);
+    const rows = await this.findUnpublished();
     if (!highest || (rows.length === 0 && !hasBacklog)) return false;
     const publication = await this.positions.publish(this.id, highest.position, rows);
     if (!publication) return false;
@@ -165,6 +172,18 @@ export class RevocationPublisher implements OnApplicationBootstrap, OnModuleDest
     this.entries.addPublished(publication.rowCount);
     this.moveTo({ ...highest, position: publication.position }, publication.hasBacklog);
     return publication.hasBacklog;
+  }
+
+  /** On a server without SKIP LOCKED, a locked row delays the others. */
+  private async findUnpublished(): Promise<WaitingRow[]> {
+    if (!this.skipsLocked) return this.database.select(FIND_WAITING, []);
+    try {
+      return await this.database.select(FIND_UNPUBLISHED, []);
+    } catch (error) {
+      if (error instanceof ServiceUnavailableException) throw error;
+      this.skipsLocked = false;
+      return this.findUnpublished();
+    }
   }
 
   private moveTo(highest: FeedPosition, hasBacklog: boolean): void {

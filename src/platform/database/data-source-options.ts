@@ -1,10 +1,10 @@
-import mysql, { type Pool, type PoolConnection, type PoolOptions } from 'mysql2';
+import mysql, { type Pool, type PoolOptions } from 'mysql2';
 import type { DataSourceOptions } from 'typeorm';
 import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
 import { tlsOptionsOf } from './database-tls.js';
-import { rememberIdleLimit } from './mysql-transaction.js';
+import { configureSession } from './session-settings.js';
 import { prepareFile } from './sqlite-statements.js';
 
 /**
@@ -12,11 +12,6 @@ import { prepareFile } from './sqlite-statements.js';
  * `max_prepared_stmt_count`, 16,382 by default: 11 pods with 10 connections each stay below it.
  */
 const PREPARED_STATEMENTS_PER_CONNECTION = 140;
-
-/** Not the server's, which may have NO_BACKSLASH_ESCAPES or ANSI_QUOTES: then a value could change a statement. */
-const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,ERROR_FOR_DIVISION_BY_ZERO';
-
-const UNKNOWN_VARIABLE_ERRNO = 1193;
 
 /**
  * The options of TypeORM for the database that DATABASE_URL names.
@@ -83,22 +78,7 @@ function createPool(options: PoolOptions): Pool {
   pool.on('connection', (connection) => {
     // the pool removes the connection; without a listener the error would end the process
     connection.on('error', () => undefined);
-    const set = (text: string, then?: () => void) =>
-      connection.query(`SET SESSION ${text}`, (error) => (error ? destroyUnlessSet(connection, error) : then?.()));
-    // mysql2 writes the values of a transaction into its statements, with a backslash before each quote
-    set(`sql_mode = '${SQL_MODE}'`);
-    set('TRANSACTION ISOLATION LEVEL READ COMMITTED');
-    // on Galera and Group Replication, a read sees the commits of all nodes; other servers do not know the variables
-    set('wsrep_sync_wait = 3');
-    set("group_replication_consistency = 'BEFORE'");
-    // MariaDB ends a transaction whose process is lost; MySQL has no such variable, see `sendTransaction`
-    set('idle_write_transaction_timeout = 10', () => rememberIdleLimit(connection));
-    set("innodb_lock_wait_timeout = 2, time_zone = '+00:00'");
+    configureSession(connection);
   });
   return pool;
-}
-
-/** Without its settings a connection could read old rows. The pool replaces a destroyed connection. */
-function destroyUnlessSet(connection: PoolConnection, error: { errno?: number | undefined }): void {
-  if (error.errno !== UNKNOWN_VARIABLE_ERRNO) connection.destroy();
 }

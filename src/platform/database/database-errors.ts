@@ -6,16 +6,19 @@ interface DriverError {
 }
 
 /**
- * The server has rolled the statement back: deadlock (1213), lock wait (1205), certification conflict of a Group
- * Replication (3101) or Galera (1180) commit. Nothing of the statement remains, so it can be sent again.
+ * The server has rolled the statement or its transaction back: deadlock (1213), lock wait (1205), certification conflict
+ * of a Group Replication (3101) or Galera (1180) commit, write conflict or changed schema of TiDB (8002 to 9007).
+ * Nothing remains, so the transaction can be sent again.
  */
-const ROLLED_BACK_ERRNOS = new Set([1213, 1205, 3101, 1180]);
+const ROLLED_BACK_ERRNOS = new Set([1213, 1205, 3101, 1180, 8002, 8005, 8022, 8028, 9007]);
 
 /**
  * The server responds but cannot work now: it is full, stopping, read-only or without quorum, or rejects the account.
+ * From 8501 on, a part of TiDB does not respond, and a COMMIT may have taken effect.
  */
 const UNAVAILABLE_ERRNOS = new Set([
   1021, 1040, 1041, 1044, 1045, 1047, 1049, 1053, 1114, 1146, 1203, 1226, 1290, 1317, 1461, 1836, 1927, 3100, 3168,
+  8501, 9001, 9002, 9003, 9004, 9005,
 ]);
 
 const SQLITE_UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY)/;

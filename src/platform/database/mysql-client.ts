@@ -2,6 +2,7 @@ import type { Pool, PoolConnection, ResultSetHeader } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { AbandonedTaskError, BoundedQueue } from '../bounded-queue.js';
 import { DeadlineExceededError, isUnavailable } from './database-errors.js';
+import { asSent } from './mysql-parameters.js';
 import { runTransaction, sendTransaction } from './mysql-transaction.js';
 import type { PoolUsage, SqlClient } from './sql-client.js';
 import type { SqlValue } from './sql-dialect.js';
@@ -96,7 +97,7 @@ export class MysqlClient implements SqlClient {
   }
 
   private send(sql: string, parameters: SqlValue[]): Promise<unknown> {
-    return this.withConnection((connection, done) => connection.execute(sql, parameters, done));
+    return this.withConnection((connection, done) => connection.execute(sql, asSent(parameters), done));
   }
 
   private withConnection(work: (connection: PoolConnection, done: Done) => void): Promise<unknown> {

@@ -1,6 +1,7 @@
 import type { PoolConnection } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isRolledBack, isUnavailable } from './database-errors.js';
+import { asSent } from './mysql-parameters.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
 import type { BoundWrite } from './statement.js';
 import { STATEMENT_TIMEOUT_MS, withTimeout } from './statement-timeout.js';
@@ -81,7 +82,7 @@ export async function sendTransaction(connection: PoolConnection, writes: BoundW
     await send(connection, 'START TRANSACTION');
     for (const { statement, parameters } of writes) {
       const sql = statement.text(MYSQL_DIALECT);
-      results.push(await result((done) => connection.execute(sql, parameters, done)));
+      results.push(await result((done) => connection.execute(sql, asSent(parameters), done)));
     }
     await send(connection, 'COMMIT');
     return results;

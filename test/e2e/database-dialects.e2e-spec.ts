@@ -1,0 +1,166 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
+import { createEmptyDatabase, onMariadb, type TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
+import { Clock } from '../../src/platform/clock.js';
+import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
+import { connectWithRetry } from '../../src/platform/database/connect-with-retry.js';
+import { dataSourceOptions } from '../../src/platform/database/data-source-options.js';
+import { Database } from '../../src/platform/database/database.js';
+import { migrate } from '../../src/platform/database/migrate.js';
+import { selectStatement } from '../../src/platform/database/statement.js';
+import { claimsOf } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
+import { endSessions } from '../support/end-sessions.js';
+import { type LossyProxy, startLossyProxy } from '../support/lossy-proxy.js';
+import { purge } from '../support/operator-commands.js';
+import { environmentOf } from '../support/processes.js';
+import { rememberedPair, rememberingRegistry } from '../support/remember.js';
+import { FEED_SERVERS, FeedConsumer } from '../support/revocation-feed.js';
+import { ACME, ACME_SITE } from '../support/test-registry.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { newCustomer } from '../support/transfers.js';
+
+const SYNTAX_ERRNO = 1064;
+/** The error of a server that is not MySQL, MariaDB or TiDB. */
+const UNKNOWN_VARIABLE = { errno: 20101, message: 'internal error: the system variable does not exist' } as const;
+const BROWSER_LIFETIME_SECONDS = 740 * 86_400;
+/** A double has fewer digits as text. */
+const LARGE_INTEGER = 1_796_000_000_000_123;
+const FIND_TEXT = selectStatement<[number: number], { text: string }>("SELECT CONCAT(?, '') AS text");
+
+describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () => {
+  let database: TestDatabase;
+  let proxy: LossyProxy;
+  let service: TestService;
+  const sent = new Set<string>();
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await startLossyProxy(database.url);
+    const registry = { ...rememberingRegistry(), resource_servers: FEED_SERVERS };
+    service = await startTestService({
+      database,
+      registry,
+      environment: { DATABASE_URL: proxy.through(database.url) },
+    });
+  });
+  afterEach(() => {
+    service.clock.reset();
+    failNothing();
+  });
+  afterAll(async () => {
+    await service?.stop();
+    await proxy?.close();
+    await database?.remove();
+  });
+
+  /** Records the statements from now on. */
+  function failNothing(): void {
+    sent.clear();
+    proxy.failStatements({ errno: 0, outcome: 'lost' }, (sql) => !sent.add(sql));
+  }
+
+  /** Connects as a process does at its start. */
+  const connect = (url = database.url) => {
+    const configuration = loadConfiguration({ ...environmentOf(database), DATABASE_URL: proxy.through(url) });
+    return connectWithRetry(dataSourceOptions(configuration), 0);
+  };
+
+  it('gets no condition as a column, which it could return as text', async () => {
+    failNothing();
+    const made = await service.post(TOKEN, cookieBody());
+    const { access_token } = made.body;
+    const cookie = await rememberedPair(service, access_token, cookieHeader(made));
+    await service.post(TOKEN, cookieBody(), { cookie });
+    await service.post('/v2/customer/forget', { client_id: ACME_SITE, organization_id: ACME }, { cookie });
+    await endSessions(service, access_token, {}, { cookie });
+    await service.send('DELETE', TOKEN, bearer((await newCustomer(service)).access_token));
+    service.clock.advance({ seconds: BROWSER_LIFETIME_SECONDS });
+    await purge(service);
+    const columns = [...sent].flatMap(columnsWithAlias);
+    expect(columns.filter((column) => /^CASE\b/.test(column)).length).toBeGreaterThan(5);
+    expect(columns.filter(isCondition)).toEqual([]);
+  });
+
+  it('gets integers as integers', async () => {
+    const [row] = await service.application.get(Database).select(FIND_TEXT, [LARGE_INTEGER]);
+    expect(row?.text).toBe(String(LARGE_INTEGER));
+  });
+
+  it('gets character sets and collations without quotes in the schema', async () => {
+    const empty = await createEmptyDatabase();
+    const dataSource = await connect(empty.url);
+    failNothing();
+    await migrate(dataSource, new Clock());
+    await dataSource.destroy();
+    await empty.remove();
+    const tables = [...sent].filter((sql) => sql.startsWith('CREATE TABLE'));
+    expect(tables.filter((sql) => /CHARACTER SET utf8mb4 COLLATE utf8mb4_bin/.test(sql)).length).toBeGreaterThan(10);
+    expect(tables.filter((sql) => sql.includes('"'))).toEqual([]);
+  });
+
+  it('publishes revocations without SKIP LOCKED', async () => {
+    const consumer = new FeedConsumer([service]);
+    await consumer.catchUp();
+    proxy.failStatements({ errno: SYNTAX_ERRNO, outcome: 'lost' }, (sql) => sql.includes('SKIP LOCKED'));
+    const { access_token } = await newCustomer(service);
+    expect((await service.send('DELETE', TOKEN, bearer(access_token))).status).toBe(200);
+    await consumer.find({ value: claimsOf(access_token).jti as string });
+  });
+
+  it.each([
+    'group_replication_consistency',
+    'wsrep_sync_wait',
+    'idle_write_transaction_timeout',
+    'innodb_lock_wait_timeout',
+  ])('may not know the variable %s, and may have an error number of its own for it', async (variable) => {
+    proxy.failStatements({ ...UNKNOWN_VARIABLE, outcome: 'lost' }, (sql) => sql.startsWith(`SET SESSION ${variable} `));
+    const dataSource = await connect();
+    expect(await dataSource.query('SELECT @@SESSION.time_zone AS zone')).toEqual([{ zone: '+00:00' }]);
+    await dataSource.destroy();
+  });
+
+  it.each(['sql_mode', 'wsrep_sync_wait', 'time_zone'])(
+    'is unavailable, with the setting in the error, if it rejects %s',
+    async (variable) => {
+      const error = { errno: 1231, message: "variable can't be set to the value", outcome: 'lost' } as const;
+      proxy.failStatements(error, (sql) => sql.startsWith(`SET SESSION ${variable} `));
+      await expect(connect()).rejects.toThrow(`SET SESSION ${variable} = `);
+    },
+  );
+});
+
+/** The columns of SELECTs that have a name of their own, without the name. */
+function columnsWithAlias(sql: string): string[] {
+  const columns: string[] = [];
+  for (const { index } of sql.matchAll(/ AS \w+(?=,| FROM|$|\s+FROM|\))/g)) columns.push(columnBefore(sql, index));
+  return columns;
+}
+
+/** The text back to the comma or SELECT at the same depth of parentheses. */
+function columnBefore(sql: string, end: number): string {
+  let depth = 0;
+  for (let at = end - 1; at >= 0; at--) {
+    if (sql[at] === ')') depth++;
+    if (sql[at] === '(' && --depth < 0) return sql.slice(at + 1, end).trim();
+    if (depth === 0 && (sql[at] === ',' || sql.startsWith('SELECT ', at)))
+      return sql
+        .slice(at, end)
+        .replace(/^(,|SELECT )\s*(DISTINCT )?/, '')
+        .trim();
+  }
+  return sql.slice(0, end);
+}
+
+/** Whether a column is a condition outside of CASE and of subqueries. */
+function isCondition(column: string): boolean {
+  if (/^CASE\b/.test(column)) return false;
+  let outside = column;
+  const innermost = /(\w*)\(([^()]*)\)/;
+  while (innermost.test(outside))
+    outside = outside.replace(innermost, (_, name, content) => {
+      if (content.startsWith('SELECT ')) return `${name} row`;
+      return name === '' ? ` ${content} ` : name;
+    });
+  return /[<>=]|\b(EXISTS|NOT|OR|AND|IS|IN)\b/.test(outside);
+}

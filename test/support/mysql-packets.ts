@@ -1,0 +1,58 @@
+const HEADER_SIZE = 4;
+const [QUERY, PREPARE, EXECUTE] = [0x03, 0x16, 0x17];
+
+/** Splits what a client of MySQL sends into packets. */
+export class PacketReader {
+  private rest = Buffer.alloc(0);
+
+  *read(bytes: Buffer): Generator<Buffer, void> {
+    this.rest = Buffer.concat([this.rest, bytes]);
+    while (this.rest.length >= HEADER_SIZE) {
+      const size = HEADER_SIZE + this.rest.readUIntLE(0, 3);
+      if (this.rest.length < size) return;
+      const packet = this.rest.subarray(0, size);
+      this.rest = this.rest.subarray(size);
+      yield packet;
+    }
+  }
+}
+
+/** Finds the SQL text of the commands of a connection. A command that executes a statement has only its id. */
+export class StatementTexts {
+  private readonly texts = new Map<number, string>();
+  /** The text of a statement whose id the server has not sent yet. */
+  private prepared: string | undefined;
+
+  /** @returns the text that the packet executes; `undefined` for other packets */
+  sent(packet: Buffer): string | undefined {
+    const [command, text] = [packet[HEADER_SIZE], packet.toString('utf8', HEADER_SIZE + 1)];
+    const isCommand = packet[HEADER_SIZE - 1] === 0; // the packets of the handshake have higher numbers
+    if (!isCommand) return undefined;
+    if (command === PREPARE) this.prepared = text;
+    if (command === EXECUTE) return this.texts.get(packet.readUInt32LE(HEADER_SIZE + 1));
+    return command === QUERY ? text : undefined;
+  }
+
+  received(bytes: Buffer): void {
+    if (this.prepared !== undefined) this.texts.set(bytes.readUInt32LE(HEADER_SIZE + 1), this.prepared);
+    this.prepared = undefined;
+  }
+}
+
+export function statementPacket(sql: string): Buffer {
+  return packetOf(0, Buffer.concat([Buffer.of(QUERY), Buffer.from(sql)]));
+}
+
+/** The first packet of a response. */
+export function errorPacket({ errno, message = 'injected' }: { errno: number; message?: string }): Buffer {
+  const number = Buffer.alloc(2);
+  number.writeUInt16LE(errno);
+  return packetOf(1, Buffer.concat([Buffer.of(0xff), number, Buffer.from(`#HY000${message}`)]));
+}
+
+function packetOf(sequence: number, body: Buffer): Buffer {
+  const header = Buffer.alloc(HEADER_SIZE);
+  header.writeUIntLE(body.length, 0, 3);
+  header[HEADER_SIZE - 1] = sequence;
+  return Buffer.concat([header, body]);
+}
