@@ -8,7 +8,7 @@ import type { SqlValue } from '../platform/database/sql-value.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
-import { DEFAULT_IDLE_DAYS } from './idle-rule.js';
+import { LAST_DAY_OF_LINK } from './idle-rule.js';
 
 /** The lineage of the tokens that a link from a transfer gives, without the generation of the customer. */
 export type LinkLineage = Omit<TokenLineage, 'gen'>;
@@ -25,8 +25,7 @@ export const LINK_HAS_ENDED = `(customer.erased_at IS NOT NULL OR customer.link_
  * agent has ended remain (`withoutEndedAgents`).
  */
 export const LINK_LEADS = `(link.organization_id IS NOT NULL AND NOT ${LINK_HAS_ENDED}
-  AND link.seen_day >= ? - COALESCE((SELECT idle_days FROM organization
-    WHERE organization.id = link.organization_id), ${DEFAULT_IDLE_DAYS})
+  AND ? <= ${LAST_DAY_OF_LINK}
   AND NOT ${revokedAmong(
     'link_ancestor ancestor',
     'ancestor.ancestor_id',
@@ -40,7 +39,7 @@ export type LinkRow = NotNull<
     'browser_id' | 'entity_id' | 'organization_id' | 'group_id' | 'origin' | 'began_in' | 'generation' | 'seen_day'
   >
 > &
-  EntityRow<BrowserLink, 'root' | 'lineage'>;
+  EntityRow<BrowserLink, 'signed_in_day' | 'root' | 'lineage'>;
 
 export type LinkKey = Pick<LinkRow, 'browser_id' | 'entity_id'>;
 
@@ -53,6 +52,7 @@ const LINK_COLUMNS = [
   'began_in',
   'generation',
   'seen_day',
+  'signed_in_day',
   'root',
   'lineage',
 ] as const;
@@ -89,7 +89,7 @@ export function ownLink(browserId: string, entityId: string, scope: LinkScope, s
   return {
     ...{ browser_id: browserId, entity_id: entityId, organization_id: scope.organizationId, group_id: scope.groupId },
     ...{ origin: 'own', began_in: browserId, generation: 0, seen_day: seenDay },
-    ...{ root: null, lineage: null },
+    ...{ signed_in_day: null, root: null, lineage: null },
   };
 }
 

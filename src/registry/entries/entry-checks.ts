@@ -1,5 +1,5 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
-import type { GrantSettingsClasses } from '../grant-settings-classes.js';
+import type { GrantSettingsClasses, SettingsOwner } from '../grant-settings-classes.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
 import { type Entry, fieldPath, fileKeyOf, type PathAndEntry } from './entry.js';
@@ -59,10 +59,11 @@ function uniqueKeys(resource: RegistryResource, { entriesOf }: CheckedEntries): 
 }
 
 async function grantSettings(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries) {
-  const { grantSettings: field } = resource;
+  const { grantSettings: field, auditKind } = resource;
   if (field === undefined) return [];
+  const owner = auditKind as SettingsOwner;
   return inPortions(entriesOf(resource), (path, entry) =>
-    grantSettingsViolations(fieldPath(path, field), entry[field], settingsClasses),
+    grantSettingsViolations(fieldPath(path, field), entry[field], owner, settingsClasses),
   );
 }
 

@@ -1,7 +1,7 @@
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { violationsOf } from '../../platform/validation-violations.js';
-import type { GrantSettingsClasses } from '../grant-settings-classes.js';
+import type { GrantSettingsClasses, SettingsOwner } from '../grant-settings-classes.js';
 
 const UNKNOWN_GRANT = 'not a grant of this service; remove the entry, or import the module of the grant';
 const NO_SETTINGS = 'this grant has no settings; remove the entry, or declare `settings` in the decorator of the grant';
@@ -17,11 +17,12 @@ export function grantTypesViolations(path: string, names: unknown, settingsClass
 export function grantSettingsViolations(
   path: string,
   settings: unknown,
+  owner: SettingsOwner,
   settingsClasses: GrantSettingsClasses,
 ): string[] {
   if (typeof settings !== 'object' || settings === null || Array.isArray(settings)) return [];
   return Object.entries(settings).flatMap(([name, value]) =>
-    settingsViolations(`${path}.${name}`, name, value, settingsClasses),
+    settingsViolations(`${path}.${name}`, name, value, owner, settingsClasses),
   );
 }
 
@@ -29,10 +30,11 @@ function settingsViolations(
   path: string,
   name: string,
   value: unknown,
+  owner: SettingsOwner,
   settingsClasses: GrantSettingsClasses,
 ): string[] {
   if (!settingsClasses.has(name)) return [`${path}: ${UNKNOWN_GRANT}`];
-  const settings = settingsClasses.settings(name);
+  const settings = settingsClasses.settings(name, owner);
   if (!settings) return [`${path}: ${NO_SETTINGS}`];
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${path}: must be a mapping`];
   const options = { whitelist: true, forbidNonWhitelisted: true };
