@@ -40,6 +40,7 @@ const ON_BOTH_DATABASES = [
   'idle-customers',
   'idle-days',
   'jwt-bearer-links',
+  'jwt-bearer-sign-ins',
   'jwt-bearer-users',
   'listeners',
   'many-refresh-families',

@@ -1,7 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** How a link began: the browser created the customer, or an identity was transferred to the browser. */
-export type LinkOrigin = 'own' | 'transfer';
+/** How a link began: the browser created the customer, a user signed in, or an identity was transferred to the browser. */
+export type LinkOrigin = 'own' | 'sign-in' | 'transfer';
 
 /**
  * Leads a browser to a customer, in the customer's organization and group. A link that leads nowhere any more has no
@@ -38,6 +38,13 @@ export class BrowserLink {
   /** The last day on which the browser used the link, in days since 1970 (UTC). */
   @Column('integer', { name: 'seen_day' })
   seenDay: number;
+
+  /**
+   * The day of the last sign-in, or of the transfer of a customer that a user has, from which `sign_in_days` count.
+   * Copies have the same value. `null` for other links.
+   */
+  @Column('integer', { name: 'signed_in_day', nullable: true })
+  signedInDay: number | null;
 
   /** The first token of the chain of transfers; `null` if an agent transferred the customer, or without a transfer. */
   @Column('varchar', { length: 128, nullable: true })

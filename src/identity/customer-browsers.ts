@@ -14,6 +14,7 @@ import { cursorAfter, MAX_PAGE_ENTRIES, type PageQuery, startOfPage } from '../r
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import {
+  LINK_HAS_ENDED,
   LINK_LEADS,
   LINKS_PER_STATEMENT_COUNT,
   type LinkKey,
@@ -78,10 +79,15 @@ const FIND_NOT_TRANSFERRED = selectStatement<[entityId: string, today: number], 
   linksWith("AND link.origin <> 'transfer' LIMIT 1"),
 );
 
-/** Some links of a customer, ended ones too. The index has the organization, so that unlinked rows are not read. */
-const FIND_SOME = selectStatement<[entityId: string], LinkKey>(
-  `SELECT browser_id, entity_id FROM browser_customer
-    WHERE entity_id = ? AND organization_id IS NOT NULL LIMIT ${LINKS_PER_STATEMENT_COUNT}`,
+/**
+ * Some links of a customer that have ended by its generation or its erasure. A link of a sign-in after `end_sessions` is
+ * not among them. The index has the organization, so that unlinked rows are not read.
+ */
+const FIND_ENDED = selectStatement<[entityId: string], LinkKey>(
+  `SELECT link.browser_id, link.entity_id FROM browser_customer link
+    JOIN customer ON customer.entity_id = link.entity_id
+    WHERE link.entity_id = ? AND link.organization_id IS NOT NULL AND ${LINK_HAS_ENDED}
+    LIMIT ${LINKS_PER_STATEMENT_COUNT}`,
 );
 
 /** The browsers that lead to a customer. */
@@ -154,7 +160,7 @@ export class CustomerBrowsers {
   async endAll(entityId: string, removesSecrets: boolean): Promise<void> {
     let links: LinkKey[] = [];
     do {
-      links = await this.database.select(FIND_SOME, [entityId]);
+      links = await this.database.select(FIND_ENDED, [entityId]);
       const browserIds = links.map((link) => link.browser_id);
       if (links.length > 0)
         await this.database.transaction(async (manager) => {

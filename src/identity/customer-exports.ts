@@ -24,8 +24,8 @@ const FIND_CUSTOMER = selectStatement<[entityId: string], { organization_id: str
 const TABLES = [
   exportedTable<{ browser_id: string }>({
     name: 'browser_customer',
-    find: `SELECT browser_id, entity_id, organization_id, group_id, origin, generation, seen_day, root,
-        lineage FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
+    find: `SELECT browser_id, entity_id, organization_id, group_id, origin, generation, seen_day,
+        signed_in_day, root, lineage FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
     shown: withLinkId,
   }),
   exportedTable<{ browser_id: string }>({

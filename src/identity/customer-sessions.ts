@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { IsBoolean } from 'class-validator';
+import type { EntityManager } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
@@ -63,12 +64,7 @@ export class CustomerSessions {
    * @returns whether the customer exists
    */
   async end({ entityId, organizationId, clientId, browsers, actor }: SessionsToEnd): Promise<boolean> {
-    const exists = await this.database.transaction(async (manager) => {
-      const statement = browsers ? END_SESSIONS_AND_LINKS : END_SESSIONS;
-      if ((await writeIn(manager, statement, [entityId])) === 0) return false;
-      await this.generations.recordCustomer(entityId, manager);
-      return true;
-    });
+    const exists = await this.database.transaction((manager) => this.endIn(manager, entityId, browsers));
     if (!exists) return false;
     const subject = { kind: 'customer', id: entityId } as const;
     const details = { browsers };
@@ -82,6 +78,14 @@ export class CustomerSessions {
       details,
     });
     if (browsers) await this.browsers.endAll(entityId, true);
+    return true;
+  }
+
+  /** The same in a transaction. The caller audits the change, and removes the links afterwards. */
+  async endIn(manager: EntityManager, entityId: string, browsers: boolean): Promise<boolean> {
+    const statement = browsers ? END_SESSIONS_AND_LINKS : END_SESSIONS;
+    if ((await writeIn(manager, statement, [entityId])) === 0) return false;
+    await this.generations.recordCustomer(entityId, manager);
     return true;
   }
 }

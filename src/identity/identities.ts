@@ -11,7 +11,6 @@ import { type Customer, type IdentityScope, scopeOf } from './customer.js';
 import { CustomerCreation, type CustomerCreator } from './customer-creation.js';
 import { FIND, FIND_CURRENT, INSERT_CUSTOMER, INSERT_CUSTOMER_IF_ABSENT } from './customer-statements.js';
 import type { BrowserCredentials, CandidateCredentials } from './identity-cookies.js';
-import { RecognizedBrowsers } from './recognized-browsers.js';
 
 declare module '../platform/request-context/request-context.js' {
   interface RequestContext {
@@ -27,7 +26,6 @@ export class Identities {
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly creation: CustomerCreation,
-    private readonly browsers: RecognizedBrowsers,
     private readonly ofBrowsers: BrowserCustomers,
     private readonly lastTokenDays: LastTokenDays,
   ) {}
@@ -98,18 +96,6 @@ export class Identities {
   ): Promise<void> {
     const row = [entityId, organizationId, '', creator, 0, 0, 0, null, new Date(this.clock.now())] as const;
     await writeIn(manager, INSERT_CUSTOMER, [...row]);
-  }
-
-  /**
-   * Finds the customer that a browser created in a scope and creates none. A customer that came by a transfer does not
-   * count, because another browser leads to it too.
-   */
-  async findForBrowser(
-    candidates: CandidateCredentials | undefined,
-    scope: IdentityScope,
-  ): Promise<string | undefined> {
-    const customer = (await this.browsers.find(candidates, scope))?.customer;
-    return customer?.origin === 'own' ? customer.entityId : undefined;
   }
 
   /**

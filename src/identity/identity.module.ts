@@ -24,9 +24,11 @@ import { IdleBrowsers } from './idle-browsers.js';
 import { IdleCustomers } from './idle-customers.js';
 import { IdleRule } from './idle-rule.js';
 import { KnownBrowser } from './known-browser.entity.js';
+import { NewBrowsers } from './new-browsers.js';
 import { NewCustomers } from './new-customers.js';
 import { RecognizedBrowsers } from './recognized-browsers.js';
 import { RememberedBrowsers } from './remembered-browsers.js';
+import { SignedInBrowsers } from './signed-in-browsers.js';
 
 const ENTITIES = [CustomerIdentity, KnownBrowser, BrowserLink, LinkAncestor, UnfinishedErasure];
 
@@ -44,6 +46,7 @@ const EXPORTED = [
   IdleBrowsers,
   IdleCustomers,
   RememberedBrowsers,
+  SignedInBrowsers,
 ];
 
 /** Customers, and the browsers that lead to them. */
@@ -56,6 +59,7 @@ const EXPORTED = [
     CustomerExports,
     ForgottenBrowsers,
     IdleRule,
+    NewBrowsers,
     NewCustomers,
     RecognizedBrowsers,
   ],

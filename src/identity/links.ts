@@ -9,7 +9,7 @@ import { sqlFlag } from '../platform/database/sql-flag.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
-import { DEFAULT_IDLE_DAYS } from './idle-rule.js';
+import { LAST_DAY_OF_LINK } from './idle-rule.js';
 
 /** The lineage of the tokens that a link from a transfer gives, without the generation of the customer. */
 export type LinkLineage = Omit<TokenLineage, 'gen'>;
@@ -29,8 +29,7 @@ export const HAS_ENDED_FLAG = `CASE WHEN NOT ${LINK_HAS_ENDED} THEN 0 ELSE 1 END
  * agent has ended remain (`withoutEndedAgents`).
  */
 export const LINK_LEADS = `(link.organization_id IS NOT NULL AND NOT ${LINK_HAS_ENDED}
-  AND link.seen_day >= ? - COALESCE((SELECT idle_days FROM organization
-    WHERE organization.id = link.organization_id), ${DEFAULT_IDLE_DAYS})
+  AND ? <= ${LAST_DAY_OF_LINK}
   AND NOT ${revokedAmong(
     'link_ancestor ancestor',
     'ancestor.ancestor_id',
@@ -44,7 +43,7 @@ export type LinkRow = NotNull<
     'browser_id' | 'entity_id' | 'organization_id' | 'group_id' | 'origin' | 'began_in' | 'generation' | 'seen_day'
   >
 > &
-  EntityRow<BrowserLink, 'root' | 'lineage'>;
+  EntityRow<BrowserLink, 'signed_in_day' | 'root' | 'lineage'>;
 
 export type LinkKey = Pick<LinkRow, 'browser_id' | 'entity_id'>;
 
@@ -57,6 +56,7 @@ const LINK_COLUMNS = [
   'began_in',
   'generation',
   'seen_day',
+  'signed_in_day',
   'root',
   'lineage',
 ] as const;
@@ -93,7 +93,7 @@ export function ownLink(browserId: string, entityId: string, scope: LinkScope, s
   return {
     ...{ browser_id: browserId, entity_id: entityId, organization_id: scope.organizationId, group_id: scope.groupId },
     ...{ origin: 'own', began_in: browserId, generation: 0, seen_day: seenDay },
-    ...{ root: null, lineage: null },
+    ...{ signed_in_day: null, root: null, lineage: null },
   };
 }
 

@@ -15,7 +15,7 @@ import { claimsOfLink, HAS_ENDED_FLAG, type LinkLineage } from './links.js';
 /** A browser, and its link in the requested scope, if there is one. */
 type RecognizedRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<BrowserLink, 'entity_id' | 'origin' | 'seen_day'>> &
-  EntityRow<BrowserLink, 'lineage'> & {
+  EntityRow<BrowserLink, 'signed_in_day' | 'lineage'> & {
     generation: number | null;
     generation_of_link: number | null;
     has_ended: number;
@@ -29,6 +29,7 @@ const COLUMNS = [
   'link.entity_id',
   'link.origin',
   'link.seen_day',
+  'link.signed_in_day',
   'link.lineage',
   'link.generation AS generation_of_link',
   'customer.generation',
@@ -146,8 +147,8 @@ export class RecognizedBrowsers {
 
   /** Only a link from a transfer costs a second SELECT. */
   private async hasEnded(row: RecognizedRow, { organizationId }: IdentityScope): Promise<boolean> {
-    const { entity_id, generation_of_link, seen_day, lineage } = row;
-    if (row.has_ended !== 0 || this.idleRule.isIdle(organizationId, seen_day as number)) return true;
+    const { entity_id, generation_of_link, seen_day, signed_in_day, lineage } = row;
+    if (row.has_ended !== 0 || this.idleRule.hasPassed(organizationId, seen_day as number, signed_in_day)) return true;
     const link = { entity_id: entity_id as string, generation: generation_of_link as number, lineage };
     const claims = claimsOfLink(link);
     return claims !== undefined && this.denylist.hasEnded(claims);

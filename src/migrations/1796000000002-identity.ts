@@ -38,6 +38,7 @@ export class Identity1796000000002 implements MigrationInterface {
           its.text('began_in', 36),
           its.integer('generation'),
           its.integer('seen_day'),
+          its.integer('signed_in_day', NULLABLE),
           its.text('root', 128, NULLABLE),
           its.json('lineage', NULLABLE),
         ],

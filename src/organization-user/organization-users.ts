@@ -2,7 +2,10 @@ import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import { LastTokenDays } from '../access-token/last-token-days.js';
 import { Audit } from '../audit/audit.js';
 import { CustomerCreation } from '../identity/customer-creation.js';
+import { CustomerSessions } from '../identity/customer-sessions.js';
 import { Identities } from '../identity/identities.js';
+import type { RecognizedBrowser } from '../identity/recognized-browsers.js';
+import { type SignedInBrowser, SignedInBrowsers } from '../identity/signed-in-browsers.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
@@ -50,8 +53,35 @@ const DELETE_USER = writeStatement<[entityId: string, userHash: string]>(
   'DELETE FROM organization_user WHERE entity_id = ? AND user_hash = ?',
 );
 
+/** Whether a customer is the one whom a user's tokens are for. */
+const FIND_USER_OF = selectStatement<[entityId: string], unknown>(
+  'SELECT 1 FROM organization_user WHERE entity_id = ? AND user_hash IS NOT NULL',
+);
+
 /** A request reads again after a parallel request has created the user. Only several erasures at once reach this limit. */
 const MAX_READ_ATTEMPTS = 3;
+
+/** A request, and what was read for it. */
+interface ReadRequest {
+  request: UserRequest;
+  userHash: string;
+  /** The browser that signs the user in. */
+  browser: RecognizedBrowser | undefined;
+  /** The customer that this browser created itself, if the request asks to link it. */
+  visitorId: string | undefined;
+  /** The rows of the user and of the visitor. */
+  rows: UserRow[];
+  /** The row of a user whose customer was not erased. */
+  known: (UserRow & { generation: number }) | undefined;
+}
+
+interface StoredUser {
+  entityId: string;
+  generation: number;
+  /** The visitor that was linked to a known user. */
+  linkedId?: string | undefined;
+  signedIn?: SignedInBrowser | undefined;
+}
 
 /** Finds or creates the customer of a user of an organization, in one transaction with the row of the user. */
 @Injectable()
@@ -59,6 +89,8 @@ export class OrganizationUsers {
   constructor(
     private readonly database: Database,
     private readonly identities: Identities,
+    private readonly browsers: SignedInBrowsers,
+    private readonly sessions: CustomerSessions,
     private readonly creation: CustomerCreation,
     private readonly lastTokenDays: LastTokenDays,
     private readonly clock: Clock,
@@ -66,49 +98,28 @@ export class OrganizationUsers {
   ) {}
 
   /**
-   * The customer of a user. A known user costs one SELECT, unless a customer of the browser is linked. A new user gets the browser's customer if it belongs to no
-   * user yet, else a new customer.
+   * The customer of a user. A known user costs one SELECT, unless the request signs a browser in. A new user gets the
+   * browser's customer if the request links it and it belongs to no user yet, else a new customer.
    */
   async customerOf(request: UserRequest): Promise<UserCustomer> {
-    const { organizationId, browserCustomerId } = request;
+    const { organizationId, signIn } = request;
     const userHash = userHashOf(organizationId, request.userId);
     const takeLimit = this.creation.limitOfOne();
-    for (let read = 0; read < MAX_READ_ATTEMPTS; read++) {
-      const rows = await this.rowsOf(request, userHash);
-      // the customer of another user is never linked or reassigned, because users may share a browser
-      const unlinkedId = rows.some(({ entity_id }) => entity_id === browserCustomerId) ? undefined : browserCustomerId;
-      const own = rows.find(({ user_hash }) => user_hash !== null);
+    const browser = signIn && (await this.browsers.find(signIn.credentials, organizationId));
+    const visitorId = signIn?.link && browser?.customer?.origin === 'own' ? browser.customer.entityId : undefined;
+    for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
+      const rows = await this.rowsOf(organizationId, userHash, visitorId);
+      const known = rows.find(isOfKnownUser);
+      const read: ReadRequest = { request, userHash, browser, visitorId, rows, known };
       try {
-        const customer =
-          own && own.generation !== null
-            ? await this.known(own, own.generation, request, unlinkedId, rows)
-            : await this.create(request, userHash, unlinkedId, own, takeLimit);
-        if (customer) return customer;
+        const stored = known && !signIn ? ofRow(known) : await this.store(read, takeLimit);
+        if (stored) return this.audited(read, stored);
       } catch (error) {
-        // the response to the commit may be lost: the rows decide, which have the id of this attempt
-        if (!(error instanceof ServiceUnavailableException) || read === MAX_READ_ATTEMPTS - 1) throw error;
+        // the response to the commit may be lost: the rows decide, which have the id of this request
+        if (!(error instanceof ServiceUnavailableException) || attempt === MAX_READ_ATTEMPTS - 1) throw error;
       }
     }
     throw OAuthError.unavailable();
-  }
-
-  private async known(
-    { entity_id: entityId, linked_by }: UserRow,
-    generation: number,
-    request: UserRequest,
-    unlinkedId: string | undefined,
-    rows: UserRow[],
-  ): Promise<UserCustomer> {
-    const { organizationId, attempt, browserCustomerId } = request;
-    if (unlinkedId !== undefined) await this.link(unlinkedId, entityId, request);
-    else if (browserCustomerId !== undefined && browserCustomerId !== entityId) {
-      // the response to the commit of this attempt was lost
-      const isLinked = rows.some((row) => row.entity_id === browserCustomerId && row.linked_by === attempt);
-      if (isLinked) this.auditLink(entityId, browserCustomerId, organizationId);
-    }
-    const created = linked_by === attempt;
-    if (created) this.auditNew(entityId, request);
-    return { entityId, organizationId, groupId: '', generation, created };
   }
 
   /** The `entity_id` of a user's customer; `undefined` if the user is unknown or the customer was erased. */
@@ -117,55 +128,77 @@ export class OrganizationUsers {
     return row?.generation == null ? undefined : row.entity_id;
   }
 
-  private rowsOf({ organizationId, browserCustomerId }: UserRequest, userHash: string): Promise<UserRow[]> {
-    return browserCustomerId === undefined
+  /** Whether a customer is a user's. @internal */
+  async hasUser(entityId: string): Promise<boolean> {
+    return (await this.database.select(FIND_USER_OF, [entityId])).length > 0;
+  }
+
+  private rowsOf(organizationId: string, userHash: string, visitorId: string | undefined): Promise<UserRow[]> {
+    return visitorId === undefined
       ? this.database.select(FIND_USER, [organizationId, userHash])
-      : this.database.select(FIND_USER_AND_BROWSER_CUSTOMER, [organizationId, userHash, browserCustomerId]);
+      : this.database.select(FIND_USER_AND_BROWSER_CUSTOMER, [organizationId, userHash, visitorId]);
   }
 
-  /** @returns `undefined` if a parallel request has created the user or claimed the browser's customer */
-  private async create(
-    request: UserRequest,
-    userHash: string,
-    unlinkedId: string | undefined,
-    erased: UserRow | undefined,
-    takeLimit: () => void,
-  ): Promise<UserCustomer | undefined> {
-    const { organizationId, attempt, creator } = request;
+  /**
+   * Creates the user, links the visitor and signs the browser in. The transaction changes the rows of the customers
+   * first, so that `forget`, `end_sessions` and an erasure at the same time precede it or follow it.
+   *
+   * @returns `undefined` if a parallel request has created the user, has claimed the visitor or has erased the customer
+   */
+  private store(read: ReadRequest, takeLimit: () => void): Promise<StoredUser | undefined> {
+    const { request, userHash, browser, rows, known } = read;
+    const { organizationId, attempt, creator, signIn } = request;
+    // the customer of another user is never linked or reassigned, because users may share a browser
+    const freeId = rows.some(({ entity_id }) => entity_id === read.visitorId) ? undefined : read.visitorId;
     const newId = uuidv7(this.clock.now());
-    const created = await this.database.transaction(async (manager) => {
-      if (erased) await writeIn(manager, DELETE_USER, [erased.entity_id, userHash]);
-      // the customer of the browser may have been erased since it was read
-      const isClaimed = unlinkedId !== undefined && (await this.lastTokenDays.noteIn(manager, unlinkedId));
-      const entityId = isClaimed ? unlinkedId : newId;
-      const row = [entityId, organizationId, userHash, entityId, attempt, new Date(this.clock.now())] as const;
-      if ((await writeIn(manager, INSERT_USER, [...row])) === 0) return undefined;
-      if (!isClaimed) {
-        takeLimit();
-        await this.identities.createIn(manager, entityId, organizationId, creator);
+    return this.database.transaction(async (manager) => {
+      const insert = async (entityId: string, hash: string | null, customerId: string) => {
+        const row = [entityId, organizationId, hash, customerId, attempt, new Date(this.clock.now())] as const;
+        return (await writeIn(manager, INSERT_USER, [...row])) > 0;
+      };
+      const customerIds = [known?.entity_id, freeId].filter((id) => id !== undefined).sort();
+      for (const id of customerIds)
+        if (!(await this.lastTokenDays.noteIn(manager, id)) && id === known?.entity_id) return undefined;
+      const leading = await this.browsers.linksOf(manager, browser);
+      const visitor = leading.find(({ entity_id, origin }) => entity_id === freeId && origin === 'own');
+      let linkedId: string | undefined;
+      if (known) {
+        if (visitor && (await insert(visitor.entity_id, null, known.entity_id))) linkedId = visitor.entity_id;
+      } else {
+        const entityId = visitor?.entity_id ?? newId;
+        for (const erased of rows.filter(({ user_hash }) => user_hash !== null))
+          await writeIn(manager, DELETE_USER, [erased.entity_id, userHash]);
+        if (!(await insert(entityId, userHash, entityId))) return undefined;
+        // otherwise a person who has kept a pair, a token or a device of the visitor would lead to the user's customer
+        if (visitor) await this.sessions.endIn(manager, entityId, true);
+        else {
+          if (!signIn) takeLimit();
+          await this.identities.createIn(manager, entityId, organizationId, creator);
+        }
       }
-      const [user] = await selectIn(manager, FIND_USER, [organizationId, userHash]);
-      return { entityId, generation: user?.generation ?? 0 };
+      const [user] = (await selectIn(manager, FIND_USER, [organizationId, userHash])).filter(isOfKnownUser);
+      if (!user) return undefined;
+      const stored = { ...ofRow(user), linkedId };
+      const customer = { ...stored, organizationId };
+      return signIn ? { ...stored, signedIn: await this.browsers.store(manager, browser, customer, leading) } : stored;
     });
-    if (!created) return undefined;
-    const { entityId, generation } = created;
-    this.auditNew(entityId, request);
-    return { entityId, organizationId, groupId: '', generation, created: true };
   }
 
-  /** Links a customer of a browser to the customer of a user (protocol §4.7), unless one of them was erased. */
-  private async link(linkedId: string, customerId: string, { organizationId, attempt }: UserRequest): Promise<void> {
-    const isLinked = await this.database.transaction(async (manager) => {
-      for (const id of [linkedId, customerId].sort()) if (!(await this.lastTokenDays.noteIn(manager, id))) return false;
-      const row = [linkedId, organizationId, null, customerId, attempt, new Date(this.clock.now())] as const;
-      return (await writeIn(manager, INSERT_USER, [...row])) > 0;
-    });
-    if (isLinked) this.auditLink(customerId, linkedId, organizationId);
-  }
-
-  private auditNew(entityId: string, { organizationId, creator, browserCustomerId }: UserRequest): void {
-    if (entityId === browserCustomerId) this.auditLink(entityId, entityId, organizationId);
-    else this.creation.auditCreated(creator, entityId, organizationId);
+  /** Also audits what an earlier transaction of the request has stored, the response to whose commit was lost. */
+  private audited(read: ReadRequest, { entityId, generation, linkedId, signedIn }: StoredUser): UserCustomer {
+    const { request, visitorId, rows, known } = read;
+    const { organizationId, attempt, creator } = request;
+    const created = !known || known.linked_by === attempt;
+    const isLinked = rows.some((row) => row.entity_id === visitorId && row.linked_by === attempt);
+    const auditedId = linkedId ?? (isLinked || entityId === visitorId ? visitorId : undefined);
+    if (auditedId !== undefined && (created || auditedId !== entityId))
+      this.auditLink(entityId, auditedId, organizationId);
+    else if (created) this.creation.auditCreated(creator, entityId, organizationId);
+    const customer = { entityId, organizationId, groupId: '', generation, created };
+    if (!signedIn) return customer;
+    const { secret, createdId } = signedIn;
+    if (createdId !== undefined) this.browsers.auditLinked(createdId, customer, attempt);
+    return { ...customer, credentials: { entityId, secret } };
   }
 
   private auditLink(id: string, linked: string, organizationId: string): void {
@@ -175,6 +208,15 @@ export class OrganizationUsers {
     this.audit.record({ event: 'identity.linked', outcome: 'success', actor, subject, organizationId, details });
   }
 }
+
+function isOfKnownUser(row: UserRow): row is UserRow & { generation: number } {
+  return row.user_hash !== null && row.generation !== null;
+}
+
+const ofRow = ({ entity_id: entityId, generation }: UserRow & { generation: number }): StoredUser => ({
+  entityId,
+  generation,
+});
 
 function userHashOf(organizationId: string, userId: string): string {
   return sha256(JSON.stringify([organizationId, userId]));

@@ -25,7 +25,7 @@ export { isPublicJwk } from '../oauth/public-jwk.js';
 export { RemoteKeySet } from '../oauth/remote-key-set.js';
 export { OrganizationUserModule } from '../organization-user/organization-user.module.js';
 export { OrganizationUsers } from '../organization-user/organization-users.js';
-export type { UserCustomer, UserRequest } from '../organization-user/user-request.js';
+export type { UserCustomer, UserRequest, UserSignIn } from '../organization-user/user-request.js';
 export { Clock } from '../platform/clock.js';
 export { Configuration } from '../platform/configuration/configuration.js';
 export type { LimitDeclarations, LimitText } from '../platform/configuration/rate-limit-rule.js';

@@ -2,7 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { type Entry, fieldPath, fileKeyOf, isMapping, type PathAndEntry, validated } from './entry.js';
-import type { GrantSettingsClasses } from './grant-settings-classes.js';
+import type { GrantSettingsClasses, SettingsOwner } from './grant-settings-classes.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
 
@@ -115,18 +115,25 @@ function uniqueKeys(resource: RegistryResource, { entriesOf }: CheckedEntries): 
 
 /** The class that a grant declares validates its settings. */
 async function grantSettings(resource: RegistryResource, { entriesOf, settingsClasses }: CheckedEntries) {
+  const owner = resource.auditKind as SettingsOwner;
   return inPortions(resource.grantSettings, entriesOf(resource), (path, settings) =>
     isMapping(settings)
       ? Object.entries(settings).flatMap(([name, value]) =>
-          settingsViolations(`${path}.${name}`, name, value, settingsClasses),
+          settingsViolations(`${path}.${name}`, name, value, owner, settingsClasses),
         )
       : [],
   );
 }
 
-function settingsViolations(path: string, name: string, value: unknown, classes: GrantSettingsClasses): string[] {
+function settingsViolations(
+  path: string,
+  name: string,
+  value: unknown,
+  owner: SettingsOwner,
+  classes: GrantSettingsClasses,
+): string[] {
   if (!classes.has(name)) return [`${path}: ${UNKNOWN_GRANT}`];
-  const settings = classes.settings(name);
+  const settings = classes.settings(name, owner);
   if (!settings) return [`${path}: ${NO_SETTINGS}`];
   return isMapping(value) ? validated(settings, value, path)[1] : [`${path}: must be a mapping`];
 }

@@ -1,15 +1,20 @@
 import { Injectable, type Type } from '@nestjs/common';
 
+/** The resources whose entries have settings of grants. */
+export type SettingsOwner = 'organization' | 'client';
+
+type SettingsClasses = Record<SettingsOwner, Type<object> | undefined>;
+
 /**
  * The names of all grants, and the classes that validate their settings. The registry checks files with them. The token
  * endpoint adds the grants at the start, because the registry may not depend on it.
  */
 @Injectable()
 export class GrantSettingsClasses {
-  private readonly settingsOf = new Map<string, Type<object> | undefined>();
+  private readonly settingsOf = new Map<string, SettingsClasses>();
   private readonly optIns = new Set<string>();
 
-  add(grantType: string, settings: Type<object> | undefined, optIn = false): void {
+  add(grantType: string, settings: SettingsClasses, optIn = false): void {
     this.settingsOf.set(grantType, settings);
     if (optIn) this.optIns.add(grantType);
   }
@@ -28,8 +33,8 @@ export class GrantSettingsClasses {
     return [...this.settingsOf.keys()].sort();
   }
 
-  /** The class for a grant's entry under `grants`; `undefined` if the grant has no settings. */
-  settings(grantType: string): Type<object> | undefined {
-    return this.settingsOf.get(grantType);
+  /** The class for a grant's entry under `grants` of a resource; `undefined` if the grant has no settings. */
+  settings(grantType: string, owner: SettingsOwner): Type<object> | undefined {
+    return this.settingsOf.get(grantType)?.[owner];
   }
 }

@@ -48,7 +48,8 @@ export class GrantRegistry implements OnModuleInit {
         );
       }
       this.grants.set(declared.name, { ...declared, handler: wrapper.instance });
-      this.settingsClasses.add(declared.name, declared.settings, declared.optIn);
+      const { name, settings, clientSettings = settings, optIn } = declared;
+      this.settingsClasses.add(name, { organization: settings, client: clientSettings }, optIn);
     }
   }
 

@@ -43,6 +43,8 @@ export interface GrantOptions<Body extends GrantBody, Scope extends string | und
   api?: GrantDescription;
   /** The class that validates the grant's entry under `grants` of clients and organizations in the registry. */
   settings?: Type<object>;
+  /** The class for the entry of a client, if `settings` is for organizations only. @internal */
+  clientSettings?: Type<object>;
 }
 
 export interface GrantMetadata extends Omit<GrantOptions<GrantBody, string | undefined>, 'attempts'> {

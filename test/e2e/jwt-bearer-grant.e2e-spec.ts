@@ -25,7 +25,6 @@ import {
   assertRival,
   expectInvalidGrantWithoutCustomer,
   FROM_PAGE,
-  LINK,
   newUser,
   other,
   rival,
@@ -65,7 +64,7 @@ describe('an assertion of the organization’s sign-in system', () => {
   });
 
   it('sets no cookies', async () => {
-    expect((await signInAs(newUser(), LINK, FROM_PAGE)).cookies).toEqual([]);
+    expect((await signInAs(newUser(), {}, FROM_PAGE)).cookies).toEqual([]);
   });
 
   it.each(['x', 'a.b', 'a.b.c', 'a.b.c.d', '..', '....', 'e30.e30.e30', '\u0000', 'é.é.é'])(

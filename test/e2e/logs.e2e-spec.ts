@@ -152,7 +152,12 @@ describe('the log of a process that gets every kind of request', () => {
     const cookie = first.cookies.map((line) => line.split(';')[0]).join('; ');
     expect((await post('/v2/customer/token', BODY, { cookie })).body.entity_id).toBe(first.body.entity_id);
     const assertion = await acme.assert(Date.now(), { sub: MARKER, jti: MARKER });
-    const linked = await signIn(asTest, assertion, { link: 'browser' }, { cookie, origin: ACME_ORIGIN });
+    const linked = await signIn(
+      asTest,
+      assertion,
+      { remember: 'browser', link: 'browser' },
+      { cookie, origin: ACME_ORIGIN },
+    );
     addSecrets(assertion, linked.body.access_token);
     expect(linked.body.entity_id).toBe(first.body.entity_id);
     for (const claim of ['iss', 'sub', 'aud', 'exp', 'iat', 'jti', 'client_id'])

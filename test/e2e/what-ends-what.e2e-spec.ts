@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { agentTokenBody } from '../support/agent-tokens.js';
+import { JWT_BEARER, SignInSystem, signIn } from '../support/assertion-issuer.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TOKEN } from '../support/cookie-grant.js';
 import { familiesOf, refreshCustomer, type Stay, stay, WITH_REFRESH } from '../support/customer-refresh.js';
@@ -17,62 +18,86 @@ import { ageRedemption, ageRotation, infoStatus, redeemBody, transferToken } fro
 
 const ADMIN_TOKEN = 'operator-of-what-ends-what-0123456789';
 const IDLE_DAYS = 2;
+const SIGN_IN_DAYS = 1;
 const DAY_SECONDS = 86_400;
 const SALES = `/v2/customer/${ACME}/sales/token`;
 
+const OF_CLIENT = {
+  grants: {
+    identity_token: { remember: ['browser', 'refresh_token'] },
+    [JWT_BEARER]: { remember: ['browser'] },
+  },
+  grant_types: [...WITH_REFRESH, JWT_BEARER],
+};
+
 /** Is in docs/protocol.md §3.10, which explains the columns. */
 const MATRIX = `
-| event | token | other token | code | moved token | link | link's token | link's link | family | family's family | own link | copy | agent's token | agent's link | agent's family | elsewhere |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
-| \`DELETE /v2/customer/token\` with the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
-| \`/v2/customer/revoke\` of the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
-| \`/oauth2/revoke\` of the token by the operator | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
-| \`DELETE /v2/customer/token\` with the link's token | | | | | | ends | ends | | | | | | | | |
-| \`/v2/customer/revoke\` of the refresh token | | | | | | | | ends | ends | | | | | | |
-| replay of the code that gave the link | | | | | ends | ends | ends | | | | | | | | |
-| replay of the code that gave the family | | | | | | | | ends | ends | | | | | | |
-| reuse of a refresh token | | | | | | | | ends | ends | | | | | | |
-| \`end_sessions\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | |
-| \`end_sessions\` with \`browsers: true\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
-| \`forget\` from the first browser | | | | | | | | | | ends | ends | | | | |
-| \`forget\` from the browser of the link | | | | | ends | | | | | | | | | | |
-| \`forget\` from the browser of the copy | | | | | | | | | | ends | ends | | | | |
-| the operator ends the first browser | | | | | | | | | | ends | | | | | |
-| the operator ends the browser of the link | | | | | ends | | | | | | | | | | |
-| the operator ends the family | | | | | | | | ends | ends | | | | | | |
-| erasure | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
-| the client is deleted | ends | | ends | ends | | ends | | ends | ends | | | | | | |
-| the client gets a new secret | | | | | | | | | | | | | | | |
-| the agent ends its token | | | | | | | | | | | | ends | ends | ends | |
-| the agent gets a new password | | | | | | | | | | | | ends | ends | ends | |
-| the agent is deleted | | | | | | | | | | | | ends | ends | ends | |
-| access tokens expire | ends | ends | ends | ends | | ends | | | | | | ends | | | |
-| \`idle_days\` without a request | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | | |
+| event | token | other token | code | moved token | link | link's token | link's link | family | family's family | own link | copy | sign-in | agent's token | agent's link | agent's family | elsewhere |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| \`DELETE /v2/customer/token\` with the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
+| \`/v2/customer/revoke\` of the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
+| \`/oauth2/revoke\` of the token by the operator | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
+| \`DELETE /v2/customer/token\` with the link's token | | | | | | ends | ends | | | | | | | | | |
+| \`/v2/customer/revoke\` of the refresh token | | | | | | | | ends | ends | | | | | | | |
+| replay of the code that gave the link | | | | | ends | ends | ends | | | | | | | | | |
+| replay of the code that gave the family | | | | | | | | ends | ends | | | | | | | |
+| reuse of a refresh token | | | | | | | | ends | ends | | | | | | | |
+| \`end_sessions\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | | | | ends | ends | ends | |
+| \`end_sessions\` with \`browsers: true\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
+| \`forget\` from the first browser | | | | | | | | | | ends | ends | | | | | |
+| \`forget\` from the browser of the link | | | | | ends | | | | | | | | | | | |
+| \`forget\` from the browser of the copy | | | | | | | | | | ends | ends | | | | | |
+| \`forget\` from the browser of the sign-in | | | | | | | | | | | | ends | | | | |
+| the operator ends the first browser | | | | | | | | | | ends | | | | | | |
+| the operator ends the browser of the link | | | | | ends | | | | | | | | | | | |
+| the operator ends the family | | | | | | | | ends | ends | | | | | | | |
+| a new user signs in with \`link\` in the first browser | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | | ends | ends | ends | |
+| another user signs in in the browser of the sign-in | | | | | | | | | | | | | | | | |
+| erasure | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
+| the client is deleted | ends | | ends | ends | | ends | | ends | ends | | | | | | | |
+| the client gets a new secret | | | | | | | | | | | | | | | | |
+| the agent ends its token | | | | | | | | | | | | | ends | ends | ends | |
+| the agent gets a new password | | | | | | | | | | | | | ends | ends | ends | |
+| the agent is deleted | | | | | | | | | | | | | ends | ends | ends | |
+| access tokens expire | ends | ends | ends | ends | | ends | | | | | | | ends | | | |
+| \`sign_in_days\` without a sign-in | ends | ends | ends | ends | | ends | | | | | | ends | ends | | | |
+| \`idle_days\` without a request | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | ends | | |
 `;
 
 let service: TestService;
+let users: SignInSystem;
 beforeAll(async () => {
   const registry = testRegistry();
   const [acme] = registry.organizations;
-  Object.assign(acme as object, { idle_days: IDLE_DAYS });
-  const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
-  registry.clients = registry.clients.map((client) => ({ ...client, grants, grant_types: WITH_REFRESH }));
+  users = await SignInSystem.start();
+  const settings = { [JWT_BEARER]: users.settings({ sign_in_days: SIGN_IN_DAYS }) };
+  Object.assign(acme as object, { idle_days: IDLE_DAYS, grants: settings });
+  registry.clients = registry.clients.map((client) => ({ ...client, ...OF_CLIENT }));
   service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
 });
 afterEach(() => service.clock.reset());
-afterAll(() => service?.stop());
+afterAll(async () => {
+  await service?.stop();
+  await users?.issuer.stop();
+});
 
 const asOperator = (method: string, path: string, body?: object) =>
   manage(service, method, path, bearer(ADMIN_TOKEN), body);
 const visit = (more: object = {}, cookie?: string) =>
   service.post(TOKEN, cookieBody(more), { ...(cookie && { cookie }) });
 
+/** A user who signs in, by default a new one. */
+const signInFrom = async (client_id: string, cookie?: string, link: object = {}) => {
+  const assertion = await users.assert(service.clock.now(), { sub: `user-${randomUUID()}` });
+  const parameters = { client_id, remember: 'browser', ...link };
+  return signIn(service, assertion, parameters, { origin: ACME_ORIGIN, ...(cookie && { cookie }) });
+};
+
 /** A customer with one of each thing, which its own client and agent obtained. */
 async function newWorld() {
   const client_id = `client-${randomUUID()}`;
   const client = { client_id, name: 'Own', client_type: 'server', organization_id: ACME, redirect_uris: [ACME_PAGE] };
-  const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
-  await asOperator('POST', '/admin/clients', { ...client, grants, grant_types: WITH_REFRESH });
+  await asOperator('POST', '/admin/clients', { ...client, ...OF_CLIENT });
   const email = `${randomUUID()}@acme.example`;
   const entry = { email, name: 'Own', password: 'a password of the agent', organization_id: ACME };
   const agentId = (await asOperator('POST', '/admin/agents', { ...entry, scopes: ['customers:own'] })).body.id;
@@ -112,9 +137,12 @@ async function newWorld() {
   const agentsLink = await rememberFrom(agent, byAgent);
   const agentsFamily = await stayFrom(agent, byAgent);
 
+  const signedIn = await signInFrom(client_id);
   const isValid = (of: string) => async () => (await infoStatus(service, of)) === 200;
-  const leads = (response: TestResponse) => async () =>
-    (await visit({}, cookieHeader(response))).body.entity_id === entity_id;
+  const leads =
+    (response: TestResponse, id = entity_id) =>
+    async () =>
+      (await visit({}, cookieHeader(response))).body.entity_id === id;
   const refreshes =
     ({ body }: { body: { refresh_token: string } }, clientId = client_id) =>
     async () =>
@@ -132,13 +160,17 @@ async function newWorld() {
     "family's family": refreshes(secondFamily),
     'own link': leads(first),
     copy: leads(copy.response),
+    'sign-in': leads(signedIn, signedIn.body.entity_id),
     "agent's token": isValid(agentsToken),
     "agent's link": leads(agentsLink.response),
     "agent's family": refreshes(agentsFamily, ACME_SITE),
     elsewhere: async () =>
       (await visit({ client_id: PUBLIC_SITE, organization_id: RIVAL }, firstCookie)).body.entity_id === elsewhere,
   };
-  return { client_id, agentId, agent, entity_id, token, first, firstCookie, link, linkToken, family, copy, isAlive };
+  return {
+    ...{ client_id, agentId, agent, entity_id, token, first, firstCookie, link, linkToken, family, copy },
+    ...{ signedIn, isAlive },
+  };
 }
 type World = Awaited<ReturnType<typeof newWorld>>;
 
@@ -167,11 +199,22 @@ const pass = (seconds: number) => {
   return undefined;
 };
 
+/** An event of each of the two customers: the first browser's, and that of the user who signed in. */
+const ofBoth =
+  (act: (entityId: string, token: string, world: World) => Promise<TestResponse>) => async (world: World) => {
+    const { entity_id, access_token } = world.signedIn.body;
+    const ofUser = await act(entity_id, access_token, world);
+    expect(ofUser.status).toBe(200);
+    return act(world.entity_id, world.token, world);
+  };
+
 /** Each event, with the status of its response. */
 const EVENTS: Record<string, [act: (world: World) => Promise<TestResponse> | undefined, status?: number]> = {
-  '`DELETE /v2/customer/token` with the token': [({ token }) => endToken(token)],
-  '`/v2/customer/revoke` of the token': [({ token, client_id }) => revoke(token, client_id)],
-  '`/oauth2/revoke` of the token by the operator': [({ token }) => asOperator('POST', '/oauth2/revoke', { token })],
+  '`DELETE /v2/customer/token` with the token': [ofBoth((_, token) => endToken(token))],
+  '`/v2/customer/revoke` of the token': [ofBoth((_, token, { client_id }) => revoke(token, client_id))],
+  '`/oauth2/revoke` of the token by the operator': [
+    ofBoth((_, token) => asOperator('POST', '/oauth2/revoke', { token })),
+  ],
   "`DELETE /v2/customer/token` with the link's token": [({ linkToken }) => endToken(linkToken)],
   '`/v2/customer/revoke` of the refresh token': [
     ({ family, client_id }) => revoke(family.body.refresh_token, client_id),
@@ -179,13 +222,14 @@ const EVENTS: Record<string, [act: (world: World) => Promise<TestResponse> | und
   'replay of the code that gave the link': [({ link }) => replay(link), 400],
   'replay of the code that gave the family': [({ family }) => replay(family), 400],
   'reuse of a refresh token': [({ family, client_id }) => reuse(family, client_id), 400],
-  '`end_sessions`': [({ entity_id }) => endSessionsAsOperator(service, ADMIN_TOKEN, entity_id)],
+  '`end_sessions`': [ofBoth((entityId) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId))],
   '`end_sessions` with `browsers: true`': [
-    ({ entity_id }) => endSessionsAsOperator(service, ADMIN_TOKEN, entity_id, { browsers: true }),
+    ofBoth((entityId) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId, { browsers: true })),
   ],
   '`forget` from the first browser': [({ firstCookie }) => forget(firstCookie)],
   '`forget` from the browser of the link': [({ link }) => forget(cookieHeader(link.response))],
   '`forget` from the browser of the copy': [({ copy }) => forget(cookieHeader(copy.response))],
+  '`forget` from the browser of the sign-in': [({ signedIn }) => forget(cookieHeader(signedIn))],
   'the operator ends the first browser': [({ entity_id, first }) => endBrowser(entity_id, first)],
   'the operator ends the browser of the link': [({ entity_id, link }) => endBrowser(entity_id, link.response)],
   'the operator ends the family': [
@@ -196,7 +240,13 @@ const EVENTS: Record<string, [act: (world: World) => Promise<TestResponse> | und
       return asOperator('DELETE', `/admin/identities/${entity_id}/refresh-families/${family?.id}`);
     },
   ],
-  erasure: [({ entity_id }) => asOperator('DELETE', `/admin/identities/${entity_id}`)],
+  'a new user signs in with `link` in the first browser': [
+    ({ client_id, firstCookie }) => signInFrom(client_id, firstCookie, { link: 'browser' }),
+  ],
+  'another user signs in in the browser of the sign-in': [
+    ({ client_id, signedIn }) => signInFrom(client_id, cookieHeader(signedIn), { link: 'browser' }),
+  ],
+  erasure: [ofBoth((entityId) => asOperator('DELETE', `/admin/identities/${entityId}`))],
   'the client is deleted': [({ client_id }) => asOperator('DELETE', `/admin/clients/${client_id}`)],
   'the client gets a new secret': [
     ({ client_id }) => asOperator('POST', `/admin/clients/${client_id}/secret`, { old_valid_for: 0 }),
@@ -207,6 +257,7 @@ const EVENTS: Record<string, [act: (world: World) => Promise<TestResponse> | und
   ],
   'the agent is deleted': [({ agentId }) => asOperator('DELETE', `/admin/agents/${agentId}`)],
   'access tokens expire': [() => pass(28_801)],
+  '`sign_in_days` without a sign-in': [() => pass((SIGN_IN_DAYS + 1) * DAY_SECONDS)],
   '`idle_days` without a request': [() => pass((IDLE_DAYS + 1) * DAY_SECONDS)],
 };
 

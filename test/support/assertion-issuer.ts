@@ -1,6 +1,7 @@
 import { TOKEN } from './cookie-grant.js';
+import { WITH_REFRESH } from './customer-refresh.js';
 import { TestIssuer } from './test-issuer.js';
-import { ACME, ACME_ORIGIN, RIVAL, testRegistry } from './test-registry.js';
+import { ACME, ACME_ORIGIN, RIVAL, RIVAL_ORIGIN, testRegistry } from './test-registry.js';
 import type { HttpClient, TestResponse } from './test-service.js';
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -10,6 +11,12 @@ export const RIVAL_SIGN_IN = 'rival-sign-in';
 export const PUBLIC_SIGN_IN = 'public-sign-in';
 /** The `AUTH_URL` of the service in the tests. */
 export const AUTH_URL = 'https://auth.example';
+
+/** The settings of a client whose page may sign browsers in. */
+const REMEMBER_SETTINGS = {
+  [JWT_BEARER]: { remember: ['browser'] },
+  identity_token: { remember: ['browser', 'refresh_token'] },
+};
 
 /** The sign-in system of an organization, which issues assertions about its users. */
 export class SignInSystem {
@@ -45,10 +52,11 @@ export function registryWithSignIn(settings: Record<string, object>) {
     const grantSettings = settings[(organization as { id: string }).id];
     return grantSettings ? { ...organization, grants: { [JWT_BEARER]: grantSettings } } : organization;
   });
-  const client = { name: 'Sign-in', client_type: 'web', grant_types: [JWT_BEARER, 'cookie'] };
+  const grant_types = [...WITH_REFRESH, JWT_BEARER];
+  const client = { name: 'Sign-in', client_type: 'web', grant_types, grants: REMEMBER_SETTINGS };
   registry.clients.push(
     { ...client, client_id: SIGN_IN, organization_id: ACME, redirect_uris: [`${ACME_ORIGIN}/`] },
-    { ...client, client_id: RIVAL_SIGN_IN, organization_id: RIVAL },
+    { ...client, client_id: RIVAL_SIGN_IN, organization_id: RIVAL, origins: [RIVAL_ORIGIN] },
     { ...client, client_id: PUBLIC_SIGN_IN },
   );
   return registry;

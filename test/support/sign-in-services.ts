@@ -14,9 +14,13 @@ import type { TestIssuer } from './test-issuer.js';
 import { ACME, ACME_ORIGIN, RIVAL } from './test-registry.js';
 import { startTestService, type TestResponse, type TestService } from './test-service.js';
 
-const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
-export const LINK = { link: 'browser' };
+export const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
+export const REMEMBER = { remember: 'browser' };
+export const LINK = { ...REMEMBER, link: 'browser' };
 export const FROM_PAGE = { origin: ACME_ORIGIN };
+
+/** The other organization has the default of 30 days. */
+export const RIVAL_SIGN_IN_DAYS = 5;
 
 /** The sign-in systems of two organizations. */
 export let acme: SignInSystem;
@@ -36,7 +40,7 @@ export function startSignInServices(): void {
     database = await createTestDatabase();
     const registry = registryWithSignIn({
       [ACME]: acme.settings(),
-      [RIVAL]: { issuer: 'https://rival.example', jwks: rival.jwks },
+      [RIVAL]: { issuer: 'https://rival.example', jwks: rival.jwks, sign_in_days: RIVAL_SIGN_IN_DAYS },
     });
     other = await startTestService({ registry, database });
     service = await startTestService({ registry, database, environment: { ADMIN_TOKEN } });
@@ -82,8 +86,9 @@ export function assertRival(claims: object): Promise<string> {
   return rival.assert(service.clock.now(), { iss: 'https://rival.example', sub: newUser(), ...claims });
 }
 
-export async function signInRival(claims: object): Promise<TestResponse> {
-  return signIn(service, await assertRival(claims), { client_id: RIVAL_SIGN_IN, organization_id: RIVAL });
+export async function signInRival(claims: object, more: object = {}, headers = {}): Promise<TestResponse> {
+  const client = { client_id: RIVAL_SIGN_IN, organization_id: RIVAL };
+  return signIn(service, await assertRival(claims), { ...client, ...more }, headers);
 }
 
 /** Simulates a process that dies before or after a statement, and sends nothing later. */

@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { IsBoolean, IsIn, IsString, MaxLength } from 'class-validator';
 import { IdentityCookies } from '../../identity/identity-cookies.js';
-import { type NewBrowser, RememberedBrowsers } from '../../identity/remembered-browsers.js';
+import { type RememberedBrowser, RememberedBrowsers } from '../../identity/remembered-browsers.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional } from '../../oauth/parameters.js';
 import type { RedeemableCode } from '../../one-time-code/redemption.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
+import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import type { Browser } from '../../platform/http/browser.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
@@ -84,6 +85,7 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   constructor(
     private readonly transfers: Transfers,
     private readonly browsers: RememberedBrowsers,
+    private readonly users: OrganizationUsers,
     private readonly cookies: IdentityCookies,
     private readonly refreshTokens: CustomerRefreshTokens,
   ) {}
@@ -106,18 +108,19 @@ export class IdentityTokenGrant implements Grant<IdentityTokenBody> {
   ): Promise<GrantResult> {
     if (browser.origin === undefined) throw OAuthError.invalidRequest('remember: needs an Origin');
     const candidates = this.cookies.read(browser.cookies, browser.origin);
-    let added: NewBrowser | undefined;
+    let added: RememberedBrowser | undefined;
     const granted = await this.transfers.redeem(client, transferOf(body), {
       prepare: async (code) => {
         assertHasChallenge(code);
-        added = await this.browsers.prepare(code, candidates, body.replace ?? false);
+        const hasUser = await this.users.hasUser(code.subject);
+        added = await this.browsers.prepare({ ...code, hasUser }, candidates, body.replace ?? false);
       },
-      store: (manager, attempt) => this.browsers.store(manager, added as NewBrowser, attempt),
+      store: (manager, attempt) => this.browsers.store(manager, added as RememberedBrowser, attempt),
     });
-    const { secretCookie: secret } = added as unknown as NewBrowser;
+    const { secretCookie: secret } = added as unknown as RememberedBrowser;
     const { entityId, attempt } = granted;
     for (const line of this.cookies.setCookieLines({ entityId, secret })) browser.setCookie(line);
-    this.browsers.auditLinked(added as unknown as NewBrowser, attempt);
+    this.browsers.auditLinked(added as unknown as RememberedBrowser, attempt);
     return { ...granted, attempt: `${attempt}.${randomUUID()}` };
   }
 

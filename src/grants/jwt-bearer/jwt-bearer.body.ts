@@ -14,14 +14,19 @@ export class JwtBearerBody extends GrantBody {
   @Matches(UUID, { message: 'must be a UUID in lower case' })
   override organization_id: string;
 
-  /**
-   * `browser`: a new user gets the customer of the identity cookies. A known user keeps their own customer, and the
-   * browser's customer is linked to it. A customer of another user is never linked (`OrganizationUsers.customerOf`).
-   */
   @Optional()
   @IsIn(['browser'])
   @ApiProperty(
-    '`browser` gives the customer of the identity cookies to a new user, or links it to a known user. Needs an `Origin`, and an organization that allows it.',
+    '`browser` signs the browser in: the response sets cookies with which the grant `cookie` leads to the customer of the user. Needs an `Origin`, and a client that may use it.',
+    'browser',
+  )
+  remember?: 'browser';
+
+  /** A customer of another user is never given or linked (`OrganizationUsers.customerOf`). */
+  @Optional()
+  @IsIn(['browser'])
+  @ApiProperty(
+    'Only with `remember=browser`: `browser` gives the customer that the browser created itself to a new user, or links it to a known user. Needs an organization that allows it.',
     'browser',
   )
   link?: 'browser';
@@ -30,11 +35,17 @@ export class JwtBearerBody extends GrantBody {
 export const JWT_BEARER_DESCRIPTION: GrantDescription = {
   description:
     "A user of an organization's own sign-in system gets a token (RFC 7523). `sub` of the assertion names the user, who has one customer on every device. The body may be a form.",
-  examples: { 'a user': [], 'a user whose browser already has a customer': ['link'] },
+  examples: {
+    'a user': [],
+    'sign the browser in': ['remember'],
+    'sign in, and keep the customer that a new user has in this browser': ['remember', 'link'],
+  },
   errors: () => [
     OAuthError.invalidGrant('example'),
     OAuthError.unauthorizedClient('grant_type: not for this organization'),
+    OAuthError.unauthorizedClient('remember: browser is not for this client'),
     OAuthError.unauthorizedClient('link: not for this organization'),
-    OAuthError.invalidRequest('link: requires the header Origin'),
+    OAuthError.invalidRequest('remember: needs an Origin'),
+    OAuthError.invalidRequest('link: only with remember=browser'),
   ],
 };

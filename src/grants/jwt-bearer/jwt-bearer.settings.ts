@@ -1,10 +1,15 @@
 import {
   ArrayMaxSize,
   ArrayNotEmpty,
+  ArrayUnique,
   IsArray,
   IsBoolean,
+  IsIn,
+  IsInt,
   IsString,
   Length,
+  Max,
+  Min,
   ValidateBy,
   ValidateIf,
   type ValidationArguments,
@@ -43,6 +48,23 @@ export class JwtBearerSettings {
   @Optional()
   @IsBoolean()
   link_browsers?: boolean;
+
+  /** For how many days after the last sign-in a browser leads to the customer of the user. If omitted, 30. */
+  @Optional()
+  @IsInt()
+  @Min(1)
+  @Max(731)
+  sign_in_days?: number;
+}
+
+/** The registry's settings for a client, under the client's `grants`. */
+export class JwtBearerClientSettings {
+  /** The values of `remember` that the client may send; if omitted, none. */
+  @Optional()
+  @IsArray()
+  @ArrayUnique()
+  @IsIn(['browser'], { each: true, message: 'each must be browser' })
+  remember?: 'browser'[];
 }
 
 function ArePublicKeys(): PropertyDecorator {

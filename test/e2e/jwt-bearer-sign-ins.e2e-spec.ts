@@ -1,0 +1,573 @@
+import { DataSource } from 'typeorm';
+import { describe, expect, it } from 'vitest';
+import { REQUESTS_PER_RACE } from '../../packages/conformance-kit/src/race.js';
+import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
+import { BrowserLink } from '../../src/identity/browser-link.entity.js';
+import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
+import { JWT_BEARER, RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, signIn } from '../support/assertion-issuer.js';
+import { bearer } from '../support/authorization-headers.js';
+import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
+import { refreshCustomer, type Stay, stay } from '../support/customer-refresh.js';
+import { endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
+import { expectError, expectInvalidRequest } from '../support/expect-error.js';
+import { identitiesOf, secretOf } from '../support/identities.js';
+import { beginWindow } from '../support/limit-windows.js';
+import { manage } from '../support/management-api.js';
+import { times } from '../support/races.js';
+import { moveOf, remember } from '../support/remember.js';
+import {
+  ADMIN_TOKEN,
+  acme,
+  assert,
+  assertRival,
+  erase,
+  FROM_PAGE,
+  LINK,
+  newUser,
+  other,
+  REMEMBER,
+  RIVAL_SIGN_IN_DAYS,
+  rowsOf,
+  service,
+  signInAs,
+  signInRival,
+  startSignInServices,
+} from '../support/sign-in-services.js';
+import { expectKeysOnly } from '../support/statement-plans.js';
+import { statementsOf } from '../support/statements.js';
+import { ACME, ACME_ORIGIN, RIVAL, RIVAL_ORIGIN } from '../support/test-registry.js';
+import { startTestService, type TestResponse } from '../support/test-service.js';
+import { infoStatus, redeem, transferToken } from '../support/transfers.js';
+
+const DAY_SECONDS = 86_400;
+const DEFAULT_SIGN_IN_DAYS = 30;
+const ROUNDS = 5;
+const OF_SIGN_IN = { client_id: SIGN_IN };
+const AT_RIVAL = { client_id: RIVAL_SIGN_IN, organization_id: RIVAL };
+const SALES = `/v2/customer/${ACME}/sales/token`;
+const FORGET = '/v2/customer/forget';
+
+startSignInServices();
+
+const fromPage = (cookie?: string) => ({ ...FROM_PAGE, ...(cookie !== undefined && { cookie }) });
+const visit = (cookie?: string, more: object = {}, path = TOKEN) =>
+  service.post(path, cookieBody(more), { ...(cookie !== undefined && { cookie }) });
+const idOf = async (cookie: string, more: object = {}, path = TOKEN): Promise<string> =>
+  (await visit(cookie, more, path)).body.entity_id;
+/** A browser with a customer of its own. */
+const newVisitor = async () => {
+  const response = await visit();
+  const { entity_id: entityId, access_token: token } = response.body;
+  return { entityId: entityId as string, token: token as string, cookie: cookieHeader(response) };
+};
+const signedIn = async (sub: string, cookie?: string, more: object = REMEMBER, at = service) => {
+  const response = await signInAs(sub, more, fromPage(cookie), at);
+  expect(response.status).toBe(200);
+  const { entity_id: entityId, access_token: token } = response.body;
+  return { entityId: entityId as string, token: token as string, cookie: cookieHeader(response), response };
+};
+const endAsOperator = (entityId: string, body?: object) => endSessionsAsOperator(service, ADMIN_TOKEN, entityId, body);
+const browsersOf = async (entityId: string): Promise<{ id: string }[]> =>
+  (await manage(service, 'GET', `/admin/identities/${entityId}`, bearer(ADMIN_TOKEN))).body.browsers;
+const browserCount = () => rowsOf(KnownBrowser).count();
+const moved = async (token: string, cookie?: string) =>
+  remember(service, await moveOf(service, token, OF_SIGN_IN), { cookie, body: OF_SIGN_IN });
+const forget = (cookie: string) =>
+  service.post(FORGET, { client_id: SIGN_IN, organization_id: ACME }, { cookie, origin: ACME_ORIGIN });
+const passDays = (days: number) => service.clock.advance({ seconds: days * DAY_SECONDS });
+
+describe('protocol §5.6: a sign-in with remember=browser', () => {
+  it('gives a new pair that leads to the customer of the user, also in another process, and adds nothing to the earlier pair', async () => {
+    const sub = newUser();
+    const customer = (await signInAs(sub)).body.entity_id;
+    const visitor = await newVisitor();
+    const { response, entityId, cookie } = await signedIn(sub, visitor.cookie);
+    expect(entityId).toBe(customer);
+    expect(secretOf(response)).not.toBe(visitor.cookie.split('cst=')[1]);
+    expect(await idOf(cookie)).toBe(customer);
+    expect((await other.post(TOKEN, cookieBody(), { cookie })).body.entity_id).toBe(customer);
+    expect(await idOf(visitor.cookie)).toBe(visitor.entityId);
+  });
+
+  it('needs no earlier pair', async () => {
+    const { entityId, cookie } = await signedIn(newUser());
+    expect(await idOf(cookie)).toBe(entityId);
+  });
+
+  it('leads to the customers of other organizations, and to no other customer of this organization', async () => {
+    const visitor = await newVisitor();
+    const [atRival, inSales] = [await idOf(visitor.cookie, AT_RIVAL), await idOf(visitor.cookie, {}, SALES)];
+    const { cookie } = await signedIn(newUser(), visitor.cookie);
+    expect(await idOf(cookie, AT_RIVAL)).toBe(atRival);
+    expect(await idOf(cookie, {}, SALES)).not.toBe(inSales);
+    expect(await idOf(visitor.cookie, {}, SALES)).toBe(inSales);
+  });
+
+  it('of another user replaces the user before, without a question', async () => {
+    const first = await signedIn(newUser());
+    const second = await signedIn(newUser(), first.cookie);
+    expect(second.entityId).not.toBe(first.entityId);
+    expect(await idOf(second.cookie)).toBe(second.entityId);
+    expect(await idOf(first.cookie)).toBe(first.entityId);
+  });
+
+  it('in a browser that is signed in renews its pair, and makes no browser', async () => {
+    const sub = newUser();
+    const first = await signedIn(sub);
+    const before = await browserCount();
+    const second = await signedIn(sub, first.cookie);
+    expect(secretOf(second.response)).toBe(secretOf(first.response));
+    expect(second.response.cookies[0]).toContain('Max-Age=63072000');
+    expect(await browserCount()).toBe(before);
+    expect(await browsersOf(first.entityId)).toHaveLength(1);
+  });
+
+  it('in a browser to which the user’s customer was moved makes a browser, which outlives the transfer', async () => {
+    const sub = newUser();
+    const first = await signedIn(sub);
+    const device = await moved(first.token);
+    const { cookie, entityId } = await signedIn(sub, cookieHeader(device));
+    await service.send('DELETE', TOKEN, bearer(first.token));
+    expect(await idOf(cookieHeader(device))).not.toBe(entityId);
+    expect(await idOf(cookie)).toBe(entityId);
+  });
+
+  it.each<[string, object, object, { error: string; hint: string }]>([
+    ['without an Origin', REMEMBER, {}, { error: 'invalid_request', hint: 'remember: needs an Origin' }],
+    [
+      'with link and without remember',
+      { link: 'browser' },
+      FROM_PAGE,
+      { error: 'invalid_request', hint: 'link: only with remember=browser' },
+    ],
+    [
+      'with another value',
+      { remember: 'refresh_token' },
+      FROM_PAGE,
+      { error: 'invalid_request', hint: 'remember: must be one of the following values: browser' },
+    ],
+    [
+      'from an origin of another client',
+      REMEMBER,
+      { origin: RIVAL_ORIGIN },
+      { error: 'invalid_request', hint: "Origin: not one of the client's" },
+    ],
+  ])('%s gets an error, no cookie and no customer, and the assertion stays usable', async (_, more, headers, error) => {
+    const assertion = await assert({ sub: newUser() });
+    const before = [await identitiesOf(service).count(), await browserCount()];
+    const response = await signIn(service, assertion, more, headers);
+    expectError(response, { status: 400, ...error });
+    expect(response.cookies).toEqual([]);
+    expect([await identitiesOf(service).count(), await browserCount()]).toEqual(before);
+    expect((await signIn(service, assertion, REMEMBER, FROM_PAGE)).status).toBe(200);
+  });
+
+  it('is for clients whose entry has the value, and the assertion of another client stays usable', async () => {
+    const registry = registryWithSignIn({ [ACME]: acme.settings() });
+    registry.clients = registry.clients.map((client) => ({ ...client, grants: {} }));
+    const closed = await startTestService({ registry });
+    try {
+      const assertion = await assert({ sub: newUser() });
+      const response = await signIn(closed, assertion, REMEMBER, FROM_PAGE);
+      expectError(response, {
+        status: 400,
+        error: 'unauthorized_client',
+        hint: 'remember: browser is not for this client',
+      });
+      expect(response.cookies).toEqual([]);
+      expect((await signIn(closed, assertion)).status).toBe(200);
+    } finally {
+      await closed.stop();
+    }
+  });
+
+  it('counts against the limit of the client only, and 429 leaves the assertion usable', async () => {
+    const registry = registryWithSignIn({ [ACME]: acme.settings() });
+    const limited = await startTestService({ registry, environment: { RATE_LIMIT: 'identities=1/60,tokens=3/60' } });
+    try {
+      beginWindow(limited);
+      const assertions = await times(4, () => acme.assert(limited.clock.now(), { sub: newUser() }));
+      const send = (assertion: string) => signIn(limited, assertion, REMEMBER, FROM_PAGE);
+      for (const assertion of assertions.slice(0, 3)) expect((await send(assertion)).status).toBe(200);
+      const last = assertions[3] as string;
+      const response = await send(last);
+      expect({ status: response.status, cookies: response.cookies }).toEqual({ status: 429, cookies: [] });
+      limited.clock.advance({ seconds: 60 });
+      expect((await send(last)).status).toBe(200);
+    } finally {
+      await limited.stop();
+    }
+  });
+
+  it('with a used assertion sets no cookies', async () => {
+    const assertion = await assert({ sub: newUser() });
+    await signIn(service, assertion, REMEMBER, FROM_PAGE);
+    const again = await signIn(service, assertion, REMEMBER, FROM_PAGE);
+    expect({ status: again.status, cookies: again.cookies }).toEqual({ status: 400, cookies: [] });
+  });
+
+  it('causes an audit event for a new browser, and none for a renewed pair', async () => {
+    const sub = newUser();
+    service.audit.length = 0;
+    const { cookie, entityId, response } = await signedIn(sub);
+    await signedIn(sub, cookie);
+    const { jti } = JSON.parse(
+      Buffer.from(response.body.access_token.split('.')[1] as string, 'base64url').toString(),
+    ) as { jti: string };
+    const [browser] = await browsersOf(entityId);
+    const details = { browser: browser?.id, sign_in: jti };
+    expect(service.audit.filter(({ event }) => event === 'browser.linked')).toMatchObject([
+      { subject: { id: entityId }, organizationId: ACME, details },
+    ]);
+  });
+
+  it('costs a returning customer one SELECT by keys and no write', async () => {
+    const browser = new TestBrowser(service);
+    browser.cookie = (await signedIn(newUser())).cookie;
+    expect(await statementsOf(service, () => browser.visit())).toEqual(['SELECT']);
+    if (onMariadb) await expectKeysOnly(service, browser);
+  });
+});
+
+describe('protocol §4.7: a new user who links the browser', () => {
+  it('gets its customer, and nothing that was made before leads to the customer of the user', async () => {
+    // the visitor's pair was planted: another person has it, and makes everything that it can give
+    const planted = await newVisitor();
+    const inGroup = (await visit(undefined, {}, SALES)).body.access_token;
+    const copy = cookieHeader(await moved(inGroup, planted.cookie));
+    const device = cookieHeader(await moved(planted.token));
+    const family = (await stay(service, await moveOf(service, planted.token, OF_SIGN_IN), OF_SIGN_IN)).body as Stay;
+    const code = await transferToken(service, planted.token, OF_SIGN_IN);
+    for (const cookie of [copy, device]) expect(await idOf(cookie)).toBe(planted.entityId);
+
+    const user = await signedIn(newUser(), planted.cookie, LINK);
+    expect(user.entityId).toBe(planted.entityId);
+    for (const cookie of [planted.cookie, copy, device]) expect(await idOf(cookie)).not.toBe(user.entityId);
+    for (const token of [planted.token, family.access_token]) expect(await infoStatus(service, token)).toBe(401);
+    expect((await refreshCustomer(service, family.refresh_token, OF_SIGN_IN)).status).toBe(400);
+    expect((await redeem(service, code, OF_SIGN_IN)).status).toBe(400);
+    expect(await idOf(user.cookie)).toBe(user.entityId);
+    expect(await infoStatus(service, user.token)).toBe(200);
+    expect(await browsersOf(user.entityId)).toHaveLength(1);
+  });
+
+  it('leaves the earlier pair a new customer of its own', async () => {
+    const visitor = await newVisitor();
+    const user = await signedIn(newUser(), visitor.cookie, LINK);
+    const next = await visit(visitor.cookie);
+    expect(next.body.entity_id).not.toBe(user.entityId);
+    expect(await idOf(cookieHeader(next))).toBe(next.body.entity_id);
+  });
+
+  it('lets a resource server see the new generation of the customer in the feed', async () => {
+    const visitor = await newVisitor();
+    await signedIn(newUser(), visitor.cookie, LINK);
+    const { generation, linkGeneration } = await identitiesOf(service).findOneByOrFail({ entityId: visitor.entityId });
+    expect([generation, linkGeneration]).toEqual([1, 1]);
+    const find = `SELECT generation FROM revocation WHERE kind = 'generation' AND value = '${visitor.entityId}'`;
+    expect(await service.application.get(DataSource).query(find)).toEqual([{ generation: 1 }]);
+  });
+
+  it.each<[string, () => Promise<{ cookie: string; entityId: string }>]>([
+    [
+      'that was moved to the browser',
+      async () => {
+        const visitor = await newVisitor();
+        return { cookie: cookieHeader(await moved(visitor.token)), entityId: visitor.entityId };
+      },
+    ],
+    ['of another user', () => signedIn(newUser())],
+    [
+      'of a group',
+      async () => {
+        const response = await visit(undefined, {}, SALES);
+        return { cookie: cookieHeader(response), entityId: response.body.entity_id };
+      },
+    ],
+    [
+      'that the browser has forgotten',
+      async () => {
+        const visitor = await newVisitor();
+        await forget(visitor.cookie);
+        return visitor;
+      },
+    ],
+    [
+      'whose sessions have ended with those of its browsers',
+      async () => {
+        const visitor = await newVisitor();
+        await endAsOperator(visitor.entityId, { browsers: true });
+        return visitor;
+      },
+    ],
+  ])('does not get a customer %s', async (_, browserWith) => {
+    const { cookie, entityId } = await browserWith();
+    const user = await signedIn(newUser(), cookie, LINK);
+    expect(user.entityId).not.toBe(entityId);
+    expect(await idOf(user.cookie)).toBe(user.entityId);
+  });
+
+  it('gets a new customer without link, and the earlier pair keeps its own', async () => {
+    const visitor = await newVisitor();
+    const user = await signedIn(newUser(), visitor.cookie);
+    expect(user.entityId).not.toBe(visitor.entityId);
+    expect(await idOf(visitor.cookie)).toBe(visitor.entityId);
+    expect(await infoStatus(service, visitor.token)).toBe(200);
+  });
+});
+
+describe('protocol §4.7: sign_in_days', () => {
+  it(`end the link ${DEFAULT_SIGN_IN_DAYS} days after the day of the last sign-in, also in a browser that is used each day`, async () => {
+    const sub = newUser();
+    const { cookie, entityId } = await signedIn(sub);
+    passDays(20);
+    await signedIn(sub, cookie);
+    for (let day = 1; day <= DEFAULT_SIGN_IN_DAYS; day++) {
+      passDays(1);
+      expect(await idOf(cookie)).toBe(entityId);
+    }
+    expect(await browsersOf(entityId)).toHaveLength(1);
+    passDays(1);
+    expect(await browsersOf(entityId)).toEqual([]);
+    const next = await visit(cookie);
+    expect(next.body.entity_id).not.toBe(entityId);
+    expect(await idOf(cookie)).toBe(next.body.entity_id);
+    expect((await signedIn(sub, cookie)).entityId).toBe(entityId);
+  });
+
+  it('are those of the organization’s settings', async () => {
+    const sub = newUser();
+    const page = { origin: RIVAL_ORIGIN };
+    const response = await signInRival({ sub }, REMEMBER, page);
+    const [cookie, entityId] = [cookieHeader(response), response.body.entity_id];
+    passDays(RIVAL_SIGN_IN_DAYS);
+    expect(await idOf(cookie, AT_RIVAL)).toBe(entityId);
+    expect(await browsersOf(entityId)).toHaveLength(1);
+    passDays(1);
+    expect(await browsersOf(entityId)).toEqual([]);
+    expect(await idOf(cookie, AT_RIVAL)).not.toBe(entityId);
+  });
+
+  it('count for a copy of the link from the sign-in, not from the copy', async () => {
+    const user = await signedIn(newUser());
+    passDays(20);
+    const response = await signInRival({ sub: newUser() }, REMEMBER, { cookie: user.cookie, origin: RIVAL_ORIGIN });
+    const copy = cookieHeader(response);
+    passDays(10);
+    expect(await idOf(copy)).toBe(user.entityId);
+    passDays(1);
+    expect(await idOf(copy)).not.toBe(user.entityId);
+  });
+
+  it('end a sign-in for `remember` too, which copies no link that has ended', async () => {
+    const user = await signedIn(newUser());
+    passDays(DEFAULT_SIGN_IN_DAYS + 1);
+    const response = await signInRival({ sub: newUser() }, REMEMBER, { cookie: user.cookie, origin: RIVAL_ORIGIN });
+    const links = await rowsOf(BrowserLink).findBy({ entityId: user.entityId });
+    expect(links).toHaveLength(1);
+    expect(await idOf(cookieHeader(response))).not.toBe(user.entityId);
+  });
+
+  it('end a link by transfer to a user’s customer after its redemption, and not one to another customer', async () => {
+    const [user, visitor] = [await signedIn(newUser()), await newVisitor()];
+    const [ofUser, ofVisitor] = [cookieHeader(await moved(user.token)), cookieHeader(await moved(visitor.token))];
+    passDays(DEFAULT_SIGN_IN_DAYS);
+    expect(await idOf(ofUser)).toBe(user.entityId);
+    passDays(1);
+    expect(await idOf(ofVisitor)).toBe(visitor.entityId);
+    const next = await visit(ofUser);
+    expect(next.body.entity_id).not.toBe(user.entityId);
+    expect(await idOf(ofUser)).toBe(next.body.entity_id);
+  });
+
+  it('begin at the redemption, and not at the sign-in of the first device', async () => {
+    const sub = newUser();
+    const user = await signedIn(sub);
+    passDays(20);
+    const { token } = await signedIn(sub, user.cookie);
+    const device = cookieHeader(await moved(token));
+    passDays(DEFAULT_SIGN_IN_DAYS);
+    expect(await idOf(device)).toBe(user.entityId);
+  });
+
+  it.each([0, 732, 1.5, '30'])('are from 1 to 731: %j', async (sign_in_days) => {
+    const grants = { [JWT_BEARER]: acme.settings({ sign_in_days }) };
+    const response = await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), {
+      ...{ id: crypto.randomUUID(), name: 'Own', grants },
+    });
+    expectInvalidRequest(response, /sign_in_days/);
+  });
+});
+
+describe('protocol §4.14: end_sessions of a user', () => {
+  it('leaves the browsers that the user signed in, and ends what came by a transfer', async () => {
+    const user = await signedIn(newUser());
+    const device = cookieHeader(await moved(user.token));
+    expect((await endAsOperator(user.entityId)).status).toBe(200);
+    expect(await infoStatus(service, user.token)).toBe(401);
+    expect(await idOf(device)).not.toBe(user.entityId);
+    expect(await idOf(user.cookie)).toBe(user.entityId);
+  });
+
+  it('with browsers: true ends every sign-in, and the user can sign in again', async () => {
+    const sub = newUser();
+    const [one, two] = [await signedIn(sub), await signedIn(sub)];
+    expect((await endAsOperator(one.entityId, { browsers: true })).status).toBe(200);
+    for (const { cookie } of [one, two]) expect(await idOf(cookie)).not.toBe(one.entityId);
+    const again = await signedIn(sub, one.cookie);
+    expect(again.entityId).toBe(one.entityId);
+    expect(await idOf(again.cookie)).toBe(one.entityId);
+  });
+
+  it('with browsers: true and a customer token needs the pair of a sign-in, and not that of a transfer', async () => {
+    const user = await signedIn(newUser());
+    const device = await moved(user.token);
+    const ends = (cookie?: string) => endSessions(service, user.token, { browsers: true }, fromPage(cookie));
+    for (const cookie of [undefined, cookieHeader(device)])
+      expectInvalidRequest(await ends(cookie), /^browsers: needs/);
+    expect((await ends(user.cookie)).status).toBe(200);
+    expect(await idOf(user.cookie)).not.toBe(user.entityId);
+  });
+
+  it('of a signed-in browser by `forget` ends this browser only', async () => {
+    const sub = newUser();
+    const [one, two] = [await signedIn(sub), await signedIn(sub)];
+    await forget(one.cookie);
+    expect(await idOf(one.cookie)).not.toBe(one.entityId);
+    expect(await idOf(two.cookie)).toBe(one.entityId);
+    expect(await infoStatus(service, one.token)).toBe(200);
+  });
+});
+
+describe('a sign-in at the same time as', () => {
+  const expectSignedIn = async ({ body, cookies }: TestResponse) => {
+    expect(await infoStatus(service, body.access_token)).toBe(200);
+    expect(await idOf(cookieHeader({ cookies } as TestResponse))).toBe(body.entity_id);
+  };
+
+  it('others of the same new user from one browser gives each a pair and a token of one customer', async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const visitor = await newVisitor();
+      const sub = newUser();
+      const responses = await times(REQUESTS_PER_RACE, (index) =>
+        signInAs(sub, LINK, fromPage(visitor.cookie), index % 2 ? service : other),
+      );
+      expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS_PER_RACE).fill(200));
+      expect(new Set(responses.map(({ body }) => body.entity_id))).toEqual(new Set([visitor.entityId]));
+      for (const response of responses) await expectSignedIn(response);
+      expect(await idOf(visitor.cookie)).not.toBe(visitor.entityId);
+      const { generation } = await identitiesOf(service).findOneByOrFail({ entityId: visitor.entityId });
+      expect(generation).toBe(1);
+    }
+  });
+
+  it('others of a signed-in user renews one pair', async () => {
+    const sub = newUser();
+    const { cookie, entityId } = await signedIn(sub);
+    const responses = await times(REQUESTS_PER_RACE, (index) =>
+      signInAs(sub, REMEMBER, fromPage(cookie), index % 2 ? service : other),
+    );
+    expect(new Set(responses.map(cookieHeader))).toEqual(new Set([cookie]));
+    expect(await browsersOf(entityId)).toHaveLength(1);
+  });
+
+  it.each([{ browsers: true }, {}])(
+    'end_sessions with %j leaves the token only if it leaves the pair',
+    async (body) => {
+      for (let round = 0; round < 2 * ROUNDS; round++) {
+        const sub = newUser();
+        const first = await signedIn(sub);
+        const [ended, response] = await Promise.all([
+          endAsOperator(first.entityId, body),
+          signInAs(sub, REMEMBER, FROM_PAGE, other),
+        ]);
+        expect([ended.status, response.status]).toEqual([200, 200]);
+        const isValid = (await infoStatus(service, response.body.access_token)) === 200;
+        const leads = (await idOf(cookieHeader(response))) === first.entityId;
+        if ('browsers' in body) expect(leads).toBe(isValid);
+        else expect(leads).toBe(true);
+        expect((await idOf(first.cookie)) === first.entityId).toBe(!('browsers' in body));
+      }
+    },
+  );
+
+  it('`forget` of the browser either gives the user its customer, or leaves it to nobody', async () => {
+    for (let round = 0; round < 2 * ROUNDS; round++) {
+      const visitor = await newVisitor();
+      const [forgotten, response] = await Promise.all([
+        forget(visitor.cookie),
+        signInAs(newUser(), LINK, fromPage(visitor.cookie), other),
+      ]);
+      expect([forgotten.status, response.status]).toEqual([200, 200]);
+      await expectSignedIn(response);
+      expect(await idOf(visitor.cookie)).not.toBe(visitor.entityId);
+      const links = await browsersOf(visitor.entityId);
+      expect(links).toHaveLength(response.body.entity_id === visitor.entityId ? 1 : 0);
+    }
+  });
+
+  it('`forget` of the signed-in browser leads nowhere or to the user, and the earlier pair never to another customer', async () => {
+    for (let round = 0; round < 2 * ROUNDS; round++) {
+      const sub = newUser();
+      const first = await signedIn(sub);
+      const [forgotten, response] = await Promise.all([
+        forget(first.cookie),
+        signInAs(sub, REMEMBER, fromPage(first.cookie), other),
+      ]);
+      expect([forgotten.status, response.status]).toEqual([200, 200]);
+      const isRenewed = secretOf(response) === secretOf(first.response);
+      expect((await idOf(cookieHeader(response))) === first.entityId).toBe(!isRenewed);
+    }
+  });
+
+  it('the first visit of the browser in the organization gives each the pair of its own customer', async () => {
+    for (let round = 0; round < 2 * ROUNDS; round++) {
+      const cookie = cookieHeader(await visit(undefined, AT_RIVAL));
+      const [visited, response] = await Promise.all([
+        visit(cookie),
+        signInAs(newUser(), LINK, fromPage(cookie), other),
+      ]);
+      expect([visited.status, response.status]).toEqual([200, 200]);
+      await expectSignedIn(response);
+      const visitorId = visited.body.entity_id;
+      const isClaimed = visitorId === response.body.entity_id;
+      expect((await idOf(cookieHeader(visited))) === visitorId).toBe(!isClaimed);
+    }
+  });
+
+  it('the erasure of the customer leaves no link to it', async () => {
+    for (let round = 0; round < 2 * ROUNDS; round++) {
+      const visitor = await newVisitor();
+      const [, response] = await Promise.all([
+        erase(visitor.entityId),
+        signInAs(newUser(), LINK, fromPage(visitor.cookie), other),
+      ]);
+      expect(response.status).toBe(200);
+      const isErased = response.body.entity_id === visitor.entityId;
+      expect(await infoStatus(service, response.body.access_token)).toBe(isErased ? 401 : 200);
+      expect(await idOf(cookieHeader(response))).not.toBe(visitor.entityId);
+    }
+  });
+});
+
+describe('the settings of a client', () => {
+  const registry = (grants: object) => ({ grants: { [JWT_BEARER]: grants } });
+  it.each([{ remember: ['refresh_token'] }, { remember: 'browser' }, { issuer: 'https://login.example' }])(
+    'are rejected: %j',
+    async (grants) => {
+      const client = { client_id: `client-${crypto.randomUUID()}`, name: 'Own', client_type: 'web' };
+      const response = await manage(service, 'POST', '/admin/clients', bearer(ADMIN_TOKEN), {
+        ...client,
+        ...registry(grants),
+      });
+      expectInvalidRequest(response, /jwt-bearer/);
+    },
+  );
+
+  it('are not those of an organization', async () => {
+    const organization = { id: crypto.randomUUID(), name: 'Own', ...registry({ remember: ['browser'] }) };
+    const response = await manage(service, 'POST', '/admin/organizations', bearer(ADMIN_TOKEN), organization);
+    expectInvalidRequest(response, /jwt-bearer/);
+    expect(await assertRival({})).toBeTruthy();
+  });
+});
