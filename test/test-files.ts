@@ -40,6 +40,8 @@ const ON_BOTH_DATABASES = [
   'jwt-bearer-links',
   'jwt-bearer-users',
   'listeners',
+  'managed-customers',
+  'managed-erasures',
   'many-refresh-families',
   'metrics',
   'purge',

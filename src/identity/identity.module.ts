@@ -36,6 +36,7 @@ const EXPORTED = [
   CustomerDataParticipants,
   CustomerDevices,
   CustomerErasure,
+  CustomerExports,
   CustomerRecords,
   CustomerSessions,
   EndedLinks,
@@ -50,15 +51,7 @@ const EXPORTED = [
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, OperatorModule, RegistryModule],
   controllers: [IdentityController, ForgetController],
-  providers: [
-    ...EXPORTED,
-    BrowserCustomers,
-    CustomerExports,
-    ForgottenBrowsers,
-    IdleRule,
-    NewCustomers,
-    RecognizedBrowsers,
-  ],
+  providers: [...EXPORTED, BrowserCustomers, ForgottenBrowsers, IdleRule, NewCustomers, RecognizedBrowsers],
   exports: EXPORTED,
 })
 export class IdentityModule {}
