@@ -43,6 +43,8 @@ const ON_BOTH_DATABASES = [
   'jwt-bearer-sign-ins',
   'jwt-bearer-users',
   'listeners',
+  'managed-customers',
+  'managed-erasures',
   'many-refresh-families',
   'metrics',
   'purge',

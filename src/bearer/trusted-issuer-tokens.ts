@@ -62,7 +62,7 @@ export class TrustedIssuerTokens {
     const bearer = { jti, sub, client_id: clientId, iat, exp: exp as number, iss: issuer.issuer };
     const endedReason = await this.denylist.endedReason(bearer);
     if (endedReason) throw inactiveToken(endedReason);
-    const scopes = scopesOf(claims[issuer.scope_claim]);
+    const scopes = scopesOf(claims[issuer.scope_claim]).filter((scope) => issuer.scopes.includes(scope));
     return {
       kind: 'agent',
       agentId: claims.sub,

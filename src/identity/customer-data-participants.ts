@@ -1,5 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { IsISO8601, IsString } from 'class-validator';
+import type { EntityManager } from 'typeorm';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { remainingMs, withTimeout } from '../platform/database/statement-timeout.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { type ExportPage, parseCursor } from './export-page.js';
@@ -23,11 +26,15 @@ export class RefreshFamilyRecord {
   expires_at: string;
 }
 
+/** The time that a participant has to delete its data in a purge. */
+const BACKGROUND_TIMEOUT_MS = 60_000;
+
 /** Code, such as a grant, that stores data of customers in its own table. */
 export interface CustomerDataParticipant {
   /**
    * Deletes the data of a customer that is erased or purged. An erasure calls it after the customer's row is erased,
-   * and again if the operator repeats the erasure. The participant may have no data of the customer.
+   * and again if the erasure is repeated. The participant may have no data of the customer. It has the time of the
+   * request, 2.8 s after its first statement. If it fails, the response is 503, and the purge calls it again.
    */
   onErase(entityId: string): Promise<void>;
 
@@ -45,12 +52,23 @@ export interface CustomerDataParticipant {
    * stores nothing for an export omits the method. One that can have more than 1,000 rows in a table returns 1,000 at a
    * time, with `next`.
    *
-   * @param after `next` of the call before; absent in the first call
+   * @param after `next` of the call before; absent in the first call. It was in a request, so it may be forged
    */
   exportRows?(entityId: string, after?: string): Promise<ExportPage>;
 
   /** Returns the refresh families that lead to a customer, for the operator. @internal */
   refreshFamilies?(entityId: string): Promise<RefreshFamilyRecord[]>;
+
+  /** Deletes what identifies a customer, in the transaction of its erasure. @internal */
+  forgetIn?(manager: EntityManager, entityId: string): Promise<void>;
+
+  /**
+   * Only for the tables of the service: SELECTs of the rows that `onErase` deletes. Their parameter is the id of the
+   * customer. The purge deletes the rows if there are too many for a request.
+   *
+   * @internal
+   */
+  ownRows?: string[];
 }
 
 /** The participants in erasing and purging customers. Each adds itself when the application starts. */
@@ -62,8 +80,36 @@ export class CustomerDataParticipants {
     this.participants.push(participant);
   }
 
+  /** SELECTs of the rows about a customer in the service's own tables, without those of links. @internal */
+  get ownRows(): string[] {
+    return this.participants.flatMap(({ ownRows = [] }) => ownRows);
+  }
+
+  /** @internal */
+  async forgetIn(manager: EntityManager, entityId: string): Promise<void> {
+    for (const participant of this.participants) await participant.forgetIn?.(manager, entityId);
+  }
+
+  /** Deletes the rows about a customer in the service's own tables, without those of links. @internal */
+  async deleteOwnRows(entityId: string): Promise<void> {
+    for (const participant of this.participants) if (participant.ownRows) await participant.onErase(entityId);
+  }
+
+  /**
+   * Lets each extension delete its data of a customer, also if another one fails.
+   *
+   * @throws OAuthError 503 if one has failed or was too slow
+   */
   async onErase(entityId: string): Promise<void> {
-    for (const participant of this.participants) await participant.onErase(entityId);
+    const failures: unknown[] = [];
+    for (const participant of this.participants) {
+      if (participant.ownRows) continue;
+      const erasing = Promise.resolve().then(() => participant.onErase(entityId));
+      await withTimeout(erasing, Math.max(remainingMs(BACKGROUND_TIMEOUT_MS), 0)).catch((error) =>
+        failures.push(error),
+      );
+    }
+    if (failures.length > 0) throw OAuthError.unavailable(failures[0]);
   }
 
   /** Returns the ids that a participant must retain, in no order. `entityIds` has 1 to 500 ids. */

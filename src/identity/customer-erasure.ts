@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { RaisedGenerations } from '../access-token/feed/raised-generations.js';
 import { Audit } from '../audit/audit.js';
-import { operatorActor } from '../operator/operator-credentials.js';
+import type { AuditParty } from '../audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
@@ -28,10 +28,19 @@ const INSERT_UNFINISHED = insertIgnoreStatement({ into: UnfinishedErasure, colum
 
 const DELETE_UNFINISHED = writeStatement<[entityId: string]>('DELETE FROM unfinished_erasure WHERE entity_id = ?');
 
+/** The links of a customer, and the tokens with which they end. */
+const FIND_LINKS = [
+  'SELECT entity_id FROM browser_customer WHERE entity_id = ? AND organization_id IS NOT NULL',
+  'SELECT entity_id FROM link_ancestor WHERE entity_id = ?',
+];
+
 const findUnfinished = (limit: number) =>
   selectStatement<[after: string], { entity_id: string }>(
     `SELECT entity_id FROM unfinished_erasure WHERE entity_id > ? ORDER BY entity_id LIMIT ${limit}`,
   );
+
+/** The most rows of the service's own tables that the request of an erasure deletes. */
+const MAX_ROWS_PER_REQUEST = 1_000;
 
 /** Erases customers (protocol §5.8). */
 @Injectable()
@@ -48,21 +57,22 @@ export class CustomerErasure {
   ) {}
 
   /**
-   * Ends a customer's tokens and links and deletes all its data except its id, organization, generations and browsers. The browsers' other
-   * customers remain. One transaction ends everything, so that everything has ended if the deletion of the other data
-   * fails. A retry, or the purge, then deletes it.
+   * Ends a customer's tokens and links and deletes all its data except its id, organization, generations and browsers.
+   * The browsers' other customers remain. One transaction ends everything and deletes what identifies the customer.
+   * Extensions then delete their data. If that fails, a retry or the purge deletes it. Of the service's own tables, the
+   * request deletes at most 1,000 rows. If there are more, the purge deletes all of them.
    *
+   * @param actor the caller, for the audit event
    * @returns whether the customer existed
    */
-  async erase(entityId: string): Promise<boolean> {
+  async erase(entityId: string, actor: AuditParty): Promise<boolean> {
     const organizationId = await this.database.transaction((manager) => this.eraseIn(manager, entityId));
     if (organizationId !== undefined) {
       const subject = { kind: 'customer', id: entityId } as const;
-      const actor = operatorActor();
       this.audit.record({ event: 'identity.erased', outcome: 'success', actor, subject, organizationId });
     }
     // Also for an erased customer, because an earlier erasure may have failed after its transaction.
-    await this.finish(entityId);
+    await this.finish(entityId, MAX_ROWS_PER_REQUEST);
     return organizationId !== undefined;
   }
 
@@ -71,17 +81,10 @@ export class CustomerErasure {
     return writeIn(manager, INSERT_UNFINISHED, [entityId]);
   }
 
-  /** Deletes the data of an erased customer in all tables. It may run again after an error. */
-  async finish(entityId: string): Promise<void> {
-    await this.browsers.endAll(entityId, false);
-    await this.participants.onErase(entityId);
-    await this.database.executeIdempotent(DELETE_UNFINISHED, [entityId]);
-  }
-
-  /** Like `finish`. An error is logged only, so that a purge goes on with other customers. The next purge tries again. */
+  /** Like `finish`, for the purge. An error is logged only, so that a purge goes on with other customers. The next purge tries again. */
   async tryToFinish(entityId: string): Promise<void> {
     try {
-      await this.finish(entityId);
+      await this.finish(entityId, Number.POSITIVE_INFINITY);
     } catch (error) {
       const { message } = error as Error;
       this.logger.warn(`the data of customer ${entityId} is not deleted; the next purge tries again: ${message}`);
@@ -101,10 +104,39 @@ export class CustomerErasure {
     }
   }
 
+  /**
+   * Deletes the data of an erased customer. It may run again after an error.
+   *
+   * @param maxRows with more rows than this in the service's own tables, only extensions delete theirs
+   */
+  private async finish(entityId: string, maxRows: number): Promise<void> {
+    const deletesAll = await this.hasAtMost(maxRows, entityId);
+    if (deletesAll) {
+      await this.browsers.endAll(entityId, false);
+      await this.participants.deleteOwnRows(entityId);
+    }
+    await this.participants.onErase(entityId);
+    if (deletesAll) await this.database.executeIdempotent(DELETE_UNFINISHED, [entityId]);
+  }
+
+  private async hasAtMost(maxRows: number, entityId: string): Promise<boolean> {
+    if (maxRows === Number.POSITIVE_INFINITY) return true;
+    const selects = [...FIND_LINKS, ...this.participants.ownRows];
+    let count = 0;
+    for (const select of selects) {
+      const counted = selectStatement<[entityId: string], { row_count: number }>(
+        `SELECT COUNT(*) AS row_count FROM (${select} LIMIT ${maxRows + 1}) found`,
+      );
+      count += Number((await this.database.select(counted, [entityId]))[0]?.row_count);
+    }
+    return count <= maxRows;
+  }
+
   private async eraseIn(manager: EntityManager, entityId: string): Promise<string | undefined> {
     if ((await writeIn(manager, ERASE, [new Date(this.clock.now()), entityId])) === 0) return undefined;
     const [row] = await selectIn(manager, FIND_ORGANIZATION, [entityId]);
     await this.generations.recordCustomer(entityId, manager);
+    await this.participants.forgetIn(manager, entityId);
     await this.noteUnfinished(manager, entityId);
     return row?.organization_id;
   }

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { IsISO8601, IsObject, IsString } from 'class-validator';
 import { Audit } from '../audit/audit.js';
+import type { AuditParty } from '../audit/audit-event.js';
 import { Optional } from '../oauth/parameters.js';
-import { operatorActor } from '../operator/operator-credentials.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { withIsoTimes } from '../platform/database/sql-time.js';
@@ -34,7 +34,7 @@ const TABLES = [
       ORDER BY browser_id, ancestor_id`,
     shown: withLinkId,
   }),
-  // without the challenge of the code; the table has no index for it, because only an export needs one
+  // without the challenge of the code
   exportedTable<{ hash: string; expires_at: Time; consumed_at: Time }>({
     name: 'one_time_code',
     find: `SELECT hash, kind, client_id, subject, organization_id, made_with, expires_at, consumed_at, consumed_by,
@@ -50,7 +50,7 @@ const TABLES = [
   }),
 ];
 
-/** Everything that the service stores about a customer, in the response to the operator. */
+/** Everything that the service stores about a customer, in the response to the operator or an agent. */
 export class CustomerExport {
   @IsString()
   @ApiProperty('The id of the customer.', EXAMPLE.entityId)
@@ -81,7 +81,7 @@ export class ExportQuery {
   after?: string;
 }
 
-/** Reads everything that the service stores about a customer (protocol §9.2). */
+/** Reads everything that the service stores about a customer (protocol §4.16 and §9.2). */
 @Injectable()
 export class CustomerExports {
   constructor(
@@ -94,10 +94,11 @@ export class CustomerExports {
   /**
    * Resolves to `undefined` if the customer is unknown or erased.
    *
+   * @param actor the caller, for the audit event
    * @param after `next` of the page before
    * @throws OAuthError `invalid_request` if `after` has another form
    */
-  async page(entityId: string, after?: string): Promise<CustomerExport | undefined> {
+  async page(entityId: string, actor: AuditParty, after?: string): Promise<CustomerExport | undefined> {
     const [customer] = await this.database.select(FIND_CUSTOMER, [entityId]);
     if (!customer) return undefined;
     const cursor = after && parseCursor<Cursor>(Buffer.from(after, 'base64url').toString());
@@ -113,7 +114,6 @@ export class CustomerExports {
     const next = nextAfter({ own: ownPage.next, others: otherPage.next });
     const subject = { kind: 'customer', id: entityId } as const;
     const { organization_id: organizationId } = customer;
-    const actor = operatorActor();
     this.audit.record({ event: 'identity.exported', outcome: 'success', actor, subject, organizationId });
     return {
       entity_id: entityId,

@@ -11,11 +11,14 @@ import { writeStatement } from '../platform/database/statement.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { CustomerBrowsers } from './customer-browsers.js';
 
+/** The description of the parameter `browsers`. */
+export const BROWSERS = 'Whether the browsers forget the customer too. `false` if omitted.';
+
 /** The parameters of the operator's `end_sessions` (protocol §4.14). */
 export class EndSessionsBody {
   @Optional()
   @IsBoolean({ message: 'must be a boolean' })
-  @ApiProperty('Whether the browsers forget the customer too. `false` if omitted.', true)
+  @ApiProperty(BROWSERS, true)
   browsers?: boolean;
 }
 

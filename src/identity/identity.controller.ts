@@ -70,7 +70,7 @@ export class IdentityController {
   })
   async export(@Req() request: Request, @Param('entity_id') entityId: string): Promise<CustomerExport> {
     const { after } = readStrictQuery(ExportQuery, request.originalUrl);
-    const exported = UUID.test(entityId) ? await this.exports.page(entityId, after) : undefined;
+    const exported = UUID.test(entityId) ? await this.exports.page(entityId, operatorActor(), after) : undefined;
     if (!exported) throw OAuthError.notFound();
     return exported;
   }
@@ -104,7 +104,7 @@ export class IdentityController {
     pathParameters: CUSTOMER_PATH,
   })
   async erase(@Param('entity_id') entityId: string): Promise<object> {
-    if (!UUID.test(entityId) || !(await this.erasure.erase(entityId))) throw OAuthError.notFound();
+    if (!UUID.test(entityId) || !(await this.erasure.erase(entityId, operatorActor()))) throw OAuthError.notFound();
     return {};
   }
 

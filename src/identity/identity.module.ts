@@ -38,6 +38,7 @@ const EXPORTED = [
   CustomerDataParticipants,
   CustomerDevices,
   CustomerErasure,
+  CustomerExports,
   CustomerRecords,
   CustomerSessions,
   EndedLinks,
@@ -53,16 +54,7 @@ const EXPORTED = [
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, OperatorModule, RegistryModule],
   controllers: [IdentityController, ForgetController],
-  providers: [
-    ...EXPORTED,
-    BrowserCustomers,
-    CustomerExports,
-    ForgottenBrowsers,
-    IdleRule,
-    NewBrowsers,
-    NewCustomers,
-    RecognizedBrowsers,
-  ],
+  providers: [...EXPORTED, BrowserCustomers, ForgottenBrowsers, IdleRule, NewBrowsers, NewCustomers, RecognizedBrowsers],
   exports: EXPORTED,
 })
 export class IdentityModule {}

@@ -1,33 +1,36 @@
 import { HttpCode, Post } from '@nestjs/common';
-import { Matches } from 'class-validator';
+import { IsBoolean } from 'class-validator';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
-import { CustomerSessions, EndSessionsBody } from '../identity/customer-sessions.js';
-import { Identities } from '../identity/identities.js';
+import { BROWSERS, CustomerSessions } from '../identity/customer-sessions.js';
 import { IdentityCookies } from '../identity/identity-cookies.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
 import { CUSTOMERS_OWN } from '../oauth/scopes.js';
-import { EXAMPLE } from '../platform/http/api-examples.js';
+import {
+  NAMED_CUSTOMER_ERRORS,
+  NamedCustomerBody,
+  NamedCustomers,
+  unknownCustomer,
+} from '../organization-user/named-customers.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import type { Browser } from '../platform/http/browser.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { RateLimits } from '../platform/rate-limit/rate-limits.js';
-import { UUID } from '../platform/uuid.js';
 import { Caller } from '../routes/caller.decorator.js';
 import { CallingBrowser } from '../routes/calling-browser.decorator.js';
 import { ValidatedBody } from '../routes/validated-body.decorator.js';
 
 /** The parameters of protocol §4.14. */
-class CustomerEndSessionsBody extends EndSessionsBody {
+class CustomerEndSessionsBody extends NamedCustomerBody {
   @Optional()
-  @Matches(UUID, { message: 'must be a UUID in lower case' })
-  @ApiProperty('The customer. Required for an agent. A customer may omit it or send its own id.', EXAMPLE.entityId)
-  customer_id?: string;
+  @IsBoolean({ message: 'must be a boolean' })
+  @ApiProperty(BROWSERS, true)
+  browsers?: boolean;
 }
 
 const COOKIES_NEEDED = 'browsers: needs the identity cookies of a browser that got the customer without a transfer';
@@ -39,7 +42,7 @@ export class EndSessionsController {
     private readonly limits: RateLimits,
     private readonly revocations: RevocationLimit,
     private readonly cookies: IdentityCookies,
-    private readonly identities: Identities,
+    private readonly customers: NamedCustomers,
     private readonly browsers: CustomerBrowsers,
     private readonly sessions: CustomerSessions,
   ) {}
@@ -52,13 +55,13 @@ export class EndSessionsController {
     bodyExamples: {
       'the customer itself': [],
       'an agent': ['customer_id'],
-      'an agent, on all browsers too': ['customer_id', 'browsers'],
+      'an agent, on all browsers too': ['external_id', 'browsers'],
     },
     errors: () => [
       OAuthError.invalidRequest("Origin: not one of the client's"),
-      OAuthError.invalidRequest('customer_id: required'),
-      OAuthError.invalidRequest('customer_id: unknown'),
+      ...NAMED_CUSTOMER_ERRORS(),
       OAuthError.invalidRequest('customer_id: must be the customer of the bearer token'),
+      OAuthError.invalidRequest('external_id: only for agents'),
       OAuthError.invalidRequest(COOKIES_NEEDED),
       OAuthError.insufficientScope(CUSTOMERS_OWN),
       OAuthError.rateLimited(1, 'example'),
@@ -74,9 +77,7 @@ export class EndSessionsController {
     const waitSeconds = this.limits.take('tokens', clientId);
     if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'tokens');
     const entityId =
-      principal.kind === 'customer'
-        ? this.ownId(principal, body.customer_id)
-        : await this.idOfAgent(principal, body.customer_id);
+      principal.kind === 'customer' ? this.ownId(principal, body) : await this.idOfAgent(principal, body);
     const { browsers = false } = body;
     if (browsers && principal.kind === 'customer') await this.assertBrowserOf(principal, browser);
     if (principal.kind === 'customer') this.revocations.take();
@@ -87,20 +88,18 @@ export class EndSessionsController {
     if (await this.sessions.end({ entityId, organizationId, clientId, browsers, actor })) return {};
     // the customer was erased in the meantime
     if (principal.kind === 'customer') throw inactiveToken('customer_generation');
-    throw OAuthError.invalidRequest('customer_id: unknown');
+    throw unknownCustomer(body);
   }
 
-  private ownId({ entityId }: CustomerPrincipal, customerId: string | undefined): string {
-    if (customerId === undefined || customerId === entityId) return entityId;
+  private ownId({ entityId }: CustomerPrincipal, { customer_id, external_id }: NamedCustomerBody): string {
+    if (external_id !== undefined) throw OAuthError.invalidRequest('external_id: only for agents');
+    if (customer_id === undefined || customer_id === entityId) return entityId;
     throw OAuthError.invalidRequest('customer_id: must be the customer of the bearer token');
   }
 
-  /** The error for a customer of another organization is the one for an unknown id, so that agents cannot probe. */
-  private async idOfAgent({ scopes, organizationId }: AgentPrincipal, customerId: string | undefined): Promise<string> {
-    if (!scopes.includes(CUSTOMERS_OWN)) throw OAuthError.insufficientScope(CUSTOMERS_OWN);
-    if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required');
-    if (await this.identities.find(customerId, organizationId)) return customerId;
-    throw OAuthError.invalidRequest('customer_id: unknown');
+  private async idOfAgent(agent: AgentPrincipal, named: NamedCustomerBody): Promise<string> {
+    if (!agent.scopes.includes(CUSTOMERS_OWN)) throw OAuthError.insufficientScope(CUSTOMERS_OWN);
+    return this.customers.idOf(agent, named);
   }
 
   /**

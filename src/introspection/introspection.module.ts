@@ -4,6 +4,7 @@ import { BearerModule } from '../bearer/bearer.module.js';
 import { IdentityModule } from '../identity/identity.module.js';
 import { OneTimeCodeModule } from '../one-time-code/one-time-code.module.js';
 import { OperatorModule } from '../operator/operator.module.js';
+import { OrganizationUserModule } from '../organization-user/organization-user.module.js';
 import { RefreshTokenModule } from '../refresh-token/refresh-token.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { CustomerRevocationController } from './customer-revocation.controller.js';
@@ -27,6 +28,7 @@ import { TokenRevocation } from './token-revocation.js';
     AccessTokenModule,
     IdentityModule,
     OneTimeCodeModule,
+    OrganizationUserModule,
     RefreshTokenModule,
     BearerModule,
     OperatorModule,

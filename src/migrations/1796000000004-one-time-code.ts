@@ -25,7 +25,7 @@ export class OneTimeCode1796000000004 implements MigrationInterface {
           its.text('consumed_by', 36, NULLABLE),
           its.text('consumed_network', 64, NULLABLE),
         ],
-        indices: expiryIndex('one_time_code'),
+        indices: [...expiryIndex('one_time_code'), { name: 'one_time_code_subject', columnNames: ['subject'] }],
       },
     ]);
   }

@@ -17,6 +17,7 @@ export class OneTimeCode {
   clientId: string;
 
   /** The customer or agent that the token is for. */
+  @Index('one_time_code_subject')
   @Column('varchar', { length: 36 })
   subject: string;
 

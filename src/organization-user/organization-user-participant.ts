@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import { type CustomerDataParticipant, CustomerDataParticipants } from '../identity/customer-data-participants.js';
 import { type ExportPage, exportedTable, exportPage } from '../identity/export-page.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
+import { writeIn } from '../platform/database/in-transaction.js';
 import { withIsoTimes } from '../platform/database/sql-time.js';
 import { selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
@@ -17,11 +19,13 @@ const DELETE = writeStatement<[entityId: string, customerId: string]>(({ deleteI
   deleteInOrder('organization_user', 'entity_id = ? OR customer_id = ?', 'entity_id', ROWS_PER_DELETE),
 );
 
+const DELETE_OWN = writeStatement<[entityId: string]>('DELETE FROM organization_user WHERE entity_id = ?');
+
 const FIND_LINKED = selectStatement<[customerId: string, entityId: string], UserRow>(
   'SELECT entity_id FROM organization_user WHERE customer_id = ? AND entity_id <> ? ORDER BY linked_at',
 );
 
-/** The hash of a guessable user id shows the id, but the operator has the whole database anyway. */
+/** The hash of a guessable user id shows the id, but the operator has the database, and the organization has the id. */
 const EXPORTED_TABLE = exportedTable<EntityRow<OrganizationUser, 'linked_at'>>({
   name: 'organization_user',
   find: `SELECT entity_id, organization_id, user_hash, customer_id, linked_by, linked_at FROM organization_user
@@ -37,6 +41,13 @@ export class OrganizationUserParticipant implements CustomerDataParticipant {
     participants: CustomerDataParticipants,
   ) {
     participants.add(this);
+  }
+
+  readonly ownRows = ['SELECT entity_id FROM organization_user WHERE customer_id = ?'];
+
+  /** Deletes the external id of the customer. */
+  async forgetIn(manager: EntityManager, entityId: string): Promise<void> {
+    await writeIn(manager, DELETE_OWN, [entityId]);
   }
 
   /** Deletes the user whose customer is erased, and the links to the customer. */

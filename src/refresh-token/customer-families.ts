@@ -138,6 +138,12 @@ export class CustomerFamilies implements CustomerDataParticipant {
     }));
   }
 
+  readonly ownRows = [
+    'SELECT id FROM refresh_family WHERE customer_id = ?',
+    `SELECT ancestor.family_id FROM refresh_family family
+      JOIN refresh_family_ancestor ancestor ON ancestor.family_id = family.id WHERE family.customer_id = ?`,
+  ];
+
   async linkedIds(): Promise<string[]> {
     return [];
   }

@@ -56,7 +56,7 @@ describe('protocol §4.14: who may end the sessions of a customer', () => {
 
   it('an agent needs customers:own and the customer_id of its organization', async () => {
     const { entity_id, access_token } = await newCustomer(service);
-    expectInvalidRequest(await endSessions(service, agent), 'customer_id: required');
+    expectInvalidRequest(await endSessions(service, agent), 'customer_id: required, or external_id');
     const { email } = ACME_AGENT;
     const narrow = await signAgentToken(service, { email, clientId: ACME_SITE, scope: 'chats:read' });
     const refused = await endSessions(service, narrow, { customer_id: entity_id });

@@ -158,7 +158,7 @@ describe('protocol §5.8: the statements about a customer with 1,100 refresh fam
   }
 
   it.each<[string, (entityId: string) => Promise<unknown>]>([
-    ['the erasure', erase],
+    ['the erasure and the purge after it', (entityId) => erase(entityId).then(() => purge(service))],
     [
       'the purge',
       () => {

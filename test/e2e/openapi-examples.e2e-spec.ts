@@ -54,7 +54,11 @@ beforeAll(async () => {
 /** The responses to a request with each credential that the document allows, with an agent token and a customer of its own. */
 async function responsesTo(example: ExampleRequest): Promise<TestResponse[]> {
   const agentToken = await issueAgentToken(service, { email: EXAMPLE.agentEmail, clientId: EXAMPLE.clientId });
-  const grant = { grant_type: 'agent_token', response_type: 'token', client_id: EXAMPLE.clientId };
+  const backend = { email: 'backend@acme.example', clientId: EXAMPLE.serverClientId };
+  const backendToken = await issueAgentToken(service, { ...backend, scope: 'customers:manage' });
+  const page = { origin: EXAMPLE.origin };
+  const user = { external_id: EXAMPLE.externalId };
+  const grant = { grant_type: 'agent_token', response_type: 'token', client_id: EXAMPLE.clientId, ...user };
   const customer = (await service.post(TOKEN, grant, bearer(agentToken))).body;
   const challenge = example.body?.includes('code_verifier') && { code_challenge: EXAMPLE.codeChallenge };
   const transfer = { bearer_type: 'customer', client_id: EXAMPLE.clientId, ...challenge };
@@ -65,8 +69,8 @@ async function responsesTo(example: ExampleRequest): Promise<TestResponse[]> {
     transferToken: identity_transfer_token,
   });
   const credentials: Record<string, object[]> = {
-    '': [{}],
-    bearer: [bearer(customer.access_token), bearer(agentToken)],
+    '': [page],
+    bearer: [{ ...page, ...bearer(customer.access_token) }, { ...page, ...bearer(agentToken) }, bearer(backendToken)],
     client: [basic(EXAMPLE.serverClientId, EXAMPLE.clientSecret)],
     resource_server: [basic(EXAMPLE.resourceServerId, EXAMPLE.clientSecret)],
     operator: [bearer(ADMIN_TOKEN)],
@@ -74,7 +78,7 @@ async function responsesTo(example: ExampleRequest): Promise<TestResponse[]> {
   const url = (isManagement ? service.managementUrl : service.url) + path;
   const responses: TestResponse[] = [];
   for (const credential of schemes.flatMap((scheme) => credentials[scheme] ?? [])) {
-    const init = { method, headers: { origin: EXAMPLE.origin, ...headers, ...credential } };
+    const init = { method, headers: { ...headers, ...credential } };
     responses.push(await request(url, { ...init, ...(body !== undefined && { body }) }));
   }
   return responses;

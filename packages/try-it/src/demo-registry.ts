@@ -25,6 +25,7 @@ export const signedInUrl = (authUrl: string): string => `${authUrl}/try/signed-i
 
 /** The redirect URI of a backend under development. Nothing needs to listen there: the browser shows the code in the URL. */
 const BACKEND_CALLBACK = 'http://localhost:9000/callback';
+const BACKEND_SCOPES = ['customers:own', 'customers:manage'];
 
 /**
  * The path of a demo registry with an organization, its web, server and native application, a resource server, an agent
@@ -71,7 +72,7 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
         organization_id: DEMO.organizationId,
         client_secret: randomSecret('base64url'),
         redirect_uris: [...redirect_uris, BACKEND_CALLBACK],
-        scopes: ['customers:own'],
+        scopes: BACKEND_SCOPES,
       },
       {
         client_id: DEMO.nativeClientId,
@@ -85,11 +86,14 @@ export function demoEntries(authUrl: string, grantTypes: string[] = []) {
       },
     ],
     resource_servers: [{ id: 'chat-api', secret: randomSecret('base64url'), audiences: ['customer-api'] }],
-    agents: [demoAgent(DEMO.agentEmail, 'Agent One'), demoAgent('backend@acme.example', 'Agent of the Acme backend')],
+    agents: [
+      demoAgent(DEMO.agentEmail, 'Agent One', ['customers:own']),
+      demoAgent('backend@acme.example', 'Agent of the Acme backend', BACKEND_SCOPES),
+    ],
   };
 }
 
-function demoAgent(email: string, name: string) {
+function demoAgent(email: string, name: string, scopes: string[]) {
   const password = randomSecret('base64url').slice(0, 16);
-  return { email, name, password, organization_id: DEMO.organizationId, scopes: ['customers:own'] };
+  return { email, name, password, organization_id: DEMO.organizationId, scopes };
 }

@@ -88,7 +88,7 @@ describe('the demo registry', () => {
     const request = { ...backend, client_secret, grant_type: 'authorization_code', code: parameters.code };
     const form = new URLSearchParams(request as Record<string, string>).toString();
     const { status, body } = await service.post('/v2/token', form, { 'content-type': FORM });
-    expect({ status, scope: body.scope }).toEqual({ status: 200, scope: 'customers:own' });
+    expect({ status, scope: body.scope }).toEqual({ status: 200, scope: 'customers:own customers:manage' });
   });
 
   it("lets a page use the token of its user only if the backend requested it with the page's client_id", async () => {

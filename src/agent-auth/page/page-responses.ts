@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
+import { CUSTOMERS_MANAGE, CUSTOMERS_OWN } from '../../oauth/scopes.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
 import type { Agent } from '../../registry/agent.entity.js';
@@ -13,6 +13,7 @@ import { renderPage } from './page-view.js';
 /** Descriptions of scopes on the consent page. */
 const SCOPE_DESCRIPTIONS: Record<string, string> = {
   [CUSTOMERS_OWN]: 'create customers, and act in the name of each of your customers',
+  [CUSTOMERS_MANAGE]: 'read and erase everything that is stored about each of your customers',
 };
 
 /** The responses of the authorization page: a page for the agent, or a redirect to the client. */

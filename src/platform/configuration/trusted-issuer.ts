@@ -30,6 +30,11 @@ export class TrustedIssuer {
   @IsString({ each: true })
   organizations: string[];
 
+  /** The scopes that count in its tokens, as the scopes of a client and an agent do. */
+  @IsArray()
+  @IsString({ each: true })
+  scopes = ['customers:own'];
+
   @IsOptional()
   @IsString()
   organization_claim = 'organization_id';

@@ -47,5 +47,5 @@ async function customersOfProof(context: GrantTestContext): Promise<{ customers:
 
 async function erase({ environment }: GrantTestContext, customers: string[]): Promise<void> {
   const erasure = environment.service.application.get(CustomerErasure);
-  for (const entityId of customers) await erasure.erase(entityId);
+  for (const entityId of customers) await erasure.erase(entityId, { kind: 'operator' });
 }

@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentTokenBody } from '../support/agent-tokens.js';
+import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
+import { identitiesOf } from '../support/identities.js';
+import { loadExample } from '../support/load-example.js';
+import { ERASE, manageCustomer, managerToken, managingRegistry } from '../support/managed-customers.js';
+import { startTestService, type TestService } from '../support/test-service.js';
+import { infoStatus } from '../support/transfers.js';
+
+const { eraseUser, exportUser, signOutEverywhere } = await loadExample('backend/user-data.js');
+
+let service: TestService;
+let agent: string;
+beforeAll(async () => {
+  service = await startTestService({ registry: managingRegistry() });
+  agent = await managerToken(service);
+});
+afterAll(() => service?.stop());
+
+const options = () => ({ url: service.url, session: { token: async () => agent } });
+const tokenOf = async (external_id: string) =>
+  (await service.post(TOKEN, agentTokenBody({ external_id }), bearer(agent))).body;
+
+describe('backend/user-data.js', () => {
+  it('exports a user, ends the tokens and erases the data, of this user only', async () => {
+    const [one, other] = [await tokenOf('user-1'), await tokenOf('user-2')];
+    const tables = await exportUser(options(), 'user-1');
+    expect(tables.customer).toEqual([expect.objectContaining({ entity_id: one.entity_id })]);
+    await signOutEverywhere(options(), 'user-1');
+    expect(await infoStatus(service, one.access_token)).toBe(401);
+    expect((await tokenOf('user-1')).entity_id).toBe(one.entity_id);
+    await eraseUser(options(), 'user-1');
+    expect((await tokenOf('user-1')).entity_id).not.toBe(one.entity_id);
+    expect(await infoStatus(service, other.access_token)).toBe(200);
+  });
+
+  it('erases a user again, and one that never was a customer, without an error and without a customer', async () => {
+    const count = await identitiesOf(service).count();
+    await eraseUser(options(), 'user-of-nobody');
+    expect(await identitiesOf(service).count()).toBe(count);
+    const { entity_id } = await tokenOf('user-3');
+    for (let repetition = 0; repetition < 2; repetition++) await eraseUser(options(), 'user-3');
+    expect((await manageCustomer(service, ERASE, agent, { customer_id: entity_id })).status).toBe(200);
+  });
+
+  it('gets a new agent token if the service rejects the first, and fails with the hint of other errors', async () => {
+    await tokenOf('user-4');
+    const session = { token: async (rejected?: string) => (rejected === undefined ? 'dev:x' : agent) };
+    expect(Object.keys(await exportUser({ url: service.url, session }, 'user-4'))).toContain('organization_user');
+    const failure = { status: 400, hint: expect.stringMatching(/^external_id: must be 1 to 255/) };
+    await expect(eraseUser(options(), 'a\nb')).rejects.toMatchObject(failure);
+  });
+});
