@@ -10,6 +10,7 @@ import { endSessionsAsOperator } from '../support/end-sessions.js';
 import { linksOfBrowser } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
+import { PROOF, proofExtension } from '../support/proof-extension.js';
 import { moveOf, remember } from '../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_PAGE, ACME_SITE, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
@@ -22,32 +23,32 @@ const SALES = `/v2/customer/${ACME}/sales/token`;
 
 /** Is in docs/protocol.md §3.10, which explains the columns. */
 const MATRIX = `
-| event | token | other token | code | moved token | link | link's token | link's link | family | family's family | own link | copy | agent's token | agent's link | agent's family | elsewhere |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
-| \`DELETE /v2/customer/token\` with the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
-| \`/v2/customer/revoke\` of the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
-| \`/oauth2/revoke\` of the token by the operator | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | |
-| \`DELETE /v2/customer/token\` with the link's token | | | | | | ends | ends | | | | | | | | |
-| \`/v2/customer/revoke\` of the refresh token | | | | | | | | ends | ends | | | | | | |
-| replay of the code that gave the link | | | | | ends | ends | ends | | | | | | | | |
-| replay of the code that gave the family | | | | | | | | ends | ends | | | | | | |
-| reuse of a refresh token | | | | | | | | ends | ends | | | | | | |
-| \`end_sessions\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | |
-| \`end_sessions\` with \`browsers: true\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
-| \`forget\` from the first browser | | | | | | | | | | ends | ends | | | | |
-| \`forget\` from the browser of the link | | | | | ends | | | | | | | | | | |
-| \`forget\` from the browser of the copy | | | | | | | | | | ends | ends | | | | |
-| the operator ends the first browser | | | | | | | | | | ends | | | | | |
-| the operator ends the browser of the link | | | | | ends | | | | | | | | | | |
-| the operator ends the family | | | | | | | | ends | ends | | | | | | |
-| erasure | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
-| the client is deleted | ends | | ends | ends | | ends | | ends | ends | | | | | | |
-| the client gets a new secret | | | | | | | | | | | | | | | |
-| the agent ends its token | | | | | | | | | | | | ends | ends | ends | |
-| the agent gets a new password | | | | | | | | | | | | ends | ends | ends | |
-| the agent is deleted | | | | | | | | | | | | ends | ends | ends | |
-| access tokens expire | ends | ends | ends | ends | | ends | | | | | | ends | | | |
-| \`idle_days\` without a request | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | | |
+| event | token | other token | code | proof | moved token | link | link's token | link's link | family | family's family | own link | copy | agent's token | agent's proof | agent's link | agent's family | elsewhere |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| \`DELETE /v2/customer/token\` with the token | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
+| \`/v2/customer/revoke\` of the token | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
+| \`/oauth2/revoke\` of the token by the operator | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
+| \`DELETE /v2/customer/token\` with the link's token | | | | | | | ends | ends | | | | | | | | | |
+| \`/v2/customer/revoke\` of the refresh token | | | | | | | | | ends | ends | | | | | | | |
+| replay of the code that gave the link | | | | | | ends | ends | ends | | | | | | | | | |
+| replay of the code that gave the family | | | | | | | | | ends | ends | | | | | | | |
+| reuse of a refresh token | | | | | | | | | ends | ends | | | | | | | |
+| \`end_sessions\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | |
+| \`end_sessions\` with \`browsers: true\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
+| \`forget\` from the first browser | | | | | | | | | | | ends | ends | | | | | |
+| \`forget\` from the browser of the link | | | | | | ends | | | | | | | | | | | |
+| \`forget\` from the browser of the copy | | | | | | | | | | | ends | ends | | | | | |
+| the operator ends the first browser | | | | | | | | | | | ends | | | | | | |
+| the operator ends the browser of the link | | | | | | ends | | | | | | | | | | | |
+| the operator ends the family | | | | | | | | | ends | ends | | | | | | | |
+| erasure | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
+| the client is deleted | ends | | ends | ends | ends | | ends | | ends | ends | | | | | | | |
+| the client gets a new secret | | | | | | | | | | | | | | | | | |
+| the agent ends its token | | | | | | | | | | | | | ends | ends | ends | ends | |
+| the agent gets a new password | | | | | | | | | | | | | ends | ends | ends | ends | |
+| the agent is deleted | | | | | | | | | | | | | ends | ends | ends | ends | |
+| access tokens expire | ends | ends | ends | | ends | | ends | | | | | | ends | | | | |
+| \`idle_days\` without a request | ends | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | ends | | |
 `;
 
 let service: TestService;
@@ -56,8 +57,12 @@ beforeAll(async () => {
   const [acme] = registry.organizations;
   Object.assign(acme as object, { idle_days: IDLE_DAYS });
   const grants = { identity_token: { remember: ['browser', 'refresh_token'] } };
-  registry.clients = registry.clients.map((client) => ({ ...client, grants, grant_types: WITH_REFRESH }));
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+  registry.clients = registry.clients.map((client) => ({
+    ...client,
+    grants,
+    grant_types: [...WITH_REFRESH, 'test_proof'],
+  }));
+  service = await startTestService({ ...proofExtension, registry, environment: { ADMIN_TOKEN } });
 });
 afterEach(() => service.clock.reset());
 afterAll(() => service?.stop());
@@ -100,6 +105,9 @@ async function newWorld() {
   const elsewhere = (await visit({ client_id: PUBLIC_SITE, organization_id: RIVAL }, firstCookie)).body.entity_id;
   const code = await transferToken(service, token, { client_id });
   const redeemCode = (of: string) => service.post(TOKEN, redeemBody(of, { client_id }));
+  const proofOf = async (bearerToken: string, more: object = {}) =>
+    (await service.post(PROOF, more, bearer(bearerToken))).body.code;
+  const [proof, agentsProof] = [await proofOf(token), await proofOf(agent, { customer_id: entity_id })];
   const moved = (await redeemCode(await transferToken(service, token, { client_id }))).body.access_token;
   const link = await rememberFrom(token);
   const linkToken = (await visit(own, cookieHeader(link.response))).body.access_token;
@@ -113,6 +121,8 @@ async function newWorld() {
   const agentsFamily = await stayFrom(agent, byAgent);
 
   const isValid = (of: string) => async () => (await infoStatus(service, of)) === 200;
+  const proves = (of: string) => async () =>
+    (await service.post(TOKEN, { grant_type: 'test_proof', client_id: ACME_SITE, code: of })).status === 200;
   const leads = (response: TestResponse) => async () =>
     (await visit({}, cookieHeader(response))).body.entity_id === entity_id;
   const refreshes =
@@ -124,6 +134,7 @@ async function newWorld() {
     token: isValid(token),
     'other token': isValid(other),
     code: async () => (await redeemCode(code)).status === 200,
+    proof: proves(proof),
     'moved token': isValid(moved),
     link: leads(link.response),
     "link's token": isValid(linkToken),
@@ -133,6 +144,7 @@ async function newWorld() {
     'own link': leads(first),
     copy: leads(copy.response),
     "agent's token": isValid(agentsToken),
+    "agent's proof": proves(agentsProof),
     "agent's link": leads(agentsLink.response),
     "agent's family": refreshes(agentsFamily, ACME_SITE),
     elsewhere: async () =>
