@@ -138,7 +138,8 @@ describe('a token by a proof of a grant', () => {
     expectInvalidGrant(await redeemProof(ofAny, { result_entity_id: rival }));
     const inRival = { client_id: RIVAL_SITE, result_organization_id: RIVAL };
     for (const code of [ofCustomer, ofAgent, ofAny])
-      expectInvalidGrant(await redeemProof(code, { ...inRival, result_entity_id: rival }));
+      for (const result_entity_id of [root.entity_id, rival])
+        expectInvalidGrant(await redeemProof(code, { ...inRival, result_entity_id }));
   });
 
   it('is refused 86,400 s after the proof was created, and not before', async () => {
