@@ -25,6 +25,7 @@ const ON_BOTH_DATABASES = [
   'database-numbers',
   'database-outage',
   'deleted-client',
+  'descents',
   'end-sessions',
   'end-sessions-browsers',
   'end-sessions-races',

@@ -89,6 +89,18 @@ export function lineageByTransfer(bearer: RevocableClaims, customerGeneration?: 
   return { gen: customerGeneration ?? bearer.gen ?? 0, ancestors, ...(act && { act }), transfers };
 }
 
+/**
+ * The lineage of the token that an agent obtains by a proof of another caller. The token ends with the tokens of both.
+ *
+ * @throws OAuthError `invalid_grant` if the proof descends from another agent, because a token has one actor
+ */
+export function lineageByBoth({ act, ancestors = [], ...lineage }: TokenLineage, agent: RevocableClaims): TokenLineage {
+  if (act && act.sub !== agent.sub) throw OAuthError.invalidGrant('descent: of another agent than the caller');
+  const all = [...ancestors, ...revocableIds(agent.jti)];
+  if (all.length > MAX_ANCESTORS) throw OAuthError.invalidGrant(`descent: more than ${MAX_ANCESTORS} ancestors`);
+  return { ...lineage, ancestors: all, act: actorOf(agent) };
+}
+
 function actorOf({ sub, client_id, gen = 0, aud, iss }: RevocableClaims): Actor {
   if (aud === undefined) return { sub, client_id, ...(iss !== undefined && { iss }) };
   return { sub, client_id, gen };

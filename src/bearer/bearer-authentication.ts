@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import passport from 'passport';
+import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { BearerStrategy } from './bearer.strategy.js';
-import type { Principal } from './principal.js';
+import { callerOf, type Principal } from './principal.js';
 
 /**
  * The only part of a request that passport gets. passport-http-bearer would otherwise also read the body and the query.
@@ -46,6 +47,13 @@ export class BearerAuthentication {
       };
       passport.authenticate(this.strategy.name, { session: false }, finish)(header, request.res as Response, reject);
     });
+    requestContext.set({ principal });
+    return principal;
+  }
+
+  /** The principal of a token that was verified already. */
+  identify(claims: AccessTokenClaims): Principal {
+    const principal = this.strategy.principalOf(callerOf(claims));
     requestContext.set({ principal });
     return principal;
   }

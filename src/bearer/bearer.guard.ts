@@ -14,7 +14,6 @@ import {
   assertCustomer,
   type CustomerPrincipal,
   type Principal,
-  principalOf,
 } from './principal.js';
 
 /** A guard that admits callers of one kind. */
@@ -49,6 +48,11 @@ export class BearerGuard implements CallerGuard {
   /** @internal */
   protected authenticate(request: Request): Promise<Principal> {
     return this.authentication.authenticate(request);
+  }
+
+  /** @internal */
+  protected identify(claims: AccessTokenClaims): Principal {
+    return this.authentication.identify(claims);
   }
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
@@ -92,9 +96,7 @@ export class EndedCustomerGuard extends CustomerGuard {
     } catch (error) {
       const { token } = requestContext.required();
       if (!(error instanceof OAuthError && token && ENDED_REASONS.includes(error.reason))) throw error;
-      const principal = principalOf(token as AccessTokenClaims);
-      requestContext.set({ principal });
-      return principal;
+      return this.identify(token as AccessTokenClaims);
     }
   }
 }

@@ -4,12 +4,13 @@ import { RegistryModule } from '../registry/registry.module.js';
 import { BearerGuard } from './bearer.guard.js';
 import { BearerStrategy } from './bearer.strategy.js';
 import { BearerAuthentication } from './bearer-authentication.js';
+import { Descents } from './descents.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** Authenticates the callers that present a bearer token: agents and customers (RFC 6750). */
 @Module({
   imports: [AccessTokenModule, RegistryModule],
-  providers: [BearerStrategy, BearerAuthentication, BearerGuard, TrustedIssuerTokens],
-  exports: [BearerAuthentication, BearerGuard, TrustedIssuerTokens],
+  providers: [BearerStrategy, BearerAuthentication, BearerGuard, Descents, TrustedIssuerTokens],
+  exports: [BearerAuthentication, BearerGuard, Descents, TrustedIssuerTokens],
 })
 export class BearerModule {}

@@ -6,7 +6,8 @@ import { Strategy } from 'passport-http-bearer';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { TokenInspection } from '../access-token/token-inspection.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { type Principal, principalOf } from './principal.js';
+import { type DescentCustomer, Descents } from './descents.js';
+import { callerOf, type NamedCaller, type Principal } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** Authenticates bearer tokens of agents and customers. All routes with a bearer token use it (protocol §2.6). */
@@ -18,20 +19,26 @@ export class BearerStrategy extends PassportStrategy(Strategy) {
   constructor(
     private readonly tokens: TokenInspection,
     private readonly trustedIssuers: TrustedIssuerTokens,
+    private readonly descents: Descents,
   ) {
     super();
     passport.use(this.name, this);
   }
 
   /** @throws OAuthError `invalid_token` */
-  validate(token: string): Promise<Principal> {
-    return this.trustedIssuers.mayVerify(token) ? this.trustedIssuers.verify(token) : this.verifyOwnToken(token);
+  async validate(token: string): Promise<Principal> {
+    const isForeign = this.trustedIssuers.mayVerify(token);
+    return this.principalOf(isForeign ? await this.trustedIssuers.verify(token) : await this.verifyOwnToken(token));
   }
 
-  private async verifyOwnToken(token: string): Promise<Principal> {
+  principalOf(caller: NamedCaller): Principal {
+    return Object.assign(caller, { descent: (of?: DescentCustomer) => this.descents.textOf(caller, of) });
+  }
+
+  private async verifyOwnToken(token: string): Promise<NamedCaller> {
     const { claims, inactiveReason } = await this.tokens.inspect(token);
     if (claims) requestContext.set({ clientId: claims.client_id, organizationId: claims.organization_id });
     if (inactiveReason) throw inactiveToken(inactiveReason);
-    return principalOf(claims);
+    return callerOf(claims);
   }
 }

@@ -1,6 +1,7 @@
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
+import type { DescentCustomer } from './descents.js';
 
 interface AuthenticatedCaller {
   organizationId: string;
@@ -17,6 +18,15 @@ export interface AgentPrincipal extends AuthenticatedCaller {
   scopes: string[];
   /** Whether a trusted issuer issued the bearer token. */
   isFromTrustedIssuer: boolean;
+  /**
+   * A text of at most 2,000 characters that a route stores with a proof that this agent creates. The grant returns it as
+   * `descent` of its result, so that the token ends with the bearer token and with the agent. The text is for the
+   * service's database only: never for a response, a token or a log.
+   *
+   * @param customer the customer that the proof leads to; without it, the proof may lead to every customer of the
+   * agent's organization
+   */
+  descent(customer?: DescentCustomer): string;
 }
 
 /** A customer, calling with its own access token. */
@@ -24,10 +34,19 @@ export interface CustomerPrincipal extends AuthenticatedCaller {
   kind: 'customer';
   claims: Readonly<AccessTokenClaims>;
   entityId: string;
+  /**
+   * A text of at most 2,000 characters that a route stores with a proof that this customer creates. The grant returns it
+   * as `descent` of its result, so that the token ends with the bearer token. The text is for the service's database
+   * only: never for a response, a token or a log.
+   */
+  descent(): string;
 }
 
 /** The caller that a bearer token authenticates. */
 export type Principal = AgentPrincipal | CustomerPrincipal;
+
+/** A caller as its token names it. `BearerStrategy` adds `descent`. */
+export type NamedCaller = Omit<AgentPrincipal, 'descent'> | Omit<CustomerPrincipal, 'descent'>;
 
 declare module '../platform/request-context/request-context.js' {
   interface RequestContext {
@@ -53,7 +72,7 @@ export function assertCustomer(principal: Principal | undefined): CustomerPrinci
  *
  * @throws OAuthError `invalid_token` if the audience is neither of the two
  */
-export function principalOf(claims: AccessTokenClaims): Principal {
+export function callerOf(claims: AccessTokenClaims): NamedCaller {
   const { aud, sub, organization_id, client_id, scope = '' } = claims;
   const caller = { organizationId: organization_id, clientId: client_id, claims };
   switch (aud) {

@@ -46,7 +46,7 @@ export class TrustedIssuerTokens {
    *
    * @throws OAuthError `invalid_token`; `temporarily_unavailable` while the issuer's keys cannot be fetched
    */
-  async verify(token: string): Promise<AgentPrincipal> {
+  async verify(token: string): Promise<Omit<AgentPrincipal, 'descent'>> {
     const issuer = this.issuerOf(token);
     if (!issuer) throw inactiveToken('other_issuer');
     const claims = await this.claimsOf(token, issuer);

@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { lineageByAgent, type TokenLineage } from '../access-token/token-lineage.js';
+import { Denylist } from '../access-token/denylist.js';
+import { lineageByAgent, lineageByBoth, lineageByTransfer, type TokenLineage } from '../access-token/token-lineage.js';
+import { Descents } from '../bearer/descents.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import type { Customer } from '../identity/customer.js';
 import { Identities } from '../identity/identities.js';
@@ -20,20 +22,50 @@ const WRONG_GROUP =
 /** Determines the tokens that a customer token descends from, the generations with which it ends, and its group. */
 @Injectable()
 export class CustomerLineages {
-  constructor(private readonly identities: Identities) {}
+  constructor(
+    private readonly identities: Identities,
+    private readonly descents: Descents,
+    private readonly denylist: Denylist,
+  ) {}
 
   /**
    * If the grant does not return the group and the generation of the customer, they are read with one more statement.
    * So is the group of a customer that the grant did not get from `Identities` in this request.
    *
-   * @throws OAuthError `invalid_grant` if the customer was erased in the meantime; 500 if the group is not the customer's
+   * @throws OAuthError `invalid_grant` if the customer was erased in the meantime, or if the proof has ended with the
+   * token that it descends from; 500 if the group is not the customer's
    */
-  async of(granted: GrantResult, agent: AgentPrincipal | undefined): Promise<CustomerClaims> {
+  async of(result: GrantResult, agent: AgentPrincipal | undefined): Promise<CustomerClaims> {
+    const granted = result.descent === undefined ? result : await this.ofDescendant(result, result.descent, agent);
     const { groupId, generation } = await this.completed(granted);
-    if (!granted.lineage) await this.assertGroup(granted.entityId, groupId);
+    if (result.lineage === undefined) await this.assertGroup(granted.entityId, groupId);
     const group = groupId === '' ? {} : { group_id: groupId };
     if (granted.lineage) return { ...granted.lineage, ...group };
     return { ...(agent ? lineageByAgent(agent.claims, generation) : { gen: generation }), ...group };
+  }
+
+  /**
+   * The result with the lineage of a token that descends from the caller that created the proof, as an identity transfer
+   * would give it. The customer is read before the check of what has ended, so that no later generation is missed.
+   */
+  private async ofDescendant(
+    granted: GrantResult,
+    descent: string,
+    agent: AgentPrincipal | undefined,
+  ): Promise<GrantResult> {
+    const { bearer, organizationId, entityId = granted.entityId, generation } = this.descents.read(descent);
+    if (granted.entityId !== entityId || granted.organizationId !== organizationId)
+      throw OAuthError.invalidGrant('descent: of another customer or organization');
+    const customer = await this.identities.find(entityId, organizationId);
+    if (!customer) throw OAuthError.invalidGrant('descent: its customer was erased, or is of another organization');
+    const ofAgent =
+      bearer.aud === 'customer-api' ? undefined : (generation ?? granted.generation ?? customer.generation);
+    const lineage = lineageByTransfer(bearer, ofAgent);
+    const { jti, client_id, iat } = bearer;
+    if (await this.denylist.hasEnded({ jti, sub: entityId, client_id, iat, aud: 'customer-api', ...lineage }))
+      throw OAuthError.invalidGrant('descent: the token of the caller has ended');
+    const { groupId = customer.groupId } = granted;
+    return { ...granted, groupId, lineage: agent ? lineageByBoth(lineage, agent.claims) : lineage };
   }
 
   /** A customer without a row has no group. A token without a group is harmless, so it costs no statement. */

@@ -71,6 +71,11 @@ export interface GrantResult {
    */
   groupId?: string;
   generation?: number;
+  /**
+   * The text that `descent()` of a customer or an agent gave when it created the proof, as the grant has stored it. The
+   * token then descends from the bearer token of this caller (protocol §10.7).
+   */
+  descent?: string;
   /** The lineage of the token if it comes from an identity transfer. @internal */
   lineage?: TokenLineage;
   /** The refresh token of the response, if the grant declares `refreshTokens`. @internal */

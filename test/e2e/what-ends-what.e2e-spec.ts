@@ -11,6 +11,7 @@ import { endSessionsAsOperator } from '../support/end-sessions.js';
 import { linksOfBrowser } from '../support/identities.js';
 import { manage } from '../support/management-api.js';
 import { issueAgentToken } from '../support/operator-commands.js';
+import { PROOF, proofExtension } from '../support/proof-extension.js';
 import { moveOf, remember } from '../support/remember.js';
 import { ACME, ACME_ORIGIN, ACME_PAGE, ACME_SITE, PUBLIC_SITE, RIVAL, testRegistry } from '../support/test-registry.js';
 import { startTestService, type TestResponse, type TestService } from '../support/test-service.js';
@@ -27,41 +28,41 @@ const OF_CLIENT = {
     identity_token: { remember: ['browser', 'refresh_token'] },
     [JWT_BEARER]: { remember: ['browser'] },
   },
-  grant_types: [...WITH_REFRESH, JWT_BEARER],
+  grant_types: [...WITH_REFRESH, JWT_BEARER, 'test_proof'],
 };
 
 /** Is in docs/protocol.md §3.10, which explains the columns. */
 const MATRIX = `
-| event | token | other token | code | moved token | link | link's token | link's link | family | family's family | own link | copy | sign-in | agent's token | agent's link | agent's family | elsewhere |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
-| \`DELETE /v2/customer/token\` with the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
-| \`/v2/customer/revoke\` of the token | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
-| \`/oauth2/revoke\` of the token by the operator | ends | | ends | ends | ends | ends | ends | ends | ends | | | | | | | |
-| \`DELETE /v2/customer/token\` with the link's token | | | | | | ends | ends | | | | | | | | | |
-| \`/v2/customer/revoke\` of the refresh token | | | | | | | | ends | ends | | | | | | | |
-| replay of the code that gave the link | | | | | ends | ends | ends | | | | | | | | | |
-| replay of the code that gave the family | | | | | | | | ends | ends | | | | | | | |
-| reuse of a refresh token | | | | | | | | ends | ends | | | | | | | |
-| \`end_sessions\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | | | | ends | ends | ends | |
-| \`end_sessions\` with \`browsers: true\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
-| \`forget\` from the first browser | | | | | | | | | | ends | ends | | | | | |
-| \`forget\` from the browser of the link | | | | | ends | | | | | | | | | | | |
-| \`forget\` from the browser of the copy | | | | | | | | | | ends | ends | | | | | |
-| \`forget\` from the browser of the sign-in | | | | | | | | | | | | ends | | | | |
-| the operator ends the first browser | | | | | | | | | | ends | | | | | | |
-| the operator ends the browser of the link | | | | | ends | | | | | | | | | | | |
-| the operator ends the family | | | | | | | | ends | ends | | | | | | | |
-| a new user signs in with \`link\` in the first browser | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | | ends | ends | ends | |
-| another user signs in in the browser of the sign-in | | | | | | | | | | | | | | | | |
-| erasure | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
-| the client is deleted | ends | | ends | ends | | ends | | ends | ends | | | | | | | |
-| the client gets a new secret | | | | | | | | | | | | | | | | |
-| the agent ends its token | | | | | | | | | | | | | ends | ends | ends | |
-| the agent gets a new password | | | | | | | | | | | | | ends | ends | ends | |
-| the agent is deleted | | | | | | | | | | | | | ends | ends | ends | |
-| access tokens expire | ends | ends | ends | ends | | ends | | | | | | | ends | | | |
-| \`sign_in_days\` without a sign-in | ends | ends | ends | ends | | ends | | | | | | ends | ends | | | |
-| \`idle_days\` without a request | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | ends | | |
+| event | token | other token | code | proof | moved token | link | link's token | link's link | family | family's family | own link | copy | sign-in | agent's token | agent's proof | agent's link | agent's family | elsewhere |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| \`DELETE /v2/customer/token\` with the token | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | | |
+| \`/v2/customer/revoke\` of the token | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | | |
+| \`/oauth2/revoke\` of the token by the operator | ends | | ends | ends | ends | ends | ends | ends | ends | ends | | | | | | | | |
+| \`DELETE /v2/customer/token\` with the link's token | | | | | | | ends | ends | | | | | | | | | | |
+| \`/v2/customer/revoke\` of the refresh token | | | | | | | | | ends | ends | | | | | | | | |
+| replay of the code that gave the link | | | | | | ends | ends | ends | | | | | | | | | | |
+| replay of the code that gave the family | | | | | | | | | ends | ends | | | | | | | | |
+| reuse of a refresh token | | | | | | | | | ends | ends | | | | | | | | |
+| \`end_sessions\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | | | | ends | ends | ends | ends | |
+| \`end_sessions\` with \`browsers: true\` | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
+| \`forget\` from the first browser | | | | | | | | | | | ends | ends | | | | | | |
+| \`forget\` from the browser of the link | | | | | | ends | | | | | | | | | | | | |
+| \`forget\` from the browser of the copy | | | | | | | | | | | ends | ends | | | | | | |
+| \`forget\` from the browser of the sign-in | | | | | | | | | | | | | ends | | | | | |
+| the operator ends the first browser | | | | | | | | | | | ends | | | | | | | |
+| the operator ends the browser of the link | | | | | | ends | | | | | | | | | | | | |
+| the operator ends the family | | | | | | | | | ends | ends | | | | | | | | |
+| a new user signs in with \`link\` in the first browser | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | | ends | ends | ends | ends | |
+| another user signs in in the browser of the sign-in | | | | | | | | | | | | | | | | | | |
+| erasure | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | ends | |
+| the client is deleted | ends | | ends | ends | ends | | ends | | ends | ends | | | | | | | | |
+| the client gets a new secret | | | | | | | | | | | | | | | | | | |
+| the agent ends its token | | | | | | | | | | | | | | ends | ends | ends | ends | |
+| the agent gets a new password | | | | | | | | | | | | | | ends | ends | ends | ends | |
+| the agent is deleted | | | | | | | | | | | | | | ends | ends | ends | ends | |
+| access tokens expire | ends | ends | ends | | ends | | ends | | | | | | | ends | | | | |
+| \`sign_in_days\` without a sign-in | ends | ends | ends | ends | ends | | ends | | | | | | ends | ends | ends | | | |
+| \`idle_days\` without a request | ends | ends | ends | ends | ends | ends | ends | ends | | | ends | ends | ends | ends | ends | ends | | |
 `;
 
 let service: TestService;
@@ -73,7 +74,7 @@ beforeAll(async () => {
   const settings = { [JWT_BEARER]: users.settings({ sign_in_days: SIGN_IN_DAYS }) };
   Object.assign(acme as object, { idle_days: IDLE_DAYS, grants: settings });
   registry.clients = registry.clients.map((client) => ({ ...client, ...OF_CLIENT }));
-  service = await startTestService({ registry, environment: { ADMIN_TOKEN } });
+  service = await startTestService({ ...proofExtension, registry, environment: { ADMIN_TOKEN } });
 });
 afterEach(() => service.clock.reset());
 afterAll(async () => {
@@ -125,6 +126,9 @@ async function newWorld() {
   const elsewhere = (await visit({ client_id: PUBLIC_SITE, organization_id: RIVAL }, firstCookie)).body.entity_id;
   const code = await transferToken(service, token, { client_id });
   const redeemCode = (of: string) => service.post(TOKEN, redeemBody(of, { client_id }));
+  const proofOf = async (bearerToken: string, more: object = {}) =>
+    (await service.post(PROOF, more, bearer(bearerToken))).body.code;
+  const [proof, agentsProof] = [await proofOf(token), await proofOf(agent, { customer_id: entity_id })];
   const moved = (await redeemCode(await transferToken(service, token, { client_id }))).body.access_token;
   const link = await rememberFrom(token);
   const linkToken = (await visit(own, cookieHeader(link.response))).body.access_token;
@@ -139,6 +143,8 @@ async function newWorld() {
 
   const signedIn = await signInFrom(client_id);
   const isValid = (of: string) => async () => (await infoStatus(service, of)) === 200;
+  const proves = (of: string) => async () =>
+    (await service.post(TOKEN, { grant_type: 'test_proof', client_id: ACME_SITE, code: of })).status === 200;
   const leads =
     (response: TestResponse, id = entity_id) =>
     async () =>
@@ -152,6 +158,7 @@ async function newWorld() {
     token: isValid(token),
     'other token': isValid(other),
     code: async () => (await redeemCode(code)).status === 200,
+    proof: proves(proof),
     'moved token': isValid(moved),
     link: leads(link.response),
     "link's token": isValid(linkToken),
@@ -162,6 +169,7 @@ async function newWorld() {
     copy: leads(copy.response),
     'sign-in': leads(signedIn, signedIn.body.entity_id),
     "agent's token": isValid(agentsToken),
+    "agent's proof": proves(agentsProof),
     "agent's link": leads(agentsLink.response),
     "agent's family": refreshes(agentsFamily, ACME_SITE),
     elsewhere: async () =>

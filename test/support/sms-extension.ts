@@ -73,7 +73,7 @@ class LinkResponse {
 class Links {
   private readonly links: object[] = [];
 
-  async store(link: { hash: string; clientId: string; entityId: string; generation: number }): Promise<void> {
+  async store(link: { hash: string; clientId: string; entityId: string; descent: string }): Promise<void> {
     this.links.push(link);
   }
 }
@@ -97,8 +97,8 @@ class LinkController {
     const customer = await this.identities.find(body.entity_id, agent.organizationId);
     if (!customer) throw OAuthError.invalidRequest('entity_id: unknown');
     const code = randomSecret('base64url');
-    const { entityId, generation } = customer;
-    await this.links.store({ hash: sha256(code), clientId: client.clientId, entityId, generation });
+    const [{ clientId }, { entityId }, descent] = [client, customer, agent.descent(customer)];
+    await this.links.store({ hash: sha256(code), clientId, entityId, descent });
     return { url: `${page}#code=${code}` };
   }
 }

@@ -26,9 +26,9 @@ export class DeviceApproval {
   @Column('varchar', { name: 'entity_id', length: 36, nullable: true })
   entityId: string | null;
 
-  /** The generation of the customer at its decision. */
-  @Column('int', { nullable: true })
-  generation: number | null;
+  /** The caller that has approved, from whose token the new device's token descends. */
+  @Column('varchar', { length: 2000, nullable: true })
+  descent: string | null;
 
   @Column('boolean', { name: 'is_approved' })
   isApproved: boolean;

@@ -4,7 +4,6 @@ import {
   type GrantRequest,
   type GrantResult,
   GrantType,
-  Identities,
   OAuthError,
 } from 'customer-authorization-service/grant';
 import { PollBody } from './device-approval.body.js';
@@ -14,25 +13,19 @@ import { DeviceApprovals } from './device-approvals.js';
 @Injectable()
 @GrantType('device_approval', { body: PollBody, polling: true, form: true })
 export class DeviceApprovalGrant implements Grant<PollBody> {
-  constructor(
-    private readonly approvals: DeviceApprovals,
-    private readonly identities: Identities,
-  ) {}
+  constructor(private readonly approvals: DeviceApprovals) {}
 
   async grant({ body: { device_code }, client }: GrantRequest<PollBody>): Promise<GrantResult> {
     const approval = await this.approvals.find(device_code, client.clientId);
     if (!approval) throw OAuthError.invalidGrant('no device of this client has this code');
-    const { organization_id: organizationId, entity_id: entityId, generation } = approval;
+    const { organization_id: organizationId, entity_id: entityId, descent } = approval;
     if (approval.is_expired) throw OAuthError.expiredToken();
     if (entityId === null) {
       if (await this.approvals.notePoll(device_code)) throw OAuthError.authorizationPending();
       throw OAuthError.slowDown();
     }
-    if (!approval.is_approved) throw OAuthError.accessDenied();
-    const customer = await this.identities.find(entityId, organizationId);
-    if (customer?.generation !== generation)
-      throw OAuthError.invalidGrant('the customer was erased, or its sessions were ended');
+    if (!approval.is_approved || descent === null) throw OAuthError.accessDenied();
     if (!(await this.approvals.redeem(device_code))) throw OAuthError.invalidGrant('a code that was redeemed before');
-    return { entityId, organizationId, groupId: customer.groupId, generation: customer.generation };
+    return { entityId, organizationId, descent };
   }
 }

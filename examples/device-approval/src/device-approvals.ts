@@ -26,12 +26,19 @@ const INSERT = insertStatement({
 
 /** The first decision counts, and only that of a customer of the same organization. */
 const DECIDE = writeStatement<
-  [entityId: string, generation: number, isApproved: boolean, userCodeHash: string, organizationId: string, now: Date]
->(`UPDATE device_approval SET entity_id = ?, generation = ?, is_approved = ?
+  [
+    entityId: string,
+    descent: string | null,
+    isApproved: boolean,
+    userCodeHash: string,
+    organizationId: string,
+    now: Date,
+  ]
+>(`UPDATE device_approval SET entity_id = ?, descent = ?, is_approved = ?
   WHERE user_code_hash = ? AND organization_id = ? AND entity_id IS NULL AND expires_at > ?`);
 
 const FIND = selectStatement<[now: Date, deviceCodeHash: string, clientId: string], StoredApproval>(
-  `SELECT organization_id, entity_id, generation, is_approved, (expires_at <= ?) AS is_expired
+  `SELECT organization_id, entity_id, descent, is_approved, (expires_at <= ?) AS is_expired
   FROM device_approval WHERE device_code_hash = ? AND client_id = ?`,
 );
 
@@ -43,7 +50,7 @@ const REDEEM = writeStatement<[deviceCodeHash: string, isApproved: boolean]>(
   'DELETE FROM device_approval WHERE device_code_hash = ? AND is_approved = ?',
 );
 
-type StoredApproval = EntityRow<DeviceApproval, 'organization_id' | 'entity_id' | 'generation' | 'is_approved'> & {
+type StoredApproval = EntityRow<DeviceApproval, 'organization_id' | 'entity_id' | 'descent' | 'is_approved'> & {
   is_expired: number;
 };
 
@@ -65,18 +72,11 @@ export class DeviceApprovals {
 
   /** Resolves to `false` if no device of the customer's organization waits with this code. */
   async decide(customer: CustomerPrincipal, userCode: string, isApproved: boolean): Promise<boolean> {
-    const { entityId, organizationId, claims } = customer;
+    const { entityId, organizationId } = customer;
     const hash = sha256(normalizedUserCode(userCode));
+    const descent = isApproved ? customer.descent() : null;
     const now = new Date(this.clock.now());
-    const decided = await this.database.execute(DECIDE, [
-      entityId,
-      claims.gen ?? 0,
-      isApproved,
-      hash,
-      organizationId,
-      now,
-    ]);
-    return decided === 1;
+    return (await this.database.execute(DECIDE, [entityId, descent, isApproved, hash, organizationId, now])) === 1;
   }
 
   async find(deviceCode: string, clientId: string): Promise<StoredApproval | undefined> {

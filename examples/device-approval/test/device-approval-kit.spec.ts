@@ -38,10 +38,18 @@ describeRoute(`POST ${ROUTES}/start`, {
   otherLimits: ['device_approval_guess', 'device_approval_network_guess'],
 });
 
+const deviceCodes = new Map<string, string>();
+
 describeRoute(`POST ${ROUTES}/decide`, {
   ...deviceApproval,
-  valid: async (environment) => ({
-    body: { user_code: (await newDevice(environment)).user_code, decision: 'approve' },
+  valid: async (environment) => {
+    const { device_code, user_code } = await newDevice(environment);
+    deviceCodes.set(user_code, device_code);
+    return { body: { user_code, decision: 'approve' } };
+  },
+  redeem: ({ body }) => ({
+    grant_type: 'device_approval',
+    device_code: deviceCodes.get((body as Codes).user_code),
   }),
   callers: ['customer'],
   guessable: { parameter: 'user_code', limit: 10 },

@@ -124,6 +124,26 @@ describe('a new device', () => {
   });
 });
 
+describe('the token of a new device', () => {
+  it('ends with the token that approved it, and cannot approve a device after 8 approvals in a chain', async () => {
+    const customer = await newCustomer();
+    const tokens = [customer.token];
+    const approved = async () => {
+      const { device_code, user_code } = await newDevice();
+      expect((await decide(tokens.at(-1) as string, user_code)).status).toBe(200);
+      return poll(device_code);
+    };
+    while (tokens.length <= 8) tokens.push((await approved()).body.access_token);
+    expect(await errorOf(approved())).toBe('invalid_grant');
+    const { device_code, user_code } = await newDevice();
+    await decide(customer.token, user_code);
+    await service.send('DELETE', '/v2/customer/token', { Authorization: `Bearer ${customer.token}` });
+    expect(await errorOf(poll(device_code))).toBe('invalid_grant');
+    for (const token of tokens)
+      expect((await service.send('GET', '/v2/customer/info', { Authorization: `Bearer ${token}` })).status).toBe(401);
+  });
+});
+
 describe('the rows of a customer', () => {
   it('are in the export of the operator without the codes, until the customer is erased', async () => {
     const environment = { ADMIN_TOKEN: 'admin-token-with-enough-entropy-0123456789' };

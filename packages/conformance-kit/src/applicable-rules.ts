@@ -6,6 +6,7 @@ import { bodyRules } from './rules/bodies.js';
 import { callerRules } from './rules/callers.js';
 import { clientRules } from './rules/clients.js';
 import { customerErasureRules } from './rules/customer-erasure.js';
+import { endedCallerRules } from './rules/ended-callers.js';
 import { endedSessionsRules } from './rules/ended-sessions.js';
 import { fuzzRules } from './rules/fuzzing.js';
 import { groupRules } from './rules/groups.js';
@@ -24,6 +25,7 @@ const RULES = [
   ...[responseRules, parameterRules, bodyRules, clientRules, callerRules, groupRules, singleUseRules],
   ...[settingsRules, auditAndMetricsRules, openApiRules, secretRules, fuzzRules],
   ...[proofOutputRules, storageRules, proofBindingRules, guessRules, customerErasureRules, endedSessionsRules],
+  endedCallerRules,
 ];
 
 /** Every service-wide rule that applies to a grant. */

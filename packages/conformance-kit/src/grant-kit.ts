@@ -25,6 +25,11 @@ export interface GrantKit extends Extension {
    */
   endsWithSessions?: boolean;
   /**
+   * Whether a proof ends with each bearer token that `valid` sends to the service; `true` if omitted. `false` if these
+   * tokens do not create the proof.
+   */
+  endsWithCaller?: boolean;
+  /**
    * The parameter that a caller could guess, and the number of wrong guesses that the grant admits; `false` if guessing
    * a short proof is harmless. It is required if the proof is short.
    */

@@ -42,6 +42,7 @@ function extensionOf({
   boundToClient: _boundToClient,
   lifetime: _lifetime,
   endsWithSessions: _endsWithSessions,
+  endsWithCaller: _endsWithCaller,
   guessable: _guessable,
   ...extension
 }: GrantKit): Extension {

@@ -10,16 +10,18 @@ export interface Proof {
   customers: string[];
   /** The texts in the service's responses meanwhile. */
   responses: string[];
+  /** The `Authorization` headers with bearer tokens in the requests meanwhile. */
+  bearers: string[];
 }
 
 /** Calls `valid`, and observes the service meanwhile. */
 export async function createProof(context: GrantTestContext): Promise<Proof> {
   const { service } = context.environment;
   const before = service.audit.length;
-  const { result: parameters, texts } = await recordResponses(service, () => context.body());
+  const { result: parameters, texts, bearers } = await recordResponses(service, () => context.body());
   const created = service.audit.slice(before).filter(({ event }) => event === 'identity.created');
   const customers = created.flatMap(({ subject }) => (subject?.id === undefined ? [] : [subject.id]));
-  return { parameters, customers, responses: texts.flatMap(textsOfJson) };
+  return { parameters, customers, responses: texts.flatMap(textsOfJson), bearers };
 }
 
 /** The grant's own parameters that are texts and differ between two requests. These parameters are the proof. */

@@ -4,15 +4,21 @@ import type { TestService } from './test-service.js';
 
 const REQUEST_START = 'http.server.request.start';
 
-/** Runs work, and returns the bodies of the responses that a service sent to any HTTP client meanwhile. */
+/**
+ * Runs work, and returns the bodies of the responses that a service sent to any HTTP client meanwhile, and the bearer
+ * tokens of the requests.
+ */
 export async function recordResponses<Result>(
   { port, managementPort }: TestService,
   work: () => Promise<Result>,
-): Promise<{ result: Result; texts: string[] }> {
+): Promise<{ result: Result; texts: string[]; bearers: string[] }> {
   const bodies: Buffer[][] = [];
+  const bearers = new Set<string>();
   const record = (message: unknown) => {
     const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
     if (![port, managementPort].includes(request.socket.localPort ?? 0)) return;
+    const { authorization } = request.headers;
+    if (authorization?.startsWith('Bearer ')) bearers.add(authorization);
     const body: Buffer[] = [];
     bodies.push(body);
     copyBody(response, body);
@@ -20,7 +26,7 @@ export async function recordResponses<Result>(
   subscribe(REQUEST_START, record);
   try {
     const result = await work();
-    return { result, texts: bodies.map((body) => Buffer.concat(body).toString()) };
+    return { result, texts: bodies.map((body) => Buffer.concat(body).toString()), bearers: [...bearers] };
   } finally {
     unsubscribe(REQUEST_START, record);
   }

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { DEVICE, DevicesOfCustomersController, deviceExtension } from '../../../test/support/device-extension.js';
+import { describeGrant } from '../src/describe-grant.js';
 import { applicableRouteRules } from '../src/routes/applicable-route-rules.js';
 import { describeRoute } from '../src/routes/describe-route.js';
 import type { RouteKit } from '../src/routes/route-kit.js';
@@ -8,6 +9,7 @@ import { RouteTestContext } from '../src/routes/route-test-context.js';
 import type { Interception } from './support/broken-grants/broken-case.js';
 import { interceptingFetch } from './support/broken-grants/intercepting-fetch.js';
 import { APPROVE, approvalRoute } from './support/broken-routes/approval.route.js';
+import { BADGE, badgeGrant, badgeRoute } from './support/broken-routes/badge.route.js';
 import { BROKEN_ROUTES } from './support/broken-routes/broken-routes.js';
 import { CUSTOMER_LINK, customerLinkRoute } from './support/broken-routes/customer-link.route.js';
 import { LINK, linkRoute } from './support/broken-routes/link.route.js';
@@ -38,7 +40,9 @@ describe('the conformance kit detects a route that', () => {
 
   it('breaks any of its rules, each by one case', () => {
     const { guessable: _guessable, ...withoutGuessable } = approvalRoute();
-    const kits = [approvalRoute(), withoutGuessable, linkRoute(), customerLinkRoute()];
+    const { redeem: _redeem, ...withoutRedeem } = badgeRoute();
+    const badges = [badgeRoute(), withoutRedeem];
+    const kits = [approvalRoute(), withoutGuessable, linkRoute(), customerLinkRoute(), ...badges];
     const titles = new Set(kits.flatMap((kit) => applicableRouteRules(kit).map(({ title }) => title)));
     expect(BROKEN_ROUTES.map(({ rule }) => rule).sort()).toEqual([...titles].sort());
   });
@@ -104,3 +108,7 @@ describe('the conformance kit accepts a correct route that', () => {
 describeRoute(APPROVE, approvalRoute());
 describeRoute(LINK, linkRoute());
 describeRoute(CUSTOMER_LINK, customerLinkRoute());
+describeRoute(BADGE, badgeRoute());
+
+const { grant, ...badgeKit } = badgeGrant();
+describeGrant(grant, badgeKit);

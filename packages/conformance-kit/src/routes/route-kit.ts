@@ -1,5 +1,6 @@
 import type { Extension } from 'customer-authorization-service';
 import type { GuessableParameter, TestEnvironment } from '../grant-kit.js';
+import type { TestResponse } from '../http-client.js';
 
 /** The information about a route that the conformance kit needs in addition to the route's decorators. */
 export interface RouteKit extends Extension {
@@ -12,6 +13,11 @@ export interface RouteKit extends Extension {
   callers: readonly ('customer' | 'agent')[];
   /** The scope that an agent needs. If omitted, an agent with the scope `customers:own` calls. */
   agentScope?: string;
+  /**
+   * Returns the parameters of the token request that redeems what a request has created; `false` if no grant redeems it.
+   * The kit adds the client. It is required if the route takes a bearer token and the extension has a grant.
+   */
+  redeem?: ((request: RouteRequest, response: TestResponse) => object | Promise<object>) | false;
   /** Whether callers of every organization may send the same request, and name customers of every organization. */
   anyOrganization?: boolean;
   /**

@@ -116,7 +116,7 @@ export class RouteTestContext {
 
 function optionsOf(kit: RouteKit) {
   const { valid: _v, callers: _c, agentScope: _s, anyOrganization: _o, guessable: _g, ...others } = kit;
-  const { anyClient: _a, settings: _t, otherLimits: _l, ...rest } = others;
+  const { anyClient: _a, redeem: _r, settings: _t, otherLimits: _l, ...rest } = others;
   return {
     ...rest,
     registry: routeRegistry(kit),

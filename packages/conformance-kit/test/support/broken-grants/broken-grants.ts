@@ -4,6 +4,7 @@ import { IsDefined, IsString, Matches } from 'class-validator';
 import { GrantBody, OAuthError, Optional, UUID } from 'customer-authorization-service/grant';
 import { fuzzOptions } from '../../../src/fuzz/fuzz-options.js';
 import { FOREIGN_ORGANIZATION, OWN_ORGANIZATION } from '../../../src/kit-registry.js';
+import { badgeGrant } from '../broken-routes/badge.route.js';
 import type { BrokenCase } from './broken-case.js';
 import { type Behaviour, grantThat, sound, TicketBody } from './ticket.grant.js';
 
@@ -307,6 +308,12 @@ export const BROKEN_GRANTS: BrokenCase[] = [
     }),
     rule: 'discloses no secret of a request in its responses, the log, the audit or the metrics',
     failure: /an error response with the audit event identity\.created/,
+  },
+  {
+    description: 'gives a token after the token that created the proof has ended',
+    ...badgeGrant('forgets the caller'),
+    rule: 'gives no token after the bearer token that created the proof has ended',
+    failure: /^not refused with invalid_grant; store `descent\(\)` of the caller with the proof/,
   },
 ];
 

@@ -58,6 +58,7 @@ const acceptEveryCaller: Pick<BrokenCase, 'breakService' | 'restore'> = {
       scopes: [SCOPE],
       claims,
       isFromTrustedIssuer: false,
+      descent: () => '',
     };
     BearerAuthentication.prototype.authenticate = async () => {
       requestContext.set({ principal });

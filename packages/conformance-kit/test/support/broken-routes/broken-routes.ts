@@ -3,6 +3,7 @@ import { UNKNOWN_CLIENT } from '../../../src/routes/client-rules.js';
 import type { RouteKit } from '../../../src/routes/route-kit.js';
 import type { InterceptedRequest, Interception } from '../broken-grants/broken-case.js';
 import { APPROVE, approvalRoute } from './approval.route.js';
+import { BADGE, badgeRoute } from './badge.route.js';
 import { CUSTOMER_LINK, customerLinkRoute } from './customer-link.route.js';
 import { LINK, linkRoute } from './link.route.js';
 
@@ -17,6 +18,7 @@ interface BrokenRoute {
 }
 
 const { guessable: _guessable, ...withoutGuessable } = approvalRoute();
+const { redeem: _redeem, ...withoutRedeem } = badgeRoute();
 const approve = { name: APPROVE, kit: approvalRoute() };
 const link = { name: LINK, kit: linkRoute() };
 
@@ -196,5 +198,19 @@ export const BROKEN_ROUTES: BrokenRoute[] = [
     kit: approvalRoute('counts no guesses'),
     rule: 'refuses a right request after 3 wrong guesses, because the test declares `guessable`',
     failure: /^code: the right value succeeds after 3 wrong guesses/,
+  },
+  {
+    description: 'gives a badge that outlives the token of its caller',
+    name: BADGE,
+    kit: badgeRoute('forgets the caller'),
+    rule: 'creates nothing that gives a token after the bearer token of its caller has ended',
+    failure: /^not refused with invalid_grant; store `descent\(\)` of the caller/,
+  },
+  {
+    description: 'has a test that does not say which grant redeems its badge',
+    name: BADGE,
+    kit: withoutRedeem,
+    rule: 'has a test that declares `redeem`, because the route takes a bearer token and the extension has a grant',
+    failure: /^redeem: return the parameters of the token request, or declare `redeem: false`/,
   },
 ];

@@ -1,0 +1,49 @@
+import { endBearers, STORE_DESCENT } from '../ended-bearers.js';
+import type { TestResponse } from '../http-client.js';
+import { SITE } from '../kit-registry.js';
+import { TOKEN } from '../test-environment.js';
+import type { RouteKit, RouteRequest } from './route-kit.js';
+import { grantsOf } from './route-registry.js';
+import type { RouteRule } from './route-rule.js';
+import type { RouteTestContext } from './route-test-context.js';
+
+/** What a caller creates ends with its bearer token (protocol §10.7). */
+export function routeEndedCallerRules({ callers, redeem, ...kit }: RouteKit): RouteRule[] {
+  if (callers.length === 0 || redeem === false) return [];
+  if (redeem) return [ENDS_WITH_CALLER];
+  return grantsOf(kit).length > 0 ? [DECLARES_REDEEM] : [];
+}
+
+const DECLARES_REDEEM: RouteRule = {
+  title: 'has a test that declares `redeem`, because the route takes a bearer token and the extension has a grant',
+  async check() {
+    throw new Error('redeem: return the parameters of the token request, or declare `redeem: false`');
+  },
+};
+
+const ENDS_WITH_CALLER: RouteRule = {
+  title: 'creates nothing that gives a token after the bearer token of its caller has ended',
+  async check(context) {
+    const earlier = await redeem(context, false);
+    if (earlier.status !== 200) throw new Error(`redeem: refused: ${earlier.status} ${earlier.text}`);
+    const { status, text, body } = await redeem(context, true);
+    if (status === 400 && body.error === 'invalid_grant') return;
+    throw new Error(`not refused with invalid_grant; ${STORE_DESCENT}\nresponse: ${status} ${text}`);
+  },
+};
+
+/** Sends a request to the route, and then the token request. */
+async function redeem(context: RouteTestContext, endsCaller: boolean): Promise<TestResponse> {
+  const { environment, kit } = context;
+  const sent = await context.valid();
+  const response = await context.expectSuccess(sent);
+  const parameters = await (kit.redeem as Exclude<RouteKit['redeem'], false | undefined>)(
+    sent as RouteRequest,
+    response,
+  );
+  if (endsCaller) await endBearers(environment.service, [sent.headers.authorization ?? '']);
+  const body = { client_id: SITE, ...parameters };
+  const agentScope = grantsOf(kit).find(({ name }) => 'grant_type' in body && name === body.grant_type)?.agentScope;
+  const headers = agentScope && { authorization: `Bearer ${await environment.agentToken(agentScope)}` };
+  return environment.service.post(TOKEN, body, headers || {});
+}

@@ -1,0 +1,103 @@
+import { HttpCode, Injectable, Module, Post, type Type } from '@nestjs/common';
+import { IsString, Matches } from 'class-validator';
+import {
+  ApiRoute,
+  Caller,
+  CustomerGuard,
+  type CustomerPrincipal,
+  type Grant,
+  GrantBody,
+  type GrantRequest,
+  type GrantResult,
+  GrantType,
+  Identities,
+  IdentityModule,
+  OAuthError,
+  PublicController,
+  randomSecret,
+  sha256,
+} from 'customer-authorization-service/grant';
+import type { GrantKit } from '../../../src/grant-kit.js';
+import type { RouteKit } from '../../../src/routes/route-kit.js';
+
+export const BADGE = 'POST /v2/customer/kit_badge';
+
+/** A mistake of the author of the route and the grant, which satisfy every rule without a mistake. */
+export type BadgeMistake = 'forgets the caller';
+
+class BadgeResponse {
+  @IsString()
+  badge: string;
+}
+
+class BadgeBody extends GrantBody {
+  @Matches(/^[\w-]{43}$/)
+  badge: string;
+}
+
+type StoredBadge = GrantResult & { generation: number };
+
+/** A customer gets a badge, which is used once. The badges are in memory, for all processes. */
+function badges(mistake?: BadgeMistake): { grant: Type; modules: Type[] } {
+  const stored = new Map<string, StoredBadge>();
+
+  @PublicController('v2/customer/kit_badge')
+  class BadgeController {
+    @Post()
+    @ApiRoute({ summary: 'Create a badge', response: BadgeResponse })
+    @HttpCode(200)
+    create(@Caller(CustomerGuard) customer: CustomerPrincipal): BadgeResponse {
+      const badge = randomSecret('base64url');
+      const { entityId, organizationId, claims } = customer;
+      const descent = mistake === 'forgets the caller' ? {} : { descent: customer.descent() };
+      stored.set(sha256(badge), { entityId, organizationId, generation: claims.gen ?? 0, ...descent });
+      return { badge };
+    }
+  }
+
+  @Injectable()
+  @GrantType('kit_badge', { body: BadgeBody })
+  class BadgeGrant implements Grant<BadgeBody> {
+    constructor(private readonly identities: Identities) {}
+
+    async grant({ body, client }: GrantRequest<BadgeBody>): Promise<GrantResult> {
+      const hash = sha256(body.badge);
+      const badge = stored.get(hash);
+      if (!badge || !client.usableIn(badge.organizationId)) throw OAuthError.invalidGrant('no such badge');
+      const customer = await this.identities.find(badge.entityId, badge.organizationId);
+      if (customer?.generation !== badge.generation) throw OAuthError.invalidGrant('the sessions ended');
+      if (!stored.delete(hash)) throw OAuthError.invalidGrant('used');
+      return badge;
+    }
+  }
+
+  @Module({ imports: [IdentityModule], controllers: [BadgeController], providers: [BadgeGrant] })
+  class BadgeModule {}
+  return { grant: BadgeGrant, modules: [BadgeModule] };
+}
+
+export function badgeRoute(mistake?: BadgeMistake): RouteKit {
+  const { modules } = badges(mistake);
+  return {
+    modules,
+    callers: ['customer'],
+    anyOrganization: true,
+    anyClient: true,
+    valid: () => ({}),
+    redeem: (_request, { body }) => ({ grant_type: 'kit_badge', badge: body.badge }),
+  };
+}
+
+export function badgeGrant(mistake?: BadgeMistake): { grant: Type } & GrantKit & { modules: Type[] } {
+  return {
+    ...badges(mistake),
+    valid: async ({ service, newCustomer }) => {
+      const headers = { Authorization: `Bearer ${(await newCustomer()).accessToken}` };
+      const { badge } = (await service.post(BADGE.slice(5), '', headers)).body;
+      return { badge };
+    },
+    singleUse: true,
+    boundToClient: false,
+    lifetime: false,
+  };
+}

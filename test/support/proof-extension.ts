@@ -1,0 +1,140 @@
+import { HttpCode, Injectable, Module, Post } from '@nestjs/common';
+import { IsString } from 'class-validator';
+import type { Extension } from '../../src/extension.js';
+import {
+  type AgentPrincipal,
+  ApiRoute,
+  BearerGuard,
+  Caller,
+  type Grant,
+  GrantBody,
+  type GrantRequest,
+  type GrantResult,
+  GrantType,
+  Identities,
+  IdentityModule,
+  OAuthError,
+  Optional,
+  type Principal,
+  PublicController,
+  randomSecret,
+  sha256,
+  ValidatedBody,
+} from '../../src/public/grant.js';
+
+export const PROOF = '/v2/customer/test_proof';
+export const PROOF_SCOPE = 'proofs:redeem';
+
+class CreateBody {
+  /** The customer of an agent's proof. */
+  @Optional()
+  @IsString()
+  customer_id?: string;
+}
+
+class CreateResponse {
+  @IsString()
+  code: string;
+}
+
+/** The later parameters replace values of the result, as a grant with a mistake could. */
+class RedeemBody extends GrantBody {
+  @IsString()
+  code: string;
+
+  @Optional()
+  @IsString()
+  result_entity_id?: string;
+
+  @Optional()
+  @IsString()
+  result_organization_id?: string;
+
+  @Optional()
+  @IsString()
+  result_descent?: string;
+
+  @Optional()
+  @IsString()
+  result_generation?: string;
+}
+
+interface StoredProof {
+  entityId: string | undefined;
+  organizationId: string;
+  descent: string;
+}
+
+/** The proofs in memory. A real extension stores them in a table, as examples/device-approval does. */
+@Injectable()
+export class Proofs {
+  readonly byHash = new Map<string, StoredProof>();
+
+  constructor(private readonly identities: Identities) {}
+
+  async create(principal: Principal, customerId: string | undefined): Promise<CreateResponse> {
+    const { organizationId } = principal;
+    const code = randomSecret('base64url');
+    if (principal.kind === 'customer') {
+      const { entityId } = principal;
+      this.byHash.set(sha256(code), { entityId, organizationId, descent: principal.descent() });
+      return { code };
+    }
+    const customer = customerId === undefined ? undefined : await this.identities.find(customerId, organizationId);
+    const descent = principal.descent(customer);
+    this.byHash.set(sha256(code), { entityId: customer?.entityId, organizationId, descent });
+    return { code };
+  }
+
+  redeem({ code, ...body }: RedeemBody): GrantResult {
+    const proof = this.byHash.get(sha256(code));
+    if (!proof) throw OAuthError.invalidGrant('unknown');
+    return {
+      entityId: body.result_entity_id ?? proof.entityId ?? '',
+      organizationId: body.result_organization_id ?? proof.organizationId,
+      descent: body.result_descent ?? proof.descent,
+      ...(body.result_generation !== undefined && { generation: Number(body.result_generation) }),
+    };
+  }
+}
+
+@PublicController('v2/customer/test_proof')
+class ProofController {
+  constructor(private readonly proofs: Proofs) {}
+
+  @Post()
+  @ApiRoute({ summary: 'Create a proof of a customer', response: CreateResponse })
+  @HttpCode(200)
+  create(
+    @Caller(BearerGuard) principal: Principal,
+    @ValidatedBody(CreateBody) { customer_id }: CreateBody,
+  ): Promise<CreateResponse> {
+    return this.proofs.create(principal, customer_id);
+  }
+}
+
+@Injectable()
+@GrantType('test_proof', { body: RedeemBody })
+class ProofGrant implements Grant<RedeemBody> {
+  constructor(private readonly proofs: Proofs) {}
+
+  grant = async ({ body }: GrantRequest<RedeemBody>): Promise<GrantResult> => this.proofs.redeem(body);
+}
+
+@Injectable()
+@GrantType('test_proof_of_agent', { body: RedeemBody, agentScope: PROOF_SCOPE })
+class AgentProofGrant implements Grant<RedeemBody, AgentPrincipal> {
+  constructor(private readonly proofs: Proofs) {}
+
+  grant = async ({ body }: GrantRequest<RedeemBody, AgentPrincipal>): Promise<GrantResult> => this.proofs.redeem(body);
+}
+
+@Module({
+  imports: [IdentityModule],
+  controllers: [ProofController],
+  providers: [Proofs, ProofGrant, AgentProofGrant],
+})
+class ProofModule {}
+
+/** A customer or an agent creates a proof by a route, and a grant redeems it as often as it is sent. */
+export const proofExtension: Extension = { modules: [ProofModule] };
