@@ -54,7 +54,15 @@ const EXPORTED = [
 @Module({
   imports: [TypeOrmModule.forFeature(ENTITIES), AccessTokenModule, OperatorModule, RegistryModule],
   controllers: [IdentityController, ForgetController],
-  providers: [...EXPORTED, BrowserCustomers, ForgottenBrowsers, IdleRule, NewBrowsers, NewCustomers, RecognizedBrowsers],
+  providers: [
+    ...EXPORTED,
+    BrowserCustomers,
+    ForgottenBrowsers,
+    IdleRule,
+    NewBrowsers,
+    NewCustomers,
+    RecognizedBrowsers,
+  ],
   exports: EXPORTED,
 })
 export class IdentityModule {}

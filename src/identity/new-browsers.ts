@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
+import { dayOf } from '../platform/clock.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
 import { insertStatement, selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, valueList } from '../platform/database/value-list.js';
-import { dayOf } from '../platform/clock.js';
 import { randomSecret, sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { LOCK_BROWSER } from './browser-customers.js';

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Audit } from '../audit/audit.js';
-import { Clock } from '../platform/clock.js';
+import { Clock, dayOf } from '../platform/clock.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { writeStatement } from '../platform/database/statement.js';
-import { dayOf } from '../platform/clock.js';
 import type { CandidateCredentials } from './identity-cookies.js';
 import type { LinkRow } from './links.js';
 import { lastSeenOfEach, NewBrowser, NewBrowsers } from './new-browsers.js';

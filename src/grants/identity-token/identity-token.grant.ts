@@ -6,9 +6,9 @@ import { type RememberedBrowser, RememberedBrowsers } from '../../identity/remem
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional } from '../../oauth/parameters.js';
 import type { RedeemableCode } from '../../one-time-code/redemption.js';
+import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
-import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import type { Browser } from '../../platform/http/browser.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
