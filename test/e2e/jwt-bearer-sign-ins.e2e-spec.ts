@@ -41,7 +41,7 @@ import { infoStatus, redeem, transferToken } from '../support/transfers.js';
 
 const DAY_SECONDS = 86_400;
 const DEFAULT_SIGN_IN_DAYS = 30;
-const ROUNDS = 5;
+const ROUND_COUNT = 5;
 const OF_SIGN_IN = { client_id: SIGN_IN };
 const AT_RIVAL = { client_id: RIVAL_SIGN_IN, organization_id: RIVAL };
 const SALES = `/v2/customer/${ACME}/sales/token`;
@@ -446,7 +446,7 @@ describe('a sign-in at the same time as', () => {
   };
 
   it('others of the same new user from one browser gives each a pair and a token of one customer', async () => {
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < ROUND_COUNT; round++) {
       const visitor = await newVisitor();
       const sub = newUser();
       const responses = await times(REQUESTS_PER_RACE, (index) =>
@@ -474,7 +474,7 @@ describe('a sign-in at the same time as', () => {
   it.each([{ browsers: true }, {}])(
     'end_sessions with %j leaves the token only if it leaves the pair',
     async (body) => {
-      for (let round = 0; round < 2 * ROUNDS; round++) {
+      for (let round = 0; round < 2 * ROUND_COUNT; round++) {
         const sub = newUser();
         const first = await signedIn(sub);
         const [ended, response] = await Promise.all([
@@ -492,7 +492,7 @@ describe('a sign-in at the same time as', () => {
   );
 
   it('`forget` of the browser either gives the user its customer, or leaves it to nobody', async () => {
-    for (let round = 0; round < 2 * ROUNDS; round++) {
+    for (let round = 0; round < 2 * ROUND_COUNT; round++) {
       const visitor = await newVisitor();
       const [forgotten, response] = await Promise.all([
         forget(visitor.cookie),
@@ -507,7 +507,7 @@ describe('a sign-in at the same time as', () => {
   });
 
   it('`forget` of the signed-in browser leads nowhere or to the user, and the earlier pair never to another customer', async () => {
-    for (let round = 0; round < 2 * ROUNDS; round++) {
+    for (let round = 0; round < 2 * ROUND_COUNT; round++) {
       const sub = newUser();
       const first = await signedIn(sub);
       const [forgotten, response] = await Promise.all([
@@ -521,7 +521,7 @@ describe('a sign-in at the same time as', () => {
   });
 
   it('the first visit of the browser in the organization gives each the pair of its own customer', async () => {
-    for (let round = 0; round < 2 * ROUNDS; round++) {
+    for (let round = 0; round < 2 * ROUND_COUNT; round++) {
       const cookie = cookieHeader(await visit(undefined, AT_RIVAL));
       const [visited, response] = await Promise.all([
         visit(cookie),
@@ -536,7 +536,7 @@ describe('a sign-in at the same time as', () => {
   });
 
   it('the erasure of the customer leaves no link to it', async () => {
-    for (let round = 0; round < 2 * ROUNDS; round++) {
+    for (let round = 0; round < 2 * ROUND_COUNT; round++) {
       const visitor = await newVisitor();
       const [, response] = await Promise.all([
         erase(visitor.entityId),

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { TOKEN } from './cookie-grant.js';
 import { CustomerBrowser } from './customer-browser.js';
 import { type HttpsProxy, startHttpsProxy } from './https-proxy.js';
-import { ACME_PAGE, ACME_SITE } from './test-registry.js';
+import { ACME_PAGE, ACME_SITE, testRegistry } from './test-registry.js';
 import { startTestService, type TestService } from './test-service.js';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples/integrating');
@@ -25,8 +25,8 @@ export class GuideSite {
     private readonly browser: CustomerBrowser,
   ) {}
 
-  static async start(environment: Record<string, string> = {}): Promise<GuideSite> {
-    const service = await startTestService({ environment });
+  static async start(environment: Record<string, string> = {}, registry = testRegistry()): Promise<GuideSite> {
+    const service = await startTestService({ environment, registry });
     const front = await startHttpsProxy('auth.example', service.url, {}, (path) =>
       path.endsWith('.js') ? guideFile(path.split('/').at(-1) as string, SERVICE) : undefined,
     );
@@ -35,6 +35,11 @@ export class GuideSite {
 
   openPage(): Promise<Page> {
     return this.browser.goTo(ACME_PAGE);
+  }
+
+  /** Deletes the cookies and closes the pages, as on another device. */
+  clearBrowser(): Promise<void> {
+    return this.browser.clear();
   }
 
   /** How many token requests have reached the service. */
@@ -53,10 +58,10 @@ export class GuideSite {
 export function runInPage<Result>(tab: Page, body: string, page = ACME_PAGE, url = SERVICE): Promise<Result> {
   return tab.evaluate(`(async () => {
     const SERVICE = '${url}';
-    const names = ['chat.js', 'groups.js', 'token-client.js', 'leave.js'];
+    const names = ['chat.js', 'groups.js', 'token-client.js', 'leave.js', 'sign-in.js'];
     const modules = await Promise.all(names.map((name) => import('${page}' + name)));
     const { tokens, TokenClient, leaveThisBrowser, logOutEverywhere, ...exports } = Object.assign({}, ...modules);
-    const { groups, logOutOfAllGroups } = exports;
+    const { groups, logOutOfAllGroups, signIn, signOut } = exports;
     const customer = async (client = tokens) =>
       (await (await client.fetch(SERVICE + '/v2/customer/info')).json()).entity_id;
     ${body}

@@ -1,0 +1,140 @@
+import { generateKeyPairSync } from 'node:crypto';
+import type { Page } from 'playwright-core';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { JWT_BEARER } from '../support/assertion-issuer.js';
+import { customerOf, GuideSite, runInPage } from '../support/guide-site.js';
+import { loadExample } from '../support/load-example.js';
+import { ACME, ACME_ORIGIN, ACME_SITE, testRegistry } from '../support/test-registry.js';
+
+const ISSUER = 'https://login.acme.example';
+const AUTH_URL = 'https://auth.example';
+const KEY_ID = 'key-1';
+const ASSERTION = `${ACME_ORIGIN}/assertion`;
+
+const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const settings = { issuer: ISSUER, jwks: { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: KEY_ID }] } };
+
+let site: GuideSite;
+beforeEach(async () => {
+  const registry = testRegistry();
+  registry.organizations = registry.organizations.map((organization) =>
+    'id' in organization && organization.id === ACME
+      ? { ...organization, grants: { [JWT_BEARER]: { ...settings, link_browsers: true } } }
+      : organization,
+  );
+  registry.clients = registry.clients.map((client) =>
+    'client_id' in client && client.client_id === ACME_SITE
+      ? { ...client, grant_types: ['cookie', JWT_BEARER], grants: { [JWT_BEARER]: { remember: ['browser'] } } }
+      : client,
+  );
+  site = await GuideSite.start({}, registry);
+});
+afterEach(() => site?.stop());
+
+/** Opens a page, with the backend of the guide at its origin. `session` is the user's session at this backend. */
+async function openPage(session: { userId?: string }): Promise<Page> {
+  const { assertion } = await loadExample('backend/assertion.js');
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
+  const ids = { clientId: ACME_SITE, organizationId: ACME };
+  const handle = assertion({ issuer: ISSUER, audience: AUTH_URL, ...ids, keyId: KEY_ID, privateKey: pem });
+  const tab = await site.openPage();
+  await tab.route(`${ACME_ORIGIN}/sign-out`, (route) => {
+    delete session.userId;
+    return route.fulfill({ json: {} });
+  });
+  await tab.route(ASSERTION, (route) => {
+    const response = {
+      statusCode: 200,
+      set: () => undefined,
+      status(code: number) {
+        this.statusCode = code;
+        return this;
+      },
+      json(body: object) {
+        return route.fulfill({ status: this.statusCode, json: body });
+      },
+    };
+    return handle({ session }, response);
+  });
+  return tab;
+}
+const signIn = (tab: Page) => runInPage(tab, `await signIn(tokens, '${ACME_ORIGIN}');`);
+const signOut = (tab: Page) => runInPage(tab, `await signOut(tokens, '${ACME_ORIGIN}');`);
+
+describe('browser/sign-in.js of the guide', () => {
+  it('makes the browser the user’s from the first visit to the sign-out and the next visitor', async () => {
+    const session: { userId?: string } = {};
+    const [tab, second] = [await openPage(session), await openPage(session)];
+    const visitor = await customerOf(tab);
+    expect(await customerOf(second)).toBe(visitor);
+
+    session.userId = 'user-1';
+    await signIn(tab);
+    expect(await customerOf(tab)).toBe(visitor);
+    await tab.reload();
+    expect(await customerOf(tab)).toBe(visitor);
+    await expect.poll(() => customerOf(second)).toBe(visitor);
+
+    await signOut(tab);
+    const next = await customerOf(tab);
+    expect(next).not.toBe(visitor);
+    await expect.poll(() => customerOf(second)).toBe(next);
+
+    session.userId = 'user-2';
+    await signIn(tab);
+    expect(await customerOf(tab)).toBe(next);
+    session.userId = 'user-1';
+    await signIn(tab);
+    expect(await customerOf(tab)).toBe(visitor);
+    await expect.poll(() => customerOf(second)).toBe(visitor);
+  });
+
+  it('leads a second device to the same customer, whose visitor had another one', async () => {
+    const first = await openPage({ userId: 'user-1' });
+    await customerOf(first);
+    await signIn(first);
+    const user = await customerOf(first);
+    await site.clearBrowser(); // as a device without cookies
+    const device = await openPage({ userId: 'user-1' });
+    expect(await customerOf(device)).not.toBe(user);
+    await signIn(device);
+    expect(await customerOf(device)).toBe(user);
+    await device.reload();
+    expect(await customerOf(device)).toBe(user);
+  });
+
+  it('keeps the user’s cookies when tabs request tokens during the sign-in', async () => {
+    const session = { userId: 'user-1' };
+    const [tab, second] = [await openPage(session), await openPage(session)];
+    await customerOf(tab);
+    await signIn(tab);
+    const user = await customerOf(tab);
+    await site.clearBrowser();
+    const [one, two] = [await openPage(session), await openPage(session)];
+    await Promise.all([signIn(one), customerOf(two), signIn(two), customerOf(one)]);
+    for (const page of [one, two]) {
+      await page.reload();
+      expect(await customerOf(page)).toBe(user);
+    }
+    expect(second.isClosed()).toBe(true);
+  });
+
+  it('gets another assertion after a lost response, and sends none in a URL', async () => {
+    const tab = await openPage({ userId: 'user-1' });
+    await customerOf(tab);
+    const status = site.front.loseResponse('/v2/customer/token');
+    await signIn(tab);
+    expect(await status).toBe(200);
+    const user = await customerOf(tab);
+    await tab.reload();
+    expect(await customerOf(tab)).toBe(user);
+    expect(site.front.seen.filter(({ path }) => path.includes('?'))).toEqual([]);
+  });
+
+  it('rejects without a session, and the visitor stays', async () => {
+    const tab = await openPage({});
+    const visitor = await customerOf(tab);
+    await expect(signIn(tab)).rejects.toThrow('401 signed_out');
+    expect(await customerOf(tab)).toBe(visitor);
+  });
+});
