@@ -42,8 +42,8 @@ describe.skipIf(nginxPath === '')('resource-server/nginx.conf in nginx (skipped 
     folder = mkdtempSync(join(tmpdir(), 'nginx-'));
     const authPort = await listen((message, response) => authorize(message, response));
     const backendPort = await listen((message, response) => {
-      const { 'x-customer-id': customer, 'x-organization-id': organization } = message.headers;
-      response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ customer, organization }));
+      const { 'x-customer-id': customer, 'x-organization-id': organization, 'x-speaker-id': speaker } = message.headers;
+      response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ customer, organization, speaker }));
     });
     const port = await listen(() => {});
     servers.pop()?.close();
@@ -66,13 +66,15 @@ describe.skipIf(nginxPath === '')('resource-server/nginx.conf in nginx (skipped 
     execFileSync(nginxPath, ['-t', ...parameters], { stdio: 'pipe' });
   });
 
-  const FORGED = { 'X-Customer-Id': 'forged', 'X-Organization-Id': 'forged' };
+  const FORGED = { 'X-Customer-Id': 'forged', 'X-Organization-Id': 'forged', 'X-Speaker-Id': 'forged' };
 
   it('gives the backend the customer and organization of the token, and never those of the request', async () => {
     authorize = (_, response) =>
-      response.writeHead(204, { 'X-Customer-Id': 'customer', 'X-Organization-Id': 'organization' }).end();
+      response
+        .writeHead(204, { 'X-Customer-Id': 'customer', 'X-Organization-Id': 'organization', 'X-Speaker-Id': 'agent' })
+        .end();
     const { body } = await request(url, { headers: FORGED });
-    expect(body).toEqual({ customer: 'customer', organization: 'organization' });
+    expect(body).toEqual({ customer: 'customer', organization: 'organization', speaker: 'agent' });
     authorize = (_, response) => response.writeHead(204).end();
     expect((await request(url, { headers: FORGED })).body).toEqual({});
   });

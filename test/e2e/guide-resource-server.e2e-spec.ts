@@ -4,7 +4,9 @@ import { createServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { generate } from 'selfsigned';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { agentTokenBody, claimsOf } from '../support/agent-tokens.js';
 import { bearer } from '../support/authorization-headers.js';
+import { TOKEN } from '../support/cookie-grant.js';
 import { loadExample } from '../support/load-example.js';
 import { issueAgentToken } from '../support/operator-commands.js';
 import { ACME, testRegistry } from '../support/test-registry.js';
@@ -38,6 +40,12 @@ async function urlOf(server: Server | HttpsServer): Promise<string> {
   servers.push(server);
   if (!server.listening) await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A token that an agent obtained for a customer, and the ids of both. */
+async function tokenByAgent(): Promise<{ token: string; customer: string; agent: string }> {
+  const { body } = await service.post(TOKEN, agentTokenBody(), bearer(agentToken));
+  return { token: body.access_token, customer: body.entity_id, agent: String(claimsOf(agentToken).sub) };
 }
 
 /** Tokens that a customer API must reject, each made from a valid customer token. */
@@ -108,6 +116,15 @@ describe('resource-server/token-verifier.js', () => {
     const chatsOf = (organization: string) => `${url}/organizations/${organization}/chats`;
     const chats = (token: string) => request(chatsOf(ACME), { headers: bearer(token) });
     expect((await chats(access_token)).body).toEqual({ customer: entity_id, organization: ACME });
+    const audit = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    const byAgent = await tokenByAgent();
+    for (const each of [access_token, byAgent.token]) expect((await chats(each)).status).toBe(200);
+    const lines = audit.mock.calls.map(([line]) => line);
+    audit.mockRestore();
+    expect(lines).toEqual([
+      `audit: customer ${entity_id} read chats (cookie)\n`,
+      `audit: agent ${byAgent.agent} for customer ${byAgent.customer} read chats (agent_token)\n`,
+    ]);
     for (const wrong of await wrongTokens()) expect((await chats(wrong)).status).toBe(401);
     expect((await request(chatsOf('another'), { headers: bearer(access_token) })).status).toBe(404);
     await service.send('DELETE', '/v2/customer/token', bearer(access_token));
@@ -140,6 +157,13 @@ describe('resource-server/introspection.js and resource-server/auth-service.js',
     const { access_token, entity_id } = await newCustomer(service);
     const accepted = await request(url, { headers: bearer(access_token) });
     expect([accepted.status, accepted.headers.get('x-customer-id')]).toEqual([204, entity_id]);
+    const { token, customer, agent } = await tokenByAgent();
+    const byAgent = await request(url, { headers: bearer(token) });
+    const ids = [accepted, byAgent].map(({ headers }) => [headers.get('x-customer-id'), headers.get('x-speaker-id')]);
+    expect(ids).toEqual([
+      [entity_id, entity_id],
+      [customer, agent],
+    ]);
     await service.send('DELETE', '/v2/customer/token', bearer(access_token));
     expect((await request(url, { headers: bearer(access_token) })).status).toBe(401);
     expect(await (await loadExample('resource-server/jose.js')).verify(access_token)).toMatchObject({ sub: entity_id });

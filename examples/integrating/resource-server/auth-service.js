@@ -6,8 +6,10 @@ export const server = createServer(async (request, response) => {
   const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
   try {
     const claims = token && (await introspect(token));
-    if (claims) response.writeHead(204, { 'X-Customer-Id': claims.sub, 'X-Organization-Id': claims.organization_id });
-    else response.writeHead(401, { 'WWW-Authenticate': token ? 'Bearer error="invalid_token"' : 'Bearer' });
+    if (claims) {
+      const ids = { 'X-Customer-Id': claims.sub, 'X-Organization-Id': claims.organization_id };
+      response.writeHead(204, { ...ids, 'X-Speaker-Id': claims.act?.sub ?? claims.sub });
+    } else response.writeHead(401, { 'WWW-Authenticate': token ? 'Bearer error="invalid_token"' : 'Bearer' });
   } catch {
     response.writeHead(503, { 'Retry-After': '1' });
   }

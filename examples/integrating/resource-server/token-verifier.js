@@ -34,8 +34,10 @@ app.use((request, response, next) => {
 });
 app.use(requireToken(verifier));
 app.get('/organizations/:organization/chats', (request, response) => {
-  const { sub, organization_id } = request.auth;
+  const { sub, organization_id, act, gty } = request.auth;
   if (request.params.organization !== organization_id) return response.status(404).json({ error: 'not_found' });
+  const speaker = act ? `agent ${act.sub} for customer ${sub}` : `customer ${sub}`;
+  process.stderr.write(`audit: ${speaker} read chats (${gty})\n`);
   response.json({ customer: sub, organization: organization_id });
 });
 app.use((error, _request, response, next) => {
