@@ -6,8 +6,8 @@ import { Strategy } from 'passport-http-bearer';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { TokenInspection } from '../access-token/token-inspection.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { type DescentCustomer, Descents } from './descents.js';
-import { callerOf, type NamedCaller, type Principal } from './principal.js';
+import { Descents } from './descents.js';
+import { callerOf, type DescentCustomer, type NamedCaller, type Principal } from './principal.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 
 /** Authenticates bearer tokens of agents and customers. All routes with a bearer token use it (protocol §2.6). */

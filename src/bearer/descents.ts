@@ -5,7 +5,7 @@ import type { RevocableClaims } from '../access-token/token-lineage.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { derivedSecret, equalInConstantTime } from '../platform/secret.js';
-import type { Principal } from './principal.js';
+import type { DescentCustomer, NamedCaller } from './principal.js';
 
 /** What a grant has stored of the caller from whose token its proof descends. */
 export interface Descent {
@@ -20,12 +20,6 @@ export interface Descent {
 interface StoredDescent extends Descent {
   /** Seconds since 1970. */
   at: number;
-}
-
-/** An agent's customer, as `Identities` returned it. */
-export interface DescentCustomer {
-  entityId: string;
-  generation: number;
 }
 
 /** The size of the column that a grant stores the text in (protocol §10.7). */
@@ -46,7 +40,7 @@ export class Descents {
   ) {}
 
   /** @throws OAuthError `invalid_token` if a trusted issuer's token has longer claims than a row can store */
-  textOf(caller: Omit<Principal, 'descent'>, customer?: DescentCustomer): string {
+  textOf(caller: NamedCaller, customer?: DescentCustomer): string {
     const { kind, organizationId } = caller;
     const { jti, sub, client_id, iat, aud, gen, iss, ancestors, act, transfers } = caller.claims as RevocableClaims;
     const issuer = aud === undefined ? iss : undefined;

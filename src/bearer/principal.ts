@@ -1,7 +1,12 @@
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
-import type { DescentCustomer } from './descents.js';
+
+/** An agent's customer, as `Identities` returned it. */
+export interface DescentCustomer {
+  entityId: string;
+  generation: number;
+}
 
 interface AuthenticatedCaller {
   organizationId: string;
