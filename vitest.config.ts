@@ -24,6 +24,7 @@ const CLUSTER_TESTS: Record<string, string[]> = {
     'database-accounts',
     'external-ids',
     'identities',
+    'read-after-write',
     'revocation-feed',
     'revocations',
   ],

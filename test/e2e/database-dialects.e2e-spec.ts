@@ -26,7 +26,7 @@ const SYNTAX_ERRNO = 1064;
 const UNKNOWN_VARIABLE = { errno: 20101, message: 'internal error: the system variable does not exist' } as const;
 const BROWSER_LIFETIME_SECONDS = 740 * 86_400;
 /** A double has fewer digits as text. */
-const LARGE_INTEGER = 1_796_000_000_000_123;
+const MANY_DIGITS_COUNT = 1_796_000_000_000_123;
 const FIND_TEXT = selectStatement<[number: number], { text: string }>("SELECT CONCAT(?, '') AS text");
 
 describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () => {
@@ -83,8 +83,8 @@ describe.runIf(onMariadb)('a database that differs from MySQL and MariaDB', () =
   });
 
   it('gets integers as integers', async () => {
-    const [row] = await service.application.get(Database).select(FIND_TEXT, [LARGE_INTEGER]);
-    expect(row?.text).toBe(String(LARGE_INTEGER));
+    const [row] = await service.application.get(Database).select(FIND_TEXT, [MANY_DIGITS_COUNT]);
+    expect(row?.text).toBe(String(MANY_DIGITS_COUNT));
   });
 
   it('gets character sets and collations without quotes in the schema', async () => {

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, get, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,57 +9,72 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findProgram } from '../../scripts/debian-packages.js';
 import { request } from '../support/test-service.js';
 
-const NGINX_CONF = join(import.meta.dirname, '../../examples/integrating/resource-server/nginx.conf');
+const EXAMPLES = join(import.meta.dirname, '../../examples/integrating/resource-server');
+const NGINX_CONF = join(EXAMPLES, 'nginx.conf');
+const INSTALLATIONS_CONF = join(EXAMPLES, 'installations.conf');
 
 const nginxPath = findProgram(['nginx'], ['/usr/sbin']) ?? '';
 
+const servers: Server[] = [];
+const folder = mkdtempSync(join(tmpdir(), 'nginx-'));
+let running: ReturnType<typeof spawn> | undefined;
+
+async function listen(listener: RequestListener): Promise<number> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  servers.push(server);
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** Writes a configuration with these servers, and returns the parameters with which nginx reads it. */
+function parametersFor(text: string): string[] {
+  const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  const temporary = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};\n`).join('');
+  const main = `daemon off;\nmaster_process off;\npid ${folder}/pid;\nerror_log ${folder}/error.log;\nevents {}\n`;
+  const file = `${folder}/nginx.conf`;
+  writeFileSync(file, `${main}http {\naccess_log off;\n${temporary}${text}}\n`);
+  return ['-p', folder, '-e', 'stderr', '-c', file];
+}
+
+/** Starts nginx with these servers, of which one has `listen 8080`. */
+async function startNginx(text: string): Promise<string> {
+  const port = await listen(() => {});
+  servers.pop()?.close();
+  running = spawn(nginxPath, parametersFor(text.replace('listen 8080', `listen 127.0.0.1:${port}`)), {
+    stdio: 'ignore',
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await vi.waitFor(() => request(url, {}), { timeout: 60_000, interval: 100 });
+  return url;
+}
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Stops what a group of tests has started. */
+async function stopAll(): Promise<void> {
+  running?.kill();
+  if (running) await once(running, 'exit');
+  running = undefined;
+  for (const server of servers.splice(0)) server.close();
+}
+
 describe.skipIf(nginxPath === '')('resource-server/nginx.conf in nginx (skipped without nginx)', () => {
-  const servers: Server[] = [];
-  let folder: string;
-  let nginx: ReturnType<typeof spawn>;
   let url: string;
   /** Replaces auth-service.js. */
   let authorize: RequestListener = (_, response) => response.end();
 
-  async function listen(listener: RequestListener): Promise<number> {
-    const server = createServer(listener).listen(0, '127.0.0.1');
-    servers.push(server);
-    await once(server, 'listening');
-    return (server.address() as AddressInfo).port;
-  }
-
-  /** Writes a configuration with these servers, and returns the parameters with which nginx reads it. */
-  function parametersFor(servers: string): string[] {
-    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-    const temporary = kinds.map((kind) => `${kind}_temp_path ${folder}/${kind};\n`).join('');
-    const main = `daemon off;\nmaster_process off;\npid ${folder}/pid;\nerror_log ${folder}/error.log;\nevents {}\n`;
-    const file = `${folder}/nginx.conf`;
-    writeFileSync(file, `${main}http {\naccess_log off;\n${temporary}${servers}}\n`);
-    return ['-p', folder, '-e', 'stderr', '-c', file];
-  }
-
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'nginx-'));
     const authPort = await listen((message, response) => authorize(message, response));
     const backendPort = await listen((message, response) => {
       const { 'x-customer-id': customer, 'x-organization-id': organization, 'x-speaker-id': speaker } = message.headers;
       response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ customer, organization, speaker }));
     });
-    const port = await listen(() => {});
-    servers.pop()?.close();
-    url = `http://127.0.0.1:${port}/chats/`;
     const server = readFileSync(NGINX_CONF, 'utf8')
-      .replace('listen 8080', `listen 127.0.0.1:${port}`)
       .replace('127.0.0.1:8081', `127.0.0.1:${backendPort}`)
       .replace('127.0.0.1:9000', `127.0.0.1:${authPort}`);
-    nginx = spawn(nginxPath, parametersFor(server), { stdio: 'ignore' });
-    await vi.waitFor(() => request(url, {}), { timeout: 60_000, interval: 100 });
+    url = `${await startNginx(server)}/chats/`;
   });
-  afterAll(() => {
-    nginx?.kill();
-    for (const server of servers) server.close();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(stopAll);
 
   it('is valid as it is', () => {
     const parameters = parametersFor(readFileSync(NGINX_CONF, 'utf8'));
@@ -86,5 +101,45 @@ describe.skipIf(nginxPath === '')('resource-server/nginx.conf in nginx (skipped 
     authorize = (_, response) => response.writeHead(503).end();
     const unavailable = await fetch(url);
     expect([unavailable.status, unavailable.headers.get('retry-after')]).toEqual([503, '1']);
+  });
+});
+
+describe.skipIf(nginxPath === '')('resource-server/installations.conf in nginx (skipped without nginx)', () => {
+  let url: string;
+  beforeAll(async () => {
+    const installation = (name: string) =>
+      listen(({ headers: { host, 'x-forwarded-for': address } }, response) => {
+        response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ name, host, address }));
+      });
+    const [eu, us] = [await installation('eu'), await installation('us')];
+    const text = readFileSync(INSTALLATIONS_CONF, 'utf8').replace(':3000', `:${eu}`).replace(':4000', `:${us}`);
+    url = await startNginx(text);
+  });
+  afterAll(stopAll);
+
+  /** `fetch` sends no other `Host`. */
+  const statusAndBody = (host: string) =>
+    new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
+      const headers = { Host: host, 'X-Forwarded-For': '192.0.2.1' };
+      get(url, { headers }, (response) => {
+        let text = '';
+        response.on('data', (part) => {
+          text += part;
+        });
+        response.on('end', () => resolve({ status: response.statusCode, text }));
+      }).on('error', reject);
+    });
+
+  it('is valid as it is', () => {
+    execFileSync(nginxPath, ['-t', ...parametersFor(readFileSync(INSTALLATIONS_CONF, 'utf8'))], { stdio: 'pipe' });
+  });
+
+  it('sends each host name to its installation, and no other one to any', async () => {
+    for (const name of ['eu', 'us']) {
+      const host = `auth.${name}.example`;
+      const { status, text } = await statusAndBody(host);
+      expect({ status, body: JSON.parse(text) }).toEqual({ status: 200, body: { name, host, address: '127.0.0.1' } });
+    }
+    expect((await statusAndBody('auth.other.example')).status).toBe(404);
   });
 });

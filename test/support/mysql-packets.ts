@@ -1,4 +1,4 @@
-const HEADER_SIZE = 4;
+const HEADER_BYTES = 4;
 const [QUERY, PREPARE, EXECUTE] = [0x03, 0x16, 0x17];
 
 /** Splits what a client of MySQL sends into packets. */
@@ -7,8 +7,8 @@ export class PacketReader {
 
   *read(bytes: Buffer): Generator<Buffer, void> {
     this.rest = Buffer.concat([this.rest, bytes]);
-    while (this.rest.length >= HEADER_SIZE) {
-      const size = HEADER_SIZE + this.rest.readUIntLE(0, 3);
+    while (this.rest.length >= HEADER_BYTES) {
+      const size = HEADER_BYTES + this.rest.readUIntLE(0, 3);
       if (this.rest.length < size) return;
       const packet = this.rest.subarray(0, size);
       this.rest = this.rest.subarray(size);
@@ -25,16 +25,16 @@ export class StatementTexts {
 
   /** @returns the text that the packet executes; `undefined` for other packets */
   sent(packet: Buffer): string | undefined {
-    const [command, text] = [packet[HEADER_SIZE], packet.toString('utf8', HEADER_SIZE + 1)];
-    const isCommand = packet[HEADER_SIZE - 1] === 0; // the packets of the handshake have higher numbers
+    const [command, text] = [packet[HEADER_BYTES], packet.toString('utf8', HEADER_BYTES + 1)];
+    const isCommand = packet[HEADER_BYTES - 1] === 0; // the packets of the handshake have higher numbers
     if (!isCommand) return undefined;
     if (command === PREPARE) this.prepared = text;
-    if (command === EXECUTE) return this.texts.get(packet.readUInt32LE(HEADER_SIZE + 1));
+    if (command === EXECUTE) return this.texts.get(packet.readUInt32LE(HEADER_BYTES + 1));
     return command === QUERY ? text : undefined;
   }
 
   received(bytes: Buffer): void {
-    if (this.prepared !== undefined) this.texts.set(bytes.readUInt32LE(HEADER_SIZE + 1), this.prepared);
+    if (this.prepared !== undefined) this.texts.set(bytes.readUInt32LE(HEADER_BYTES + 1), this.prepared);
     this.prepared = undefined;
   }
 }
@@ -51,8 +51,8 @@ export function errorPacket({ errno, message = 'injected' }: { errno: number; me
 }
 
 function packetOf(sequence: number, body: Buffer): Buffer {
-  const header = Buffer.alloc(HEADER_SIZE);
+  const header = Buffer.alloc(HEADER_BYTES);
   header.writeUIntLE(body.length, 0, 3);
-  header[HEADER_SIZE - 1] = sequence;
+  header[HEADER_BYTES - 1] = sequence;
   return Buffer.concat([header, body]);
 }

@@ -35,7 +35,9 @@ const token = process.env.TOKEN ?? '';
 const ports = [server.address(), nest.getHttpServer().address()].map((address) => (address as { port: number }).port);
 const adapters = [];
 for (const port of ports) adapters.push(await bodyOf(port, token), await bodyOf(port, 'x'));
-const results = { customer: await customerOf(token), rejected: await customerOf('x'), adapters, revocations, problem, entries, syncedAt };
+const chosenOf = (text: string) => claimsOf(text).then(({ sub }) => sub, ({ code }) => code);
+const chosen = await Promise.all([token, process.env.FOREIGN ?? '', process.env.FORGED ?? '', 'x'].map(chosenOf));
+const results = { chosen, customer: await customerOf(token), rejected: await customerOf('x'), adapters, revocations, problem, entries, syncedAt };
 process.stdout.write(JSON.stringify(results));
 server.close();
 await nest.close();
@@ -48,7 +50,9 @@ const folder = mkdtempSync(join(tmpdir(), 'readme-'));
 const file = join(folder, 'readme.ts');
 beforeAll(async () => {
   issuer = await TestIssuer.start();
-  const text = ["import { type AccessTokenClaims, createTokenVerifier, TokenVerifierError } from 'token-verifier';"]
+  const text = [
+    "import { type AccessTokenClaims, createTokenVerifier, type TokenVerifier, TokenVerifierError } from 'token-verifier';",
+  ]
     .concat([...blocks.values(), HARNESS].map((block) => block.replace(/^import .* from 'token-verifier';$/gm, '')))
     .join('\n')
     .replaceAll('https://auth.example', issuer.url)
@@ -64,6 +68,16 @@ afterAll(async () => {
   await issuer?.stop();
 });
 
+/** Tokens of another issuer: one with its own name, and one with the name of the issuer that the API admits. */
+async function foreignTokens(): Promise<{ FOREIGN: string; FORGED: string }> {
+  const other = await TestIssuer.start();
+  await other.addKey('foreign');
+  const claims = other.claims(Date.now());
+  const [FOREIGN, FORGED] = await Promise.all([claims, { ...claims, iss: issuer.url }].map((each) => other.sign(each)));
+  await other.stop();
+  return { FOREIGN: FOREIGN as string, FORGED: FORGED as string };
+}
+
 describe('the code in the README', () => {
   it('compiles', () => {
     const config = ts.readConfigFile(join(PROJECT, 'tsconfig.json'), ts.sys.readFile).config;
@@ -75,10 +89,16 @@ describe('the code in the README', () => {
 
   it('verifies tokens in a function, in Express and in NestJS, and ends the process at SIGTERM', async () => {
     issuer.feed.add({ kind: 'jti', value: 'other' });
-    const env = { ...process.env, TOKEN: await issuer.token(Date.now()), RESOURCE_SERVER_SECRET: 'the-secret' };
+    const env = {
+      ...process.env,
+      TOKEN: await issuer.token(Date.now()),
+      ...(await foreignTokens()),
+      RESOURCE_SERVER_SECRET: 'the-secret',
+    };
     const run = promisify(execFile)(process.execPath, ['--import', 'tsx', file], { cwd: folder, env });
     const { stdout } = await run;
     expect(JSON.parse(stdout)).toEqual({
+      chosen: ['customer-1', 'other_issuer', 'unknown_key', 'other_issuer'],
       customer: 'customer-1',
       rejected: 401,
       adapters: [
@@ -96,6 +116,7 @@ describe('the code in the README', () => {
   it('is all in these blocks, and the commands name this version', () => {
     expect([...blocks.keys()]).toEqual([
       'verify',
+      'issuers',
       'express',
       'express-types',
       'nestjs',
