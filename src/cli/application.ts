@@ -6,8 +6,15 @@ import { loadConfiguration } from '../platform/configuration/load-configuration.
 import { commandLog } from '../platform/logging/log.js';
 import { ServiceLogger } from '../platform/logging/service-logger.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
-import type { CommandOptions } from './command-context.js';
 import { assertDatabaseExists } from './existing-database.js';
+
+/** What a command needs of the application. */
+export interface CommandOptions {
+  /** The variables that the command uses; all if omitted. */
+  variables?: string[];
+  /** Whether the command creates the embedded database if its file does not exist. Otherwise the command fails. */
+  createsDatabase?: boolean;
+}
 
 /**
  * Runs a command inside the application, without its ports. If the database is unreachable, the command fails at once.

@@ -1,13 +1,6 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import type { Extension } from '../extension.js';
-
-/** What a command needs of the application. */
-export interface CommandOptions {
-  /** The variables that the command uses; all if omitted. */
-  variables?: string[];
-  /** Whether the command creates the embedded database if its file does not exist. Otherwise the command fails. */
-  createsDatabase?: boolean;
-}
+import type { CommandOptions } from './application.js';
 
 /** The environment of a command. A test replaces it to run commands inside a service that is running already. */
 export interface CommandContext {

@@ -5,7 +5,9 @@ import { declaredProperties } from '../platform/declared-properties.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import type { ApiError } from '../platform/http/api-route.js';
 import { pathOn } from '../platform/http/surfaces.js';
+import { ORGANIZATION_HINTS } from '../registry/admitting-organization.js';
 import { isCustomerRoute } from '../registry/customer-cors.js';
+import { CLIENT_HINTS } from '../registry/registry.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import type { TokenRouteKind } from '../token/token-route.js';
@@ -57,8 +59,8 @@ function requestErrors({ guards, path, parameters, surface, description: { query
     parameters.checksClient || (guards.some(isBearerGuard) && isCustomerRoute(pathOn(surface, path)));
   return [
     ...(query ? [OAuthError.invalidRequest('query: a parameter is given more than once')] : []),
-    ...(parameters.checksClient ? [OAuthError.invalidRequest('client_id: unknown')] : []),
-    ...(checksOrigin ? [OAuthError.invalidRequest("Origin: not one of the client's")] : []),
+    ...(parameters.checksClient ? [OAuthError.invalidRequest(CLIENT_HINTS.unknown)] : []),
+    ...(checksOrigin ? [OAuthError.invalidRequest(CLIENT_HINTS.foreignOrigin)] : []),
     ...(guards.some(isAgentGuard) ? [OAuthError.insufficientScope(EXAMPLE.scope)] : []),
     ...(parameters.checksClient ? [OAuthError.rateLimited(1, 'example')] : []),
   ];
@@ -74,8 +76,8 @@ function errorsOfGrants(grants: RegisteredGrant[], kind?: TokenRouteKind): ApiEr
       ? []
       : [OAuthError.invalidRequest('grant_type: required'), OAuthError.unsupportedGrantType()]),
     OAuthError.invalidRequest('client_id: required'),
-    OAuthError.invalidRequest('client_id: unknown'),
-    OAuthError.invalidRequest("Origin: not one of the client's"),
+    OAuthError.invalidRequest(CLIENT_HINTS.unknown),
+    OAuthError.invalidRequest(CLIENT_HINTS.foreignOrigin),
     OAuthError.unauthorizedClient('grant_type: not for this client'),
     ...(declares('redirect_uri')
       ? [OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash")]
@@ -83,8 +85,8 @@ function errorsOfGrants(grants: RegisteredGrant[], kind?: TokenRouteKind): ApiEr
     ...(declares('organization_id')
       ? [OAuthError.invalidRequest('organization_id: must be a UUID in lower case')]
       : []),
-    OAuthError.invalidRequest('organization_id: unknown'),
-    OAuthError.invalidRequest('client_id: not usable in this organization'),
+    OAuthError.invalidRequest(ORGANIZATION_HINTS.unknown),
+    OAuthError.invalidRequest(ORGANIZATION_HINTS.notUsable),
     ...byAgent.map((scope) => OAuthError.insufficientScope(scope)),
     ...(byAgent.length > 0
       ? [OAuthError.invalidRequest('organization_id: must be the organization of the agent')]

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Get, Header, Param, Req, Res } from '@nestjs/common';
@@ -7,7 +8,9 @@ import { EXAMPLE_PAGE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { BothPortsController, surfaceOf } from '../platform/http/surfaces.js';
 import { OpenApiDocument } from './openapi-document.js';
-import { swaggerUiFile } from './swagger-ui.js';
+
+/** The build copies Swagger UI into this folder (scripts/build.js). */
+const BUILT = new URL('swagger-ui/', import.meta.url);
 
 /** The files of the page. Swagger UI is served from here, so that the page needs no other server. */
 const FILES: Record<string, { type: string; url: string }> = {
@@ -70,4 +73,12 @@ export class OpenApiController {
     response.setHeader('Content-Type', file.type);
     return readFile(fileURLToPath(file.url), 'utf8');
   }
+}
+
+/**
+ * The URL of a file of Swagger UI. The sources, which tests run, use the development package. The built service has its
+ * own copy instead of a dependency, because the package brings @scarf/scarf, which reports each installation.
+ */
+function swaggerUiFile(name: string): string {
+  return existsSync(BUILT) ? new URL(name, BUILT).href : import.meta.resolve(`swagger-ui-dist/${name}`);
 }

@@ -4,6 +4,12 @@ import type { ClientApplication } from './client-application.entity.js';
 import type { Organization } from './organization.entity.js';
 import type { Registry } from './registry.js';
 
+/** The hints that the OpenAPI document shows too. */
+export const ORGANIZATION_HINTS = {
+  unknown: 'organization_id: unknown',
+  notUsable: 'client_id: not usable in this organization',
+} as const;
+
 /**
  * Finds an organization that admits the client.
  *
@@ -15,8 +21,8 @@ export function admittingOrganization(
   client: ClientApplication,
 ): Organization {
   const organization = registry.organization(organizationId);
-  if (!organization) throw OAuthError.invalidRequest('organization_id: unknown');
+  if (!organization) throw OAuthError.invalidRequest(ORGANIZATION_HINTS.unknown);
   requestContext.set({ organizationId });
-  if (!organization.admits(client)) throw OAuthError.invalidRequest('client_id: not usable in this organization');
+  if (!organization.admits(client)) throw OAuthError.invalidRequest(ORGANIZATION_HINTS.notUsable);
   return organization;
 }

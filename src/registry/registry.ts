@@ -14,6 +14,12 @@ import { changesSince, readRevision } from './registry-revision.js';
 import { RegistrySnapshot } from './registry-snapshot.js';
 import type { ResourceServer } from './resource-server.entity.js';
 
+/** The hints that the OpenAPI document shows too. */
+export const CLIENT_HINTS = {
+  unknown: 'client_id: unknown',
+  foreignOrigin: "Origin: not one of the client's",
+} as const;
+
 /**
  * The interval at which a process polls the revision. With the time to read the changes, a change of another process is
  * in force within 5 s.
@@ -77,9 +83,9 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
    */
   clientCalling(clientId: string, origin: string | undefined): ClientApplication {
     const client = this.client(clientId);
-    if (!client) throw OAuthError.invalidRequest('client_id: unknown');
+    if (!client) throw OAuthError.invalidRequest(CLIENT_HINTS.unknown);
     if (origin !== undefined && !this.snapshot.origins.has(clientId, origin)) {
-      throw OAuthError.invalidRequest("Origin: not one of the client's");
+      throw OAuthError.invalidRequest(CLIENT_HINTS.foreignOrigin);
     }
     return client;
   }

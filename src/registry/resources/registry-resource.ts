@@ -31,20 +31,13 @@ interface ResourceKey<Field, Column> {
   column: Column;
 }
 
-interface ApiKey<Field, Column> extends ResourceKey<Field, Column> {
-  /** The service generates the key, a UUID. The caller chooses any other key. */
-  isGenerated?: boolean;
-}
-
 interface FileKey<Field, Column> extends ResourceKey<Field, Column> {
   /** The form in which a key is stored and compared. */
   normalize?(key: string): string;
 }
 
 /** A field that has the key of an entry of another resource. */
-interface Reference<Field, Column> extends ResourceKey<Field, Column> {
-  resource: RegistryResource;
-}
+type Reference<Field, Column> = ResourceKey<Field, Column> & { resource: RegistryResource };
 
 /**
  * The secret of an entry. It is stored as a hash, and no entry that is read or exported contains it. Only
@@ -85,8 +78,8 @@ interface Description<Entry, Row, Field, Column> {
   /** The class that validates an entry. */
   entry: Type<Entry>;
   entity: Type<Row>;
-  /** How the admin API identifies an entry. */
-  key: ApiKey<Field | 'id', Column>;
+  /** How the admin API identifies an entry: by a UUID that the service generates, or by a key of the caller's choice. */
+  key: ResourceKey<Field | 'id', Column> & { isGenerated?: boolean };
   /** Settings of grants by their names. */
   grantSettings?: Field;
   /** A list of names of grants. */
