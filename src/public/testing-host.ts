@@ -9,6 +9,7 @@ export { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
 export { startService } from '../bootstrap.js';
 export { CustomerErasure } from '../identity/customer-erasure.js';
 export { CustomerSessions } from '../identity/customer-sessions.js';
+export { readParameters } from '../oauth/parameters.js';
 export { OpenApiDocument } from '../openapi/openapi-document.js';
 export { type ObjectSchema, schemaOf } from '../openapi/schemas.js';
 export { loadConfiguration } from '../platform/configuration/load-configuration.js';

@@ -43,6 +43,11 @@ export interface GuessableParameter {
   parameter: string;
   /** After this number of wrong values, the service refuses the right value, too. */
   limit: number;
+  /**
+   * Returns a wrong value for a right one, another one for each index. If omitted, the kit changes digits and letters,
+   * and takes the values that the rules of the body accept.
+   */
+  wrong?: (right: string, index: number) => string;
 }
 
 /** A customer that was created for a browser. */

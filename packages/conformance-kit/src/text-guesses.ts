@@ -1,28 +1,47 @@
 const DIGITS = '0123456789';
+const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
-/** A wrong value of the same format, another one for each index. Its last digit or letter always differs. */
-export function wrongValue(value: string, index: number): string {
-  const characters = [...value];
-  let rest = index;
-  let isLast = true;
-  for (let at = characters.length - 1; at >= 0; at--) {
-    const character = characters[at] as string;
-    const alphabet = alphabetOf(value, character);
-    if (alphabet.length < 2) continue;
-    const choices = isLast ? alphabet.length - 1 : alphabet.length;
-    const step = (rest % choices) + (isLast ? 1 : 0);
-    characters[at] = alphabet[(alphabet.indexOf(character) + step) % alphabet.length] as string;
-    rest = Math.floor(rest / choices);
-    isLast = false;
-  }
-  return characters.join('');
+/** After this number of candidates, no further value is likely to have the format. */
+const MAX_CANDIDATE_COUNT = 10_000;
+
+/**
+ * Different wrong values of the same format that a rule accepts: first with the characters of the value, because a code
+ * may be without vowels, then with all digits and letters.
+ */
+export function* wrongValues(value: string, accepts: (candidate: string) => boolean): Generator<string, undefined> {
+  const known = new Set([value]);
+  for (const characters of [value, value + DIGITS + LETTERS])
+    for (let index = 1; index < MAX_CANDIDATE_COUNT; index++) {
+      const candidate = candidateOf(value, index, characters);
+      if (known.has(candidate) || !accepts(candidate)) continue;
+      known.add(candidate);
+      yield candidate;
+    }
+  return undefined;
 }
 
-/** All digits for a digit. For a letter, only letters of the value, because a code may be without vowels. */
-function alphabetOf(value: string, character: string): string {
-  if (DIGITS.includes(character)) return DIGITS;
-  const letters = [/[a-z]/, /[A-Z]/].find((each) => each.test(character));
-  return letters ? [...new Set(value)].filter((each) => letters.test(each)).join('') : character;
+/** A value whose last characters differ first. */
+export function wrongValue(value: string, index: number): string {
+  return candidateOf(value, index + 1, value + DIGITS + LETTERS);
+}
+
+/** Another value for each index, until all characters have had all values. */
+function candidateOf(value: string, index: number, characters: string): string {
+  const candidate = [...value];
+  let rest = index;
+  for (let at = candidate.length - 1; at >= 0; at--) {
+    const character = candidate[at] as string;
+    const alphabet = alphabetOf(characters, character);
+    candidate[at] = alphabet[(alphabet.indexOf(character) + rest) % alphabet.length] as string;
+    rest = Math.floor(rest / alphabet.length);
+  }
+  return candidate.join('');
+}
+
+/** The digits or letters of a text, for a digit or a letter of the same case. */
+function alphabetOf(text: string, character: string): string {
+  const kind = [/[0-9]/, /[a-z]/, /[A-Z]/].find((each) => each.test(character));
+  return kind ? [...new Set(text)].filter((each) => kind.test(each)).join('') : character;
 }
 
 const ALPHABETS: [pattern: RegExp, size: number][] = [

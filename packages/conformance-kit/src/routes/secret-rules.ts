@@ -1,9 +1,9 @@
 import type { GuessableParameter } from '../grant-kit.js';
+import { GuessValues } from '../guess-values.js';
 import { limitsOf, withLimits } from '../guesses-in-window.js';
 import { assertNoSecretIn, similarTexts } from '../rules/secrets.js';
 import { isPrivateText, ownParameters, secretParts, secretsIn, textsIn } from '../secret-search.js';
 import { assertNoShortParameter, NO_SHORT_PARAMETER } from '../short-parameters.js';
-import { wrongValue } from '../text-guesses.js';
 import type { Parameters } from '../token-request.js';
 import type { RouteKit } from './route-kit.js';
 import type { RouteRule } from './route-rule.js';
@@ -53,18 +53,18 @@ const UNGUESSABLE: RouteRule = {
   },
 };
 
-function limitsGuesses({ parameter, limit }: GuessableParameter): RouteRule {
+function limitsGuesses(guessable: GuessableParameter): RouteRule {
   return {
-    title: `refuses a right request after ${limit} wrong guesses, because the test declares \`guessable\``,
-    check: (context) =>
-      withLimits(context, limitsOf(context.kit), (url) => guessUntilRefused(context, url, parameter, limit)),
+    title: `refuses a right request after ${guessable.limit} wrong guesses, because the test declares \`guessable\``,
+    check: (context) => withLimits(context, limitsOf(context.kit), (url) => guessUntilRefused(context, url, guessable)),
   };
 }
 
-async function guessUntilRefused(context: RouteTestContext, url: string, parameter: string, limit: number) {
+async function guessUntilRefused(context: RouteTestContext, url: string, guessable: GuessableParameter) {
+  const { parameter, limit } = guessable;
   const { body, ...sent } = await context.valid();
   const right = (body ?? {}) as Parameters;
-  const values = Array.from({ length: limit }, (_, index) => wrongValue(`${right[parameter]}`, index));
+  const values = new GuessValues(guessable, context.body?.declared.body ?? Object, right).take(limit);
   const guesses = values.map((value) => context.send({ ...sent, url, body: { ...right, [parameter]: value } }));
   const responses = await Promise.all(guesses);
   if (responses.some(({ status }) => status < 300)) throw new Error(`${parameter}: a wrong value succeeds`);

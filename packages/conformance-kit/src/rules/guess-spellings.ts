@@ -13,7 +13,8 @@ const SPELLINGS: [what: string, change: (text: string) => string][] = [
 ];
 
 /** Another spelling of a value, for which a grant could count the guesses separately. */
-export function limitsSpellings({ parameter, limit }: GuessableParameter): Rule {
+export function limitsSpellings(guessable: GuessableParameter): Rule {
+  const { limit } = guessable;
   return {
     title: 'refuses another spelling of a right proof after too many guesses, because the test declares `guessable`',
     async check(context) {
@@ -22,7 +23,7 @@ export function limitsSpellings({ parameter, limit }: GuessableParameter): Rule 
         for (const name of names) {
           await withLimits(context, attemptLimitsOf(context), async (url) => {
             const parameters = await context.body();
-            await guess(context, url, parameters, parameter, limit);
+            await guess(context, url, parameters, guessable);
             const spelled = { ...parameters, [name]: change(`${parameters[name]}`) };
             const { status } = await about(`${name} ${what}`, () => context.send(spelled, { url }));
             if (status === 200) throw new Error(`${name} ${what}: gets a token after ${limit} wrong guesses`);

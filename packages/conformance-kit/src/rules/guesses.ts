@@ -52,18 +52,19 @@ async function withRepeatableRandom(context: GrantTestContext): Promise<Paramete
   }
 }
 
-function limitsGuesses({ parameter, limit }: GuessableParameter): Rule {
+function limitsGuesses(guessable: GuessableParameter): Rule {
+  const { parameter, limit } = guessable;
   return {
     title: `refuses a right proof after ${limit} wrong guesses, because the test declares \`guessable\``,
     async check(context) {
       await withLimits(context, attemptLimitsOf(context), async (url) => {
         const parameters = await context.body();
-        if (limit > 1) await guess(context, url, parameters, parameter, 1);
+        if (limit > 1) await guess(context, url, parameters, guessable, 1);
         await about('the right value after one wrong guess', () => context.expectToken(parameters, { url }));
       });
       await withLimits(context, attemptLimitsOf(context), async (url) => {
         const parameters = await context.body();
-        await guess(context, url, parameters, parameter, limit);
+        await guess(context, url, parameters, guessable);
         const { status } = await context.send(parameters, { url });
         if (status === 200)
           throw new Error(`${parameter}: the right value gets a token after ${limit} wrong guesses at the same time`);

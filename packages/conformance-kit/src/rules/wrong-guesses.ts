@@ -1,25 +1,39 @@
 import type { DeclaredAttemptLimit } from 'customer-authorization-service/testing-host';
+import type { GuessableParameter } from '../grant-kit.js';
 import type { GrantTestContext } from '../grant-test-context.js';
+import { GuessValues } from '../guess-values.js';
 import { limitsOf } from '../guesses-in-window.js';
 import { raceOfBodies } from '../race.js';
 import { TOKEN } from '../test-environment.js';
-import { wrongValue } from '../text-guesses.js';
 import type { Parameters } from '../token-request.js';
 
-/** Sends wrong values at the same time. */
+/** How often the kit replaces values that are no guesses. */
+const MAX_ROUND_COUNT = 20;
+
+/** Sends wrong values at the same time. A value that the grant answers with `invalid_request` is no guess. */
 export async function guess(
   context: GrantTestContext,
   url: string,
   parameters: Parameters,
-  parameter: string,
-  count: number,
+  guessable: GuessableParameter,
+  count = guessable.limit,
 ): Promise<void> {
-  const values = Array.from({ length: count }, (_, index) => wrongValue(`${parameters[parameter]}`, index));
-  const bodies = values.map((value) => ({ ...parameters, [parameter]: value }));
-  const texts = bodies.map((body) => JSON.stringify(body));
-  const responses = await raceOfBodies([{ url }], TOKEN, texts, await context.callerHeaders());
-  for (const [index, response] of responses.entries()) await context.assertValid(response, { body: bodies[index] });
-  if (responses.some(({ status }) => status === 200)) throw new Error(`${parameter}: a wrong value gets a token`);
+  const { parameter } = guessable;
+  const wrong = new GuessValues(guessable, context.declared.body, parameters);
+  let remaining = count;
+  for (let round = 0; remaining > 0 && round < MAX_ROUND_COUNT; round++) {
+    const bodies = wrong.take(remaining).map((value) => ({ ...parameters, [parameter]: value }));
+    const texts = bodies.map((body) => JSON.stringify(body));
+    const responses = await raceOfBodies([{ url }], TOKEN, texts, await context.callerHeaders());
+    for (const [index, response] of responses.entries()) await context.assertValid(response, { body: bodies[index] });
+    if (responses.some(({ status }) => status === 200)) throw new Error(`${parameter}: a wrong value gets a token`);
+    remaining = responses.filter(({ body }) => body.error === 'invalid_request').length;
+  }
+  if (remaining === 0) return;
+  const solution = 'return values that the grant accepts by `wrong` of `guessable`';
+  throw new Error(
+    `${parameter}: the grant answers wrong values with invalid_request, so they are no guesses; ${solution}`,
+  );
 }
 
 /** The limits of a grant and of its extension, as `COUNT/SECONDS`. */

@@ -1,0 +1,47 @@
+import type { Type } from '@nestjs/common';
+import { readParameters } from 'customer-authorization-service/testing-host';
+import type { GuessableParameter } from './grant-kit.js';
+import { wrongValues } from './text-guesses.js';
+import type { Parameters } from './token-request.js';
+
+/** Gives wrong values of a parameter that the rules of the body accept, because others are no guesses. */
+export class GuessValues {
+  private readonly values: Iterator<string, undefined>;
+
+  constructor(
+    private readonly guessable: GuessableParameter,
+    body: Type<object>,
+    parameters: Parameters,
+  ) {
+    const { parameter, wrong } = guessable;
+    const right = `${parameters[parameter]}`;
+    const accepts = (value: string) => isAccepted(body, { ...parameters, [parameter]: value });
+    this.values = wrong ? given(right, wrong) : wrongValues(right, accepts);
+  }
+
+  /** @throws Error if there are fewer values */
+  take(count: number): string[] {
+    return Array.from({ length: count }, () => {
+      const { value } = this.values.next();
+      if (value !== undefined) return value;
+      const { parameter, limit } = this.guessable;
+      throw new Error(
+        `${parameter}: the kit finds too few wrong values for ${limit} guesses; return them by \`wrong\` of \`guessable\``,
+      );
+    });
+  }
+}
+
+function* given(right: string, wrong: (right: string, index: number) => string): Generator<string, undefined> {
+  for (let index = 0; index < 10_000; index++) yield wrong(right, index);
+  return undefined;
+}
+
+function isAccepted(body: Type<object>, parameters: Parameters): boolean {
+  try {
+    readParameters(body, parameters);
+    return true;
+  } catch {
+    return false;
+  }
+}

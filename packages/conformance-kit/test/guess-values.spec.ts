@@ -1,0 +1,54 @@
+import { Matches } from 'class-validator';
+import { describe, expect, it } from 'vitest';
+import { GuessValues } from '../src/guess-values.js';
+
+class OfVowelless {
+  @Matches(/^[BCDFGHJKLMNPQRSTVWXZ]{1,8}$/)
+  code: string;
+}
+
+class OfTwoDigits {
+  @Matches(/^[12]{2,12}$/)
+  code: string;
+}
+
+const textOf = (alphabet: string, length: number) =>
+  Array.from({ length }, () => alphabet[Math.floor(Math.random() * alphabet.length)]).join('');
+
+describe('the wrong values of the kit', () => {
+  it.each([
+    ['of letters without vowels', OfVowelless, 'BCDFGHJKLMNPQRSTVWXZ', [2, 4, 8]],
+    ['of the digits 1 and 2', OfTwoDigits, '12', [3, 6, 12]],
+  ] as const)('are accepted by the rules of a body, for 200 random codes %s', (_, body, alphabet, lengths) => {
+    for (let run = 0; run < 200; run++) {
+      const code = textOf(alphabet, lengths[run % 3] as number);
+      const values = new GuessValues({ parameter: 'code', limit: 5 }, body, { code }).take(5);
+      expect(new Set([code, ...values]).size).toBe(6);
+      for (const value of values)
+        expect(
+          [...value].every((each) => alphabet.includes(each)),
+          value,
+        ).toBe(true);
+    }
+  });
+
+  it('differ also if each letter of the right value is the same', () => {
+    const values = new GuessValues({ parameter: 'code', limit: 3 }, OfVowelless, { code: 'BBBB' }).take(3);
+    expect(new Set(['BBBB', ...values]).size).toBe(4);
+  });
+
+  it('are those of the author if the test declares `wrong`', () => {
+    const wrong = (right: string, index: number) => `${right}${index}`;
+    expect(new GuessValues({ parameter: 'code', limit: 2, wrong }, OfTwoDigits, { code: '1' }).take(2)).toEqual([
+      '10',
+      '11',
+    ]);
+  });
+
+  it('are reported as too few if the rules accept fewer than the limit', () => {
+    const values = new GuessValues({ parameter: 'code', limit: 5 }, OfTwoDigits, { code: '11' });
+    expect(() => values.take(5)).toThrow(
+      'code: the kit finds too few wrong values for 5 guesses; return them by `wrong`',
+    );
+  });
+});
