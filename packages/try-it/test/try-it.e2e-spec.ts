@@ -17,7 +17,7 @@ const MARKUP = '/tmp/"><img src=x>';
 
 const modules = [tryItModule()];
 
-// cspell:ignore ftry fmain fetc fpasswd
+// cspell:ignore ftry fviews fpackage fetc fpasswd
 let service: TestService;
 beforeAll(async () => {
   const environment = { TRY_IT: 'true', DATA_DIR: MARKUP };
