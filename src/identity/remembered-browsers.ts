@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Clock, } from '../platform/clock.js';
+import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';

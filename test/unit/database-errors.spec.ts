@@ -9,7 +9,7 @@ import {
 const driverError = (details: object) => Object.assign(new Error('of a driver'), details);
 
 /** Errors of TiDB, which has no names for most of them. */
-const ofTidb = (errnos: number[]) =>
+const ofTiDB = (errnos: number[]) =>
   errnos.map((errno): [string, object] => [`error ${errno} of TiDB`, { errno, code: 'UNKNOWN_CODE_PLEASE_REPORT' }]);
 
 describe('the classification of database errors', () => {
@@ -18,7 +18,7 @@ describe('the classification of database errors', () => {
     ['lock wait', { errno: 1205, code: 'ER_LOCK_WAIT_TIMEOUT' }],
     ['certification of a Group Replication', { errno: 3101, code: 'ER_TRANSACTION_ROLLBACK_DURING_COMMIT' }],
     ['certification of a Galera', { errno: 1180, code: 'ER_ERROR_DURING_COMMIT' }],
-    ...ofTidb([8002, 8005, 8022, 8028, 9007]),
+    ...ofTiDB([8002, 8005, 8022, 8028, 9007]),
     ['a SQLite that is locked', { code: 'SQLITE_BUSY' }],
   ])(
     '%s: the statement may be repeated, and the database counts as unavailable after the last attempt',
@@ -43,7 +43,7 @@ describe('the classification of database errors', () => {
     ['disk full', { errno: 1021, code: 'ER_DISK_FULL' }],
     ['wrong credentials', { errno: 1045, code: 'ER_ACCESS_DENIED_ERROR' }],
     ['not migrated', { errno: 1146, code: 'ER_NO_SUCH_TABLE' }],
-    ...ofTidb([8501, 9001, 9002, 9003, 9004, 9005]),
+    ...ofTiDB([8501, 9001, 9002, 9003, 9004, 9005]),
     ['a SQLite on a full disk', { code: 'SQLITE_FULL' }],
     ['a SQLite on a broken disk', { code: 'SQLITE_IOERR_READ' }],
   ])('%s: the database is unavailable', (_what, details) => {

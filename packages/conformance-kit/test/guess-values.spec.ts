@@ -2,8 +2,8 @@ import { Matches } from 'class-validator';
 import { describe, expect, it } from 'vitest';
 import { GuessValues } from '../src/guess-values.js';
 
-class OfVowelless {
-  @Matches(/^[BCDFGHJKLMNPQRSTVWXZ]{1,8}$/)
+class OfConsonants {
+  @Matches(/^[BCDFGHJKLM]{1,8}$/)
   code: string;
 }
 
@@ -17,7 +17,7 @@ const textOf = (alphabet: string, length: number) =>
 
 describe('the wrong values of the kit', () => {
   it.each([
-    ['of letters without vowels', OfVowelless, 'BCDFGHJKLMNPQRSTVWXZ', [2, 4, 8]],
+    ['of letters without vowels', OfConsonants, 'BCDFGHJKLM', [2, 4, 8]],
     ['of the digits 1 and 2', OfTwoDigits, '12', [3, 6, 12]],
   ] as const)('are accepted by the rules of a body, for 200 random codes %s', (_, body, alphabet, lengths) => {
     for (let run = 0; run < 200; run++) {
@@ -33,7 +33,7 @@ describe('the wrong values of the kit', () => {
   });
 
   it('differ also if each letter of the right value is the same', () => {
-    const values = new GuessValues({ parameter: 'code', limit: 3 }, OfVowelless, { code: 'BBBB' }).take(3);
+    const values = new GuessValues({ parameter: 'code', limit: 3 }, OfConsonants, { code: 'BBBB' }).take(3);
     expect(new Set(['BBBB', ...values]).size).toBe(4);
   });
 
