@@ -30,7 +30,7 @@ const PURPOSE = 'descent of a proof';
 
 /**
  * Writes and reads the texts that tie the proof of a grant to the caller that created the proof. A text is
- * authenticated, so that a grant that returns a text of its caller gives no token (decision 0038).
+ * authenticated, so that a grant that returns a text of its caller gives no token (decision 0036).
  */
 @Injectable()
 export class Descents {

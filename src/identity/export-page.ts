@@ -12,7 +12,7 @@ export type ExportedRows = Record<string, object[]>;
 /** A part of an export. */
 export interface ExportPage {
   tables: ExportedRows;
-  /** If rows are missing: any text by which the next call continues. */
+  /** Present if rows are missing. The next call sends this text and gets the rows that follow. */
   next?: string;
 }
 
