@@ -95,10 +95,12 @@ export function lineageByTransfer(bearer: RevocableClaims, customerGeneration?: 
  * @throws OAuthError `invalid_grant` if the proof descends from another agent, because a token has one actor
  */
 export function lineageByBoth({ act, ancestors = [], ...lineage }: TokenLineage, agent: RevocableClaims): TokenLineage {
-  if (act && act.sub !== agent.sub) throw OAuthError.invalidGrant('descent: of another agent than the caller');
+  const actor = actorOf(agent);
+  if (act && (act.sub !== actor.sub || act.iss !== actor.iss))
+    throw OAuthError.invalidGrant('descent: of another agent than the caller');
   const all = [...ancestors, ...revocableIds(agent.jti)];
   if (all.length > MAX_ANCESTORS) throw OAuthError.invalidGrant(`descent: more than ${MAX_ANCESTORS} ancestors`);
-  return { ...lineage, ancestors: all, act: actorOf(agent) };
+  return { ...lineage, ancestors: all, act: actor };
 }
 
 function actorOf({ sub, client_id, gen = 0, aud, iss }: RevocableClaims): Actor {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SigningKeys } from '../../src/access-token/signing-keys.js';
+import { lineageByBoth } from '../../src/access-token/token-lineage.js';
 import { Descents } from '../../src/bearer/descents.js';
 import type { AgentPrincipal, CustomerPrincipal } from '../../src/bearer/principal.js';
 import type { Clock } from '../../src/platform/clock.js';
@@ -45,5 +46,15 @@ describe('the text that ties a proof to its caller', () => {
     const text = descentsWith('one').textOf(customerWith());
     expect(descentsWith('two', 'one').read(text)).toMatchObject({ entityId: UUID, organizationId: UUID });
     expect(() => descentsWith('two').read(text)).toThrow(expect.objectContaining({ code: 'invalid_grant' }));
+  });
+});
+
+describe('the proof of an agent', () => {
+  const proof = { gen: 1, ancestors: [], act: { sub: UUID, client_id: 'c', gen: 3 }, transfers: 1 };
+  const agent = { jti: 'j', sub: UUID, client_id: 'c', iat: 1 };
+
+  it('is not for an agent of a trusted issuer whose id is the same', () => {
+    expect(lineageByBoth(proof, { ...agent, aud: 'agent-api', gen: 3 })).toMatchObject({ act: proof.act });
+    expect(() => lineageByBoth(proof, { ...agent, iss: 'https://login.example' })).toThrow(/of another agent/);
   });
 });
