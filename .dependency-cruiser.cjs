@@ -5,6 +5,7 @@
 const LEVELS = [
   ['platform', 'migrations'],
   ['oauth', 'audit'],
+  ['rate-limit'],
   ['operator', 'registry', 'access-token'],
   ['bearer'],
   ['routes'],
@@ -26,7 +27,7 @@ const LEVELS = [
 ];
 /** The files of the highest level may import each other. */
 const MIXED_LEVEL = LEVELS.at(-1);
-/** The names that grants of other packages may import. The file re-exports from levels 0 to 7. */
+/** The names that grants of other packages may import. The file re-exports from levels 0 to 8. */
 const GRANT_API = '^src/public/grant\\.ts$';
 const GRANTS_LEVEL = LEVELS.findIndex((folders) => folders.includes('grants'));
 
@@ -142,6 +143,12 @@ module.exports = {
       severity: 'error',
       from: { path: '^packages/token-verifier/src/' },
       to: { path: 'node_modules/', pathNot: 'node_modules/jose/' },
+    },
+    {
+      name: 'browser-client-depends-on-nothing',
+      severity: 'error',
+      from: { path: '^packages/browser-client/src/' },
+      to: { pathNot: '^packages/browser-client/src/' },
     },
     {
       name: 'service-does-not-know-the-packages',

@@ -6,7 +6,7 @@
  * loop of each process. Exits with 1 if a response is wrong or has no explanation. SOAK_RATE is the number of
  * operations per second (150). `--save` writes the figures to docs/performance.md and draws docs/soak.svg.
  */
-import { parseArgs } from 'node:util';
+import { isSaving } from './figures.js';
 import { SERVICE } from './server.js';
 import { withSetup } from './setup.js';
 import { Agents } from './soak/agents.js';
@@ -23,7 +23,7 @@ const DURATION_MINUTES = Number(process.env.SOAK_MINUTES ?? 30);
 const OPERATIONS_PER_SECOND_COUNT = Number(process.env.SOAK_RATE ?? 150);
 const PROCESS_COUNT = 2;
 
-const { values: options } = parseArgs({ options: { save: { type: 'boolean' } } });
+const options = { save: isSaving() };
 
 await withSetup('256M', async (setup) => {
   setup.connection.destroy(); // it would not survive the crash

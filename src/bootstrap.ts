@@ -3,36 +3,38 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
+import { AuditLog } from './audit/audit.js';
 import { AuditModule } from './audit/audit.module.js';
 import type { AuditSink } from './audit/audit-event.js';
-import { AuditLog } from './audit/audit-log.js';
 import type { Extension } from './extension.js';
 import { brokenRequest, startingResponses } from './oauth/early-responses.js';
 import { OAuthExceptionFilter } from './oauth/oauth-exception.filter.js';
-import { Readiness } from './platform/health/readiness.js';
+import { Readiness } from './platform/health/health.controller.js';
 import { type ConnectionLimits, PUBLIC_LIMITS } from './platform/http/connection-limits.js';
 import { Listener } from './platform/http/listeners.js';
 import { ManagementListeners } from './platform/http/management-listeners.js';
-import { mountedRoute } from './platform/http/mounted-routes.js';
 import { ServiceHttpAdapter } from './platform/http/service-http-adapter.js';
+import { mountedRoute } from './platform/http/surfaces.js';
 import { type Log, serviceLog } from './platform/logging/log.js';
 import { ServiceLogger } from './platform/logging/service-logger.js';
 import type { MetricsRegistry } from './platform/metrics/metrics-registry.js';
 import { PlatformModule, type PlatformOptions } from './platform/platform.module.js';
 import { Telemetry } from './platform/telemetry.js';
-import { customerCors } from './registry/customer-cors.js';
+import { RateLimitModule, type RateLimitOptions } from './rate-limit/rate-limits.js';
 import { FollowedRegistryFile } from './registry/file/followed-registry-file.js';
 import { Registry } from './registry/registry.js';
-import { CookieRoutes } from './routes/cookie-routes.js';
+import { CookieRoutes, customerCors } from './routes/customer-cors.js';
 
 /** How long a stop waits for the connections to the database to close. */
 const DATABASE_CLOSE_TIMEOUT_MS = 1_000;
 
-export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metrics' | 'migrations' | 'limits'> {
+export interface ServiceOptions extends Extension, Omit<PlatformOptions, 'metrics' | 'migrations'>, RateLimitOptions {
   /** The service's log. By default it goes to stdout. */
   log?: Log;
   /** Receives the audit events. By default they go to the log. */
   audit?: AuditSink;
+  /** Whether an extension made the registry file, as for a demo. The log then omits the audit events of its entries. */
+  hasOwnRegistry?: boolean;
   /** Shorter timeouts and lower limits, for tests of all ports. */
   connections?: Partial<ConnectionLimits>;
 }
@@ -96,8 +98,7 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
     logger: new ServiceLogger(options.log.logger),
   });
   application.useGlobalFilters(new OAuthExceptionFilter(application.get(HttpAdapterHost)));
-  const cookieRoutes = application.get(CookieRoutes);
-  application.use(customerCors(application.get(Registry), (path) => cookieRoutes.includes(path)));
+  application.use(customerCors(application.get(Registry), application.get(CookieRoutes)));
   try {
     return await application.init();
   } catch (error) {
@@ -108,9 +109,14 @@ async function createApplication(options: ApplicationOptions): Promise<INestAppl
 
 /** The root module with a platform. The platform differs between a process, a command and a test. */
 export function rootModule(options: ApplicationOptions): DynamicModule {
-  const { modules = [], name, log, audit, auditSink, registryFile: _named, ...platform } = options;
-  const sinks = [audit ?? new AuditLog(log.logger), ...(auditSink ? [auditSink] : [])];
-  const imports = [PlatformModule.forRoot(platform), AuditModule.forRoot(sinks, name), ...modules];
+  const { modules = [], name, log, audit, auditSink, registryFile: _named, hasOwnRegistry, ...platform } = options;
+  const sinks = [audit ?? new AuditLog(log.logger, hasOwnRegistry), ...(auditSink ? [auditSink] : [])];
+  const imports = [
+    PlatformModule.forRoot(platform),
+    RateLimitModule.forRoot(options),
+    AuditModule.forRoot(sinks, name),
+    ...modules,
+  ];
   return { module: AppModule, imports };
 }
 

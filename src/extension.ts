@@ -1,4 +1,4 @@
-import type { Type } from '@nestjs/common';
+import type { DynamicModule, Type } from '@nestjs/common';
 import type { AuditSink } from './audit/audit-event.js';
 import type { MigrationClass } from './migrations/migrations.js';
 import type { Configuration } from './platform/configuration/configuration.js';
@@ -8,8 +8,11 @@ import type { LimitDeclarations } from './platform/configuration/rate-limit-rule
 export interface Extension {
   /** A name in snake_case, with which the names of the extension's own audit events begin: `device_approval.approved`. */
   name?: string;
-  /** NestJS modules: those that provide the team's grants, and the modules that they need. */
-  modules?: Type[];
+  /**
+   * NestJS modules: those that provide the team's grants, and the modules that they need. A test replaces a provider by
+   * `{ module: SmsModule, providers: [{ provide: SmsGateway, useValue: fake }] }`.
+   */
+  modules?: (Type | DynamicModule)[];
   /** Migrations of the team's tables. They run after the service's, in the order of the timestamps in their names. */
   migrations?: MigrationClass[];
   /** Names the registry file if REGISTRY_FILE is not set. It is called once before the start, and may create the file. */

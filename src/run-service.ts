@@ -29,12 +29,12 @@ async function run(configuration: Configuration, extension: Extension): Promise<
   let service: Service | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.once(signal, () => stop(service, signal === 'SIGTERM' ? PRE_STOP_DELAY_MS : 0));
-  const registryFile = configuration.REGISTRY_FILE || extension.registryFile?.(configuration);
-  if (registryFile) configuration.REGISTRY_FILE = registryFile;
+  const ownRegistry = configuration.REGISTRY_FILE ? undefined : extension.registryFile?.(configuration);
+  if (ownRegistry) configuration.REGISTRY_FILE = ownRegistry;
   process.stderr.on('error', () => undefined); // a closed stderr must not end the process
   const log = serviceLog(configuration);
   process.once('exit', () => log.flush());
-  service = await startService({ ...extension, configuration, log });
+  service = await startService({ ...extension, configuration, log, hasOwnRegistry: ownRegistry !== undefined });
   log.logger.info(listeningMessage(configuration, service));
   setTimeout(collectStartupGarbage, STARTUP_GC_DELAY_MS).unref();
   return service;

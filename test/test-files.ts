@@ -73,10 +73,18 @@ const ON_BOTH_DATABASES = [
 ];
 
 /** End-to-end tests with entities that are not the service's. They do not share modules with other files. */
-const ISOLATED = ['custom-grant', 'faulty-grant', 'faulty-table', 'openapi', 'openapi-texts', 'registry-resource'];
+const ISOLATED = [
+  'custom-grant',
+  'faulty-grant',
+  'faulty-table',
+  'missing-table',
+  'openapi',
+  'openapi-texts',
+  'registry-resource',
+];
 
 /** Those that also run on MariaDB. */
-const ISOLATED_ON_BOTH_DATABASES = ['custom-grant', 'faulty-table'];
+const ISOLATED_ON_BOTH_DATABASES = ['custom-grant', 'faulty-table', 'missing-table'];
 
 /** End-to-end tests that start processes of the built service, npm or commands of the documents, on SQLite. */
 const WITH_PROCESSES = [
@@ -84,6 +92,8 @@ const WITH_PROCESSES = [
   'connection-memory',
   'fuzz',
   'guide-nginx',
+  'guide-python-api',
+  'guide-python-backend',
   'guides',
   'keys',
   'logs',
@@ -96,6 +106,7 @@ const WITH_PROCESSES = [
   'process',
   'readme',
   'registry-apply-command',
+  'request-path',
   'restore',
   'rolling-upgrade',
   'runbook',
@@ -149,14 +160,14 @@ const EXAMPLE_IN_BROWSER = ['test/browser/device-approval.spec.ts'];
 export const TEST_FILES = {
   unit: {
     include: ['test/unit/**/*.spec.ts', 'packages/*/test/**/*.spec.ts'],
-    exclude: [...UNIT_TESTS_WITH_PROCESSES, 'packages/try-it/test/browser/**'],
+    exclude: [...UNIT_TESTS_WITH_PROCESSES, 'packages/*/test/browser/**'],
   },
   sqlite: WITHOUT_PROCESSES,
   mariadb: IS_NIGHTLY ? WITHOUT_PROCESSES : { include: paths(ON_BOTH_DATABASES) },
   isolated: { include: [...ALL_ISOLATED, ...EXAMPLE] },
   'isolated-mariadb': { include: [...(IS_NIGHTLY ? ALL_ISOLATED : paths(ISOLATED_ON_BOTH_DATABASES)), ...EXAMPLE] },
   processes: { include: [...paths(WITH_PROCESSES), ...TRY_IT_WITH_PROCESSES, ...UNIT_TESTS_WITH_PROCESSES] },
-  browser: { include: ['{test,packages/try-it/test}/browser/*.spec.ts'], exclude: EXAMPLE_IN_BROWSER },
+  browser: { include: ['{test,packages/{browser-client,try-it}/test}/browser/*.spec.ts'], exclude: EXAMPLE_IN_BROWSER },
   'isolated-browser': { include: EXAMPLE_IN_BROWSER },
   'processes-mariadb': { include: paths(WITH_PROCESSES_ON_MARIADB) },
 };

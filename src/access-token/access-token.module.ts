@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { AccessTokens } from './access-tokens.js';
+import { AccessTokens, TokenInspection } from './access-tokens.js';
 import { Denylist } from './denylist.js';
 import { FeedEntries } from './feed/feed-entries.js';
 import { FeedHistory } from './feed/feed-history.js';
@@ -15,7 +15,6 @@ import { RecordedValue } from './recorded-value.entity.js';
 import { RecordedValues } from './recorded-values.js';
 import { Revocation } from './revocation.entity.js';
 import { SigningKeys } from './signing-keys.js';
-import { TokenInspection } from './token-inspection.js';
 
 const SERVICES = [
   AccessTokens,

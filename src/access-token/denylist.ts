@@ -56,13 +56,6 @@ export class Denylist {
     return row === undefined || row.ended !== 0;
   }
 
-  /** The same in a transaction, on its connection. */
-  async hasEndedIn(manager: EntityManager, claims: RevocableClaims): Promise<boolean> {
-    const { statement, parameters } = endedStatement(claims);
-    const [row] = await selectIn(manager, statement, parameters);
-    return row === undefined || row.ended !== 0;
-  }
-
   /**
    * Which of several agents have ended: those that were deleted or have a higher generation. Agents of trusted issuers
    * never end here. Costs one statement for 500 agents.

@@ -1,5 +1,5 @@
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { sqlFlag } from '../platform/database/sql-flag.js';
+import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
 import type { InactiveReason } from './inactive-reason.js';
 import { familyOf, MAX_ANCESTORS, type RevocableClaims } from './token-lineage.js';

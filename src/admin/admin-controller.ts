@@ -8,10 +8,7 @@ import {
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
-import type { Request } from 'express';
 import { type Observable, throwError, timeout } from 'rxjs';
-import { readBody } from '../oauth/body-reader.js';
-import { parseJsonObject } from '../oauth/json-object.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 
@@ -37,9 +34,3 @@ export const AdminController = (path: string): ClassDecorator =>
     UseGuards(OperatorGuard),
     UseInterceptors(AdminTimeoutInterceptor),
   );
-
-/** The fields of a body; none if the body is empty and `isOptional`. */
-export async function readFields(request: Request, isOptional = false): Promise<Record<string, unknown>> {
-  const text = await readBody(request);
-  return isOptional && text === '' ? {} : parseJsonObject(text);
-}

@@ -1,13 +1,13 @@
-import { HttpCode, Param, Post, Req } from '@nestjs/common';
+import { HttpCode, Param, Post } from '@nestjs/common';
 import { IsInt, IsString, Max, Min } from 'class-validator';
-import type { Request } from 'express';
-import { Optional, readParameters } from '../oauth/parameters.js';
+import { Optional } from '../oauth/parameters.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty, apiPropertyOf } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { EDITOR_ERRORS, RegistryEditor } from '../registry/registry-editor.js';
-import { AdminController, readFields } from './admin-controller.js';
+import { ValidatedBody } from '../routes/parameter.decorators.js';
+import { AdminController } from './admin-controller.js';
 
 const DAY_SECONDS = 86_400;
 
@@ -45,7 +45,6 @@ export class ClientSecretController {
     description:
       'Generates a new secret. The old secret stays valid for a while, so that no request fails during the change.',
     pathParameters: { client_id: apiPropertyOf(NewSecret, 'client_id') },
-    body: NewSecretBody,
     bodyExamples: {
       'the old secret stays valid for a day': [],
       'the old secret stays valid for an hour': ['old_valid_for'],
@@ -54,8 +53,10 @@ export class ClientSecretController {
     errors: () => [EDITOR_ERRORS.noServer(), EDITOR_ERRORS.ownedByFile()],
   })
   @HttpCode(200)
-  async renew(@Req() request: Request, @Param('client_id') clientId: string): Promise<NewSecret> {
-    const { old_valid_for = DAY_SECONDS } = readParameters(NewSecretBody, await readFields(request, true));
+  async renew(
+    @Param('client_id') clientId: string,
+    @ValidatedBody(NewSecretBody, { mayBeEmpty: true }) { old_valid_for = DAY_SECONDS }: NewSecretBody,
+  ): Promise<NewSecret> {
     const { secret, isFirst } = await this.editor.renewSecret(clientId, old_valid_for, operatorActor());
     return { client_id: clientId, client_secret: secret, old_valid_for: isFirst ? 0 : old_valid_for };
   }

@@ -1,5 +1,6 @@
 import { Delete, Get, Param, Patch, Post, Req, type Type } from '@nestjs/common';
 import type { Request } from 'express';
+import { readBody } from '../oauth/request-body.js';
 import { readStrictQuery } from '../oauth/strict-query.js';
 import { operatorActor } from '../operator/operator-credentials.js';
 import { apiPropertyOf } from '../platform/http/api-property.js';
@@ -9,7 +10,7 @@ import { cursorAfter, MAX_PAGE_ENTRIES, PAGE_ERRORS, startOfPage } from '../regi
 import { EDITOR_ERRORS, RegistryEditor } from '../registry/registry-editor.js';
 import { RegistryLists } from '../registry/registry-lists.js';
 import type { RegistryResource } from '../registry/resources/registry-resource.js';
-import { AdminController, readFields } from './admin-controller.js';
+import { AdminController } from './admin-controller.js';
 import { entryResponseOf, listQueryOf, pageOf } from './entry.dto.js';
 
 /** The routes of a resource: its list at `/admin/PATH`, and its entries at `/admin/PATH/KEY` (protocol §9.1). */
@@ -53,7 +54,7 @@ export function entryController(resource: RegistryResource): Type<object> {
       errors: () => [EDITOR_ERRORS.exists(resource)],
     })
     async create(@Req() request: Request): Promise<Entry> {
-      const created = await this.editor.create(resource, await readFields(request), operatorActor());
+      const created = await this.editor.create(resource, await readBody(request), operatorActor());
       return this.editor.read(resource, created);
     }
 
@@ -79,7 +80,7 @@ export function entryController(resource: RegistryResource): Type<object> {
       errors: () => [EDITOR_ERRORS.fixedKey(resource), EDITOR_ERRORS.ownedByFile()],
     })
     async change(@Req() request: Request, @Param('key') key: string): Promise<Entry> {
-      await this.editor.change(resource, key, await readFields(request), operatorActor());
+      await this.editor.change(resource, key, await readBody(request), operatorActor());
       return this.editor.read(resource, key);
     }
 

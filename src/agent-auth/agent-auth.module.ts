@@ -16,9 +16,8 @@ import { SignIn } from './page/sign-in.js';
 import { AgentSessions } from './session/agent-sessions.js';
 import { CsrfTokens } from './session/csrf-tokens.js';
 import { PasswordChecks } from './session/password-checks.js';
-import { SessionSecrets } from './session/session-secrets.js';
 import { SignInAttempts } from './session/sign-in-attempts.js';
-import { SignedCookies } from './session/signed-cookies.js';
+import { SessionSecrets, SignedCookies } from './session/signed-cookies.js';
 import { TokenPairController } from './token-pair/token-pair.controller.js';
 import { TokenPairEndpoint } from './token-pair/token-pair.endpoint.js';
 

@@ -50,6 +50,8 @@ export interface AuditParty {
   kind: keyof AuditPartyKinds;
   /** For an operator, the name of the admin token; absent for a value of ADMIN_TOKEN. */
   id?: string | undefined;
+  /** Only for an agent: the trusted issuer that issued its token. The id counts for this issuer alone. */
+  issuer?: string | undefined;
 }
 
 /** What all audit events have: a change of access rights, or an attempt to change them. */

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import type { Logger as PinoLogger } from 'pino';
 import { Counter } from 'prom-client';
 import type { Clock } from '../platform/clock.js';
 import type { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
@@ -73,5 +74,42 @@ export class SinkFailures {
     this.loggedAtMs = nowMs;
     const kind = error instanceof Error ? error.name : typeof error;
     this.logger.error(`an audit sink failed at ${event}: ${kind}. Further failures are logged once a minute`);
+  }
+}
+
+/** Writes audit events to the log with `"stream":"audit"`. LOG_LEVEL does not suppress them. */
+export class AuditLog implements AuditSink {
+  private readonly logger: PinoLogger;
+
+  /** @param omitsCreatedEntries whether to omit the entries that a registry file creates, as of the demo registry */
+  constructor(
+    logger: PinoLogger,
+    private readonly omitsCreatedEntries = false,
+  ) {
+    this.logger = logger.child({ stream: 'audit' }, { level: 'info' });
+  }
+
+  write({
+    event,
+    outcome,
+    actor,
+    subject,
+    organizationId,
+    clientId,
+    grant,
+    reason,
+    details,
+    requestId,
+  }: AuditEntry): void {
+    if (this.omitsCreatedEntries && actor.kind === 'service' && details?.change === 'created') return;
+    const about = {
+      organization_id: organizationId,
+      client_id: clientId,
+      grant,
+      reason,
+      details,
+      request_id: requestId,
+    };
+    this.logger.info({ event, outcome, actor, subject, ...about });
   }
 }

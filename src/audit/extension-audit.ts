@@ -1,4 +1,4 @@
-import { SNAKE_CASE_NAME } from '../platform/snake-case-name.js';
+import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
 import type { Audit } from './audit.js';
 import { AUDIT_EVENT_NAMES, type ExtensionAuditEvent } from './audit-event.js';
 

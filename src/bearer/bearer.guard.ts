@@ -4,16 +4,17 @@ import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import type { InactiveReason } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { routeParametersOf } from '../platform/http/route-parameters.js';
+import { isCustomerRoute } from '../platform/http/surfaces.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import { isCustomerRoute } from '../registry/customer-cors.js';
 import { Registry } from '../registry/registry.js';
-import { BearerAuthentication } from './bearer-authentication.js';
+import { BearerAuthentication } from './bearer.strategy.js';
 import {
   type AgentPrincipal,
   assertAgent,
   assertCustomer,
   type CustomerPrincipal,
   type Principal,
+  principalOf,
 } from './principal.js';
 
 /** A guard that admits callers of one kind. */
@@ -34,7 +35,7 @@ export class BearerGuard implements CallerGuard {
   /** @throws OAuthError `invalid_token`; `insufficient_scope`; `invalid_request` for an `Origin` of another client */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    const principal = requestContext.required().principal ?? (await this.authenticate(request));
+    const principal = principalOf(request) ?? (await this.authenticate(request));
     this.admit(principal);
     const { checksClient, checksOrigin } = routeParametersOf(context.getHandler());
     if (!checksClient && !checksOrigin) this.assertOriginOf(principal, request);
@@ -51,8 +52,8 @@ export class BearerGuard implements CallerGuard {
   }
 
   /** @internal */
-  protected identify(claims: AccessTokenClaims): Principal {
-    return this.authentication.identify(claims);
+  protected identify(request: Request, claims: AccessTokenClaims): Principal {
+    return this.authentication.identify(request, claims);
   }
 
   /** A route whose body names a client compares the `Origin` with that client instead (protocol §2.8). */
@@ -96,7 +97,7 @@ export class EndedCustomerGuard extends CustomerGuard {
     } catch (error) {
       const { token } = requestContext.required();
       if (!(error instanceof OAuthError && token && ENDED_REASONS.includes(error.reason))) throw error;
-      return this.identify(token as AccessTokenClaims);
+      return this.identify(request, token as AccessTokenClaims);
     }
   }
 }

@@ -2,8 +2,7 @@ import { Module } from '@nestjs/common';
 import { AccessTokenModule } from '../access-token/access-token.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
 import { BearerGuard } from './bearer.guard.js';
-import { BearerStrategy } from './bearer.strategy.js';
-import { BearerAuthentication } from './bearer-authentication.js';
+import { BearerAuthentication, BearerStrategy } from './bearer.strategy.js';
 import { Descents } from './descents.js';
 import { TrustedIssuerTokens } from './trusted-issuer-tokens.js';
 

@@ -1,6 +1,8 @@
+import type { Request } from 'express';
 import type { AccessTokenClaims } from '../access-token/access-tokens.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import type { RevocableClaims } from '../access-token/token-lineage.js';
+import type { AuditParty } from '../audit/audit-event.js';
 
 /** An agent's customer, as `Identities` returned it. */
 export interface DescentCustomer {
@@ -8,6 +10,7 @@ export interface DescentCustomer {
   generation: number;
 }
 
+/** What agents and customers have in common as callers. */
 interface AuthenticatedCaller {
   organizationId: string;
   /** The application through which the caller calls. */
@@ -53,11 +56,14 @@ export type Principal = AgentPrincipal | CustomerPrincipal;
 /** A caller as its token names it. `BearerStrategy` adds `descent`. */
 export type NamedCaller = Omit<AgentPrincipal, 'descent'> | Omit<CustomerPrincipal, 'descent'>;
 
-declare module '../platform/request-context/request-context.js' {
-  interface RequestContext {
-    /** The caller, after it was authenticated by a bearer token. */
-    principal?: Principal;
-  }
+/** The caller of a request that was authenticated by a bearer token. Passport keeps it as the `user`. @internal */
+export function principalOf(request: Request): Principal | undefined {
+  return request.user as Principal | undefined;
+}
+
+/** The agent as the actor of an audit event. Agents of different issuers may have the same id. */
+export function agentActor({ agentId: id, isFromTrustedIssuer, claims }: AgentPrincipal): AuditParty {
+  return { kind: 'agent', id, ...(isFromTrustedIssuer && { issuer: claims.iss }) };
 }
 
 /** @throws OAuthError `invalid_token` if the bearer token is a customer's */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type { JWTPayload } from 'jose';
+import type { errors, JWTPayload } from 'jose';
 import { Denylist } from '../access-token/denylist.js';
-import { inactiveToken } from '../access-token/inactive-reason.js';
+import { type InactiveReason, inactiveToken } from '../access-token/inactive-reason.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { RemoteKeySet } from '../oauth/remote-key-set.js';
 import { Clock } from '../platform/clock.js';
@@ -11,7 +11,6 @@ import { loadWhenUsed } from '../platform/load-when-used.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
 import type { AgentPrincipal } from './principal.js';
-import { rejectionOf } from './trusted-issuer-reason.js';
 
 const jose = () => loadWhenUsed<typeof import('jose')>('jose');
 
@@ -119,4 +118,28 @@ function tokenId({ issuer }: Issuer, { jti }: JWTPayload, token: string): string
 function scopesOf(claim: unknown): string[] {
   if (Array.isArray(claim)) return claim.filter((scope) => typeof scope === 'string');
   return typeof claim === 'string' ? claim.split(' ') : [];
+}
+
+const BY_CODE: Record<string, InactiveReason> = {
+  ERR_JWT_EXPIRED: 'expired',
+  ERR_JWT_CLAIM_VALIDATION_FAILED: 'rejected_claim',
+  ERR_JOSE_ALG_NOT_ALLOWED: 'rejected_claim',
+  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: 'invalid_signature',
+  ERR_JWKS_NO_MATCHING_KEY: 'unknown_key',
+  ERR_JWKS_MULTIPLE_MATCHING_KEYS: 'unknown_key',
+};
+const BY_CLAIM: Record<string, InactiveReason> = { aud: 'other_audience', nbf: 'not_yet_valid', iat: 'not_yet_valid' };
+
+/** What an error of jose says about a token of a trusted issuer. */
+interface Rejection {
+  inactiveReason: InactiveReason;
+  /** Present if the signature is valid, because jose checks the claims after the signature. */
+  payload?: JWTPayload;
+}
+
+/** Why `jwtVerify` of jose rejects a token of a trusted issuer. */
+function rejectionOf(error: unknown): Rejection {
+  const { code, claim = '', payload } = error as Partial<errors.JWTClaimValidationFailed>;
+  const inactiveReason = BY_CLAIM[claim] ?? BY_CODE[code ?? ''] ?? 'malformed';
+  return payload === undefined ? { inactiveReason } : { inactiveReason, payload };
 }

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import { AgentTokenIssuer } from '../agent-auth/agent-token-issuer.js';
-import { grantedScope } from '../agent-auth/granted-scope.js';
+import { AgentTokenIssuer, grantedScope } from '../agent-auth/agent-token-issuer.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { withoutCredentials } from '../platform/configuration/database-url.js';
 import { Agents } from '../registry/agents.js';

@@ -7,9 +7,9 @@ type Command = (parameters: string[], context: CommandContext) => Promise<number
 /** Loads a command when it is used: the modules of the application take longer to load than most commands to run. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   'agent-token': async () => (await import('./agent-token.js')).agentTokenCommand,
-  backup: async () => (await import('./backup.js')).backupCommand,
+  backup: async () => (await import('./database.js')).backupCommand,
   keys: async () => (await import('./keys.js')).keysCommand,
-  migrate: async () => (await import('./migrate.js')).migrateCommand,
+  migrate: async () => (await import('./database.js')).migrateCommand,
   purge: async () => (await import('./maintenance.js')).purgeCommand,
   registry: async () => (await import('./registry.js')).registryCommand,
   'revocation-feed': async () => (await import('./maintenance.js')).revocationFeedCommand,

@@ -40,11 +40,11 @@ export class BrowserLink {
   seenDay: number;
 
   /**
-   * The day of the last sign-in, or of the transfer of a customer that a user has, from which `sign_in_days` count.
-   * Copies have the same value. `null` for other links.
+   * The last day of the sign-in, or of a link by transfer to a customer that a user has: `sign_in_days` after the day of
+   * the last sign-in or of the redemption. Copies have the same value. `null` for other links.
    */
-  @Column('integer', { name: 'signed_in_day', nullable: true })
-  signedInDay: number | null;
+  @Column('integer', { name: 'signed_in_until', nullable: true })
+  signedInUntil: number | null;
 
   /** The first token of the chain of transfers; `null` if an agent transferred the customer, or without a transfer. */
   @Column('varchar', { length: 128, nullable: true })

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
-import { OAuthError } from '../oauth/oauth-error.js';
-import { keysOfIp } from '../platform/rate-limit/limit-key.js';
-import { RateLimits } from '../platform/rate-limit/rate-limits.js';
-import type { CountedRequest } from '../platform/rate-limit/returned-counts.js';
+import { keysOfIp } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
+import type { CountedRequest } from '../rate-limit/limit-counts.js';
+import { RateLimits } from '../rate-limit/rate-limits.js';
 
 /** The creator of a customer in the audit event. */
 export type CustomerCreator = 'browser' | 'agent' | 'organization';
@@ -24,17 +23,14 @@ export class CustomerCreation {
    */
   takeLimit(): void {
     const request = requestContext.current();
-    const waitSeconds = request ? this.limits.takeForIp('identities', request.ip) : 0;
-    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'identities');
+    if (request) this.limits.takeForIp('identities', request.ip);
   }
 
   /** The same before an INSERT that may insert nothing, after which the caller gives the request back. */
   takeReturnableLimit(): CountedRequest {
     const request = requestContext.current();
     if (!request) return { giveBack: () => undefined };
-    const taken = this.limits.takeReturnable('identities', keysOfIp(request.ip, ''));
-    if (typeof taken === 'number') throw OAuthError.rateLimited(taken, 'identities');
-    return taken;
+    return this.limits.takeReturnable('identities', keysOfIp(request.ip, ''));
   }
 
   /** Takes from the limit when it is called for the first time: a transaction that calls it may run again. */

@@ -5,7 +5,7 @@ import type { AuditParty } from '../audit/audit-event.js';
 import { Optional } from '../oauth/parameters.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { withIsoTimes } from '../platform/database/sql-time.js';
+import { withIsoTimes } from '../platform/database/sql-dialect.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
@@ -25,7 +25,7 @@ const TABLES = [
   exportedTable<{ browser_id: string }>({
     name: 'browser_customer',
     find: `SELECT browser_id, entity_id, organization_id, group_id, origin, generation, seen_day,
-        signed_in_day, root, lineage FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
+        signed_in_until, root, lineage FROM browser_customer WHERE entity_id = ? ORDER BY browser_id`,
     shown: withLinkId,
   }),
   exportedTable<{ browser_id: string }>({

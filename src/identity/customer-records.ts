@@ -4,7 +4,7 @@ import { IsArray, IsBoolean, IsISO8601, IsString, ValidateNested } from 'class-v
 import { Optional } from '../oauth/parameters.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
-import { timeOf } from '../platform/database/sql-time.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';

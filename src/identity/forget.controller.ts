@@ -1,17 +1,16 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import type { Browser } from '../platform/http/browser.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { RateLimits } from '../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { UUID } from '../platform/uuid.js';
-import { CallingBrowser } from '../routes/calling-browser.decorator.js';
-import { ClientRequest } from '../routes/client-request.decorator.js';
+import { RateLimits } from '../rate-limit/rate-limits.js';
+import type { Browser } from '../routes/calling-client.js';
+import { CallingBrowser, ClientRequest } from '../routes/parameter.decorators.js';
 import { GROUP_ID, GROUP_ID_RULE } from './customer.js';
 import { ForgottenBrowsers } from './forgotten-browsers.js';
 import { IdentityCookies } from './identity-cookies.js';
@@ -47,21 +46,14 @@ export class ForgetController {
     description:
       'The next request by the grant `cookie` from this browser creates a new customer. Send the request with credentials. Access tokens stay valid. The response is the same without cookies.',
     bodyExamples: { 'in the whole organization': [], 'in one group': ['group_id'] },
-    errors: () => [
-      OAuthError.invalidRequest('client_id: unknown'),
-      OAuthError.invalidRequest("Origin: not one of the client's"),
-      OAuthError.invalidRequest('organization_id: unknown'),
-      OAuthError.invalidRequest('client_id: not usable in this organization'),
-      OAuthError.rateLimited(1, 'example'),
-    ],
+    errors: () => [REQUEST_ERRORS.organizationUnknown(), REQUEST_ERRORS.clientOutsideOrganization()],
   })
   @HttpCode(200)
   async forget(
     @ClientRequest(ForgetBody) { body, organization }: ClientRequest<ForgetBody>,
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
-    const waitSeconds = this.limits.takeForSite('forgets', requestContext.required().ip);
-    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'forgets');
+    this.limits.takeForSite('forgets', requestContext.required().ip);
     const candidates = this.cookies.read(browser.cookies, browser.origin);
     const leadsNowhere = await this.browsers.forget(candidates, organization.id, body.group_id);
     if (leadsNowhere) for (const line of this.cookies.clearCookieLines()) browser.setCookie(line);

@@ -7,7 +7,7 @@ import { Database } from '../platform/database/database.js';
 import type { EntityRow, NotNull, OrNull } from '../platform/database/entity-row.js';
 import { selectIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { sqlFlag } from '../platform/database/sql-flag.js';
+import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';

@@ -1,9 +1,6 @@
 import { Delete, Get, HttpCode, Param, Post, Req, UseGuards } from '@nestjs/common';
 import type { Request } from 'express';
-import { readBody } from '../oauth/body-reader.js';
-import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { readParameters } from '../oauth/parameters.js';
 import { readStrictQuery } from '../oauth/strict-query.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
 import { operatorActor } from '../operator/operator-credentials.js';
@@ -12,6 +9,7 @@ import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import { UUID } from '../platform/uuid.js';
 import { PAGE_ERRORS, PageQuery } from '../registry/page-query.js';
+import { ValidatedBody } from '../routes/parameter.decorators.js';
 import { BrowserPage, CustomerBrowsers } from './customer-browsers.js';
 import { CustomerErasure } from './customer-erasure.js';
 import { CustomerExport, CustomerExports, ExportQuery } from './customer-exports.js';
@@ -83,12 +81,12 @@ export class IdentityController {
       'Ends all access tokens, refresh tokens and transfer tokens of a customer, and its links by transfer. With `browsers: true` no browser leads to the customer any more.',
     pathParameters: CUSTOMER_PATH,
     bodyExamples: { tokens: [], 'tokens and browsers': ['browsers'] },
-    body: EndSessionsBody,
   })
   @HttpCode(200)
-  async endSessions(@Req() request: Request, @Param('entity_id') entityId: string): Promise<object> {
-    const text = await readBody(request);
-    const { browsers = false } = readParameters(EndSessionsBody, text === '' ? {} : parseJsonObject(text));
+  async endSessions(
+    @Param('entity_id') entityId: string,
+    @ValidatedBody(EndSessionsBody, { mayBeEmpty: true }) { browsers = false }: EndSessionsBody,
+  ): Promise<object> {
     const customer = await this.find(entityId);
     const { organization_id: organizationId } = customer;
     const actor = operatorActor();

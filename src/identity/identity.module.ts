@@ -22,8 +22,8 @@ import { IdentityController } from './identity.controller.js';
 import { IdentityCookies } from './identity-cookies.js';
 import { IdleBrowsers } from './idle-browsers.js';
 import { IdleCustomers } from './idle-customers.js';
-import { IdleRule } from './idle-rule.js';
 import { KnownBrowser } from './known-browser.entity.js';
+import { LinkLifetime } from './link-lifetime.js';
 import { NewBrowsers } from './new-browsers.js';
 import { NewCustomers } from './new-customers.js';
 import { RecognizedBrowsers } from './recognized-browsers.js';
@@ -58,7 +58,7 @@ const EXPORTED = [
     ...EXPORTED,
     BrowserCustomers,
     ForgottenBrowsers,
-    IdleRule,
+    LinkLifetime,
     NewBrowsers,
     NewCustomers,
     RecognizedBrowsers,

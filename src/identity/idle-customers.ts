@@ -5,13 +5,13 @@ import { Clock, DAY_MS, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { sqlFlag } from '../platform/database/sql-flag.js';
+import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { CustomerDataParticipants } from './customer-data-participants.js';
 import { CustomerErasure, ERASED_COLUMNS } from './customer-erasure.js';
-import { DEFAULT_IDLE_DAYS } from './idle-rule.js';
+import { DEFAULT_IDLE_DAYS } from './link-lifetime.js';
 import { raiseVersions, unlinkIdle } from './links.js';
 
 /** Covers requests under way at midnight, and clocks that differ. */

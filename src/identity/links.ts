@@ -5,11 +5,11 @@ import { MAX_ANCESTORS, type RevocableClaims, type TokenLineage } from '../acces
 import type { EntityRow, NotNull } from '../platform/database/entity-row.js';
 import { insertRowsIn, selectIn, writeIn } from '../platform/database/in-transaction.js';
 import type { SqlValue } from '../platform/database/sql-dialect.js';
-import { sqlFlag } from '../platform/database/sql-flag.js';
+import { sqlFlag } from '../platform/database/sql-dialect.js';
 import { insertStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { BrowserLink, LinkAncestor } from './browser-link.entity.js';
-import { LAST_DAY_OF_LINK } from './idle-rule.js';
+import { LAST_DAY_OF_LINK } from './link-lifetime.js';
 
 /** The lineage of the tokens that a link from a transfer gives, without the generation of the customer. */
 export type LinkLineage = Omit<TokenLineage, 'gen'>;
@@ -43,7 +43,7 @@ export type LinkRow = NotNull<
     'browser_id' | 'entity_id' | 'organization_id' | 'group_id' | 'origin' | 'began_in' | 'generation' | 'seen_day'
   >
 > &
-  EntityRow<BrowserLink, 'signed_in_day' | 'root' | 'lineage'>;
+  EntityRow<BrowserLink, 'signed_in_until' | 'root' | 'lineage'>;
 
 export type LinkKey = Pick<LinkRow, 'browser_id' | 'entity_id'>;
 
@@ -56,7 +56,7 @@ const LINK_COLUMNS = [
   'began_in',
   'generation',
   'seen_day',
-  'signed_in_day',
+  'signed_in_until',
   'root',
   'lineage',
 ] as const;
@@ -93,7 +93,7 @@ export function ownLink(browserId: string, entityId: string, scope: LinkScope, s
   return {
     ...{ browser_id: browserId, entity_id: entityId, organization_id: scope.organizationId, group_id: scope.groupId },
     ...{ origin: 'own', began_in: browserId, generation: 0, seen_day: seenDay },
-    ...{ signed_in_day: null, root: null, lineage: null },
+    ...{ signed_in_until: null, root: null, lineage: null },
   };
 }
 

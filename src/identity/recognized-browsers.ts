@@ -8,14 +8,14 @@ import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import type { BrowserLink } from './browser-link.entity.js';
 import type { IdentityScope } from './customer.js';
 import { type CandidateCredentials, MAX_CANDIDATES, padded, partsOf } from './identity-cookies.js';
-import { IdleRule } from './idle-rule.js';
 import type { KnownBrowser } from './known-browser.entity.js';
+import { LinkLifetime } from './link-lifetime.js';
 import { claimsOfLink, HAS_ENDED_FLAG, type LinkLineage } from './links.js';
 
 /** A browser, and its link in the requested scope, if there is one. */
 type RecognizedRow = EntityRow<KnownBrowser, 'browser_id' | 'secret_hash'> &
   OrNull<EntityRow<BrowserLink, 'entity_id' | 'origin' | 'seen_day'>> &
-  EntityRow<BrowserLink, 'signed_in_day' | 'lineage'> & {
+  EntityRow<BrowserLink, 'signed_in_until' | 'lineage'> & {
     generation: number | null;
     generation_of_link: number | null;
     has_ended: number;
@@ -29,7 +29,7 @@ const COLUMNS = [
   'link.entity_id',
   'link.origin',
   'link.seen_day',
-  'link.signed_in_day',
+  'link.signed_in_until',
   'link.lineage',
   'link.generation AS generation_of_link',
   'customer.generation',
@@ -42,7 +42,8 @@ const LINK_OF_SCOPE = `LEFT JOIN browser_customer link
 
 /**
  * Reads by keys only: the browser, its link in the scope, the customer, and whether the id of the cookie is of this
- * browser. Joins cost MariaDB a third of what subqueries cost (docs/decisions/0035-customers-browsers-links.md).
+ * browser. It has joins, because MariaDB plans a subquery at each execution
+ * (docs/decisions/0035-customers-browsers-links.md).
  */
 const RECOGNIZE = selectStatement<
   [organizationId: string, groupId: string, entityId: string, browserId: string],
@@ -92,7 +93,7 @@ export class RecognizedBrowsers {
   constructor(
     private readonly database: Database,
     private readonly denylist: Denylist,
-    private readonly idleRule: IdleRule,
+    private readonly lifetime: LinkLifetime,
   ) {}
 
   /**
@@ -147,8 +148,10 @@ export class RecognizedBrowsers {
 
   /** Only a link from a transfer costs a second SELECT. */
   private async hasEnded(row: RecognizedRow, { organizationId }: IdentityScope): Promise<boolean> {
-    const { entity_id, generation_of_link, seen_day, signed_in_day, lineage } = row;
-    if (row.has_ended !== 0 || this.idleRule.hasPassed(organizationId, seen_day as number, signed_in_day)) return true;
+    const { entity_id, generation_of_link, seen_day, signed_in_until, lineage } = row;
+    if (row.has_ended !== 0 || this.lifetime.hasPassed(organizationId, seen_day as number, signed_in_until))
+      return true;
+    if (lineage === null) return false;
     const link = { entity_id: entity_id as string, generation: generation_of_link as number, lineage };
     const claims = claimsOfLink(link);
     return claims !== undefined && this.denylist.hasEnded(claims);

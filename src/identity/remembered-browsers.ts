@@ -3,13 +3,14 @@ import type { EntityManager } from 'typeorm';
 import type { TokenLineage } from '../access-token/token-lineage.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Clock } from '../platform/clock.js';
+import { Clock, dayOf } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { IdentityScope } from './customer.js';
 import { CustomerCreation } from './customer-creation.js';
 import { CustomerDevices, rootOf } from './customer-devices.js';
 import { FIND } from './customer-statements.js';
 import type { CandidateCredentials } from './identity-cookies.js';
+import { LinkLifetime } from './link-lifetime.js';
 import type { LinkLineage, LinkRow } from './links.js';
 import { lastSeenOfEach, NewBrowser, NewBrowsers } from './new-browsers.js';
 import { type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
@@ -18,8 +19,8 @@ import { type RecognizedBrowser, RecognizedBrowsers } from './recognized-browser
 interface TransferredCustomer extends IdentityScope {
   entityId: string;
   lineage: TokenLineage;
-  /** Whether the customer is a user's, so that the link lives as long as after a sign-in. */
-  hasUser: boolean;
+  /** The last day of the link, as after a sign-in, if the customer is a user's. */
+  signedInUntil: number | null;
 }
 
 /** Creates browsers that lead to a customer of another device (protocol §5.6). */
@@ -30,6 +31,7 @@ export class RememberedBrowsers {
     private readonly clock: Clock,
     private readonly browsers: RecognizedBrowsers,
     private readonly newBrowsers: NewBrowsers,
+    private readonly lifetime: LinkLifetime,
     private readonly audit: Audit,
     private readonly creation: CustomerCreation,
     private readonly devices: CustomerDevices,
@@ -51,11 +53,13 @@ export class RememberedBrowsers {
     const { subject: entityId, organizationId, lineage, hasUser } = code;
     const [row] = await this.database.select(FIND, [entityId, organizationId]);
     if (!row) throw OAuthError.invalidGrant('code: its customer was erased');
-    const customer = { organizationId, groupId: row.group_id, entityId, lineage, hasUser };
+    const now = this.clock.now();
+    const signedInUntil = hasUser ? this.lifetime.signedInUntil(organizationId, dayOf(now)) : null;
+    const customer = { organizationId, groupId: row.group_id, entityId, lineage, signedInUntil };
     const earlier = await this.browsers.find(candidates, customer);
     const knownId = earlier?.customer?.entityId;
     if (knownId !== undefined && knownId !== entityId && !replace) throw OAuthError.identityConflict();
-    return new RememberedBrowser(customer, earlier, replace, this.clock.now(), this.creation.limitOfOne());
+    return new RememberedBrowser(customer, earlier, replace, now, this.creation.limitOfOne());
   }
 
   /**
@@ -105,12 +109,17 @@ export class RememberedBrowser extends NewBrowser {
 
 /** The link that a redemption gives. It ends with the redemption and with the tokens that the transfer descends from. */
 function transferLink({ customer, browserId, today }: RememberedBrowser, redemption: string): LinkRow {
-  const { entityId: entity_id, organizationId: organization_id, groupId: group_id, hasUser } = customer;
+  const {
+    entityId: entity_id,
+    organizationId: organization_id,
+    groupId: group_id,
+    signedInUntil: signed_in_until,
+  } = customer;
   const { gen: generation, ancestors = [], ...rest } = customer.lineage;
   const lineage: LinkLineage = { ...rest, ancestors: [...ancestors, redemption] };
   return {
     ...{ browser_id: browserId, entity_id, organization_id, group_id, origin: 'transfer', began_in: browserId },
-    ...{ generation, seen_day: today, signed_in_day: hasUser ? today : null },
+    ...{ generation, seen_day: today, signed_in_until },
     ...{ root: rootOf(customer.lineage) ?? null, lineage: JSON.stringify(lineage) },
   };
 }

@@ -5,12 +5,13 @@ import { Clock, dayOf } from '../platform/clock.js';
 import { writeIn } from '../platform/database/in-transaction.js';
 import { writeStatement } from '../platform/database/statement.js';
 import type { CandidateCredentials } from './identity-cookies.js';
+import { LinkLifetime } from './link-lifetime.js';
 import type { LinkRow } from './links.js';
 import { lastSeenOfEach, NewBrowser, NewBrowsers } from './new-browsers.js';
 import { type RecognizedBrowser, RecognizedBrowsers } from './recognized-browsers.js';
 
-const RENEW = writeStatement<[seenDay: number, signedInDay: number, browserId: string, entityId: string]>(
-  'UPDATE browser_customer SET seen_day = ?, signed_in_day = ? WHERE browser_id = ? AND entity_id = ?',
+const RENEW = writeStatement<[seenDay: number, signedInUntil: number, browserId: string, entityId: string]>(
+  'UPDATE browser_customer SET seen_day = ?, signed_in_until = ? WHERE browser_id = ? AND entity_id = ?',
 );
 
 /** The customer of the user who signs in. */
@@ -35,6 +36,7 @@ export class SignedInBrowsers {
     private readonly clock: Clock,
     private readonly browsers: RecognizedBrowsers,
     private readonly newBrowsers: NewBrowsers,
+    private readonly lifetime: LinkLifetime,
     private readonly audit: Audit,
   ) {}
 
@@ -64,16 +66,17 @@ export class SignedInBrowsers {
   ): Promise<SignedInBrowser> {
     const browser = new NewBrowser(earlier, this.clock.now());
     const { browserId, today } = browser;
+    const signedInUntil = this.lifetime.signedInUntil(organizationId, today);
     const isSignedIn = leading.some(({ entity_id, origin }) => entity_id === entityId && origin === 'sign-in');
     if (earlier && isSignedIn) {
-      await writeIn(manager, RENEW, [today, today, earlier.browserId, entityId]);
+      await writeIn(manager, RENEW, [today, signedInUntil, earlier.browserId, entityId]);
       return { secret: earlier.secret, createdId: undefined };
     }
     const ofOthers = lastSeenOfEach(leading.filter((link) => link.organization_id !== organizationId));
     const copies = await this.newBrowsers.stillLeading(manager, browser, ofOthers);
     const link: LinkRow = {
       ...{ browser_id: browserId, entity_id: entityId, organization_id: organizationId, group_id: '' },
-      ...{ origin: 'sign-in', began_in: browserId, generation, seen_day: today, signed_in_day: today },
+      ...{ origin: 'sign-in', began_in: browserId, generation, seen_day: today, signed_in_until: signedInUntil },
       ...{ root: null, lineage: null },
     };
     await this.newBrowsers.insert(manager, browser, copies, link);

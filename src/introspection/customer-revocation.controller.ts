@@ -9,7 +9,7 @@ import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
 import { ClientAuthentication, readClientCredentials } from '../registry/client-authentication.js';
-import { ClientRequest } from '../routes/client-request.decorator.js';
+import { ClientRequest } from '../routes/parameter.decorators.js';
 import { TokenRevocation } from './token-revocation.js';
 
 /** The parameters of RFC 7009 §2.1. */
@@ -49,12 +49,7 @@ export class CustomerRevocationController {
     description:
       'Ends an access token of a customer with its descendants, or a refresh token with its family. The response is the same for a token that is unknown or of another client. The client need not authenticate: the token is the proof.',
     bodyFormats: ['form', 'json'],
-    errors: () => [
-      OAuthError.invalidRequest('client_id: unknown'),
-      OAuthError.invalidRequest("Origin: not one of the client's"),
-      OAuthError.invalidClient('example'),
-      OAuthError.rateLimited(1, 'example'),
-    ],
+    errors: () => [OAuthError.invalidClient('example')],
   })
   @HttpCode(200)
   async revoke(

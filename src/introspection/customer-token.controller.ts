@@ -16,7 +16,7 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { Caller } from '../routes/caller.decorator.js';
+import { Caller } from '../routes/parameter.decorators.js';
 
 /** Describes the customer token of the request. */
 class TokenInfo {

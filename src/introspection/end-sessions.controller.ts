@@ -3,12 +3,13 @@ import { IsBoolean } from 'class-validator';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
 import { inactiveToken } from '../access-token/inactive-reason.js';
 import { BearerGuard } from '../bearer/bearer.guard.js';
-import type { AgentPrincipal, CustomerPrincipal, Principal } from '../bearer/principal.js';
+import { type AgentPrincipal, agentActor, type CustomerPrincipal, type Principal } from '../bearer/principal.js';
 import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { BROWSERS, CustomerSessions } from '../identity/customer-sessions.js';
 import { IdentityCookies } from '../identity/identity-cookies.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Optional } from '../oauth/parameters.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { CUSTOMERS_OWN } from '../oauth/scopes.js';
 import {
   NAMED_CUSTOMER_ERRORS,
@@ -18,12 +19,10 @@ import {
 } from '../organization-user/named-customers.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
-import type { Browser } from '../platform/http/browser.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { RateLimits } from '../platform/rate-limit/rate-limits.js';
-import { Caller } from '../routes/caller.decorator.js';
-import { CallingBrowser } from '../routes/calling-browser.decorator.js';
-import { ValidatedBody } from '../routes/validated-body.decorator.js';
+import { RateLimits } from '../rate-limit/rate-limits.js';
+import type { Browser } from '../routes/calling-client.js';
+import { Caller, CallingBrowser, ValidatedBody } from '../routes/parameter.decorators.js';
 
 /** The parameters of protocol §4.14. */
 class CustomerEndSessionsBody extends NamedCustomerBody {
@@ -58,9 +57,8 @@ export class EndSessionsController {
       'an agent, on all browsers too': ['external_id', 'browsers'],
     },
     errors: () => [
-      OAuthError.invalidRequest("Origin: not one of the client's"),
       ...NAMED_CUSTOMER_ERRORS(),
-      OAuthError.invalidRequest('customer_id: must be the customer of the bearer token'),
+      REQUEST_ERRORS.customerOfOther(),
       OAuthError.invalidRequest('external_id: only for agents'),
       OAuthError.invalidRequest(COOKIES_NEEDED),
       OAuthError.insufficientScope(CUSTOMERS_OWN),
@@ -74,17 +72,13 @@ export class EndSessionsController {
     @CallingBrowser() browser: Browser,
   ): Promise<object> {
     const { organizationId, clientId } = principal;
-    const waitSeconds = this.limits.take('tokens', clientId);
-    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'tokens');
+    this.limits.take('tokens', clientId);
     const entityId =
       principal.kind === 'customer' ? this.ownId(principal, body) : await this.idOfAgent(principal, body);
     const { browsers = false } = body;
     if (browsers && principal.kind === 'customer') await this.assertBrowserOf(principal, browser);
     if (principal.kind === 'customer') this.revocations.take();
-    const actor =
-      principal.kind === 'customer'
-        ? ({ kind: 'customer', id: entityId } as const)
-        : ({ kind: 'agent', id: principal.agentId } as const);
+    const actor = principal.kind === 'customer' ? ({ kind: 'customer', id: entityId } as const) : agentActor(principal);
     if (await this.sessions.end({ entityId, organizationId, clientId, browsers, actor })) return {};
     // the customer was erased in the meantime
     if (principal.kind === 'customer') throw inactiveToken('customer_generation');
@@ -94,7 +88,7 @@ export class EndSessionsController {
   private ownId({ entityId }: CustomerPrincipal, { customer_id, external_id }: NamedCustomerBody): string {
     if (external_id !== undefined) throw OAuthError.invalidRequest('external_id: only for agents');
     if (customer_id === undefined || customer_id === entityId) return entityId;
-    throw OAuthError.invalidRequest('customer_id: must be the customer of the bearer token');
+    throw REQUEST_ERRORS.customerOfOther();
   }
 
   private async idOfAgent(agent: AgentPrincipal, named: NamedCustomerBody): Promise<string> {

@@ -1,13 +1,12 @@
 import { HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ManagementController } from '../platform/http/surfaces.js';
 import type { ClientCredentials } from '../registry/client-authentication.js';
 import { ClientAuthentication } from '../registry/client-authentication.js';
-import { IntrospectionResponse } from './introspection-response.js';
-import { TokenIntrospection } from './token-introspection.js';
+import { IntrospectionResponse, TokenIntrospection } from './token-introspection.js';
 import { TokenBody, TokenRequests } from './token-requests.js';
 import { TokenRevocation } from './token-revocation.js';
 
@@ -19,9 +18,9 @@ const tokenExamples = (client_id: string) => ({
 /** The claims of every token, and `token_type`. */
 const CLAIMS = ['token_type', 'iss', 'sub', 'aud', 'client_id', 'organization_id', 'iat', 'exp', 'jti', 'gen'];
 const CREDENTIAL_ERRORS = [
-  OAuthError.invalidRequest('client_secret: given twice, also by Authorization'),
-  OAuthError.invalidRequest('client_id: must equal the id in Authorization'),
-  OAuthError.invalidRequest('client_secret: given in addition to Authorization'),
+  REQUEST_ERRORS.secretTwice(),
+  REQUEST_ERRORS.clientOfOtherHeader(),
+  REQUEST_ERRORS.secretOfOperator(),
 ];
 
 /** Introspection and revocation for services inside the cluster (protocol §7.1 and §7.2). */

@@ -1,8 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { AccessTokenClaims } from '../access-token/access-tokens.js';
-import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-reason.js';
-import type { StoredToken } from '../access-token/stored-token.js';
-import { TokenInspection } from '../access-token/token-inspection.js';
+import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
+import { INACTIVE_REASONS, type InactiveReason, type StoredToken } from '../access-token/inactive-reason.js';
 import { TrustedIssuerTokens } from '../bearer/trusted-issuer-tokens.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { CodeLookup } from '../one-time-code/code-lookup.js';

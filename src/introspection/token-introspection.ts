@@ -1,8 +1,116 @@
 import { Injectable } from '@nestjs/common';
-import type { InactiveReason } from '../access-token/inactive-reason.js';
-import { TokenInspection } from '../access-token/token-inspection.js';
+import { Type } from 'class-transformer';
+import { IsBoolean, IsIn, IsInt, IsString, ValidateNested } from 'class-validator';
+import { type AccessTokenClaims, TokenInspection } from '../access-token/access-tokens.js';
+import { INACTIVE_REASONS, type InactiveReason } from '../access-token/inactive-reason.js';
+import { Actor, type Audience } from '../access-token/token-lineage.js';
+import { Optional } from '../oauth/parameters.js';
+import { EXAMPLE } from '../platform/http/api-examples.js';
+import { ApiProperty } from '../platform/http/api-property.js';
 import { requestContext } from '../platform/request-context/request-context.js';
-import type { IntrospectionResponse } from './introspection-response.js';
+
+/** The response about a token (RFC 7662 §2.2). Of an inactive token, only the operator learns the reason. */
+export class IntrospectionResponse implements Partial<AccessTokenClaims> {
+  @IsBoolean()
+  @ApiProperty('Whether the token is valid now. If `false`, all claims are absent.', true)
+  active: boolean;
+
+  @Optional()
+  @IsIn(['Bearer'])
+  @ApiProperty('How to send the access token (RFC 6750).', 'Bearer')
+  token_type?: 'Bearer';
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The issuer: this service, or a trusted issuer.', 'https://auth.example')
+  iss?: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The id of the customer or agent.', EXAMPLE.entityId)
+  sub?: string;
+
+  @Optional()
+  @IsIn(['customer-api', 'agent-api'])
+  @ApiProperty('The API that the token is for. It distinguishes tokens of customers and agents.', 'customer-api')
+  aud?: Audience;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The client that the token was issued for.', EXAMPLE.clientId)
+  client_id?: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The organization of the customer or agent.', EXAMPLE.organizationId)
+  organization_id?: string;
+
+  @Optional()
+  @IsInt()
+  @ApiProperty('When the token was issued, in seconds since 1970.', EXAMPLE.seconds)
+  iat?: number;
+
+  @Optional()
+  @IsInt()
+  @ApiProperty('When the token expires, in seconds since 1970.', EXAMPLE.seconds + 28_800)
+  exp?: number;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('The id of the token.', EXAMPLE.tokenId)
+  jti?: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('Only in agent tokens: the granted scopes, separated by spaces.', EXAMPLE.scope)
+  scope?: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('Only in customer tokens: the grant that issued the token.', 'cookie')
+  gty?: string;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('Only in tokens of a customer of a group.', EXAMPLE.groupId)
+  group_id?: string;
+
+  @Optional()
+  @ValidateNested()
+  @Type(() => Actor)
+  @ApiProperty('Only in customer tokens that an agent obtained: the agent (RFC 8693 §4.1).')
+  act?: Actor;
+
+  @Optional()
+  @IsString({ each: true })
+  @ApiProperty('The ids of the tokens that the token descends from. It ends when one of them is revoked.', [
+    EXAMPLE.familyId,
+  ])
+  ancestors?: string[];
+
+  @Optional()
+  @IsInt()
+  @ApiProperty(
+    'The generation of the customer or agent. The token has ended if the customer or agent has a higher one.',
+    0,
+  )
+  gen?: number;
+
+  @Optional()
+  @IsInt()
+  @ApiProperty('The number of identity transfers that led to the token.', 1)
+  transfers?: number;
+
+  @Optional()
+  @IsIn(Object.keys(INACTIVE_REASONS))
+  @ApiProperty('Only for the operator, if the token is inactive: the reason.', 'expired')
+  inactive_reason?: InactiveReason;
+
+  @Optional()
+  @IsString()
+  @ApiProperty('Only if a part of a token was sent: what to send instead.', 'token: replace %3A by a colon')
+  error_hint?: string;
+}
 
 /** Hints about the form of the text that the caller sent. They disclose nothing about a token. */
 const FORM_HINTS: Partial<Record<InactiveReason, string>> = {

@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { IsString, MaxLength } from 'class-validator';
 import type { Request } from 'express';
-import { readBody } from '../oauth/body-reader.js';
 import { ClientParameters } from '../oauth/client-parameters.js';
-import { parseFormOrJson } from '../oauth/form.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { readParameters } from '../oauth/parameters.js';
+import { readBody } from '../oauth/request-body.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { OperatorCredentials } from '../operator/operator-credentials.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
@@ -38,13 +37,12 @@ export class TokenRequests {
     request: Request,
     authenticate: (credentials: ClientCredentials) => Caller,
   ): Promise<TokenRequest<Caller>> {
-    const { authorization, 'content-type': contentType } = request.headers;
+    const { authorization } = request.headers;
     const isOperator = this.operator.match(authorization);
     // a caller with wrong credentials in the header gets 401, also if its body is wrong
     if (authorization !== undefined && !isOperator) authenticate(readClientCredentials(authorization, {}));
-    const parameters = parseFormOrJson(await readBody(request), contentType);
-    if (isOperator && parameters.client_secret !== undefined)
-      throw OAuthError.invalidRequest('client_secret: given in addition to Authorization');
+    const parameters = await readBody(request, { form: true });
+    if (isOperator && parameters.client_secret !== undefined) throw REQUEST_ERRORS.secretOfOperator();
     const caller = isOperator ? undefined : authenticate(readClientCredentials(authorization, parameters));
     return { caller, token: readParameters(TokenBody, parameters).token };
   }

@@ -1,13 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
+import type { QueryRunner, TableOptions } from 'typeorm';
+import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** Organizations, client applications, agents and resource servers, with the log of their changes. */
-export class Registry1796000000000 implements MigrationInterface {
+export class Registry1796000000000 extends CreateTables {
   readonly name = 'Registry1796000000000';
 
-  async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    await createTables(runner, [
+  protected tables(its: Columns): TableOptions[] {
+    return [
       {
         name: 'organization',
         columns: [
@@ -90,20 +89,12 @@ export class Registry1796000000000 implements MigrationInterface {
         ],
         indices: [{ name: 'applied_registry_file_sequence', columnNames: ['sequence'], isUnique: true }],
       },
-    ]);
-    const rows: unknown[] = await runner.query('SELECT id FROM registry_revision');
-    if (rows.length === 0) await runner.query('INSERT INTO registry_revision (id, revision) VALUES (1, 0)');
+    ];
   }
 
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, [
-      'applied_registry_file',
-      'registry_change',
-      'registry_revision',
-      'agent',
-      'resource_server',
-      'client_application',
-      'organization',
-    ]);
+  override async up(runner: QueryRunner): Promise<void> {
+    await super.up(runner);
+    const rows: unknown[] = await runner.query('SELECT id FROM registry_revision');
+    if (rows.length === 0) await runner.query('INSERT INTO registry_revision (id, revision) VALUES (1, 0)');
   }
 }

@@ -1,13 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
+import type { QueryRunner, TableOptions } from 'typeorm';
+import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** Revocations with their positions in the feed, and the numbers that the service records about its database. */
-export class AccessToken1796000000001 implements MigrationInterface {
+export class AccessToken1796000000001 extends CreateTables {
   readonly name = 'AccessToken1796000000001';
 
-  async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    await createTables(runner, [
+  protected tables(its: Columns): TableOptions[] {
+    return [
       {
         name: 'revocation',
         columns: [
@@ -38,13 +37,13 @@ export class AccessToken1796000000001 implements MigrationInterface {
           its.integer('entries_count', { default: 0 }),
         ],
       },
-    ]);
+    ];
+  }
+
+  override async up(runner: QueryRunner): Promise<void> {
+    await super.up(runner);
     if ((await runner.query('SELECT id FROM revocation_feed')).length === 0)
       await runner.query(`INSERT INTO revocation_feed (id, position, publisher, has_backlog, entries, entries_count)
         VALUES (1, 0, '', 1, 0, 0)`);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['revocation_feed', 'recorded_value', 'revocation']);
   }
 }

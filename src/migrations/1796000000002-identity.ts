@@ -1,13 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { Columns, createTables, dropTables, NULLABLE } from './schema.js';
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
 /** Customers, browsers, and the links from browsers to customers. */
-export class Identity1796000000002 implements MigrationInterface {
+export class Identity1796000000002 extends CreateTables {
   readonly name = 'Identity1796000000002';
 
-  async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    await createTables(runner, [
+  protected tables(its: Columns): TableOptions[] {
+    return [
       {
         name: 'customer',
         columns: [
@@ -38,7 +37,7 @@ export class Identity1796000000002 implements MigrationInterface {
           its.text('began_in', 36),
           its.integer('generation'),
           its.integer('seen_day'),
-          its.integer('signed_in_day', NULLABLE),
+          its.integer('signed_in_until', NULLABLE),
           its.text('root', 128, NULLABLE),
           its.json('lineage', NULLABLE),
         ],
@@ -57,10 +56,6 @@ export class Identity1796000000002 implements MigrationInterface {
         indices: [{ name: 'link_ancestor_ancestor_id', columnNames: ['ancestor_id'] }],
       },
       { name: 'unfinished_erasure', columns: [its.key('entity_id', 36)] },
-    ]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['unfinished_erasure', 'link_ancestor', 'browser_customer', 'browser', 'customer']);
+    ];
   }
 }

@@ -1,13 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { Columns, createTables, dropTables, NULLABLE } from './schema.js';
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables, NULLABLE } from './schema.js';
 
 /** The customers of the users of organizations. */
-export class OrganizationUser1796000000003 implements MigrationInterface {
+export class OrganizationUser1796000000003 extends CreateTables {
   readonly name = 'OrganizationUser1796000000003';
 
-  async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    await createTables(runner, [
+  protected tables(its: Columns): TableOptions[] {
+    return [
       {
         name: 'organization_user',
         columns: [
@@ -27,10 +26,6 @@ export class OrganizationUser1796000000003 implements MigrationInterface {
           { name: 'organization_user_customer_id', columnNames: ['customer_id'] },
         ],
       },
-    ]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['organization_user']);
+    ];
   }
 }

@@ -1,13 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** Transfer tokens and authorization codes. */
-export class OneTimeCode1796000000004 implements MigrationInterface {
+export class OneTimeCode1796000000004 extends CreateTables {
   readonly name = 'OneTimeCode1796000000004';
 
-  async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    await createTables(runner, [
+  protected tables(its: Columns): TableOptions[] {
+    return [
       {
         name: 'one_time_code',
         columns: [
@@ -27,10 +26,6 @@ export class OneTimeCode1796000000004 implements MigrationInterface {
         ],
         indices: [...expiryIndex('one_time_code'), { name: 'one_time_code_subject', columnNames: ['subject'] }],
       },
-    ]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['one_time_code']);
+    ];
   }
 }

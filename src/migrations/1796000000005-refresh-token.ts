@@ -1,13 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { Columns, createTables, dropTables, expiryIndex, NULLABLE } from './schema.js';
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables, expiryIndex, NULLABLE } from './schema.js';
 
 /** The refresh families of agents and customers. */
-export class RefreshToken1796000000005 implements MigrationInterface {
+export class RefreshToken1796000000005 extends CreateTables {
   readonly name = 'RefreshToken1796000000005';
 
-  async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    await createTables(runner, [
+  protected tables(its: Columns): TableOptions[] {
+    return [
       {
         name: 'refresh_family',
         columns: [
@@ -43,10 +42,6 @@ export class RefreshToken1796000000005 implements MigrationInterface {
         columns: [its.key('family_id', 36), its.key('ancestor_id', 128)],
         indices: [{ name: 'refresh_family_ancestor_ancestor_id', columnNames: ['ancestor_id'] }],
       },
-    ]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['refresh_family_ancestor', 'refresh_family']);
+    ];
   }
 }

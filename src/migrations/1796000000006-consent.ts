@@ -1,13 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { Columns, createTables, dropTables } from './schema.js';
+import type { TableOptions } from 'typeorm';
+import { type Columns, CreateTables } from './schema.js';
 
 /** The scopes that agents have granted to clients. */
-export class Consent1796000000006 implements MigrationInterface {
+export class Consent1796000000006 extends CreateTables {
   readonly name = 'Consent1796000000006';
 
-  async up(runner: QueryRunner): Promise<void> {
-    const its = new Columns(runner);
-    await createTables(runner, [
+  protected tables(its: Columns): TableOptions[] {
+    return [
       {
         name: 'consent',
         columns: [
@@ -19,10 +18,6 @@ export class Consent1796000000006 implements MigrationInterface {
           its.time('given_at'),
         ],
       },
-    ]);
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await dropTables(runner, ['consent']);
+    ];
   }
 }

@@ -8,6 +8,7 @@ import { RefreshToken1796000000005 } from './1796000000005-refresh-token.js';
 import { Consent1796000000006 } from './1796000000006-consent.js';
 import { UsedAssertion1796000000007 } from './1796000000007-used-assertion.js';
 
+/** A migration of TypeORM, for `Extension.migrations`. */
 export type MigrationClass = new () => MigrationInterface;
 
 /**

@@ -1,5 +1,13 @@
-import { type QueryRunner, Table, type TableColumnOptions, type TableIndexOptions, type TableOptions } from 'typeorm';
+import {
+  type MigrationInterface,
+  type QueryRunner,
+  Table,
+  type TableColumnOptions,
+  type TableIndexOptions,
+  type TableOptions,
+} from 'typeorm';
 
+/** Options of a column that differ from the usual ones. */
 type More = Partial<TableColumnOptions>;
 
 /** Defines columns that work alike on SQLite, MariaDB and MySQL, and that match the columns of the entities. */
@@ -42,6 +50,7 @@ export class Columns {
   }
 }
 
+/** Options of a column of `Columns` that admits NULL. */
 export const NULLABLE: More = { isNullable: true };
 
 /** The index by which the purge finds expired rows. */
@@ -66,6 +75,25 @@ function withoutQuotedCharsets(runner: QueryRunner): QueryRunner {
   return Object.create(runner, { query: { value: query } });
 }
 
+/** Drops the tables that exist, in the `down` of a migration. */
 export async function dropTables(runner: QueryRunner, names: string[]): Promise<void> {
   for (const name of names) await runner.dropTable(name, true);
+}
+
+/** A migration that creates tables. */
+export abstract class CreateTables implements MigrationInterface {
+  /** The name under which the database records the migration. */
+  abstract readonly name: string;
+
+  /** The tables in the order of their creation. */
+  protected abstract tables(its: Columns): TableOptions[];
+
+  async up(runner: QueryRunner): Promise<void> {
+    await createTables(runner, this.tables(new Columns(runner)));
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    const names = this.tables(new Columns(runner)).map(({ name }) => name);
+    await dropTables(runner, names.reverse());
+  }
 }

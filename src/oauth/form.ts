@@ -1,4 +1,3 @@
-import { parseJsonObject } from './json-object.js';
 import { OAuthError } from './oauth-error.js';
 
 /**
@@ -29,22 +28,4 @@ function parametersOf(text: string, part: 'body' | 'query'): Record<string, stri
     if (value !== '') parameters[name] = value;
   }
   return parameters;
-}
-
-/**
- * Whether a body is read as a form. `curl -d` labels JSON as a form too. Such a body is read as JSON (protocol §2.4).
- */
-export function isForm(text: string, contentType: string | undefined): boolean {
-  if (!contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;
-  try {
-    JSON.parse(text);
-    return false;
-  } catch {
-    return true;
-  }
-}
-
-/** Reads the parameters of a body that may be a form or JSON. */
-export function parseFormOrJson(text: string, contentType: string | undefined): Record<string, unknown> {
-  return isForm(text, contentType) ? parseForm(text) : parseJsonObject(text);
 }

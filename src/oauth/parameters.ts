@@ -1,7 +1,6 @@
 import type { Type } from '@nestjs/common';
-import { getMetadataStorage, ValidateIf, type ValidationError, validateSync } from 'class-validator';
-import { declaredProperties } from '../platform/declared-properties.js';
-import { isValid } from '../platform/fast-validation.js';
+import { getMetadataStorage, ValidateBy, ValidateIf, type ValidationError, validateSync } from 'class-validator';
+import { declaredProperties, isValid } from '../platform/validation.js';
 import { withoutName } from '../platform/validation-violations.js';
 import { OAuthError } from './oauth-error.js';
 
@@ -122,3 +121,29 @@ function isListOfStrings({ name, constraints }: { name?: string; constraints: un
   const [values] = constraints ?? [];
   return name === 'isIn' && Array.isArray(values) && values.every((value) => typeof value === 'string');
 }
+
+/** The maximum length of an id, in UTF-16 units. */
+export const MAX_ID_CHARACTERS = 255;
+/** The name of the rule for ids that another system chose. */
+export const IS_ID_TEXT = 'isIdText';
+
+/**
+ * Whether a value is an id that another system may have chosen: 1 to 255 UTF-16 units without control characters.
+ *
+ * Lone surrogates are rejected: UTF-8 encodes all of them as the same character, so that two ids could be one.
+ */
+export function isIdText(value: unknown): value is string {
+  if (typeof value !== 'string' || value.length === 0 || value.length > MAX_ID_CHARACTERS) return false;
+  return /^[^\p{Cc}\p{Cs}]*$/u.test(value);
+}
+
+/** The rule of `isIdText` for a parameter. */
+export const IsIdText = (): PropertyDecorator =>
+  ValidateBy({
+    name: IS_ID_TEXT,
+    validator: {
+      validate: isIdText,
+      defaultMessage: () =>
+        `must be 1 to ${MAX_ID_CHARACTERS} characters, without control characters and lone surrogates`,
+    },
+  });

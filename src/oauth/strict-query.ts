@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import { declaredProperties } from '../platform/declared-properties.js';
+import { declaredProperties } from '../platform/validation.js';
 import { parseQuery, queryOf } from './form.js';
 import { OAuthError } from './oauth-error.js';
 import { readParameters } from './parameters.js';

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Denylist } from '../access-token/denylist.js';
-import type { InactiveReason } from '../access-token/inactive-reason.js';
-import type { StoredToken } from '../access-token/stored-token.js';
+import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
-import { timeOf } from '../platform/database/sql-time.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
 import { sha256 } from '../platform/secret.js';
 import { revocableClaims } from './code-origin.js';
 import { type CodeRow, FIND_CODE } from './code-statements.js';

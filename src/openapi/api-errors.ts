@@ -1,15 +1,14 @@
 import { isAgentGuard, isBearerGuard } from '../bearer/bearer.guard.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import { declaredProperties } from '../platform/declared-properties.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import type { ApiError } from '../platform/http/api-route.js';
-import { pathOn } from '../platform/http/surfaces.js';
-import { ORGANIZATION_HINTS } from '../registry/admitting-organization.js';
-import { isCustomerRoute } from '../registry/customer-cors.js';
-import { CLIENT_HINTS } from '../registry/registry.js';
+import { isCustomerRoute, pathOn } from '../platform/http/surfaces.js';
+import { declaredProperties } from '../platform/validation.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
+import { TOKEN_ERRORS } from '../token/token-checks.js';
 import type { TokenRouteKind } from '../token/token-route.js';
 import { schemaOf } from './schemas.js';
 
@@ -59,14 +58,14 @@ function requestErrors({ guards, path, parameters, surface, description: { query
     parameters.checksClient || (guards.some(isBearerGuard) && isCustomerRoute(pathOn(surface, path)));
   return [
     ...(query ? [OAuthError.invalidRequest('query: a parameter is given more than once')] : []),
-    ...(parameters.checksClient ? [OAuthError.invalidRequest(CLIENT_HINTS.unknown)] : []),
-    ...(checksOrigin ? [OAuthError.invalidRequest(CLIENT_HINTS.foreignOrigin)] : []),
+    ...(parameters.checksClient ? [REQUEST_ERRORS.clientUnknown()] : []),
+    ...(checksOrigin ? [REQUEST_ERRORS.foreignOrigin()] : []),
     ...(guards.some(isAgentGuard) ? [OAuthError.insufficientScope(EXAMPLE.scope)] : []),
     ...(parameters.checksClient ? [OAuthError.rateLimited(1, 'example')] : []),
   ];
 }
 
-/** The errors of the checks of the token endpoint (src/token/checks), and those that the grants declare. */
+/** The errors of the checks of the token endpoint, and those that the grants declare. */
 function errorsOfGrants(grants: RegisteredGrant[], kind?: TokenRouteKind): ApiError[] {
   const declares = (name: string) => grants.some(({ body }) => declaredProperties(body).includes(name));
   const byAgent = grants.flatMap(({ agentScope }) => (agentScope === undefined ? [] : [agentScope]));
@@ -76,21 +75,17 @@ function errorsOfGrants(grants: RegisteredGrant[], kind?: TokenRouteKind): ApiEr
       ? []
       : [OAuthError.invalidRequest('grant_type: required'), OAuthError.unsupportedGrantType()]),
     OAuthError.invalidRequest('client_id: required'),
-    OAuthError.invalidRequest(CLIENT_HINTS.unknown),
-    OAuthError.invalidRequest(CLIENT_HINTS.foreignOrigin),
-    OAuthError.unauthorizedClient('grant_type: not for this client'),
-    ...(declares('redirect_uri')
-      ? [OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash")]
-      : []),
+    REQUEST_ERRORS.clientUnknown(),
+    REQUEST_ERRORS.foreignOrigin(),
+    TOKEN_ERRORS.grant(),
+    ...(declares('redirect_uri') ? [TOKEN_ERRORS.redirectUri()] : []),
     ...(declares('organization_id')
       ? [OAuthError.invalidRequest('organization_id: must be a UUID in lower case')]
       : []),
-    OAuthError.invalidRequest(ORGANIZATION_HINTS.unknown),
-    OAuthError.invalidRequest(ORGANIZATION_HINTS.notUsable),
+    REQUEST_ERRORS.organizationUnknown(),
+    REQUEST_ERRORS.clientOutsideOrganization(),
     ...byAgent.map((scope) => OAuthError.insufficientScope(scope)),
-    ...(byAgent.length > 0
-      ? [OAuthError.invalidRequest('organization_id: must be the organization of the agent')]
-      : []),
+    ...(byAgent.length > 0 ? [TOKEN_ERRORS.organization()] : []),
     ...ERRORS_OF_BODIES,
     OAuthError.rateLimited(1, 'example'),
     ...grants.flatMap(({ api }) => api?.errors?.() ?? []),

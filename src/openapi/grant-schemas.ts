@@ -1,8 +1,19 @@
 import type { RegisteredGrant } from '../token/grant-registry.js';
-import { OptionalTokenFields, ownFields, TokenResponse } from '../token/token-response.js';
+import { ownFields } from '../token/token.endpoint.js';
+import { OptionalTokenFields, TokenResponse } from '../token/token-response.js';
 import type { TokenRouteKind } from '../token/token-route.js';
-import { exampleOf, type MediaExamples, mediaExamples, objectExamples } from './examples.js';
-import { type ObjectSchema, oneOf, responseSchemaOf, type Schema, schemaOf, without } from './schemas.js';
+import {
+  exampleOf,
+  type MediaExamples,
+  mediaExamples,
+  type ObjectSchema,
+  objectExamples,
+  oneOf,
+  responseSchemaOf,
+  type Schema,
+  schemaOf,
+  without,
+} from './schemas.js';
 
 /** A component for each grant: the schema of its parameters at `POST /v2/customer/token`. */
 export function grantComponents(grants: RegisteredGrant[]): Record<string, Schema> {

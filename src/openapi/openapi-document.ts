@@ -1,8 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { Injectable } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { mountedRoute } from '../platform/http/mounted-routes.js';
-import { pathOn, type Surface } from '../platform/http/surfaces.js';
+import { mountedRoute, pathOn, type Surface } from '../platform/http/surfaces.js';
 import { type Route, routesOf } from '../routes/declared-routes.js';
 import { GrantRegistry } from '../token/grant-registry.js';
 import { ErrorComponents, errorComponent } from './error-responses.js';
@@ -12,6 +12,9 @@ import type { Schema } from './schemas.js';
 
 /** The operations of a path by their methods, and the ports that serve the path. */
 type PathItem = Schema & { servers: Schema[] };
+
+/** The version of the service. */
+const VERSION: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
 const DESCRIPTION = `Creates customer identities and issues, transfers and refreshes customer access tokens.
 
@@ -74,7 +77,7 @@ export class OpenApiDocument {
       openapi: '3.1.0',
       info: {
         title: 'Customer Authorization Service',
-        version: '2',
+        version: VERSION,
         description: DESCRIPTION,
       },
       servers: [servers.public],

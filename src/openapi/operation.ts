@@ -7,10 +7,9 @@ import type { RegisteredGrant } from '../token/grant-registry.js';
 import { FixedGrantType, TokenRoute } from '../token/token-route.js';
 import { errorsOf } from './api-errors.js';
 import type { ErrorComponents } from './error-responses.js';
-import { mediaExamples, objectExamples } from './examples.js';
 import { claimProperties, grantResponse, grantResponseExamples } from './grant-schemas.js';
 import { grantRequestBody, requestBody } from './request-bodies.js';
-import { anyOf, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
+import { anyOf, mediaExamples, objectExamples, responseSchemaOf, type Schema, schemaOf } from './schemas.js';
 
 /** The authentication schemes. Routes refer to them by these names. */
 export const SECURITY_SCHEMES: Schema = {

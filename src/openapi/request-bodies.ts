@@ -3,9 +3,17 @@ import type { ApiExamples } from '../platform/http/api-route.js';
 import type { Route } from '../routes/declared-routes.js';
 import type { RegisteredGrant } from '../token/grant-registry.js';
 import { TokenRoute } from '../token/token-route.js';
-import { type MediaExamples, mediaExamples, objectExamples } from './examples.js';
 import { grantBodies, grantExamples } from './grant-schemas.js';
-import { type ObjectSchema, oneOf, patchOf, type Schema, schemaOf } from './schemas.js';
+import {
+  type MediaExamples,
+  mediaExamples,
+  type ObjectSchema,
+  objectExamples,
+  oneOf,
+  patchOf,
+  type Schema,
+  schemaOf,
+} from './schemas.js';
 
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';

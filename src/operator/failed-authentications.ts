@@ -1,7 +1,7 @@
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Audit } from '../audit/audit.js';
 import { Clock } from '../platform/clock.js';
-import { ipOf } from '../platform/rate-limit/network.js';
+import { ipOf } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 
 const WINDOW_MS = 60_000;

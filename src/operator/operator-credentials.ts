@@ -1,7 +1,7 @@
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { FileErrors } from '../platform/files/file-errors.js';
+import { FileErrors } from '../platform/files/watched-file.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
 import { FailedAuthentications } from './failed-authentications.js';

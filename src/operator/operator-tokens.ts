@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { adminTokensViolation, adminTokenViolation, parseAdminTokens } from '../platform/configuration/admin-tokens.js';
 import type { Configuration } from '../platform/configuration/configuration.js';
-import type { FileErrors } from '../platform/files/file-errors.js';
+import type { FileErrors } from '../platform/files/watched-file.js';
 import { WatchedFile } from '../platform/files/watched-file.js';
 import { sha256 } from '../platform/secret.js';
 

@@ -1,7 +1,7 @@
 import { HttpCode, Post } from '@nestjs/common';
 import { IsString } from 'class-validator';
 import { AgentGuard } from '../bearer/bearer.guard.js';
-import type { AgentPrincipal } from '../bearer/principal.js';
+import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
 import { CustomerErasure } from '../identity/customer-erasure.js';
 import { CustomerExport, CustomerExports } from '../identity/customer-exports.js';
 import { OAuthError } from '../oauth/oauth-error.js';
@@ -11,9 +11,8 @@ import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { RateLimits } from '../platform/rate-limit/rate-limits.js';
-import { Caller } from '../routes/caller.decorator.js';
-import { ValidatedBody } from '../routes/validated-body.decorator.js';
+import { RateLimits } from '../rate-limit/rate-limits.js';
+import { Caller, ValidatedBody } from '../routes/parameter.decorators.js';
 import { NAMED_CUSTOMER_ERRORS, NamedCustomerBody, NamedCustomers, unknownCustomer } from './named-customers.js';
 
 class ExportBody extends NamedCustomerBody {
@@ -25,7 +24,6 @@ class ExportBody extends NamedCustomerBody {
 
 const errors = () => [
   ...NAMED_CUSTOMER_ERRORS(),
-  OAuthError.invalidRequest("Origin: not one of the client's"),
   OAuthError.insufficientScope(CUSTOMERS_MANAGE),
   OAuthError.rateLimited(1, 'example'),
 ];
@@ -55,7 +53,7 @@ export class CustomerDataController {
     @ValidatedBody(ExportBody) body: ExportBody,
   ): Promise<CustomerExport> {
     const entityId = await this.idOf(agent, body);
-    const exported = await this.exports.page(entityId, actorOf(agent), body.after);
+    const exported = await this.exports.page(entityId, agentActor(agent), body.after);
     if (!exported) throw unknownCustomer(body);
     return exported;
   }
@@ -73,17 +71,12 @@ export class CustomerDataController {
     @Caller(AgentGuard(CUSTOMERS_MANAGE)) agent: AgentPrincipal,
     @ValidatedBody(NamedCustomerBody) body: NamedCustomerBody,
   ): Promise<object> {
-    await this.erasure.erase(await this.idOf(agent, body), actorOf(agent));
+    await this.erasure.erase(await this.idOf(agent, body), agentActor(agent));
     return {};
   }
 
   private idOf(agent: AgentPrincipal, body: NamedCustomerBody): Promise<string> {
-    const waitSeconds = this.limits.take('tokens', agent.clientId);
-    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, 'tokens');
+    this.limits.take('tokens', agent.clientId);
     return this.customers.idOf(agent, body);
   }
-}
-
-function actorOf({ agentId }: AgentPrincipal) {
-  return { kind: 'agent', id: agentId } as const;
 }

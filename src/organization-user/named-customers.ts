@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { IsString, Matches } from 'class-validator';
 import type { AgentPrincipal } from '../bearer/principal.js';
-import { IsIdText } from '../oauth/id-text.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { Optional } from '../oauth/parameters.js';
+import { IsIdText, Optional } from '../oauth/parameters.js';
 import { Database } from '../platform/database/database.js';
 import { selectStatement } from '../platform/database/statement.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';

@@ -1,6 +1,7 @@
 import { Injectable, ServiceUnavailableException } from '@nestjs/common';
 import { LastTokenDays } from '../access-token/last-token-days.js';
 import { Audit } from '../audit/audit.js';
+import { CustomerBrowsers } from '../identity/customer-browsers.js';
 import { CustomerCreation } from '../identity/customer-creation.js';
 import { CustomerSessions } from '../identity/customer-sessions.js';
 import { Identities } from '../identity/identities.js';
@@ -11,22 +12,20 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { insertIgnoreStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
+import { insertIgnoreStatement, selectStatement } from '../platform/database/statement.js';
 import { sha256 } from '../platform/secret.js';
 import { uuidv7 } from '../platform/uuid.js';
 import { OrganizationUser } from './organization-user.entity.js';
 import type { UserCustomer, UserRequest } from './user-request.js';
 
-/** A row of a user, with the generation of its customer. */
-interface UserRow extends EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_by'> {
-  /** `null` if the customer was erased. Its erasure deletes the row of the user afterwards. */
-  generation: number | null;
-}
+/** The row of a user with the generation of its customer, or the row of a visitor without one. */
+type UserRow = EntityRow<OrganizationUser, 'entity_id' | 'user_hash' | 'linked_by'> & { generation: number | null };
+type KnownUser = UserRow & { generation: number };
 
+/** The erasure of a customer deletes the row of its user in its first transaction. */
 const USER_ROWS = {
   columns: ['known.entity_id', 'known.user_hash', 'known.linked_by', 'customer.generation'],
-  from: `organization_user known
-    LEFT JOIN customer ON customer.entity_id = known.entity_id AND customer.erased_at IS NULL
+  from: `organization_user known JOIN customer ON customer.entity_id = known.entity_id
     WHERE known.organization_id = ? AND known.user_hash = ?`,
 };
 
@@ -35,10 +34,7 @@ const FIND_USER = selectStatement<[organizationId: string, userHash: string], Us
   batch: true,
 });
 
-const FIND_USER_AND_BROWSER_CUSTOMER = selectStatement<
-  [organizationId: string, userHash: string, browserCustomerId: string],
-  UserRow
->(
+const FIND_USER_AND_VISITOR = selectStatement<[organizationId: string, userHash: string, visitorId: string], UserRow>(
   `SELECT ${USER_ROWS.columns.join(', ')} FROM ${USER_ROWS.from} UNION ALL
     SELECT entity_id, NULL, linked_by, NULL FROM organization_user WHERE entity_id = ?`,
 );
@@ -47,11 +43,6 @@ const INSERT_USER = insertIgnoreStatement({
   into: OrganizationUser,
   columns: ['entity_id', 'organization_id', 'user_hash', 'customer_id', 'linked_by', 'linked_at'],
 });
-
-/** Deletes the row of a user whose customer was erased, if the erasure has not done so yet. */
-const DELETE_USER = writeStatement<[entityId: string, userHash: string]>(
-  'DELETE FROM organization_user WHERE entity_id = ? AND user_hash = ?',
-);
 
 /** Whether a customer is the one whom a user's tokens are for. */
 const FIND_USER_OF = selectStatement<[entityId: string], unknown>(
@@ -71,14 +62,13 @@ interface ReadRequest {
   visitorId: string | undefined;
   /** The rows of the user and of the visitor. */
   rows: UserRow[];
-  /** The row of a user whose customer was not erased. */
-  known: (UserRow & { generation: number }) | undefined;
+  known: KnownUser | undefined;
 }
 
 interface StoredUser {
   entityId: string;
   generation: number;
-  /** The visitor that was linked to a known user. */
+  /** The visitor, if it was linked to a known user. */
   linkedId?: string | undefined;
   signedIn?: SignedInBrowser | undefined;
 }
@@ -91,6 +81,7 @@ export class OrganizationUsers {
     private readonly identities: Identities,
     private readonly browsers: SignedInBrowsers,
     private readonly sessions: CustomerSessions,
+    private readonly links: CustomerBrowsers,
     private readonly creation: CustomerCreation,
     private readonly lastTokenDays: LastTokenDays,
     private readonly clock: Clock,
@@ -109,23 +100,24 @@ export class OrganizationUsers {
     const visitorId = signIn?.link && browser?.customer?.origin === 'own' ? browser.customer.entityId : undefined;
     for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
       const rows = await this.rowsOf(organizationId, userHash, visitorId);
-      const known = rows.find(isOfKnownUser);
+      const known = rows.find(isKnownUser);
       const read: ReadRequest = { request, userHash, browser, visitorId, rows, known };
+      let stored: StoredUser | undefined;
       try {
-        const stored = known && !signIn ? ofRow(known) : await this.store(read, takeLimit);
-        if (stored) return this.audited(read, stored);
+        stored = known && !signIn ? storedUser(known) : await this.store(read, takeLimit);
       } catch (error) {
         // the response to the commit may be lost: the rows decide, which have the id of this request
         if (!(error instanceof ServiceUnavailableException) || attempt === MAX_READ_ATTEMPTS - 1) throw error;
       }
+      if (stored) return this.finish(read, stored);
     }
     throw OAuthError.unavailable();
   }
 
-  /** The `entity_id` of a user's customer; `undefined` if the user is unknown or the customer was erased. */
+  /** The `entity_id` of a user's customer; `undefined` if the user is unknown. */
   async find(organizationId: string, userId: string): Promise<string | undefined> {
     const [row] = await this.database.select(FIND_USER, [organizationId, userHashOf(organizationId, userId)]);
-    return row?.generation == null ? undefined : row.entity_id;
+    return row?.entity_id;
   }
 
   /** Whether a customer is a user's. @internal */
@@ -136,14 +128,14 @@ export class OrganizationUsers {
   private rowsOf(organizationId: string, userHash: string, visitorId: string | undefined): Promise<UserRow[]> {
     return visitorId === undefined
       ? this.database.select(FIND_USER, [organizationId, userHash])
-      : this.database.select(FIND_USER_AND_BROWSER_CUSTOMER, [organizationId, userHash, visitorId]);
+      : this.database.select(FIND_USER_AND_VISITOR, [organizationId, userHash, visitorId]);
   }
 
   /**
    * Creates the user, links the visitor and signs the browser in. The transaction changes the rows of the customers
    * first, so that `forget`, `end_sessions` and an erasure at the same time precede it or follow it.
    *
-   * @returns `undefined` if a parallel request has created the user, has claimed the visitor or has erased the customer
+   * @returns `undefined` if a parallel request has created the user, has linked the visitor or has erased the customer
    */
   private store(read: ReadRequest, takeLimit: () => void): Promise<StoredUser | undefined> {
     const { request, userHash, browser, rows, known } = read;
@@ -166,8 +158,6 @@ export class OrganizationUsers {
         if (visitor && (await insert(visitor.entity_id, null, known.entity_id))) linkedId = visitor.entity_id;
       } else {
         const entityId = visitor?.entity_id ?? newId;
-        for (const erased of rows.filter(({ user_hash }) => user_hash !== null))
-          await writeIn(manager, DELETE_USER, [erased.entity_id, userHash]);
         if (!(await insert(entityId, userHash, entityId))) return undefined;
         // otherwise a person who has kept a pair, a token or a device of the visitor would lead to the user's customer
         if (visitor) await this.sessions.endIn(manager, entityId, true);
@@ -176,16 +166,22 @@ export class OrganizationUsers {
           await this.identities.createIn(manager, entityId, organizationId, creator);
         }
       }
-      const [user] = (await selectIn(manager, FIND_USER, [organizationId, userHash])).filter(isOfKnownUser);
+      const [user] = (await selectIn(manager, FIND_USER, [organizationId, userHash])).filter(isKnownUser);
       if (!user) return undefined;
-      const stored = { ...ofRow(user), linkedId };
+      const stored = { ...storedUser(user), linkedId };
       const customer = { ...stored, organizationId };
       return signIn ? { ...stored, signedIn: await this.browsers.store(manager, browser, customer, leading) } : stored;
     });
   }
 
-  /** Also audits what an earlier transaction of the request has stored, the response to whose commit was lost. */
-  private audited(read: ReadRequest, { entityId, generation, linkedId, signedIn }: StoredUser): UserCustomer {
+  /**
+   * Audits what the request has stored, also in an earlier transaction the response to whose commit was lost. The links
+   * of a visitor whose customer became the user's have ended; their browsers lose their secrets as by `end_sessions`.
+   */
+  private async finish(
+    read: ReadRequest,
+    { entityId, generation, linkedId, signedIn }: StoredUser,
+  ): Promise<UserCustomer> {
     const { request, visitorId, rows, known } = read;
     const { organizationId, attempt, creator } = request;
     const created = !known || known.linked_by === attempt;
@@ -194,6 +190,7 @@ export class OrganizationUsers {
     if (auditedId !== undefined && (created || auditedId !== entityId))
       this.auditLink(entityId, auditedId, organizationId);
     else if (created) this.creation.auditCreated(creator, entityId, organizationId);
+    if (created && auditedId === entityId) await this.links.endAll(entityId, true);
     const customer = { entityId, organizationId, groupId: '', generation, created };
     if (!signedIn) return customer;
     const { secret, createdId } = signedIn;
@@ -209,14 +206,13 @@ export class OrganizationUsers {
   }
 }
 
-function isOfKnownUser(row: UserRow): row is UserRow & { generation: number } {
-  return row.user_hash !== null && row.generation !== null;
+function isKnownUser(row: UserRow): row is KnownUser {
+  return row.user_hash !== null;
 }
 
-const ofRow = ({ entity_id: entityId, generation }: UserRow & { generation: number }): StoredUser => ({
-  entityId,
-  generation,
-});
+function storedUser({ entity_id: entityId, generation }: KnownUser): StoredUser {
+  return { entityId, generation };
+}
 
 function userHashOf(organizationId: string, userId: string): string {
   return sha256(JSON.stringify([organizationId, userId]));

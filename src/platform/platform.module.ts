@@ -4,38 +4,31 @@ import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { MigrationClass } from '../migrations/migrations.js';
 import { Clock } from './clock.js';
 import { Configuration } from './configuration/configuration.js';
-import type { LimitDeclarations } from './configuration/rate-limit-rule.js';
 import { awaitCurrentSchema, connectWithRetry } from './database/connect-with-retry.js';
 import { dataSourceOptions } from './database/data-source-options.js';
 import { Database } from './database/database.js';
-import { FileErrors } from './files/file-errors.js';
-import { HealthController } from './health/health.controller.js';
-import { Readiness } from './health/readiness.js';
+import { MissingTables } from './database/missing-tables.js';
+import { FileErrors } from './files/watched-file.js';
+import { HealthController, Readiness } from './health/health.controller.js';
 import { MetricsController } from './metrics/metrics.controller.js';
 import { MetricsRegistry } from './metrics/metrics-registry.js';
-import { RateLimits } from './rate-limit/rate-limits.js';
 
 export interface PlatformOptions {
   configuration: Configuration;
   metrics: MetricsRegistry;
   /** Migrations of an extension, in addition to the service's own. */
   migrations?: MigrationClass[];
-  /** Limits of an extension, in addition to the service's own. */
-  limits?: LimitDeclarations;
-  /** Whether the limits of refused requests, which grants declare, apply. By default they do. */
-  limitAttempts?: boolean;
   /** The source of time. Tests pass a clock that they control. */
   clock?: Clock;
   /** How long the start waits for the database. The service waits without a limit, a command does not wait. */
   databaseWaitMs?: number;
 }
 
-/** Provides what every module may inject without an import: configuration, clock, metrics, database, rate limits. */
+/** Provides what every module may inject without an import: configuration, clock, metrics, database. */
 @Module({})
 export class PlatformModule {
   static forRoot(options: PlatformOptions): DynamicModule {
     const { configuration, metrics, migrations, clock = new Clock(), databaseWaitMs = Infinity } = options;
-    const { limits, limitAttempts } = options;
     return {
       module: PlatformModule,
       global: true,
@@ -62,16 +55,11 @@ export class PlatformModule {
             return Database.open(dataSource, metrics);
           },
         },
+        MissingTables,
         Readiness,
         FileErrors,
-        {
-          provide: RateLimits,
-          inject: [Configuration, Clock, MetricsRegistry],
-          useFactory: (...common: [Configuration, Clock, MetricsRegistry]) =>
-            new RateLimits(...common, limits, limitAttempts),
-        },
       ],
-      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileErrors, RateLimits],
+      exports: [Configuration, Clock, MetricsRegistry, Database, Readiness, FileErrors],
     };
   }
 }

@@ -18,11 +18,11 @@ export { Identities } from '../identity/identities.js';
 export { IdentityModule } from '../identity/identity.module.js';
 export { type BrowserCredentials, type CandidateCredentials, IdentityCookies } from '../identity/identity-cookies.js';
 export { Columns, createTables, dropTables, expiryIndex, NULLABLE } from '../migrations/schema.js';
-export { isIdText } from '../oauth/id-text.js';
 export { OAuthError } from '../oauth/oauth-error.js';
-export { Optional } from '../oauth/parameters.js';
+export { isIdText, Optional } from '../oauth/parameters.js';
 export { isPublicJwk } from '../oauth/public-jwk.js';
 export { RemoteKeySet } from '../oauth/remote-key-set.js';
+export type { BodyOptions } from '../oauth/request-body.js';
 export { OrganizationUserModule } from '../organization-user/organization-user.module.js';
 export { OrganizationUsers } from '../organization-user/organization-users.js';
 export type { UserCustomer, UserRequest, UserSignIn } from '../organization-user/user-request.js';
@@ -44,25 +44,32 @@ export {
 } from '../platform/database/statement.js';
 export { ApiProperty } from '../platform/http/api-property.js';
 export { ApiRoute, type ApiRouteDescription } from '../platform/http/api-route.js';
-export type { Browser } from '../platform/http/browser.js';
 export { AnyOrigin } from '../platform/http/route-parameters.js';
 export { ManagementController, PublicController } from '../platform/http/surfaces.js';
-export type { CountedRequest } from '../platform/rate-limit/returned-counts.js';
 export { equalInConstantTime, randomSecret, sha256 } from '../platform/secret.js';
 export { UUID, uuidv7 } from '../platform/uuid.js';
+export type { CountedRequest } from '../rate-limit/limit-counts.js';
 export type { ClientApplication } from '../registry/client-application.entity.js';
 export type { Organization } from '../registry/organization.entity.js';
-export type { BodyOptions } from '../routes/body.js';
-export { Caller } from '../routes/caller.decorator.js';
-export { CallingBrowser } from '../routes/calling-browser.decorator.js';
-export type { CheckedClient, ClientCheckOptions, ClientParameters } from '../routes/client-check.js';
-export { ClientQuery } from '../routes/client-query.decorator.js';
-export { ClientRequest, type ClientRequestOptions } from '../routes/client-request.decorator.js';
+export type { Browser, ClientParameters } from '../routes/calling-client.js';
 export { Limits } from '../routes/limits.js';
-export type { ParameterOf } from '../routes/parameter-of.js';
-export { ValidatedBody } from '../routes/validated-body.decorator.js';
-export { ValidatedQuery } from '../routes/validated-query.decorator.js';
-export type { AttemptKey, AttemptLimit } from '../token/attempt-limit.js';
+export {
+  Caller,
+  CallingBrowser,
+  type CheckedClient,
+  type ClientCheckOptions,
+  ClientQuery,
+  ClientRequest,
+  type ClientRequestOptions,
+  type ParameterOf,
+  ValidatedBody,
+  ValidatedQuery,
+} from '../routes/parameter.decorators.js';
 export { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../token/grant.js';
-export type { GrantDescription } from '../token/grant-description.js';
-export { type GrantOptions, GrantType } from '../token/grant-type.decorator.js';
+export {
+  type AttemptKey,
+  type AttemptLimit,
+  type GrantDescription,
+  type GrantOptions,
+  GrantType,
+} from '../token/grant-type.decorator.js';

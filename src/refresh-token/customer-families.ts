@@ -16,7 +16,7 @@ import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
 import { selectIn, writeIn } from '../platform/database/in-transaction.js';
-import { timeOf, withIsoTimes } from '../platform/database/sql-time.js';
+import { timeOf, withIsoTimes } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement, writeStatement } from '../platform/database/statement.js';
 import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 import { CONTENT_COLUMNS, claimsOfFamily } from './refresh-content.js';

@@ -8,7 +8,6 @@ import { CustomerDevices, rootOf } from '../identity/customer-devices.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import type { RedeemableCode } from '../one-time-code/redemption.js';
-import { admittingOrganization } from '../registry/admitting-organization.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
 import { type RefreshContent, refreshEvent } from './refresh-content.js';
@@ -67,7 +66,7 @@ export class CustomerRefreshTokens {
 
   /** The token carries the generation of the family, so that a token of a request under way ends too. */
   private async currentCustomer({ owner, organizationId, lineage }: RefreshContent, client: ClientApplication) {
-    admittingOrganization(this.registry, organizationId, client);
+    this.registry.organizationAdmitting(client, organizationId);
     const customer = await this.identities.find(owner.id, organizationId);
     if (!customer) throw OAuthError.invalidGrant('refresh token: its customer was erased');
     return { entityId: owner.id, organizationId, groupId: customer.groupId, lineage };

@@ -1,7 +1,7 @@
 import type { RevocableClaims, TokenLineage } from '../access-token/token-lineage.js';
 import type { AuditEvent } from '../audit/audit-event.js';
 import type { EntityRow } from '../platform/database/entity-row.js';
-import { timeOf } from '../platform/database/sql-time.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
 import type { RefreshFamily } from './refresh-family.entity.js';
 
 /** The access that a refresh family gives. */

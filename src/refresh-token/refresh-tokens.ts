@@ -2,15 +2,14 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Denylist } from '../access-token/denylist.js';
 import { RevocationLimit } from '../access-token/feed/revocation-limit.js';
-import type { InactiveReason } from '../access-token/inactive-reason.js';
-import type { StoredToken } from '../access-token/stored-token.js';
+import type { InactiveReason, StoredToken } from '../access-token/inactive-reason.js';
 import { Audit } from '../audit/audit.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Clock } from '../platform/clock.js';
 import { Configuration } from '../platform/configuration/configuration.js';
 import { Database } from '../platform/database/database.js';
 import { insertRowsIn, writeIn } from '../platform/database/in-transaction.js';
-import { timeOf } from '../platform/database/sql-time.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
 import { callerNetwork, isSameNetwork } from '../platform/request-context/caller-network.js';
 import { derivedSecret, randomSecret, sha256 } from '../platform/secret.js';
 import {

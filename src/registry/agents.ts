@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../platform/database/database.js';
 import { Agent } from './agent.entity.js';
-import { EntityReader, type Select } from './entity-reader.js';
+import { EntityReader } from './entity-reader.js';
 import { RegistryTransactions, type TokenRevoker } from './registry-transactions.js';
 import { agentResource } from './resources/agent.resource.js';
 
@@ -9,22 +9,19 @@ import { agentResource } from './resources/agent.resource.js';
 @Injectable()
 export class Agents {
   private readonly byKey = { id: new EntityReader(Agent, 'id'), email: new EntityReader(Agent, 'email') };
-  private readonly select: Select;
 
   constructor(
-    database: Database,
+    private readonly database: Database,
     private readonly transactions: RegistryTransactions,
-  ) {
-    this.select = (statement, parameters) => database.select(statement, parameters);
-  }
+  ) {}
 
   /** The agent who signs in with an email. Upper and lower case are the same. */
   byEmail(email: string): Promise<Agent | undefined> {
-    return this.byKey.email.find(this.select, email.toLowerCase());
+    return this.byKey.email.find(this.database, email.toLowerCase());
   }
 
   byId(id: string): Promise<Agent | undefined> {
-    return this.byKey.id.find(this.select, id);
+    return this.byKey.id.find(this.database, id);
   }
 
   /** @param revoke called with agents that are deleted, or whose password, organization or scopes change */

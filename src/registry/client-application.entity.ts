@@ -3,6 +3,7 @@ import type { GrantSettings } from './organization.entity.js';
 import type { PreviousSecret } from './previous-secrets.js';
 import { isBelow } from './redirect-uri.js';
 
+/** Where a client runs: in browsers, on servers, or on devices. */
 export type ClientType = 'web' | 'server' | 'native';
 
 /** An application that requests tokens: a client in RFC 6749. */

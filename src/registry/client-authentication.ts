@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type BasicCredentials, readBasicCredentials } from '../oauth/basic-credentials.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { optionalString } from '../oauth/parameters.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { Clock } from '../platform/clock.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { equalInConstantTime, sha256 } from '../platform/secret.js';
@@ -105,8 +106,7 @@ export function readClientCredentials(
   if (authorization === undefined) return { ...(id !== undefined && { id }), ...(secret !== undefined && { secret }) };
   const basic = readBasicCredentials(authorization);
   if (!basic) throw OAuthError.invalidClient('Authorization: not Basic credentials');
-  if (secret !== undefined) throw OAuthError.invalidRequest('client_secret: given twice, also by Authorization');
-  if (id !== undefined && id !== basic.id)
-    throw OAuthError.invalidRequest('client_id: must equal the id in Authorization');
+  if (secret !== undefined) throw REQUEST_ERRORS.secretTwice();
+  if (id !== undefined && id !== basic.id) throw REQUEST_ERRORS.clientOfOtherHeader();
   return basic;
 }

@@ -1,10 +1,11 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Type } from '@nestjs/common';
-import { getMetadataArgsStorage } from 'typeorm';
+import { type EntityManager, getMetadataArgsStorage } from 'typeorm';
+import { selectIn } from '../platform/database/in-transaction.js';
 import { PAGE_READ } from '../platform/database/retry-policy.js';
-import { timeOf } from '../platform/database/sql-time.js';
+import { timeOf } from '../platform/database/sql-dialect.js';
 import { type SelectStatement, selectStatement } from '../platform/database/statement.js';
-import { placeholdersFor, valueList } from '../platform/database/value-list.js';
+import { placeholdersFor, portionsOf, valueList } from '../platform/database/value-list.js';
 
 /** Small enough that the event loop serves requests between two pages without a visible delay. */
 const ROWS_PER_PAGE = 250;
@@ -16,8 +17,15 @@ const MAX_SHARED_TEXTS = 1_000;
 type Row = Record<string, unknown>;
 type Convert = (value: unknown, json: SharedJson) => unknown;
 
-/** Sends a SELECT, inside or outside of a transaction. */
-export type Select = (statement: SelectStatement<string[], Row>, parameters: string[]) => Promise<Row[]>;
+/** Sends a SELECT, inside or outside of a transaction: `Database`, or `readsIn` a transaction. */
+export interface Reads {
+  select(statement: SelectStatement<string[], Row>, parameters: string[]): Promise<Row[]>;
+}
+
+/** Reads in the transaction of `Database.transaction`. */
+export function readsIn(manager: EntityManager): Reads {
+  return { select: (statement, parameters) => selectIn(manager, statement, parameters) };
+}
 
 interface Column {
   name: string;
@@ -54,16 +62,16 @@ export class EntityReader<Entity extends object> {
   }
 
   /** The row with a key. Statements of one event-loop tick are sent as one. */
-  async find(select: Select, key: string): Promise<Entity | undefined> {
-    const [row] = await select(this.byKey, [key]);
+  async find(reads: Reads, key: string): Promise<Entity | undefined> {
+    const [row] = await reads.select(this.byKey, [key]);
     return row && this.toEntity(row, new SharedJson());
   }
 
   /** All rows, or those that the registry file lists, in pages. */
-  async *inPages(select: Select, rows: 'all' | 'ownedByFile' = 'all'): AsyncGenerator<Entity[], void> {
+  async *inPages(reads: Reads, rows: 'all' | 'ownedByFile' = 'all'): AsyncGenerator<Entity[], void> {
     const json = new SharedJson();
     for (let after = ''; ; await nextTick()) {
-      const page = await this.read(select, this.pages[rows], [after], json);
+      const page = await this.read(reads, this.pages[rows], [after], json);
       yield page;
       if (page.length < ROWS_PER_PAGE) return;
       after = String(page.at(-1)?.[this.key]);
@@ -71,17 +79,17 @@ export class EntityReader<Entity extends object> {
   }
 
   /** The rows with these keys, in portions. */
-  async *withKeys(select: Select, keys: Iterable<string>): AsyncGenerator<Entity[], void> {
+  async *withKeys(reads: Reads, keys: Iterable<string>): AsyncGenerator<Entity[], void> {
     const json = new SharedJson();
-    const all = [...keys];
-    for (let first = 0; first < all.length; first += ROWS_PER_PAGE, await nextTick()) {
-      const list = valueList(all.slice(first, first + ROWS_PER_PAGE));
-      yield await this.read(select, this.byKeys(list), list, json);
+    for (const portion of portionsOf([...keys], ROWS_PER_PAGE)) {
+      const list = valueList(portion);
+      yield await this.read(reads, this.byKeys(list), list, json);
+      await nextTick();
     }
   }
 
-  private async read(select: Select, statement: SelectStatement<string[], Row>, keys: string[], json: SharedJson) {
-    const rows = await PAGE_READ.run(() => select(statement, keys));
+  private async read(reads: Reads, statement: SelectStatement<string[], Row>, keys: string[], json: SharedJson) {
+    const rows = await PAGE_READ.run(() => reads.select(statement, keys));
     return rows.map((row) => this.toEntity(row, json));
   }
 

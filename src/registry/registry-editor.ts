@@ -12,12 +12,30 @@ import { ClientApplication } from './client-application.entity.js';
 import { type Entry, secretColumns, toResponse, validated, withRetainedFields } from './entry.js';
 import { assertConsistent, assertFileKeyIsFree, assertNotReferenced } from './entry-checks.js';
 import { GrantSettingsClasses } from './grant-settings-classes.js';
-import { mergePatched } from './merge-patch.js';
 import { withNewSecret } from './previous-secrets.js';
 import { type EntryChange, RegistryTransactions } from './registry-transactions.js';
 import { clientResource } from './resources/client.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from './resources/registry-resources.js';
+
+/** Applies a JSON merge patch: a value in the patch replaces the old value, and `null` removes it (RFC 7396 §2). */
+export function mergePatched(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch;
+  const fields = isObject(target) ? target : {};
+  const names = [...new Set([...Object.keys(fields), ...Object.keys(patch)])];
+  // Object.fromEntries defines a field named __proto__ as a field; an assignment would set the prototype
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      if (!Object.hasOwn(patch, name)) return [[name, fields[name]]];
+      const targetValue = Object.hasOwn(fields, name) ? fields[name] : undefined;
+      return patch[name] === null ? [] : [[name, mergePatched(targetValue, patch[name])]];
+    }),
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 /**
  * A change may wait for many others, because they are made one after another. The time is over before that of the

@@ -3,7 +3,7 @@ import { type FindManyOptions, In, MoreThan, type ObjectLiteral } from 'typeorm'
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { valueList } from '../platform/database/value-list.js';
-import { declaredProperties } from '../platform/declared-properties.js';
+import { declaredProperties } from '../platform/validation.js';
 import { type Entry, toResponse } from './entry.js';
 import { organizationResource } from './resources/organization.resource.js';
 import type { RegistryResource } from './resources/registry-resource.js';

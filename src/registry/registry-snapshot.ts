@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { ClientApplication } from './client-application.entity.js';
-import { EntityReader, type Select } from './entity-reader.js';
+import { EntityReader, type Reads } from './entity-reader.js';
 import { Organization } from './organization.entity.js';
 import type { ChangedKeys } from './registry-revision.js';
 import { ResourceServer } from './resource-server.entity.js';
@@ -22,15 +22,15 @@ export class RegistrySnapshot {
    *
    * @param changed the changed entries; `undefined` if all entries must be read
    */
-  async update(revision: number, changed: ChangedKeys | undefined, select: Select): Promise<void> {
+  async update(revision: number, changed: ChangedKeys | undefined, reads: Reads): Promise<void> {
     const keysOf = ({ list }: RegistryResource) => (changed ? (changed.get(list) ?? new Set<string>()) : 'all');
-    const servers = await gathered(this.resourceServers.differences(select, keysOf(resourceServerResource)));
+    const servers = await gathered(this.resourceServers.differences(reads, keysOf(resourceServerResource)));
     // In a read of all entries, clients come before organizations, so that the organization of a client that is created
     // meanwhile is read too. A read of changes has all entries of its revisions in any order.
     const clients: (Difference<ClientApplication> & { origins: string[] | undefined })[] = [];
-    for await (const differences of this.clients.differences(select, keysOf(clientResource)))
+    for await (const differences of this.clients.differences(reads, keysOf(clientResource)))
       for (const difference of differences) clients.push({ ...difference, origins: difference.entry?.allOrigins });
-    const organizations = await gathered(this.organizations.differences(select, keysOf(organizationResource)));
+    const organizations = await gathered(this.organizations.differences(reads, keysOf(organizationResource)));
     for (const each of organizations) this.organizations.apply(each);
     for (const each of servers) this.resourceServers.apply(each);
     for (const { origins, ...each } of clients) {
@@ -53,24 +53,16 @@ interface Difference<Entity> {
   entry: Entity | undefined;
 }
 
-/** The entries of one resource in memory. */
-class ResourceEntries<Entity extends object> {
-  private readonly entries = new Map<string, Entity>();
+/** The entries of one resource in memory, by their keys. */
+class ResourceEntries<Entity extends object> extends Map<string, Entity> {
   private readonly reader: EntityReader<Entity>;
 
   constructor(
     entity: Type<Entity>,
     private readonly key: keyof Entity & string,
   ) {
+    super();
     this.reader = new EntityReader(entity, key);
-  }
-
-  get size(): number {
-    return this.entries.size;
-  }
-
-  get(key: string): Entity | undefined {
-    return this.entries.get(key);
   }
 
   /**
@@ -79,21 +71,21 @@ class ResourceEntries<Entity extends object> {
    *
    * @param keys the keys of entries that may differ
    */
-  async *differences(select: Select, keys: 'all' | ReadonlySet<string>): AsyncGenerator<Difference<Entity>[], void> {
+  async *differences(reads: Reads, keys: 'all' | ReadonlySet<string>): AsyncGenerator<Difference<Entity>[], void> {
     const found = new Set<string>();
-    const pages = keys === 'all' ? this.reader.inPages(select) : this.reader.withKeys(select, keys);
+    const pages = keys === 'all' ? this.reader.inPages(reads) : this.reader.withKeys(reads, keys);
     for await (const page of pages) {
-      const differing = page.filter((entry) => !isSame(entry, this.entries.get(this.keyOf(entry))));
+      const differing = page.filter((entry) => !isSame(entry, this.get(this.keyOf(entry))));
       for (const entry of page) found.add(this.keyOf(entry));
       yield differing.map((entry) => ({ key: this.keyOf(entry), entry }));
     }
-    const candidates = keys === 'all' ? [...this.entries.keys()] : [...keys];
+    const candidates = keys === 'all' ? [...this.keys()] : [...keys];
     yield candidates.filter((key) => !found.has(key)).map((key) => ({ key, entry: undefined }));
   }
 
   apply({ key, entry }: Difference<Entity>): void {
-    if (entry === undefined) this.entries.delete(key);
-    else this.entries.set(key, entry);
+    if (entry === undefined) this.delete(key);
+    else this.set(key, entry);
   }
 
   private keyOf(entry: Entity): string {

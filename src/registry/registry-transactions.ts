@@ -4,6 +4,7 @@ import { Audit } from '../audit/audit.js';
 import type { AuditParty } from '../audit/audit-event.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
+import { portionsOf } from '../platform/database/value-list.js';
 import { Registry } from './registry.js';
 import { RegistryChange, RegistryRevision } from './registry-change.entity.js';
 import { MAX_CHANGES } from './registry-revision.js';
@@ -95,8 +96,7 @@ export class RegistryTransactions {
     const revision = await currentRevision(manager);
     const expiresAt = new Date(this.clock.now() + CHANGE_RETENTION_MS);
     const rows = changes.map(({ resource, key }) => ({ revision, resource: resource.list, entryKey: key, expiresAt }));
-    for (let first = 0; first < rows.length; first += ROWS_PER_INSERT) {
-      const values = rows.slice(first, first + ROWS_PER_INSERT);
+    for (const values of portionsOf(rows, ROWS_PER_INSERT)) {
       await manager.createQueryBuilder().insert().into(RegistryChange).values(values).updateEntity(false).execute();
     }
   }

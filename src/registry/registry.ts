@@ -1,24 +1,17 @@
 import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { Gauge } from 'prom-client';
-import { OAuthError } from '../oauth/oauth-error.js';
+import { Counter } from 'prom-client';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { Clock } from '../platform/clock.js';
 import { Database } from '../platform/database/database.js';
 import { READ_AT_START } from '../platform/database/retry-policy.js';
-import { type Count, type LabelledValues, labelledCounter } from '../platform/metrics/labelled-counter.js';
 import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import { requestContext } from '../platform/request-context/request-context.js';
 import type { ClientApplication } from './client-application.entity.js';
-import type { Select } from './entity-reader.js';
 import type { Organization } from './organization.entity.js';
 import { changesSince, readRevision } from './registry-revision.js';
 import { RegistrySnapshot } from './registry-snapshot.js';
 import type { ResourceServer } from './resource-server.entity.js';
-
-/** The hints that the OpenAPI document shows too. */
-export const CLIENT_HINTS = {
-  unknown: 'client_id: unknown',
-  foreignOrigin: "Origin: not one of the client's",
-} as const;
 
 /**
  * The interval at which a process polls the revision. With the time to read the changes, a change of another process is
@@ -35,7 +28,6 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(Registry.name);
   private readonly snapshot = new RegistrySnapshot();
   private readonly metrics: RegistryMetrics;
-  private readonly select: Select;
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> = Promise.resolve();
   private waiting: Promise<void> | undefined;
@@ -50,7 +42,6 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
     private readonly clock: Clock,
     metrics: MetricsRegistry,
   ) {
-    this.select = (statement, parameters) => database.select(statement, parameters);
     this.metrics = new RegistryMetrics(metrics, this.snapshot);
   }
 
@@ -83,11 +74,22 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
    */
   clientCalling(clientId: string, origin: string | undefined): ClientApplication {
     const client = this.client(clientId);
-    if (!client) throw OAuthError.invalidRequest(CLIENT_HINTS.unknown);
-    if (origin !== undefined && !this.snapshot.origins.has(clientId, origin)) {
-      throw OAuthError.invalidRequest(CLIENT_HINTS.foreignOrigin);
-    }
+    if (!client) throw REQUEST_ERRORS.clientUnknown();
+    if (origin !== undefined && !this.snapshot.origins.has(clientId, origin)) throw REQUEST_ERRORS.foreignOrigin();
     return client;
+  }
+
+  /**
+   * The organization with an id, which must admit the client.
+   *
+   * @throws OAuthError `invalid_request`
+   */
+  organizationAdmitting(client: ClientApplication, organizationId: string): Organization {
+    const organization = this.organization(organizationId);
+    if (!organization) throw REQUEST_ERRORS.organizationUnknown();
+    requestContext.set({ organizationId });
+    if (!organization.admits(client)) throw REQUEST_ERRORS.clientOutsideOrganization();
+    return organization;
   }
 
   resourceServer(id: string): ResourceServer | undefined {
@@ -121,7 +123,7 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
       const range = { after: known, until: revision };
       const isBehind = known >= 0 && known < revision;
       const changed = isBehind ? await changesSince(this.database, range, this.clock.now()) : undefined;
-      await this.snapshot.update(revision, changed, this.select);
+      await this.snapshot.update(revision, changed, this.database);
       this.metrics.count(changed ? 'changes' : 'full');
     }
     this.metrics.renewedAt = performance.now();
@@ -141,34 +143,26 @@ export class Registry implements OnApplicationBootstrap, OnApplicationShutdown {
 class RegistryMetrics {
   /** When the registry was last known to be that of the database, by performance.now(). */
   renewedAt = performance.now();
-  private readonly reads: LabelledValues<Count>;
+  private readonly reads: Counter<'kind'>;
 
   constructor(metrics: MetricsRegistry, snapshot: RegistrySnapshot) {
-    const gauge = (name: string, help: string, value: () => number) =>
-      new Gauge({
-        name,
-        help,
-        registers: [metrics],
-        collect() {
-          this.set(value());
-        },
-      });
-    gauge(
+    metrics.gauge(
       'cas_registry_age_seconds',
       'Seconds since the process last compared its registry with the database.',
       () => (performance.now() - this.renewedAt) / 1000,
     );
-    gauge('cas_registry_revision', 'The revision of the registry in memory.', () => snapshot.revision);
-    gauge('cas_registry_clients', 'Clients in memory.', () => snapshot.clients.size);
-    this.reads = labelledCounter(metrics, {
+    metrics.gauge('cas_registry_revision', 'The revision of the registry in memory.', () => snapshot.revision);
+    metrics.gauge('cas_registry_clients', 'Clients in memory.', () => snapshot.clients.size);
+    this.reads = new Counter({
       name: 'cas_registry_reads_total',
       help: 'Reads of the registry after its revision had changed: only the changes, or the full registry.',
       labelNames: ['kind'],
+      registers: [metrics],
     });
-    for (const kind of ['changes', 'full'] as const) this.reads.at(kind).touch();
+    for (const kind of ['changes', 'full'] as const) this.reads.inc({ kind }, 0);
   }
 
   count(kind: 'changes' | 'full'): void {
-    this.reads.at(kind).value.count++;
+    this.reads.inc({ kind });
   }
 }

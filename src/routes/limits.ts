@@ -1,12 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { OAuthError } from '../oauth/oauth-error.js';
 import type { LimitDeclarations } from '../platform/configuration/rate-limit-rule.js';
-import { keysOfIp, type LimitKey } from '../platform/rate-limit/limit-key.js';
-import { RateLimits } from '../platform/rate-limit/rate-limits.js';
-import type { CountedRequest } from '../platform/rate-limit/returned-counts.js';
+import { keysOfIp, type LimitKey } from '../platform/network.js';
 import { requestContext } from '../platform/request-context/request-context.js';
 import { sha256 } from '../platform/secret.js';
-import { withoutTrailingSpaces } from '../platform/trailing-spaces.js';
+import { withoutTrailingSpaces } from '../platform/text-forms.js';
+import type { CountedRequest } from '../rate-limit/limit-counts.js';
+import { RateLimits } from '../rate-limit/rate-limits.js';
 
 /**
  * The limits that an extension declares in `limits`. `Declared` is the type of that declaration, so that only its names
@@ -40,9 +39,7 @@ export class Limits<Declared extends LimitDeclarations = Record<never, never>> {
   private takeAll(limit: string, keys: LimitKey[]): CountedRequest {
     if (!this.limits.isDeclared(limit))
       throw new Error(`${limit}: no limit has this name; declare it in limits of the Extension`);
-    const taken = this.limits.takeReturnable(limit, keys);
-    if (typeof taken === 'number') throw OAuthError.rateLimited(taken, limit);
-    return taken;
+    return this.limits.takeReturnable(limit, keys);
   }
 }
 

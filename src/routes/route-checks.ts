@@ -4,9 +4,8 @@ import { RouteParamtypes } from '@nestjs/common/internal';
 import { DiscoveryService } from '@nestjs/core';
 import { isBearerGuard } from '../bearer/bearer.guard.js';
 import { OperatorGuard } from '../operator/operator.guard.js';
-import { declaredProperties } from '../platform/declared-properties.js';
-import { isSurfaceController, pathOn } from '../platform/http/surfaces.js';
-import { isCustomerRoute } from '../registry/customer-cors.js';
+import { isCustomerRoute, isSurfaceController, pathOn } from '../platform/http/surfaces.js';
+import { declaredProperties } from '../platform/validation.js';
 import { GrantSettingsClasses } from '../registry/grant-settings-classes.js';
 import { controllersOf, descriptionOf, type Route, routesOf } from './declared-routes.js';
 

@@ -2,7 +2,7 @@ import { Global, Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { BearerModule } from '../bearer/bearer.module.js';
 import { RegistryModule } from '../registry/registry.module.js';
-import { CookieRoutes } from './cookie-routes.js';
+import { CookieRoutes } from './customer-cors.js';
 import { Limits } from './limits.js';
 import { RouteChecks } from './route-checks.js';
 

@@ -1,13 +1,24 @@
 import { Injectable } from '@nestjs/common';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { disconnectSignal } from '../platform/http/disconnect-signal.js';
-import { ATTEMPTS } from '../platform/rate-limit/limit-rules.js';
-import { RateLimits } from '../platform/rate-limit/rate-limits.js';
+import { parseLimit, type RateLimitRule } from '../platform/configuration/rate-limit-rule.js';
+import { disconnectSignal } from '../platform/http/http-socket.js';
+import { keysOfIp, type LimitKey } from '../platform/network.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import { sha256 } from '../platform/secret.js';
+import { withoutTrailingSpaces } from '../platform/text-forms.js';
+import { declaredProperties } from '../platform/validation.js';
+import { ATTEMPTS, RateLimits } from '../rate-limit/rate-limits.js';
 import { AttemptQueue, type QueuedRequest } from './attempt-queue.js';
-import { type Attempt, attemptsOf } from './declared-attempts.js';
-import type { GrantResult } from './grant.js';
-import type { TokenRequest } from './token-request.js';
+import type { GrantBody, GrantResult } from './grant.js';
+import type { DeclaredAttemptLimit, GrantMetadata } from './grant-type.decorator.js';
+
+/** What the limits need of a request for a token. */
+interface AttemptedRequest {
+  grant: GrantMetadata;
+  parameters: GrantBody;
+  http: Request;
+}
 
 /**
  * Limits the requests that a grant refuses (protocol §10.2). A request that runs may still be refused, so it counts
@@ -26,9 +37,9 @@ export class AttemptLimits {
    * @throws OAuthError 429 `temporarily_unavailable` if a limit is reached; 503 `temporarily_unavailable` if the request
    * has waited too long, or too many requests wait; the errors of the work
    */
-  async run({ grant, body, http }: TokenRequest, work: () => Promise<GrantResult>): Promise<GrantResult> {
-    if (!grant.attempts || !this.limits.limitAttempts) return work();
-    const attempts = attemptsOf(grant, body);
+  async run({ grant, parameters, http }: AttemptedRequest, work: () => Promise<GrantResult>): Promise<GrantResult> {
+    if (!this.limits.limitAttempts) return work();
+    const attempts = attemptsOf(grant, parameters);
     const request = this.queued(attempts);
     await this.queue
       .enter(request, () => disconnectSignal(http.res as Response))
@@ -58,7 +69,7 @@ export class AttemptLimits {
       for (const each of keys) {
         const refused = this.limits.countOf(limit, rule, each);
         const max = each.factor * rule.count;
-        if (refused >= max) throw OAuthError.rateLimited(this.limits.reject(ATTEMPTS, rule), ATTEMPTS);
+        if (refused >= max) throw this.limits.rejected(ATTEMPTS, rule);
         if (refused + this.queue.running(each.key) >= max) return each.key;
       }
     }
@@ -69,4 +80,52 @@ export class AttemptLimits {
 /** Whether the grant has refused the proof. A pending request, a limit and an outage say nothing about the proof. */
 function isRefusal(error: unknown): boolean {
   return error instanceof OAuthError && error.status < 500 && error.status !== 429 && !error.isPending;
+}
+
+/** A declared limit, with the keys of one request. */
+interface Attempt {
+  /** The name of the limit's counts. */
+  limit: string;
+  rule: RateLimitRule;
+  keys: LimitKey[];
+}
+
+/**
+ * Asserts that the limits of refused requests of a grant are usable.
+ *
+ * @throws Error
+ */
+export function assertAttemptsUsable(grant: GrantMetadata, className: string): void {
+  for (const { per, limit } of limitsOf(grant)) {
+    if (!parseLimit(limit))
+      throw new Error(`${className}: attempts: the limit must be COUNT/SECONDS, for example 5/600`);
+    const parameters = declaredProperties(grant.body);
+    const unknown = per.find((name) => name !== 'network' && !parameters.includes(name));
+    if (unknown !== undefined)
+      throw new Error(`${className}: attempts: "${unknown}" is not a parameter of ${grant.body.name}`);
+    if (per.length === 0) throw new Error(`${className}: attempts: per must name what is counted`);
+  }
+}
+
+/**
+ * The limits of a grant, with the keys of a request. Parameters are hashed, because they may be long or personal. Each
+ * limit has counts of its own, because a flood of keys of one limit must not remove the keys of another.
+ */
+function attemptsOf(grant: GrantMetadata, body: GrantBody): Attempt[] {
+  return limitsOf(grant).map(({ per, limit }, index) => {
+    const values = per.map((name) => (name === 'network' ? 'network' : comparable(Reflect.get(body, name))));
+    const account = sha256(JSON.stringify([grant.name, index, values]));
+    const keys = per.includes('network')
+      ? keysOfIp(requestContext.required().ip, account)
+      : [{ key: account, factor: 1 }];
+    return { limit: `${ATTEMPTS}:${grant.name}:${index}`, rule: parseLimit(limit) as RateLimitRule, keys };
+  });
+}
+
+function limitsOf({ attempts = [] }: GrantMetadata): DeclaredAttemptLimit[] {
+  return [attempts].flat() as DeclaredAttemptLimit[];
+}
+
+function comparable(value: unknown): unknown {
+  return typeof value === 'string' ? withoutTrailingSpaces(value) : (value ?? null);
 }

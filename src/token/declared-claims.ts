@@ -1,8 +1,7 @@
 import { validateSync } from 'class-validator';
 import { RESERVED_CLAIMS } from '../access-token/reserved-claims.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { declaredProperties } from '../platform/declared-properties.js';
-import type { GrantResult } from './grant.js';
+import { declaredProperties } from '../platform/validation.js';
 import type { GrantMetadata } from './grant-type.decorator.js';
 
 const MAX_CLAIMS_COUNT = 10;
@@ -39,8 +38,7 @@ export function assertClaimsUsable(grant: GrantMetadata, className: string, othe
  *
  * @throws OAuthError `server_error`
  */
-export function claimsOfResult(grant: GrantMetadata, { claims }: GrantResult): object {
-  if (claims === undefined) return {};
+export function claimsOfResult(grant: GrantMetadata, claims: object): object {
   const violation = violationOf(grant, claims);
   if (violation !== undefined) throw OAuthError.serverError(new Error(`${grant.name}: ${violation}`));
   return claims;

@@ -1,9 +1,38 @@
 import type { Type } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { AgentPrincipal } from '../bearer/principal.js';
-import type { AttemptLimit, DeclaredAttemptLimit } from './attempt-limit.js';
+import type { LimitText } from '../platform/configuration/rate-limit-rule.js';
+import type { ApiError, ApiExamples } from '../platform/http/api-route.js';
 import type { Grant, GrantBody } from './grant.js';
-import type { GrantDescription } from './grant-description.js';
+
+/** A limit of requests that a grant refuses. */
+export interface AttemptLimit<Body> {
+  /** What is counted together: the caller's network, and parameters of the body by their names. */
+  per: readonly [AttemptKey<Body>, ...AttemptKey<Body>[]];
+  /** `COUNT/SECONDS`: `5/600` is 5 refused requests in 600 seconds. */
+  limit: LimitText;
+}
+
+/** `network`, or the name of a parameter of the body. */
+export type AttemptKey<Body> = 'network' | (keyof Body & string);
+
+/** A limit of refused requests, whose names of parameters the start compares with the body class. */
+export interface DeclaredAttemptLimit {
+  per: readonly string[];
+  limit: string;
+}
+
+/** The texts of a grant in the OpenAPI document. The parameters, settings and claims have theirs by `@ApiProperty`. */
+export interface GrantDescription {
+  /** What the grant does, and for whom. */
+  description: string;
+  /** Examples of requests. If omitted, one example with the required parameters. */
+  examples?: ApiExamples;
+  /** The class that describes the fields of `responds` and `mayRespond`. */
+  response?: Type<object>;
+  /** The errors of the grant, in addition to those of the endpoint. */
+  errors?: () => ApiError[];
+}
 
 /** The declaration of a grant. An option that is omitted is off. */
 export interface GrantOptions<Body extends GrantBody, Scope extends string | undefined> {
@@ -55,6 +84,7 @@ export interface GrantMetadata extends Omit<GrantOptions<GrantBody, string | und
 /** The decorator behind `@GrantType`. `GrantRegistry` finds the grants by its metadata. */
 export const GrantDecorator = DiscoveryService.createDecorator<GrantMetadata>();
 
+/** The caller of a grant: an agent if the grant declares a scope, else nobody. */
 type AgentOf<Scope> = Scope extends string ? AgentPrincipal : undefined;
 
 /**

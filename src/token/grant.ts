@@ -3,9 +3,9 @@ import type { TokenLineage } from '../access-token/token-lineage.js';
 import type { AgentPrincipal } from '../bearer/principal.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
-import type { Browser } from '../platform/http/browser.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import type { Organization } from '../registry/organization.entity.js';
+import type { Browser } from '../routes/calling-client.js';
 
 /**
  * The parameters that every grant has. The body class of a grant extends it. Properties have the names of the

@@ -1,7 +1,5 @@
 import { HttpCode, Param, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
-import { GROUP_ID_RULE } from '../identity/customer.js';
-import { OAuthError } from '../oauth/oauth-error.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { apiPropertyOf } from '../platform/http/api-property.js';
 import { ApiRoute } from '../platform/http/api-route.js';
@@ -9,6 +7,7 @@ import { ChecksOrigin, UsesCookies } from '../platform/http/route-parameters.js'
 import { PublicController } from '../platform/http/surfaces.js';
 import { GrantBody } from './grant.js';
 import { TokenEndpoint } from './token.endpoint.js';
+import { TOKEN_ERRORS } from './token-checks.js';
 import { TokenResponse } from './token-response.js';
 import { TokenRoute } from './token-route.js';
 
@@ -49,10 +48,10 @@ export class TokenController {
     },
     response: TokenResponse,
     errors: () => [
-      OAuthError.invalidRequest(`group_id: ${GROUP_ID_RULE}`),
-      OAuthError.invalidRequest('organization_id: must equal the organization of the path'),
-      OAuthError.invalidRequest('grant_type: not supported by the route of a group'),
-      OAuthError.unauthorizedClient('group_id: the groups of this organization share one identity'),
+      TOKEN_ERRORS.groupId(),
+      TOKEN_ERRORS.organizationOfPath(),
+      TOKEN_ERRORS.noGroups(),
+      TOKEN_ERRORS.sharedGroups(),
     ],
   })
   @HttpCode(200)

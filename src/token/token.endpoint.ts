@@ -4,19 +4,22 @@ import type { Request } from 'express';
 import { AccessTokens } from '../access-token/access-tokens.js';
 import { RecordedValues } from '../access-token/recorded-values.js';
 import { Audit } from '../audit/audit.js';
-import type { AgentPrincipal } from '../bearer/principal.js';
+import { type AgentPrincipal, agentActor } from '../bearer/principal.js';
 import { OAuthError } from '../oauth/oauth-error.js';
 import { Configuration } from '../platform/configuration/configuration.js';
-import { admittingOrganization } from '../registry/admitting-organization.js';
+import { requestContext } from '../platform/request-context/request-context.js';
+import type { ClientApplication } from '../registry/client-application.entity.js';
+import type { Organization } from '../registry/organization.entity.js';
+import type { Browser } from '../routes/calling-client.js';
+import { browserOf, runChecks } from '../routes/request-checks.js';
 import { AttemptLimits } from './attempt-limits.js';
 import { type CustomerClaims, CustomerLineages } from './customer-lineages.js';
 import { claimsOfResult } from './declared-claims.js';
-import type { GrantResult } from './grant.js';
+import type { GrantBody, GrantRequest, GrantResult } from './grant.js';
+import type { RegisteredGrant } from './grant-registry.js';
 import type { GrantMetadata } from './grant-type.decorator.js';
-import { TOKEN_CHECKS } from './token-checks.js';
-import { CheckedGrantRequest, TokenRequest, type TokenRouteParameters } from './token-request.js';
-import { type TokenResponse, tokenResponse } from './token-response.js';
-import { TokenServices } from './token-services.js';
+import { TOKEN_CHECKS, TokenRequest, type TokenRouteParameters, TokenServices } from './token-checks.js';
+import type { TokenResponse } from './token-response.js';
 
 /** The actor of the audit event if no agent calls. */
 const CUSTOMER = { kind: 'customer' } as const;
@@ -37,31 +40,29 @@ export class TokenEndpoint {
   /** @throws OAuthError */
   async respond(http: Request, route?: TokenRouteParameters): Promise<TokenResponse> {
     const request = new TokenRequest(http, route);
-    for (const check of TOKEN_CHECKS) {
-      const pending = check(request, this.services);
-      if (pending) await pending;
-    }
+    await runChecks(TOKEN_CHECKS, request, this.services);
     // before the grant reads a generation, so that a later revocation is published with this lifetime (protocol §7.6)
     const ttlSeconds = request.client.customerTokenTtl ?? this.configuration.CUSTOMER_TOKEN_TTL;
     if (!this.recorded.hasCustomerTokenLife(ttlSeconds)) await this.recorded.recordCustomerTokenLife(ttlSeconds);
     const granted = await this.runGrant(request);
-    return this.issue(request, granted, await this.lineages.of(granted, request.agent), ttlSeconds);
+    return this.issue(request, granted, await this.lineages.of(granted, request.caller), ttlSeconds);
   }
 
   private async runGrant(request: TokenRequest): Promise<GrantResult> {
-    const { grant, client, organization, agent } = request;
-    const granted = await this.attempts
-      .run(request, () => grant.handler.grant(new CheckedGrantRequest(request)))
-      .catch((error) => Promise.reject(permittedError(grant, error)));
+    const { grant, client, organization, caller: agent } = request;
+    const work = () => grant.handler.grant(new CheckedGrantRequest(request));
+    const granted = await (grant.attempts ? this.attempts.run(request, work) : work()).catch((error) =>
+      Promise.reject(permittedError(grant, error)),
+    );
     if (granted.organizationId === organization?.id) return granted; // `findOrganization` has checked it
     // an error of the grant must not give an agent a customer of another organization
     if (agent) throw OAuthError.serverError(new Error(`${grant.name}: granted outside of the agent's organization`));
-    admittingOrganization(this.services.registry, granted.organizationId, client);
+    this.services.registry.organizationAdmitting(client, granted.organizationId);
     return granted;
   }
 
   private issue(
-    { grant, client, agent }: TokenRequest,
+    { grant, client, caller: agent }: TokenRequest,
     granted: GrantResult,
     ofCustomer: CustomerClaims,
     ttlSeconds: number,
@@ -70,14 +71,14 @@ export class TokenEndpoint {
     const { name: gty } = grant;
     const clientId = client.clientId;
     const own = { sub, aud: 'customer-api', client_id: clientId, organization_id, gty, ...ofCustomer } as const;
-    const claims = { ...claimsOfResult(grant, granted), ...own };
+    const claims = granted.claims === undefined ? own : { ...claimsOfResult(grant, granted.claims), ...own };
     const value = this.tokens.issue(claims, ttlSeconds, jti);
     this.auditIssue(agent, sub, jti);
     return tokenResponse(grant, client, granted, { value, ttlSeconds });
   }
 
   private auditIssue(agent: AgentPrincipal | undefined, entityId: string, jti: string): void {
-    const actor = agent ? ({ kind: 'agent', id: agent.agentId } as const) : CUSTOMER;
+    const actor = agent ? agentActor(agent) : CUSTOMER;
     const subject = { kind: 'customer', id: entityId } as const;
     this.audit.record({ event: 'token.issued', outcome: 'success', actor, subject, details: { jti } });
   }
@@ -87,4 +88,56 @@ export class TokenEndpoint {
 function permittedError({ name, polling }: GrantMetadata, error: unknown): unknown {
   if (polling || !(error instanceof OAuthError && error.isPollingError)) return error;
   return OAuthError.serverError(new Error(`${name}: ${error.code} needs polling: true in @GrantType`));
+}
+
+/** Declared fields that the endpoint fills in. The grant fills in every other field that it declares in `responds`. */
+const FILLED_IN_BY_ENDPOINT = new Set(['client_id', 'organization_id']);
+
+/** The fields of the response that the grant itself fills in. */
+export function ownFields({ responds = [] }: GrantMetadata): string[] {
+  return responds.filter((field) => !FILLED_IN_BY_ENDPOINT.has(field));
+}
+
+/** The response to a successful request, with the fields that the grant declares in `responds`. */
+function tokenResponse(
+  grant: RegisteredGrant,
+  client: ClientApplication,
+  granted: GrantResult,
+  token: { value: string; ttlSeconds: number },
+): TokenResponse {
+  const { entityId, organizationId } = granted;
+  const response: TokenResponse = {
+    access_token: token.value,
+    entity_id: entityId,
+    expires_in: token.ttlSeconds,
+    token_type: 'Bearer',
+  };
+  if (grant.responds?.includes('client_id')) response.client_id = client.clientId;
+  if (grant.responds?.includes('organization_id')) response.organization_id = organizationId;
+  for (const field of [...ownFields(grant), ...(grant.mayRespond ?? [])]) response[field] = granted.response?.[field];
+  if (grant.refreshTokens && granted.refreshToken !== undefined) response.refresh_token = granted.refreshToken;
+  return response;
+}
+
+/** What a grant gets of a request. A class, because few grants need the network, and finding it out takes time. */
+class CheckedGrantRequest implements GrantRequest<GrantBody, AgentPrincipal | undefined> {
+  readonly body: GrantBody;
+  readonly client: ClientApplication;
+  readonly organization: Organization;
+  readonly groupId: string;
+  readonly agent: AgentPrincipal | undefined;
+  readonly browser: Browser;
+
+  constructor({ parameters, client, organization, route, caller, http }: TokenRequest) {
+    this.body = parameters;
+    this.client = client;
+    this.organization = organization as Organization;
+    this.groupId = route.group?.groupId ?? '';
+    this.agent = caller;
+    this.browser = browserOf(http);
+  }
+
+  get network(): string {
+    return requestContext.required().network;
+  }
 }

@@ -9,7 +9,7 @@ import { CustomerLineages } from './customer-lineages.js';
 import { GrantRegistry } from './grant-registry.js';
 import { TokenController } from './token.controller.js';
 import { TokenEndpoint } from './token.endpoint.js';
-import { TokenServices } from './token-services.js';
+import { TokenServices } from './token-checks.js';
 
 /** The token endpoint. It finds the grants among the providers of all modules. */
 @Module({

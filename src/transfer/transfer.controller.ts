@@ -1,17 +1,15 @@
-import { HttpCode, Post, Req, UseGuards } from '@nestjs/common';
+import { HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
 import { BearerGuard } from '../bearer/bearer.guard.js';
 import type { Principal } from '../bearer/principal.js';
-import { readBody } from '../oauth/body-reader.js';
-import { parseJsonObject } from '../oauth/json-object.js';
 import { OAuthError } from '../oauth/oauth-error.js';
-import { readParameters } from '../oauth/parameters.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { CUSTOMERS_OWN } from '../oauth/scopes.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiRoute } from '../platform/http/api-route.js';
 import { ChecksOrigin } from '../platform/http/route-parameters.js';
 import { PublicController } from '../platform/http/surfaces.js';
-import { requestContext } from '../platform/request-context/request-context.js';
+import { Caller, ValidatedBody } from '../routes/parameter.decorators.js';
 import { TransferBody } from './transfer.body.js';
 import { assertMayTransfer, TransferResponse, Transfers } from './transfers.js';
 
@@ -20,7 +18,6 @@ import { assertMayTransfer, TransferResponse, Transfers } from './transfers.js';
  * its organization (protocol §4.4).
  */
 @PublicController('v2/customer/identity_transfer')
-@UseGuards(BearerGuard)
 export class TransferController {
   constructor(private readonly transfers: Transfers) {}
 
@@ -30,7 +27,6 @@ export class TransferController {
     summary: 'Create a transfer token, which moves a customer to another device',
     description:
       'The first device calls this route and hands the transfer token to the second device, for example as a QR code. The second device redeems it by the grant `identity_token`. The caller is the customer, or an agent with the scope `customers:own`.',
-    body: TransferBody,
     bodyExamples: {
       'the customer itself': [],
       'the customer itself, with a code challenge': ['code_challenge', 'code_challenge_method'],
@@ -38,12 +34,12 @@ export class TransferController {
     },
     response: TransferResponse,
     errors: () => [
-      OAuthError.invalidRequest('client_id: unknown'),
-      OAuthError.invalidRequest("Origin: not one of the client's"),
-      OAuthError.invalidRequest('client_id: not usable in this organization'),
+      REQUEST_ERRORS.clientUnknown(),
+      REQUEST_ERRORS.foreignOrigin(),
+      REQUEST_ERRORS.clientOutsideOrganization(),
       OAuthError.invalidRequest('customer_id: required'),
-      OAuthError.invalidRequest('customer_id: unknown'),
-      OAuthError.invalidRequest('customer_id: must be the customer of the bearer token'),
+      REQUEST_ERRORS.customerUnknown(),
+      REQUEST_ERRORS.customerOfOther(),
       OAuthError.invalidRequest('code_challenge: required with code_challenge_method'),
       OAuthError.invalidGrant('example'),
       OAuthError.insufficientScope(CUSTOMERS_OWN),
@@ -51,10 +47,12 @@ export class TransferController {
     ],
   })
   @HttpCode(200)
-  async create(@Req() request: Request): Promise<TransferResponse> {
-    const principal = requestContext.required().principal as Principal;
-    const body = readParameters(TransferBody, parseJsonObject(await readBody(request)));
+  async create(
+    @Req() { headers: { origin } }: Request,
+    @Caller(BearerGuard) principal: Principal,
+    @ValidatedBody(TransferBody) body: TransferBody,
+  ): Promise<TransferResponse> {
     assertMayTransfer(principal, body.bearer_type);
-    return this.transfers.create(principal, body, request.headers.origin);
+    return this.transfers.create(principal, body, origin);
   }
 }

@@ -8,6 +8,7 @@ import { lineageByTransfer, type TokenLineage } from '../access-token/token-line
 import type { Principal } from '../bearer/principal.js';
 import { Identities } from '../identity/identities.js';
 import { OAuthError } from '../oauth/oauth-error.js';
+import { REQUEST_ERRORS } from '../oauth/request-errors.js';
 import { CUSTOMERS_OWN } from '../oauth/scopes.js';
 import type { CodeProof } from '../one-time-code/code-proof.js';
 import { OneTimeCodes } from '../one-time-code/one-time-codes.js';
@@ -15,8 +16,7 @@ import type { RedeemableCode, RedemptionSteps } from '../one-time-code/redemptio
 import { Configuration } from '../platform/configuration/configuration.js';
 import { EXAMPLE } from '../platform/http/api-examples.js';
 import { ApiProperty } from '../platform/http/api-property.js';
-import { RateLimits } from '../platform/rate-limit/rate-limits.js';
-import { admittingOrganization } from '../registry/admitting-organization.js';
+import { RateLimits } from '../rate-limit/rate-limits.js';
 import type { ClientApplication } from '../registry/client-application.entity.js';
 import { Registry } from '../registry/registry.js';
 import type { TransferBody } from './transfer.body.js';
@@ -66,13 +66,12 @@ export class Transfers {
       throw OAuthError.invalidRequest('code_challenge: required with code_challenge_method');
     }
     const client = this.registry.clientCalling(body.client_id, origin);
-    if (!this.registry.organization(organizationId)?.admits(client))
-      throw OAuthError.invalidRequest('client_id: not usable in this organization');
+    if (!this.registry.organization(organizationId)?.admits(client)) throw REQUEST_ERRORS.clientOutsideOrganization();
     const { clientId } = client;
-    this.takeLimit('tokens', clientId);
+    this.limits.take('tokens', clientId);
     const { subject, generation } = await this.subjectOf(principal, body.customer_id);
     // After the lookup, so that made-up customer ids take no counters in memory.
-    this.takeLimit('transfers', subject);
+    this.limits.take('transfers', subject);
     const lineage = lineageByTransfer(principal.claims, generation);
     const codeFields = { clientId, subject, organizationId, codeChallenge: body.code_challenge };
     const content = { ...codeFields, bearer: principal.claims, lineage };
@@ -98,7 +97,7 @@ export class Transfers {
     let [subject, tokenDay]: [string, number | null] = ['', null];
     const prepare = async (redeemable: RedeemableCode) => {
       ({ subject, tokenDay } = redeemable);
-      admittingOrganization(this.registry, redeemable.organizationId, client);
+      this.registry.organizationAdmitting(client, redeemable.organizationId);
       await steps?.prepare?.(redeemable);
     };
     // The first statement of the transaction: an erasure, an end of sessions or a purge comes before it, or waits.
@@ -113,11 +112,6 @@ export class Transfers {
     return { entityId, organizationId, groupId, attempt, lineage };
   }
 
-  private takeLimit(limit: string, key: string): void {
-    const waitSeconds = this.limits.take(limit, key);
-    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, limit);
-  }
-
   /**
    * The customer to transfer. An agent's token does not carry the customer's generation, so it is read for an agent.
    */
@@ -127,11 +121,11 @@ export class Transfers {
   ): Promise<{ subject: string; generation?: number }> {
     if (principal.kind === 'customer') {
       if (customerId === undefined || customerId === principal.entityId) return { subject: principal.entityId };
-      throw OAuthError.invalidRequest('customer_id: must be the customer of the bearer token');
+      throw REQUEST_ERRORS.customerOfOther();
     }
     if (customerId === undefined) throw OAuthError.invalidRequest('customer_id: required');
     const customer = await this.identities.find(customerId, principal.organizationId);
-    if (!customer) throw OAuthError.invalidRequest('customer_id: unknown');
+    if (!customer) throw REQUEST_ERRORS.customerUnknown();
     // after the generation was read: an agent whose token ended before the sessions of the customer transfers nothing
     if (await this.denylist.hasEnded(principal.claims)) throw inactiveToken('revoked');
     return { subject: customerId, generation: customer.generation };

@@ -12,7 +12,8 @@ import { expectUnavailable, untilServing } from './node-outages.js';
 
 const CODE_COUNT = 60;
 const REQUESTS_PER_RACE = 6;
-/** The interval between races, so that some races end before the cut, some overlap it, and some start after it. */
+/** The races that start at an interval around the cut: some end before it, and some overlap it. The others start after it. */
+const EARLY_RACE_COUNT = 40;
 const RACE_INTERVAL_MS = 10;
 
 let cluster: Cluster;
@@ -30,12 +31,11 @@ describe('protocol §3.6, while a node of three is cut off', () => {
       const [other] = othersOf(pods, hit) as [ClusterPod];
       const { access_token } = await newCustomer(other);
       const codes = await times(CODE_COUNT, () => transferToken(other, access_token));
+      const cut = sleep(RACE_START_MS + (EARLY_RACE_COUNT * RACE_INTERVAL_MS) / 2).then(() => hit.node.cutOff());
       const races = codes.map(async (code, position) => {
-        await sleep(position * RACE_INTERVAL_MS);
+        await (position < EARLY_RACE_COUNT ? sleep(position * RACE_INTERVAL_MS) : cut);
         return race(pods, TOKEN, JSON.stringify(redeemBody(code)), REQUESTS_PER_RACE);
       });
-      await sleep(RACE_START_MS + (CODE_COUNT * RACE_INTERVAL_MS) / 2);
-      await hit.node.cutOff();
       const all = await Promise.all(races);
       await untilServing(other);
       await hit.node.reconnect();

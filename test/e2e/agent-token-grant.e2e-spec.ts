@@ -60,7 +60,7 @@ beforeEach(async () => {
 });
 afterAll(() => service?.stop());
 
-describeGrant(AgentTokenGrant, { valid: () => ({ response_type: 'token' }) });
+describeGrant(AgentTokenGrant, { valid: () => ({ response_type: 'token' }), endsWithCaller: false });
 
 describe.each(ROUTES)('the agent token grant at %s', (path, fixed) => {
   const requestToken = (body: object = {}, headers: Record<string, string> = bearer(ofAcme)) =>

@@ -69,6 +69,13 @@ describe('protocol §3.1: the two kinds of token', () => {
 });
 
 describe('protocol §2.6: a bearer token', () => {
+  it('authenticates its own request, also if requests of other callers run at the same time', async () => {
+    const others = await Promise.all([1, 2, 3].map(() => service.post(TOKEN, cookieBody())));
+    const tokens = [customerToken, ...others.map(({ body }) => body.access_token as string)];
+    const shown = await Promise.all([...tokens, ...tokens].map((token) => asCustomer(token)));
+    expect(shown.map(({ body }) => body.entity_id)).toEqual([...tokens, ...tokens].map((token) => claimsOf(token).sub));
+  });
+
   it.each(['Bearer', 'bearer', 'BEARER'])('may be sent with the scheme %s (RFC 9110 §11.1)', async (scheme) => {
     const response = await service.post(TOKEN, agentTokenBody(), { authorization: `${scheme} ${agentToken}` });
     expect(response.status).toBe(200);

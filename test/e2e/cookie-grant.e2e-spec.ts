@@ -57,7 +57,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 afterEach(() => vi.restoreAllMocks());
 
-describeGrant(CookieGrant, { valid: () => ({ response_type: 'token' }) });
+describeGrant(CookieGrant, { valid: () => ({ response_type: 'token' }), endsWithCaller: false });
 
 describe('protocol §4.1: cookie grant, new or existing customer', () => {
   it('creates a customer for a request without cookies and responds with the fields of protocol §4.9', async () => {

@@ -66,6 +66,7 @@ describeGrant(LottoGrant, {
   singleUse: true,
   boundToClient: false,
   lifetime: false,
+  endsWithCaller: false,
   guessable: false,
 });
 

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { MigratedSchema } from '../../packages/conformance-kit/src/migrated-schema.js';
 import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { startMariadb } from '../../scripts/mariadb.js';
 import { findMariadb } from '../../scripts/test-programs.js';
+import { Identities } from '../../src/identity/identities.js';
 import { Database } from '../../src/platform/database/database.js';
 import { selectStatement } from '../../src/platform/database/statement.js';
 import { bearer } from '../support/authorization-headers.js';
@@ -13,6 +14,10 @@ import { startTestService, type TestService } from '../support/test-service.js';
 /** An integer of the type BIGINT and one of the type DECIMAL, on MySQL and MariaDB. */
 const FIND_NUMBERS = selectStatement<[], { counted: number; summed: number }>(
   'SELECT COUNT(*) AS counted, SUM(1) AS summed FROM organization',
+);
+
+const FIND_TIMES = selectStatement<[id: string], { created: Date; erased_at: Date | null }>(
+  'SELECT found.created_at AS created, found.erased_at FROM (SELECT * FROM customer WHERE entity_id = ?) AS found',
 );
 
 let service: TestService;
@@ -26,6 +31,20 @@ describe('the database', () => {
     const [row] = await service.application.get(Database).select(FIND_NUMBERS, []);
     expect([typeof row?.counted, typeof row?.summed]).toEqual(['number', 'number']);
     expect(row?.counted).toBeGreaterThan(0);
+  });
+
+  it.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('returns the same times in the time zone %s', async (zone) => {
+    vi.stubEnv('TZ', zone);
+    try {
+      expect(new Date(0).getTimezoneOffset() === 0).toBe(zone === 'UTC');
+      const now = service.clock.now();
+      const { entityId } = await service.application.get(Identities).create(ACME);
+      const [row] = await service.application.get(Database).select(FIND_TIMES, [entityId]);
+      expect(row).toEqual({ created: expect.any(Date), erased_at: null });
+      expect(Math.abs(Number(row?.created.getTime()) - now)).toBeLessThan(600_000);
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 });
 

@@ -2,6 +2,7 @@ import { Module, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Entity, type MigrationInterface, PrimaryColumn } from 'typeorm';
 import { describe, expect, it } from 'vitest';
+import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
 import { LottoBody } from '../../examples/lotto-grant/src/lotto.body.js';
 import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
@@ -50,7 +51,7 @@ describe('the service does not start', () => {
   async function startWith(modules: Type[], registry = registryWithDraw()): Promise<void> {
     const database = await createTestDatabase();
     try {
-      await (await startTestService({ modules, registry, database })).stop();
+      await (await startTestService({ modules, registry, database, migrations: [LottoTickets1795300000000] })).stop();
     } finally {
       await database.remove();
     }

@@ -53,6 +53,7 @@ describeGrant(JwtBearerGrant, {
   boundToClient: false,
   lifetime: 300,
   endsWithSessions: false, // the proof is the sign-in at the other system
+  endsWithCaller: false,
 });
 
 describe('an assertion of the organization’s sign-in system', () => {

@@ -1,16 +1,18 @@
 import { DataSource } from 'typeorm';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import { REQUESTS_PER_RACE } from '../../packages/conformance-kit/src/race.js';
 import { onMariadb } from '../../packages/conformance-kit/src/test-database.js';
 import { BrowserLink } from '../../src/identity/browser-link.entity.js';
 import { KnownBrowser } from '../../src/identity/known-browser.entity.js';
+import { Database } from '../../src/platform/database/database.js';
 import { JWT_BEARER, RIVAL_SIGN_IN, registryWithSignIn, SIGN_IN, signIn } from '../support/assertion-issuer.js';
 import { bearer } from '../support/authorization-headers.js';
 import { cookieBody, cookieHeader, TestBrowser, TOKEN } from '../support/cookie-grant.js';
 import { refreshCustomer, type Stay, stay } from '../support/customer-refresh.js';
 import { endSessions, endSessionsAsOperator } from '../support/end-sessions.js';
 import { expectError, expectInvalidRequest } from '../support/expect-error.js';
-import { identitiesOf, secretOf } from '../support/identities.js';
+import { browserOf, identitiesOf, linksOfBrowser, secretOf } from '../support/identities.js';
 import { beginWindow } from '../support/limit-windows.js';
 import { manage } from '../support/management-api.js';
 import { times } from '../support/races.js';
@@ -76,6 +78,20 @@ const forget = (cookie: string) =>
   service.post(FORGET, { client_id: SIGN_IN, organization_id: ACME }, { cookie, origin: ACME_ORIGIN });
 const passDays = (days: number) => service.clock.advance({ seconds: days * DAY_SECONDS });
 
+/** A browser that leads to 25 customers in each of 12 organizations. */
+async function collectingBrowser(): Promise<string> {
+  const response = await visit();
+  const [own] = (await linksOfBrowser(service, response)) as [BrowserLink];
+  const organizationIds = Array.from({ length: 12 }, () => crypto.randomUUID());
+  const scopes = organizationIds.flatMap((organizationId) =>
+    Array.from({ length: 25 }, (_, group) => ({ entityId: crypto.randomUUID(), organizationId, groupId: `${group}` })),
+  );
+  const customer = await identitiesOf(service).findOneByOrFail({ entityId: own.entityId });
+  await identitiesOf(service).insert(scopes.map((scope) => ({ ...customer, ...scope })));
+  await rowsOf(BrowserLink).insert(scopes.map((scope) => ({ ...own, ...scope })));
+  return cookieHeader(response);
+}
+
 describe('protocol §5.6: a sign-in with remember=browser', () => {
   it('gives a new pair that leads to the customer of the user, also in another process, and adds nothing to the earlier pair', async () => {
     const sub = newUser();
@@ -120,6 +136,17 @@ describe('protocol §5.6: a sign-in with remember=browser', () => {
     expect(second.response.cookies[0]).toContain('Max-Age=63072000');
     expect(await browserCount()).toBe(before);
     expect(await browsersOf(first.entityId)).toHaveLength(1);
+  });
+
+  it('writes one browser and at most 201 links, however many links the earlier browser has; a renewal writes none', async () => {
+    const cookie = await collectingBrowser();
+    const rowCounts = async () => [await browserCount(), await rowsOf(BrowserLink).count()];
+    const [browsers = 0, links = 0] = await rowCounts();
+    const sub = newUser();
+    const first = await signedIn(sub, cookie);
+    expect(await rowCounts()).toEqual([browsers + 1, links + 201]);
+    await signedIn(sub, first.cookie);
+    expect(await rowCounts()).toEqual([browsers + 1, links + 201]);
   });
 
   it('in a browser to which the user’s customer was moved makes a browser, which outlives the transfer', async () => {
@@ -251,6 +278,20 @@ describe('protocol §4.7: a new user who links the browser', () => {
     expect(await browsersOf(user.entityId)).toHaveLength(1);
   });
 
+  it('ends the secrets of the browsers that led to its customer and to no other one, as end_sessions does', async () => {
+    const visitor = await newVisitor();
+    const device = await moved(visitor.token);
+    const inGroup = (await visit(undefined, {}, SALES)).body.access_token;
+    const copy = await moved(inGroup, visitor.cookie);
+    await idOf(visitor.cookie, AT_RIVAL);
+    await signedIn(newUser(), visitor.cookie, LINK);
+    const hasSecret = async (response: TestResponse) => (await browserOf(service, response)).secretHash !== '';
+    expect([await hasSecret(device), await hasSecret(copy)]).toEqual([false, true]);
+    expect(await idOf(visitor.cookie, AT_RIVAL)).toBeTruthy();
+    const links = await rowsOf(BrowserLink).findBy({ entityId: visitor.entityId, organizationId: ACME });
+    expect(links.map(({ origin }) => origin)).toEqual(['sign-in']);
+  });
+
   it('leaves the earlier pair a new customer of its own', async () => {
     const visitor = await newVisitor();
     const user = await signedIn(newUser(), visitor.cookie, LINK);
@@ -306,6 +347,27 @@ describe('protocol §4.7: a new user who links the browser', () => {
     expect(user.entityId).not.toBe(entityId);
     expect(await idOf(user.cookie)).toBe(user.entityId);
   });
+
+  it.each<[string, (cookie: string, entityId: string) => Promise<{ status: number }>]>([
+    ['the browser is forgotten', (cookie) => forget(cookie)],
+    ['the sessions end with those of its browsers', (_, entityId) => endAsOperator(entityId, { browsers: true })],
+    ['the customer is erased', (_, entityId) => erase(entityId)],
+  ])(
+    'does not get a customer to which the browser leads no more because %s after it was recognized',
+    async (_, end) => {
+      const visitor = await newVisitor();
+      await idOf(visitor.cookie, AT_RIVAL);
+      const sent = other.application.get(Database);
+      const transaction = sent.transaction.bind(sent);
+      vi.spyOn(sent, 'transaction').mockImplementationOnce(async (work) => {
+        expect((await end(visitor.cookie, visitor.entityId)).status).toBe(200);
+        return transaction(work) as never;
+      });
+      const user = await signedIn(newUser(), visitor.cookie, LINK, other);
+      expect(user.entityId).not.toBe(visitor.entityId);
+      expect(await idOf(user.cookie)).toBe(user.entityId);
+    },
+  );
 
   it('gets a new customer without link, and the earlier pair keeps its own', async () => {
     const visitor = await newVisitor();
@@ -388,6 +450,31 @@ describe('protocol §4.7: sign_in_days', () => {
     const device = cookieHeader(await moved(token));
     passDays(DEFAULT_SIGN_IN_DAYS);
     expect(await idOf(device)).toBe(user.entityId);
+  });
+
+  it.each<[string, number | undefined, number, boolean]>([
+    ['a raised setting', 30, 6, false],
+    ['a removed setting', undefined, 6, false],
+    ['a lowered setting', 1, 5, true],
+  ])('count as they were at the sign-in, also after %s', async (_, later, days, leads) => {
+    const registryWith = (sign_in_days?: number) =>
+      registryWithSignIn({ [ACME]: acme.settings({ ...(sign_in_days && { sign_in_days }) }) });
+    const own = await createTestDatabase();
+    const before = await startTestService({ registry: registryWith(5), database: own });
+    const user = await signedIn(newUser(), undefined, REMEMBER, before);
+    const device = await remember(before, await moveOf(before, user.token, OF_SIGN_IN), { body: OF_SIGN_IN });
+    await before.stop();
+    const after = await startTestService({ registry: registryWith(later), database: own });
+    try {
+      after.clock.advance({ seconds: days * DAY_SECONDS });
+      for (const cookie of [user.cookie, cookieHeader(device)]) {
+        const { body } = await after.post(TOKEN, cookieBody(), { cookie });
+        expect(body.entity_id === user.entityId).toBe(leads);
+      }
+    } finally {
+      await after.stop();
+      await own.remove();
+    }
   });
 
   it.each([0, 732, 1.5, '30'])('are from 1 to 731: %j', async (sign_in_days) => {
@@ -530,8 +617,8 @@ describe('a sign-in at the same time as', () => {
       expect([visited.status, response.status]).toEqual([200, 200]);
       await expectSignedIn(response);
       const visitorId = visited.body.entity_id;
-      const isClaimed = visitorId === response.body.entity_id;
-      expect((await idOf(cookieHeader(visited))) === visitorId).toBe(!isClaimed);
+      const isLinked = visitorId === response.body.entity_id;
+      expect((await idOf(cookieHeader(visited))) === visitorId).toBe(!isLinked);
     }
   });
 

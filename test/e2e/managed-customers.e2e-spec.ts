@@ -115,7 +115,7 @@ describe('protocol §4.14 and §4.16: an agent', () => {
     const before = [await identitiesOf(service).count(), service.audit.length];
     for (const [foreign, unknown] of [
       [{ customer_id: entity_id }, { customer_id: UNKNOWN }],
-      [{ external_id: `user-of-rival${path}` }, { external_id: 'user-of-nobody' }],
+      [{ external_id: `user-of-rival${path}` }, { external_id: 'unknown-user' }],
     ] as const) {
       await expectSameResponse(
         (headers) => send(path, foreign, agent, headers),
@@ -202,8 +202,22 @@ describe('protocol §4.16: the scope customers:manage', () => {
     expectError(refused, { status: 403, error: 'insufficient_scope', hint: /^scope: customers:manage / });
     expect((await send(END_SESSIONS, { customer_id: entity_id }, unlisted)).status).toBe(200);
     expect((await send(EXPORT, { customer_id: entity_id }, listed)).status).toBe(200);
-    const [event] = eventsAbout(entity_id, 'identity.exported');
-    expect(event).toMatchObject({ actor: { kind: 'agent', id: 'agent-7' }, organizationId: ACME });
+  });
+
+  it('of a trusted issuer names the issuer in the audit events, because agents of two issuers may have one id', async () => {
+    const { entity_id } = await newCustomer(service);
+    const tokenFrom = (iss: string) =>
+      issuer.sign(service.clock.now(), { iss, scope: 'customers:own customers:manage' });
+    const managing = await tokenFrom('https://managing.example');
+    for (const path of [EXPORT, END_SESSIONS, ERASE]) await send(path, { customer_id: entity_id }, managing);
+    const other = await newCustomer(service);
+    await send(END_SESSIONS, { customer_id: other.entity_id }, await tokenFrom(issuer.issuer));
+    const actor = { kind: 'agent', id: 'agent-7', issuer: 'https://managing.example' };
+    for (const event of ['identity.exported', 'sessions.ended', 'identity.erased'])
+      expect(eventsAbout(entity_id, event)).toEqual([expect.objectContaining({ actor, organizationId: ACME })]);
+    expect(eventsAbout(other.entity_id, 'sessions.ended')).toMatchObject([
+      { actor: { ...actor, issuer: issuer.issuer } },
+    ]);
   });
 
   it('does not include customers:own, which end_sessions needs', async () => {

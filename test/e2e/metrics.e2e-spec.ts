@@ -84,6 +84,14 @@ describe('/metrics on the management port', () => {
     expect(await rise(name, work)).toBe(1);
   });
 
+  it('measures the duration of a request in seconds', async () => {
+    const name = 'http_request_duration_seconds_sum{surface="public",route="/v2/customer/token",grant="cookie"}';
+    const before = performance.now();
+    const seconds = await rise(name, () => newCustomer(service));
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThan((performance.now() - before) / 1000);
+  });
+
   it('counts a replayed transfer token', async () => {
     const code = await transferToken(service, (await newCustomer(service)).access_token);
     await redeem(service, code);

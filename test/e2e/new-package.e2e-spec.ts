@@ -50,6 +50,13 @@ describe.skipIf(onMariadb)('the program new-package of the packed service', SLOW
     expect(tests).toMatchObject({ exitCode: 0, output: expect.stringMatching(/Tests .*[3-9]\d passed/) });
   });
 
+  it('explains its options with --help', async () => {
+    expect(await newPackage('--help')).toEqual({
+      exitCode: 0,
+      output: expect.stringMatching(/^usage: .*--route.*--grant-type/s),
+    });
+  });
+
   it('requires the versions that the example requires', async () => {
     await newPackage('versions');
     const { dependencies, devDependencies, overrides } = manifestOf(join(service.folder, 'teams/versions'));

@@ -39,6 +39,12 @@ describe('--no-install', () => {
     expect(stderr).not.toContain('Chromium');
   });
 
+  it('makes npm run test:processes end with 1 and name the command that makes a Python with the packages', async () => {
+    const { code, stderr } = await run('test.js', '--processes', '--no-install');
+    expect(code).toBe(1);
+    expect(stderr).toContain(`Python with requests and PyJWT: python3 -m venv ${folder}/.cache/guides-python-`);
+  });
+
   it('makes npm run test:cluster end with 1 and name the packages that it would install or fetch', async () => {
     const { code, stdout, stderr } = await run('test-cluster.js', '--no-install');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

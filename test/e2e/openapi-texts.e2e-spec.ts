@@ -2,6 +2,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
 import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
 import { tryItModule } from '../../packages/try-it/src/try-it.module.js';
 import { EXAMPLE } from '../../src/platform/http/api-examples.js';
@@ -117,7 +118,10 @@ describe.each(['url', 'managementUrl'] as const)('the OpenAPI document at %s', (
 
 describe('the OpenAPI document of a service with a grant that has no texts', () => {
   it('describes the common parameters of the grant, and has no example for it', async () => {
-    const extended = await startTestService({ modules: [LottoGrantModule] });
+    const extended = await startTestService({
+      modules: [LottoGrantModule],
+      migrations: [LottoTickets1795300000000],
+    });
     try {
       const document = await documentAt(extended.url);
       const { properties = {} } = document.components.schemas['grant.lotto'] ?? {};

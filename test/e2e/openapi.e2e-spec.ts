@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { Get, Module } from '@nestjs/common';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { IsString } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LottoTickets1795300000000 } from '../../examples/lotto-grant/src/1795300000000-lotto-tickets.js';
 import { LottoGrantModule } from '../../examples/lotto-grant/src/lotto-grant.module.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { ApiRoute } from '../../src/platform/http/api-route.js';
@@ -43,6 +45,7 @@ let document: any;
 beforeAll(async () => {
   service = await startTestService({
     modules: [LottoGrantModule, MismatchModule],
+    migrations: [LottoTickets1795300000000],
     environment: { ADMIN_TOKEN: 'operator-token-of-the-tests-0123456789' },
   });
   ({ body: document } = await request(`${service.managementUrl}/openapi.json`, {}));
@@ -58,6 +61,7 @@ describe('/openapi.json on the management port', () => {
     const { valid, errors } = await new Validator().validate(document);
     expect(errors).toBeUndefined();
     expect(valid).toBe(true);
+    expect(document.info.version).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version);
   });
 
   it('has every route that the service serves, and no other', () => {

@@ -8,7 +8,8 @@ import { describeRoute, startTestService as startKitService, testEnvironmentOf }
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { expectInvalidRequest } from '../support/expect-error.js';
 import { beginWindow } from '../support/limit-windows.js';
-import { smsExtension } from '../support/sms-extension.js';
+import { SmsModule, smsExtension } from '../support/sms-extension.js';
+import { SmsGateway } from '../support/sms-gateway.js';
 import { ACME, ACME_SITE } from '../support/test-registry.js';
 import { startTestService, type TestService } from '../support/test-service.js';
 
@@ -36,10 +37,16 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
+const fake = { send: async () => undefined };
+const withFake = {
+  ...smsExtension,
+  modules: [{ module: SmsModule, providers: [{ provide: SmsGateway, useValue: fake }] }],
+};
+
 let phones = 0;
 
 describeRoute('POST /v2/customer/sms_code', {
-  ...smsExtension,
+  ...withFake,
   callers: [],
   valid: ({ clientId, organizationId }) => ({
     body: { client_id: clientId, organization_id: organizationId, phone: `+49${30_000_000 + phones++}` },
@@ -51,6 +58,7 @@ describeRoute('POST /v2/customer/one_time_link', {
   ...smsExtension,
   callers: ['agent'],
   agentScope: 'links:create',
+  actsOn: { customer: 'entity_id' },
   otherLimits: ['sms_network', 'sms_phone'],
   valid: async ({ clientId, newCustomer }) => ({
     body: { client_id: clientId, entity_id: (await newCustomer()).entityId },
@@ -78,6 +86,13 @@ describe('a route of an extension that calls another system', () => {
     const response = await service.post(ROUTE, start);
     expect(response).toMatchObject({ status: 503, body: { error: 'temporarily_unavailable' } });
     expect(response.headers.get('retry-after')).toBe('1');
+  });
+
+  it('calls the fake by which a test replaces the provider', async () => {
+    gatewayStatus = 500;
+    const replaced = await startTestService(withFake);
+    expect((await replaced.post(ROUTE, start)).status).toBe(200);
+    await replaced.stop();
   });
 
   it('does not count a message that the gateway did not send', async () => {
@@ -112,13 +127,15 @@ describe('a route of an extension for agents', () => {
   it('gives an agent a link to a page of the client, for a customer of its organization', async () => {
     const agents = await startKitService(smsExtension);
     try {
-      const { clientId, newCustomer, agentToken } = testEnvironmentOf(agents);
+      const { clientId, newCustomer, agentToken, other } = testEnvironmentOf(agents);
       const headers = { Authorization: `Bearer ${await agentToken('links:create')}` };
       const create = (entity_id: string) =>
         agents.post('/v2/customer/one_time_link', { client_id: clientId, entity_id }, headers);
       const { status, body } = await create((await newCustomer()).entityId);
+      const ofOther = await create((await other.newCustomer()).entityId); // a customer of another organization
       const url = expect.stringMatching(/^https:.*#code=[\w-]{43}$/);
       expect({ status, body }).toEqual({ status: 200, body: { url } });
+      expectInvalidRequest(ofOther, 'entity_id: unknown');
       expectInvalidRequest(await create('0198c2a4-7d7c-7c3e-8f57-5d2b1c9a4e01'), 'entity_id: unknown');
     } finally {
       await agents.stop();

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../../packages/conformance-kit/src/migrated-schema.js';
 import type { TestDatabase } from '../../packages/conformance-kit/src/test-database.js';
-import { FIND_STATE } from '../../src/access-token/feed/publication-statements.js';
+import { FIND_STATE } from '../../src/access-token/feed/position-writer.js';
 import { Revocation } from '../../src/access-token/revocation.entity.js';
 import { Database } from '../../src/platform/database/database.js';
 import { claimsOf } from '../support/agent-tokens.js';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { FIND_STATE, RAISE_POSITION } from '../../src/access-token/feed/publication-statements.js';
+import { FIND_STATE, RAISE_POSITION } from '../../src/access-token/feed/position-writer.js';
 import { RevocationPages } from '../../src/access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../src/access-token/feed/revocation-publisher.js';
 import { FeedWaiters } from '../../src/introspection/feed/feed-waiters.js';

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
-import { RateLimits } from '../../src/platform/rate-limit/rate-limits.js';
+import { RateLimits } from '../../src/rate-limit/rate-limits.js';
 import type { TestService } from './test-service.js';
 
 const HOUR_MS = 3_600_000;

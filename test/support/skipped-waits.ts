@@ -3,7 +3,7 @@ import { afterEach, beforeEach, vi } from 'vitest';
 /** The real duration of a skipped wait. Without it, the loops that poll move the clock by minutes within one request. */
 const SKIPPED_WAIT_MS = 10;
 
-/** Moves the clock in place of each wait of the examples for callers. Returns the waits of the running test. */
+/** Moves the clock in place of each wait of the examples for callers and of the package browser-client. Returns the waits of the running test. */
 export function skipWaits(): { totalMs(): number } {
   let movedMs = 0;
   beforeEach(() => {
@@ -13,7 +13,8 @@ export function skipWaits(): { totalMs(): number } {
     vi.spyOn(Date, 'now').mockImplementation(() => now() + movedMs);
     const start = (work: () => void, delayMs = 0, ...parameters: []) => {
       // Node.js starts timers of its own for connections.
-      if (!new Error().stack?.includes('examples/integrating')) return setTimeout(work, delayMs, ...parameters);
+      if (!/examples\/integrating|browser-client\/src/.test(new Error().stack ?? ''))
+        return setTimeout(work, delayMs, ...parameters);
       movedMs += delayMs;
       return setTimeout(work, SKIPPED_WAIT_MS, ...parameters);
     };

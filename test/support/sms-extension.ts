@@ -104,7 +104,7 @@ class LinkController {
 }
 
 @Module({ imports: [IdentityModule], controllers: [SmsController, LinkController], providers: [SmsGateway, Links] })
-class SmsModule {}
+export class SmsModule {}
 
 /** Routes of an extension: one calls another system, and one is for agents. */
 export const smsExtension: Extension = { modules: [SmsModule], limits: SMS_LIMITS };

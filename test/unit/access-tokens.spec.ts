@@ -6,14 +6,20 @@ import { Logger } from '@nestjs/common';
 import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TestClock } from '../../packages/conformance-kit/src/test-clock.js';
-import { type AccessTokenClaims, AccessTokens, type IssuableClaims } from '../../src/access-token/access-tokens.js';
-import { derSignature, isSignatureValid, rawSignature } from '../../src/access-token/ecdsa-signature.js';
+import {
+  type AccessTokenClaims,
+  AccessTokens,
+  derSignature,
+  type IssuableClaims,
+  isSignatureValid,
+  rawSignature,
+} from '../../src/access-token/access-tokens.js';
 import { generateKey, readKeySet } from '../../src/access-token/key-set.js';
 import { SigningKeys } from '../../src/access-token/signing-keys.js';
 import { Audit, SinkFailures } from '../../src/audit/audit.js';
 import type { Configuration } from '../../src/platform/configuration/configuration.js';
 import { loadConfiguration } from '../../src/platform/configuration/load-configuration.js';
-import { FileErrors } from '../../src/platform/files/file-errors.js';
+import { FileErrors } from '../../src/platform/files/watched-file.js';
 import { MetricsRegistry } from '../../src/platform/metrics/metrics-registry.js';
 
 type Jwk = ReturnType<typeof generateKey>;

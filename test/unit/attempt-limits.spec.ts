@@ -1,24 +1,25 @@
-import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
 import { AbandonedTaskError, QueueFullError } from '../../src/platform/bounded-queue.js';
 import { Clock } from '../../src/platform/clock.js';
 import { Configuration } from '../../src/platform/configuration/configuration.js';
 import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
-import { RateLimits } from '../../src/platform/rate-limit/rate-limits.js';
+import { MetricsRegistry } from '../../src/platform/metrics/metrics-registry.js';
+import { RateLimits } from '../../src/rate-limit/rate-limits.js';
 import { AttemptLimits } from '../../src/token/attempt-limits.js';
 import { AttemptQueue, QueueTimeoutError } from '../../src/token/attempt-queue.js';
-import type { TokenRequest } from '../../src/token/token-request.js';
 
 const MAX_KEYS = 100_000;
 
 describe('refused requests of one limit', () => {
   const configuration = Object.assign(new Configuration(), { RATE_LIMIT: DEFAULT_LIMITS });
-  const limits = new AttemptLimits(new RateLimits(configuration, new Clock(), new Registry()));
+  const limits = new AttemptLimits(new RateLimits(configuration, new Clock(), new MetricsRegistry()));
   const FEW = { per: ['phone'], limit: '1/86400' };
   const MANY = { per: ['phone'], limit: '1000000/86400' };
   const statusOf = async (name: string, attempts: object[], phone: string) => {
-    const request = { grant: { name, attempts }, body: { phone } } as unknown as TokenRequest;
+    const request = { grant: { name, attempts }, parameters: { phone } } as unknown as Parameters<
+      AttemptLimits['run']
+    >[0];
     const refused = limits.run(request, () => Promise.reject(OAuthError.invalidGrant('wrong')));
     return refused.then(
       () => 200,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { readBody } from '../../src/oauth/body-reader.js';
+import { readText } from '../../src/oauth/request-body.js';
 
 const MAX_BODY_BYTES = 16 * 1024;
 
@@ -20,7 +20,7 @@ describe('protocol §2.4: a body is at most 16 KiB of UTF-8', () => {
     ['16 KiB in one part', ['x'.repeat(MAX_BODY_BYTES)], 'x'.repeat(MAX_BODY_BYTES)],
     ['16 KiB in single bytes', Array.from({ length: MAX_BODY_BYTES }, () => 'x'), 'x'.repeat(MAX_BODY_BYTES)],
   ])('a body of %s is read', async (_what, parts, text) => {
-    expect(await readBody(requestOf(parts))).toBe(text);
+    expect(await readText(requestOf(parts))).toBe(text);
   });
 
   it.each<[string, (string | Buffer)[]]>([
@@ -30,13 +30,13 @@ describe('protocol §2.4: a body is at most 16 KiB of UTF-8', () => {
     ['a part that never ends', endless() as unknown as Buffer[]],
   ])('a body of %s is rejected as too large', async (_what, parts) => {
     const request = Symbol.iterator in parts ? requestOf(parts) : (parts as IncomingMessage);
-    await expect(readBody(request)).rejects.toMatchObject({ code: 'payload_too_large', status: 413 });
+    await expect(readText(request)).rejects.toMatchObject({ code: 'payload_too_large', status: 413 });
   });
 
   it.each([[[0xff]], [[0x7b, 0xc0, 0x80, 0x7d]], [[0xed, 0xa0, 0x80]], [[0xe2, 0x82]]])(
     'bytes that are not UTF-8 are rejected as an invalid message: %j',
     async (bytes) => {
-      await expect(readBody(requestOf([Buffer.from(bytes)]))).rejects.toMatchObject({ description: 'Invalid message' });
+      await expect(readText(requestOf([Buffer.from(bytes)]))).rejects.toMatchObject({ description: 'Invalid message' });
     },
   );
 
@@ -44,19 +44,19 @@ describe('protocol §2.4: a body is at most 16 KiB of UTF-8', () => {
     'a body in Content-Encoding %s is rejected before it is read',
     async (encoding) => {
       const request = requestOf(['{}'], { 'content-encoding': encoding });
-      await expect(readBody(request)).rejects.toMatchObject({ code: 'invalid_request', status: 415 });
+      await expect(readText(request)).rejects.toMatchObject({ code: 'invalid_request', status: 415 });
       expect(request.readableFlowing).not.toBe(true);
     },
   );
 
   it('a body in Content-Encoding identity is read', async () => {
-    expect(await readBody(requestOf(['{}'], { 'content-encoding': 'identity' }))).toBe('{}');
+    expect(await readText(requestOf(['{}'], { 'content-encoding': 'identity' }))).toBe('{}');
   });
 
   it('a body that is cut off is rejected as an invalid request', async () => {
     const request = requestOf(['{}']);
     request.destroy(new Error('aborted'));
-    await expect(readBody(request)).rejects.toMatchObject({ code: 'invalid_request', status: 400 });
+    await expect(readText(request)).rejects.toMatchObject({ code: 'invalid_request', status: 400 });
   });
 });
 

@@ -18,8 +18,7 @@ import { AgentTokenBody } from '../../src/grants/agent-token/agent-token.grant.j
 import { CookieBody } from '../../src/grants/cookie/cookie.grant.js';
 import { IdentityTokenBody } from '../../src/grants/identity-token/identity-token.grant.js';
 import { Optional } from '../../src/oauth/parameters.js';
-import { declaredProperties } from '../../src/platform/declared-properties.js';
-import { isValid } from '../../src/platform/fast-validation.js';
+import { declaredProperties, isValid } from '../../src/platform/validation.js';
 import { TransferBody } from '../../src/transfer/transfer.body.js';
 
 /** An asynchronous constraint, for example for a database query. No body class has one. */

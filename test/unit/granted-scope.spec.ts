@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { grantedScope } from '../../src/agent-auth/granted-scope.js';
+import { grantedScope } from '../../src/agent-auth/agent-token-issuer.js';
 
 const CLIENT = ['customers:own', 'agents:read', 'reports:read'];
 const AGENT = ['reports:read', 'customers:own', 'other'];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { isoFormatter } from '../../src/introspection/feed/iso-formatter.js';
+import { isoFormatter } from '../../src/introspection/feed/revocation-feed.controller.js';
 
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseJsonObject } from '../../src/oauth/json-object.js';
 import { OAuthError } from '../../src/oauth/oauth-error.js';
+import { parseJsonObject } from '../../src/oauth/request-body.js';
 
 const errorOf = (text: string): OAuthError => {
   try {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { MAX_ENTRIES, MAX_WAITING_ENTRIES } from '../../src/access-token/feed/feed-entries.js';
 import { DEFAULT_LIMITS } from '../../src/platform/configuration/rate-limit-rule.js';
-import { siteNetworksOf } from '../../src/platform/rate-limit/network.js';
+import { siteNetworksOf } from '../../src/platform/network.js';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/security.md'), 'utf8');
 const section = page.split('\n### Mass revocation\n')[1]?.split('\n### ')[0] as string;

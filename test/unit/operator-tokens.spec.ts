@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CHECK_INTERVAL_MS } from '../../src/operator/operator-tokens.js';
-import type { FileErrors } from '../../src/platform/files/file-errors.js';
+import type { FileErrors } from '../../src/platform/files/watched-file.js';
 import { SETTLE_TIME_MS, WatchedFile } from '../../src/platform/files/watched-file.js';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })); // not the timers of promises

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS, parseRateLimit } from '../../src/platform/configuration/rate-limit-rule.js';
-import { LimitCounts } from '../../src/platform/rate-limit/limit-counts.js';
-import { networkOf, networksOf } from '../../src/platform/rate-limit/network.js';
+import { networkOf, networksOf } from '../../src/platform/network.js';
+import { LimitCounts } from '../../src/rate-limit/limit-counts.js';
 
 const MINUTE_MS = 60_000;
 

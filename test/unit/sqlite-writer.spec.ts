@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import libsql from 'libsql';
 import { DataSource, type EntityManager } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SqliteClient } from '../../src/platform/database/sqlite-client.js';
 import { prepareFile, type SqliteConnection, SqliteStatements } from '../../src/platform/database/sqlite-statements.js';
-import { SqliteWriter } from '../../src/platform/database/sqlite-writer.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sqlite-writer-'));
 const database = join(folder, 'test.sqlite');
 let dataSource: DataSource;
-let writer: SqliteWriter;
+let writer: SqliteClient;
 /** The connection of another process. */
 const other = new libsql(database);
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
   other.exec('CREATE TABLE child (parent_id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)');
   const options = { type: 'better-sqlite3', driver: libsql, database, prepareDatabase: prepareFile } as const;
   dataSource = await new DataSource(options).initialize();
-  writer = await SqliteWriter.open(dataSource);
+  writer = await SqliteClient.open(dataSource);
 });
 afterAll(async () => {
   await writer.close();
@@ -33,7 +33,7 @@ const insert = (id: number) => (statements: SqliteStatements) =>
   statements.write('INSERT INTO parent VALUES (?)', [id]);
 const insertWith = (manager: EntityManager, id: number) => manager.query('INSERT INTO parent VALUES (?)', [id]);
 
-const connectionOf = (of: SqliteWriter): SqliteConnection => Reflect.get(of, 'connection');
+const connectionOf = (of: SqliteClient): SqliteConnection => Reflect.get(of, 'connection');
 
 describe('the writer of a SQLite file', () => {
   it('runs no write inside of the transaction of another caller', async () => {
@@ -133,7 +133,7 @@ describe('the writer of a SQLite file', () => {
 });
 
 it('a writer that is closed rejects writes, and can be closed after its connection was lost', async () => {
-  const closing = await SqliteWriter.open(dataSource);
+  const closing = await SqliteClient.open(dataSource);
   await closing.close();
   await expect(closing.run(insert(12), 5_000)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
   await closing.close();

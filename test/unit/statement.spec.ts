@@ -83,11 +83,11 @@ describe('a declared statement', () => {
       // @ts-expect-error no such column
       insertStatement({ into: Ticket, columns: ['clientId'] });
       const [row] = await database.select(find, ['site']);
-      const values: [Date | string | null, boolean | number] | undefined = row && [row.won_at, row.is_drawn];
+      const values: [Date | null, boolean | number] | undefined = row && [row.won_at, row.is_drawn];
       // @ts-expect-error the column was not selected
       const prizes = row?.prizes;
       const [won] = await database.select(findWon, []);
-      const wonAt: Date | string | undefined = won?.won_at;
+      const wonAt: Date | undefined = won?.won_at;
       return [values, prizes, wonAt];
     };
     expect(compiled).toBeTypeOf('function');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { traceOf } from '../../src/platform/logging/request-log.js';
+import { traceOf } from '../../src/platform/logging/log.js';
 
 const MARKER = 'MARKED-secret';
 

@@ -110,7 +110,7 @@ describe('the tutorial (docs/adding-a-grant.md)', () => {
   }, 180_000); // the compiler runs
 
   it('lists the errors of the start and of the test kit that tests check', () => {
-    const grants = ['faulty-grant', 'faulty-table', 'grant-attempts'];
+    const grants = ['faulty-grant', 'faulty-table', 'missing-table', 'grant-attempts'];
     const tests = [...grants, 'faulty-routes', 'extension-limits', 'extension-audit'].map(
       (name) => `test/e2e/${name}.e2e-spec.ts`,
     );

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseYaml } from '../../src/registry/file/yaml-document.js';
-import { yamlPortions } from '../../src/registry/file/yaml-portions.js';
+import { parseYaml, yamlPortions } from '../../src/registry/file/yaml-document.js';
 
 /** The document that the portions of a text give together; `undefined` if only the whole text can be parsed. */
 function fromPortions(text: string): object | undefined {

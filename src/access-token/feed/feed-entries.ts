@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { Gauge } from 'prom-client';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import type { EntityRow, NotNull } from '../../platform/database/entity-row.js';
-import { timeOf } from '../../platform/database/sql-time.js';
+import { timeOf } from '../../platform/database/sql-dialect.js';
 import { selectStatement, writeStatement } from '../../platform/database/statement.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import type { Revocation } from '../revocation.entity.js';
@@ -78,15 +77,11 @@ export class FeedEntries {
     private readonly clock: Clock,
     metrics: MetricsRegistry,
   ) {
-    const entries = () => this.count;
-    new Gauge({
-      name: 'cas_revocation_feed_entries',
-      help: 'Entries of the revocation feed that are in force, with those that wait for their publication.',
-      registers: [metrics],
-      collect() {
-        this.set(entries());
-      },
-    });
+    metrics.gauge(
+      'cas_revocation_feed_entries',
+      'Entries of the revocation feed that are in force, with those that wait for their publication.',
+      () => this.count,
+    );
   }
 
   /** The number of entries in force, those that wait for their publication included. */

@@ -1,9 +1,96 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
-import { bindWrite } from '../../platform/database/statement.js';
+import type { EntityRow } from '../../platform/database/entity-row.js';
+import { sqlFlag } from '../../platform/database/sql-dialect.js';
+import {
+  type BoundWrite,
+  bindWrite,
+  selectStatement,
+  type WriteStatement,
+  writeStatement,
+} from '../../platform/database/statement.js';
+import { placeholdersFor, valueList } from '../../platform/database/value-list.js';
 import { RecordedValues } from '../recorded-values.js';
-import { MAX_ROWS_PER_POSITION, publishRows, RAISE_POSITION, type WaitingRow } from './publication-statements.js';
+import type { Revocation } from '../revocation.entity.js';
+import { HISTORY } from './feed-history.js';
+import type { RevocationFeedState } from './revocation-feed-state.entity.js';
+
+/** The most revocations that get one position. A page of the feed contains at least two positions. */
+export const MAX_ROWS_PER_POSITION = 500;
+
+/** The state of the feed in the database. */
+export interface StoredFeedState
+  extends EntityRow<RevocationFeedState, 'position' | 'publisher' | 'has_backlog' | 'entries' | 'entries_count'> {
+  history: number | null;
+  /** 1 if committed revocations wait for their positions. */
+  is_waiting: number;
+}
+
+export const FIND_STATE = selectStatement<[], StoredFeedState>({
+  columns: [
+    ...['position', 'publisher', 'has_backlog', 'entries', 'entries_count'],
+    `${HISTORY} AS history`,
+    `${sqlFlag('EXISTS (SELECT 1 FROM revocation WHERE published_until IS NULL)')} AS is_waiting`,
+  ],
+  from: 'revocation_feed WHERE id = 1',
+  batch: true,
+});
+
+/** A row that waits for a position. A row that was published before and changed since has its earlier position. */
+export type WaitingRow = EntityRow<Revocation, 'kind' | 'value' | 'position'>;
+
+const SELECT_WAITING = `SELECT kind, value, position FROM revocation WHERE published_until IS NULL
+  LIMIT ${MAX_ROWS_PER_POSITION}`;
+
+/** Reads committed rows, also those that another transaction has locked. */
+export const FIND_WAITING = selectStatement<[], WaitingRow>(SELECT_WAITING);
+
+/**
+ * Reads committed rows without waiting for a lock. A row that another transaction is changing gets its position after
+ * that transaction.
+ */
+export const FIND_UNPUBLISHED = selectStatement<[], WaitingRow>(({ skipLocked }) => SELECT_WAITING + skipLocked);
+
+/** Matches no row if another process has published since the position was read. */
+export const RAISE_POSITION = writeStatement<
+  [position: number, publisher: string, hasBacklog: boolean, rows: number, expectedPosition: number]
+>(`UPDATE revocation_feed SET position = ?, publisher = ?, has_backlog = ?, entries = entries + ?
+  WHERE id = 1 AND position = ?`);
+
+interface RowPublication {
+  position: number;
+  publisher: string;
+  /** The latest `expires_at` of entries of customers' tokens in the feed. It is not later than that of others. */
+  customersUntil: Date;
+  /** The latest `expires_at` of other entries. */
+  othersUntil: Date;
+}
+
+/**
+ * Gives rows a position, by one write for each kind. The writes match no row if another process has published since the
+ * position was read. If the transaction is sent twice, the second one leaves the rows as the first one left them: a
+ * consumer may have read the position already, and the rows may have changed since.
+ */
+export function publishRows(
+  { position, publisher, customersUntil, othersUntil }: RowPublication,
+  rows: WaitingRow[],
+): BoundWrite[] {
+  const times = [customersUntil, customersUntil, othersUntil, othersUntil];
+  return [...new Set(rows.map(({ kind }) => kind))].map((kind) => {
+    const values = valueList(rows.filter((row) => row.kind === kind).map(({ value }) => value));
+    const parameters = [position, ...times, kind, ...values, position, position, publisher];
+    return { statement: publishStatement(values), parameters };
+  });
+}
+
+const publishStatement = (values: string[]): WriteStatement =>
+  writeStatement(`UPDATE revocation SET position = ?,
+      published_until = CASE WHEN audience = 'customer-api' AND expires_at > ? THEN ?
+        WHEN expires_at > ? THEN ? ELSE expires_at END
+    WHERE kind = ? AND value IN (${placeholdersFor(values)})
+      AND (position IS NULL OR position < ?)
+      AND EXISTS (SELECT 1 FROM revocation_feed WHERE id = 1 AND position = ? AND publisher = ?)`);
 
 /** What one transaction has published. */
 interface Publication {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
+import { RateLimits } from '../../rate-limit/rate-limits.js';
 import { FeedEntries, MAX_ENTRIES } from './feed-entries.js';
 
 const LIMIT = 'revocations';
@@ -26,8 +26,8 @@ export class RevocationLimit {
    * @throws OAuthError 429 if the limit of the caller's network is reached, or too many entries are in force
    */
   take(): void {
-    const waitSeconds = this.secondsToWait();
-    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, LIMIT);
+    if (this.entries.isFull) throw this.limits.rejected(LIMIT, FULL_RULE);
+    this.limits.takeForSite(LIMIT, requestContext.required().ip);
   }
 
   /**
@@ -36,19 +36,18 @@ export class RevocationLimit {
    * @throws OAuthError 429 if the limit of the client is reached, or too many entries are in force
    */
   takeForClient(clientId: string): void {
-    const waitSeconds = this.entries.isFull
-      ? this.limits.reject(CLIENT_LIMIT, FULL_RULE)
-      : this.limits.take(CLIENT_LIMIT, clientId);
-    if (waitSeconds > 0) throw OAuthError.rateLimited(waitSeconds, CLIENT_LIMIT);
+    if (this.entries.isFull) throw this.limits.rejected(CLIENT_LIMIT, FULL_RULE);
+    this.limits.take(CLIENT_LIMIT, clientId);
   }
 
   /** Counts a revocation of the current request, unless a limit is reached. Returns whether the feed may have it. */
   admits(): boolean {
-    return this.secondsToWait() === 0;
-  }
-
-  private secondsToWait(): number {
-    if (this.entries.isFull) return this.limits.reject(LIMIT, FULL_RULE);
-    return this.limits.takeForSite(LIMIT, requestContext.required().ip);
+    try {
+      this.take();
+      return true;
+    } catch (error) {
+      if (error instanceof OAuthError) return false;
+      throw error;
+    }
   }
 }

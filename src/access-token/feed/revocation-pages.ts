@@ -4,11 +4,11 @@ import { OAuthError } from '../../oauth/oauth-error.js';
 import { Clock } from '../../platform/clock.js';
 import { Database } from '../../platform/database/database.js';
 import type { EntityRow } from '../../platform/database/entity-row.js';
-import { timeOf } from '../../platform/database/sql-time.js';
+import { timeOf } from '../../platform/database/sql-dialect.js';
 import { selectStatement } from '../../platform/database/statement.js';
 import type { Revocation, RevocationAudience, RevocationKind } from '../revocation.entity.js';
 import type { FeedPosition } from './feed-history.js';
-import { MAX_ROWS_PER_POSITION } from './publication-statements.js';
+import { MAX_ROWS_PER_POSITION } from './position-writer.js';
 import { RevocationPublisher } from './revocation-publisher.js';
 
 /** A published revocation. */

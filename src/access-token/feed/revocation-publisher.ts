@@ -11,17 +11,16 @@ import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { RecordedValues } from '../recorded-values.js';
 import { FeedEntries } from './feed-entries.js';
 import { FeedHistory, type FeedPosition } from './feed-history.js';
-import { FeedMetrics } from './feed-metrics.js';
-import { FeedState } from './feed-state.js';
-import { PositionWriter } from './position-writer.js';
+import { FeedMetrics, FeedState } from './feed-state.js';
 import {
   FIND_STATE,
   FIND_UNPUBLISHED,
   FIND_WAITING,
   MAX_ROWS_PER_POSITION,
+  PositionWriter,
   type StoredFeedState,
   type WaitingRow,
-} from './publication-statements.js';
+} from './position-writer.js';
 
 /** The pause between two reads of the state. Each process has one read at a time, however many callers wait. */
 const POLL_PAUSE_MS = 400;

@@ -1,12 +1,12 @@
 import { IsString } from 'class-validator';
 import { Optional } from '../../oauth/parameters.js';
-import { declaredProperties } from '../../platform/declared-properties.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
+import { declaredProperties } from '../../platform/validation.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 
 /**
- * The query parameters of the authorization page, for the OpenAPI document. Their rules are in authorization-checks.ts.
+ * The query parameters of the authorization page, for the OpenAPI document. Their rules are in authorization-request.ts.
  */
 export class AuthorizationQuery {
   @IsString()
@@ -67,7 +67,7 @@ export class AuthorizationQuery {
 export const PARAMETER_NAMES = declaredProperties(AuthorizationQuery);
 
 /**
- * The parameters of the query string, and the values that the checks of authorization-checks.ts set. A check can read
+ * The parameters of the query string, and the values that the checks of authorization-request.ts set. A check can read
  * the values that the checks before it have set.
  */
 export class AuthorizationParameters {

@@ -1,7 +1,118 @@
+import { OAuthError } from '../../oauth/oauth-error.js';
+import { CODE_CHALLENGE } from '../../one-time-code/pkce.js';
+import { requestContext } from '../../platform/request-context/request-context.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
 import type { Registry } from '../../registry/registry.js';
-import { CLIENT_CHECKS, hasOrigin, REQUEST_CHECKS } from './authorization-checks.js';
-import { AuthorizationParameters } from './authorization-query.js';
+import { AuthorizationParameters, PARAMETER_NAMES } from './authorization-query.js';
+
+/**
+ * The checks whose failure is shown to the agent on an error page. Until they pass, the redirect URI may be an
+ * attacker's, so the page does not redirect to it (RFC 6749 §4.1.2.1).
+ */
+export const CLIENT_CHECKS: ((parameters: AuthorizationParameters, registry: Registry) => void)[] = [
+  identifyClient,
+  assertRedirectUriRegistered,
+];
+
+/**
+ * The checks whose failure is reported to the client, as `invalid_request` with a hint. They run in this order, and the
+ * first failure is reported. `Authorizer.decide` then makes the checks that depend on the agent.
+ */
+export const REQUEST_CHECKS: ((parameters: AuthorizationParameters) => string | undefined)[] = [
+  repeatedParameter,
+  responseTypeViolation,
+  stateViolation,
+  pkceViolation,
+  promptViolation,
+  flowViolation,
+];
+
+/** @throws OAuthError `invalid_request` if the parameter is missing or repeated */
+function singleValue(parameters: AuthorizationParameters, name: string): string {
+  const [value, ...more] = parameters.values(name);
+  if (value === undefined || value === '') throw OAuthError.invalidRequest(`${name}: required`);
+  if (more.length > 0) throw OAuthError.invalidRequest(`${name}: given more than once`);
+  return value;
+}
+
+/** No parameter may be repeated (RFC 6749 §3.1). */
+function repeatedParameter(parameters: AuthorizationParameters): string | undefined {
+  const repeated = PARAMETER_NAMES.find((name) => parameters.values(name).length > 1);
+  return repeated && `${repeated}: given more than once`;
+}
+
+/** Finds the client with the requested `client_id`. */
+export function identifyClient(parameters: AuthorizationParameters, registry: Registry): void {
+  const client = registry.client(singleValue(parameters, 'client_id'));
+  if (!client) throw OAuthError.invalidRequest('client_id: unknown');
+  requestContext.set({ clientId: client.clientId });
+  parameters.client = client;
+}
+
+/**
+ * The redirect URI must equal a registered one, character for character (RFC 9700 §2.1). `redirect_uri_match: prefix`
+ * has no effect here. It is for the grants of customers, which never redirect to the URI.
+ */
+export function assertRedirectUriRegistered(parameters: AuthorizationParameters): void {
+  const redirectUri = singleValue(parameters, 'redirect_uri');
+  if (!parameters.client.redirectUris.includes(redirectUri))
+    throw OAuthError.invalidRequest("redirect_uri: not one of the client's; compare the trailing slash");
+  parameters.redirectUri = redirectUri;
+}
+
+/** Whether a redirect URI has an origin. A URI with a private-use scheme has none. */
+export function hasOrigin(redirectUri: string): boolean {
+  return new URL(redirectUri).origin !== 'null';
+}
+
+/** Each type of client may use one response type only. */
+function responseTypeViolation(parameters: AuthorizationParameters): string | undefined {
+  const responseType = parameters.value('response_type');
+  const expected = parameters.expectedResponseType;
+  if (responseType === undefined) return 'response_type: required';
+  return responseType === expected ? undefined : `response_type: must be ${expected} for this type of client`;
+}
+
+/** RFC 6749 appendix A.5. */
+const VISIBLE_CHARACTERS = /^[\x20-\x7e]*$/;
+const MAX_STATE_CHARACTERS = 1000;
+
+function stateViolation(parameters: AuthorizationParameters): string | undefined {
+  const state = parameters.value('state') ?? '';
+  const isValid = state.length <= MAX_STATE_CHARACTERS && VISIBLE_CHARACTERS.test(state);
+  return isValid ? undefined : `state: must be at most ${MAX_STATE_CHARACTERS} visible characters`;
+}
+
+/** PKCE with S256 (RFC 7636). A native application must use it (RFC 8252 §8.1). */
+function pkceViolation(parameters: AuthorizationParameters): string | undefined {
+  const challenge = parameters.value('code_challenge');
+  const method = parameters.value('code_challenge_method');
+  if (challenge === undefined) {
+    if (method !== undefined) return 'code_challenge: required with code_challenge_method';
+    const isNative = parameters.client.clientType === 'native';
+    return isNative ? 'code_challenge: required for a native application' : undefined;
+  }
+  if (!CODE_CHALLENGE.test(challenge)) return 'code_challenge: must be 43 characters of base64url';
+  if (method !== 'S256') return 'code_challenge_method: must be S256';
+  return parameters.expectedResponseType === 'token' ? 'code_challenge: only with response_type=code' : undefined;
+}
+
+const PROMPTS = ['none', 'login', 'consent'];
+
+/** `prompt` as in OpenID Connect Core 1.0 §3.1.2.1: `none` excludes every other value. */
+function promptViolation({ prompts }: AuthorizationParameters): string | undefined {
+  if (!prompts.every((each) => PROMPTS.includes(each))) return `prompt: must be a list of ${PROMPTS.join(', ')}`;
+  return prompts.includes('none') && prompts.length > 1 ? 'prompt: none excludes other values' : undefined;
+}
+
+/** `flow=button` sends the response by postMessage, which needs the origin of the receiving page. */
+function flowViolation(parameters: AuthorizationParameters): string | undefined {
+  const flow = parameters.value('flow');
+  if (flow !== undefined && flow !== 'button' && flow !== 'redirect') return 'flow: must be button or redirect';
+  return flow === 'button' && !hasOrigin(parameters.redirectUri)
+    ? 'flow: button needs an http(s) redirect_uri'
+    : undefined;
+}
 
 /** A request to the authorization page whose client and redirect URI have passed `CLIENT_CHECKS`. */
 export interface AuthorizationRequest {

@@ -11,9 +11,9 @@ import { CsrfTokens } from '../session/csrf-tokens.js';
 import { AuthorizationQuery } from './authorization-query.js';
 import { readAuthorizationRequest } from './authorization-request.js';
 import { Authorizer } from './authorizer.js';
-import { PageExceptionFilter } from './page-exception.filter.js';
 import { ConsentForm, FORM_ERRORS, readPageForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
+import { PageExceptionFilter } from './page-view.js';
 
 /** The authorization endpoint (protocol §6.1), and the route that receives the form of the consent page. */
 @PublicController('')

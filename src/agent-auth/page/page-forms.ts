@@ -1,9 +1,8 @@
 import { IsString } from 'class-validator';
 import type { Request } from 'express';
-import { readBody } from '../../oauth/body-reader.js';
-import { parseForm } from '../../oauth/form.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Optional, readParameters } from '../../oauth/parameters.js';
+import { readBody } from '../../oauth/request-body.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
 
@@ -72,5 +71,5 @@ export const FORM_ERRORS = [
  * @throws OAuthError `invalid_request`
  */
 export async function readPageForm<Form extends PageForm>(form: new () => Form, request: Request): Promise<Form> {
-  return readParameters(form, parseForm(await readBody(request)));
+  return readParameters(form, await readBody(request, { form: 'only' }));
 }

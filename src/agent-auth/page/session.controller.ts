@@ -8,10 +8,9 @@ import { Registry } from '../../registry/registry.js';
 import { AgentSessions } from '../session/agent-sessions.js';
 import { CsrfTokens } from '../session/csrf-tokens.js';
 import { readAuthorizationRequest } from './authorization-request.js';
-import { PageExceptionFilter } from './page-exception.filter.js';
 import { FORM_ERRORS, PageForm, readPageForm, SignInForm } from './page-forms.js';
 import { PageResponses } from './page-responses.js';
-import { renderPage, STYLESHEET } from './page-view.js';
+import { PageExceptionFilter, renderPage, STYLESHEET } from './page-view.js';
 import { SignIn } from './sign-in.js';
 
 /** The routes of the sign-in form and the sign-out form (protocol §6.4). */

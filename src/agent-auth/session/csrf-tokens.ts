@@ -3,8 +3,7 @@ import type { Request } from 'express';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { Configuration } from '../../platform/configuration/configuration.js';
 import { randomSecret } from '../../platform/secret.js';
-import { SessionSecrets } from './session-secrets.js';
-import { SignedCookies } from './signed-cookies.js';
+import { SessionSecrets, SignedCookies } from './signed-cookies.js';
 
 const COOKIE_NAME = 'form';
 const PURPOSE = 'form token';

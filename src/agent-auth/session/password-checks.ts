@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { Counter, Gauge } from 'prom-client';
+import { Counter } from 'prom-client';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { AbandonedTaskError, BoundedQueue, QueueFullError } from '../../platform/bounded-queue.js';
-import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
+import { disconnectSignal } from '../../platform/http/http-socket.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { isPasswordOf, MAX_PARALLEL_HASHES } from '../../registry/agent-password.js';
 
@@ -23,7 +23,6 @@ export class PasswordChecks {
   private readonly outcomes: Counter<'outcome'>;
 
   constructor(metrics: MetricsRegistry) {
-    const { queue } = this;
     this.outcomes = new Counter({
       name: 'cas_password_checks_total',
       help: 'Password checks of sign-ins. rejected: the queue was full. abandoned: the client disconnected while it waited.',
@@ -31,14 +30,11 @@ export class PasswordChecks {
       registers: [metrics],
     });
     for (const outcome of OUTCOMES) this.outcomes.inc({ outcome }, 0);
-    new Gauge({
-      name: 'cas_password_queue_waiting',
-      help: 'Sign-ins that wait for their password check.',
-      registers: [metrics],
-      collect() {
-        this.set(queue.waiting);
-      },
-    });
+    metrics.gauge(
+      'cas_password_queue_waiting',
+      'Sign-ins that wait for their password check.',
+      () => this.queue.waiting,
+    );
   }
 
   /**

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../platform/clock.js';
-import { networksOf } from '../../platform/rate-limit/network.js';
+import { networksOf } from '../../platform/network.js';
 import { sha256 } from '../../platform/secret.js';
 
 interface Failures {

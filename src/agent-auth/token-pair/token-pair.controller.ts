@@ -1,17 +1,18 @@
-import { Delete, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
+import { Delete, HttpCode, Post, Req } from '@nestjs/common';
 import type { Request } from 'express';
 import { Audit } from '../../audit/audit.js';
 import { BearerGuard } from '../../bearer/bearer.guard.js';
-import { assertAgent } from '../../bearer/principal.js';
-import { readBody } from '../../oauth/body-reader.js';
-import { parseFormOrJson } from '../../oauth/form.js';
+import { agentActor, assertAgent, type Principal } from '../../bearer/principal.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
 import { requiredString } from '../../oauth/parameters.js';
+import { readBody } from '../../oauth/request-body.js';
+import { REQUEST_ERRORS } from '../../oauth/request-errors.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
 import { PublicController } from '../../platform/http/surfaces.js';
-import { RateLimits } from '../../platform/rate-limit/rate-limits.js';
 import { requestContext } from '../../platform/request-context/request-context.js';
+import { RateLimits } from '../../rate-limit/rate-limits.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
+import { Caller } from '../../routes/parameter.decorators.js';
 import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
 import { assertClientUsesCodes, ONLY_AT_PAGE, TokenPairEndpoint, TokenPairResponse } from './token-pair.endpoint.js';
 
@@ -44,19 +45,17 @@ export class TokenPairController {
       OAuthError.invalidGrant('example'),
       OAuthError.unauthorizedClient(ONLY_AT_PAGE),
       OAuthError.invalidRequest('scope: exceeds the granted scope'),
-      OAuthError.invalidRequest('client_secret: given twice, also by Authorization'),
-      OAuthError.invalidRequest('client_id: must equal the id in Authorization'),
+      REQUEST_ERRORS.secretTwice(),
+      REQUEST_ERRORS.clientOfOtherHeader(),
       OAuthError.rateLimited(1, 'example'),
     ],
   })
   @HttpCode(200)
   async token(@Req() request: Request): Promise<TokenPairResponse> {
-    const { authorization, 'content-type': contentType } = request.headers;
-    const parameters = parseFormOrJson(await readBody(request), contentType);
-    const client = this.clients.authenticate(authorization, parameters);
+    const parameters = await readBody(request, { form: true });
+    const client = this.clients.authenticate(request.headers.authorization, parameters);
     requestContext.set({ clientId: client.clientId });
-    const wait = this.limits.take('tokens', client.clientId);
-    if (wait > 0) throw OAuthError.rateLimited(wait, 'tokens');
+    this.limits.take('tokens', client.clientId);
     assertClientUsesCodes(client);
     const grantType = requiredString('grant_type', parameters.grant_type);
     switch (grantType) {
@@ -77,13 +76,11 @@ export class TokenPairController {
     summary: 'End the agent token of the request, and its descendants; refresh tokens stay valid',
     description: 'Ends the bearer token at once, and every customer token that the agent obtained with it.',
   })
-  @UseGuards(BearerGuard)
-  async end(): Promise<object> {
-    const agent = assertAgent(requestContext.required().principal);
+  async end(@Caller(BearerGuard) caller: Principal): Promise<object> {
+    const agent = assertAgent(caller);
     await this.endpoint.end(agent);
-    const { agentId, claims: token } = agent;
-    const about = { actor: { kind: 'agent', id: agentId }, subject: { kind: 'token', id: token.jti } } as const;
-    this.audit.record({ event: 'token.revoked', outcome: 'success', ...about });
+    const subject = { kind: 'token', id: agent.claims.jti } as const;
+    this.audit.record({ event: 'token.revoked', outcome: 'success', actor: agentActor(agent), subject });
     return {};
   }
 }

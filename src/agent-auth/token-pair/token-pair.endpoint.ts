@@ -12,8 +12,7 @@ import type { RefreshContent } from '../../refresh-token/refresh-content.js';
 import { RefreshTokens } from '../../refresh-token/refresh-tokens.js';
 import { Agents } from '../../registry/agents.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
-import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse } from '../agent-token-issuer.js';
-import { grantedScope } from '../granted-scope.js';
+import { type AgentGrant, AgentTokenIssuer, AgentTokenResponse, grantedScope } from '../agent-token-issuer.js';
 import { CodeExchangeBody, RefreshBody } from './token-pair.body.js';
 
 export const ONLY_AT_PAGE = 'client_id: a web application gets its token at the authorization page';

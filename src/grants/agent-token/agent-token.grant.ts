@@ -3,17 +3,15 @@ import { Injectable } from '@nestjs/common';
 import { IsBoolean, IsIn, IsString, Matches } from 'class-validator';
 import type { AgentPrincipal } from '../../bearer/principal.js';
 import { Identities } from '../../identity/identities.js';
-import { IsIdText } from '../../oauth/id-text.js';
 import { OAuthError } from '../../oauth/oauth-error.js';
-import { Optional } from '../../oauth/parameters.js';
+import { IsIdText, Optional } from '../../oauth/parameters.js';
 import { CUSTOMERS_OWN } from '../../oauth/scopes.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
 import { UUID } from '../../platform/uuid.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import type { GrantDescription } from '../../token/grant-description.js';
-import { GrantType } from '../../token/grant-type.decorator.js';
+import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
 
 /** The parameters of protocol §4.3 and §4.6. */
 export class AgentTokenBody extends GrantBody {

@@ -7,8 +7,7 @@ import { Optional } from '../../oauth/parameters.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
 import { UUID } from '../../platform/uuid.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import type { GrantDescription } from '../../token/grant-description.js';
-import { GrantType } from '../../token/grant-type.decorator.js';
+import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
 
 /** The parameters of protocol §4.1. On the path of a group (protocol §4.2) `organization_id` may be omitted. */
 export class CookieBody extends GrantBody {

@@ -9,12 +9,11 @@ import type { RedeemableCode } from '../../one-time-code/redemption.js';
 import { OrganizationUsers } from '../../organization-user/organization-users.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
-import type { Browser } from '../../platform/http/browser.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import type { ClientApplication } from '../../registry/client-application.entity.js';
+import type { Browser } from '../../routes/calling-client.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import type { GrantDescription } from '../../token/grant-description.js';
-import { GrantType } from '../../token/grant-type.decorator.js';
+import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
 import { Transfers } from '../../transfer/transfers.js';
 import { IdentityTokenSettings, REMEMBER_KINDS, type RememberKind } from './identity-token.settings.js';
 

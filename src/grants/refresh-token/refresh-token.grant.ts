@@ -6,8 +6,7 @@ import { ApiProperty } from '../../platform/http/api-property.js';
 import { CustomerRefreshTokens, REFRESH_TOKEN_GRANT } from '../../refresh-token/customer-refresh-tokens.js';
 import { RefreshTokenModule } from '../../refresh-token/refresh-token.module.js';
 import { type Grant, GrantBody, type GrantRequest, type GrantResult } from '../../token/grant.js';
-import type { GrantDescription } from '../../token/grant-description.js';
-import { GrantType } from '../../token/grant-type.decorator.js';
+import { type GrantDescription, GrantType } from '../../token/grant-type.decorator.js';
 
 /** The parameters of protocol §4.8. */
 class RefreshTokenBody extends GrantBody {

@@ -20,12 +20,28 @@ import { OperatorCredentials } from '../../operator/operator-credentials.js';
 import { EXAMPLE } from '../../platform/http/api-examples.js';
 import { ApiProperty } from '../../platform/http/api-property.js';
 import { ApiRoute } from '../../platform/http/api-route.js';
-import { disconnectSignal } from '../../platform/http/disconnect-signal.js';
+import { disconnectSignal } from '../../platform/http/http-socket.js';
 import { ManagementController } from '../../platform/http/surfaces.js';
 import { ClientAuthentication } from '../../registry/client-authentication.js';
-import { viewOf } from './feed-view.js';
-import { isoFormatter } from './iso-formatter.js';
-import { cursorOf, parseCursor, RevocationFeed } from './revocation-feed.js';
+import { cursorOf, parseCursor, RevocationFeed, viewOf } from './revocation-feed.js';
+
+const SECOND_MS = 1000;
+
+/**
+ * Formats times like `toISOString`, which would take most of the time of a page. Times in a row are often of the same
+ * second. The text of a second is made once. The times are milliseconds from 1970 on.
+ */
+export function isoFormatter(): (ms: number) => string {
+  let [second, text] = [Number.NaN, ''];
+  return (ms) => {
+    const fraction = ms % SECOND_MS;
+    if (ms - fraction !== second) {
+      second = ms - fraction;
+      text = new Date(second).toISOString().slice(0, -4);
+    }
+    return `${text}${String(fraction).padStart(3, '0')}Z`;
+  };
+}
 
 const MAX_CURSOR_CHARACTERS = 64;
 

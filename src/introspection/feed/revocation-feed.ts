@@ -2,8 +2,27 @@ import { Injectable } from '@nestjs/common';
 import type { FeedPosition } from '../../access-token/feed/feed-history.js';
 import { type PublishedRevocation, RevocationPages } from '../../access-token/feed/revocation-pages.js';
 import { RevocationPublisher } from '../../access-token/feed/revocation-publisher.js';
-import { FEED_VIEWS, type FeedView, isVisibleIn } from './feed-view.js';
 import { FeedWaiters } from './feed-waiters.js';
+
+/** The part of the feed that a caller sees. The operator sees everything. */
+export const FEED_VIEWS = ['all', 'customer-api', 'agent-api', 'none'] as const;
+export type FeedView = (typeof FEED_VIEWS)[number];
+
+/**
+ * The view of a resource server. Customer tokens also descend from agents' tokens, so that the view of `customer-api`
+ * contains that of `agent-api`.
+ */
+export function viewOf(audiences: string[]): FeedView {
+  if (audiences.includes('customer-api')) return 'customer-api';
+  return audiences.includes('agent-api') ? 'agent-api' : 'none';
+}
+
+/** Whether a revocation can end a token of the view's audiences. */
+export function isVisibleIn(view: FeedView, { audience }: PublishedRevocation): boolean {
+  if (view === 'all') return true;
+  if (view === 'none' || audience === 'none') return false;
+  return view === 'customer-api' || audience !== 'customer-api';
+}
 
 /** The first word of a cursor. A later release that reads cursors differently uses another version. */
 const VERSION = '1';

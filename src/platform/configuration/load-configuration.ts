@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
-import { declaredProperties } from '../declared-properties.js';
+import { declaredProperties } from '../validation.js';
 import { violationsOf } from '../validation-violations.js';
 import { parseAdminTokens } from './admin-tokens.js';
 import { Configuration } from './configuration.js';

@@ -52,7 +52,8 @@ export async function awaitCurrentSchema(
   maxWaitMs: number,
 ): Promise<void> {
   if (MIGRATE_ON_START) {
-    for (const name of await migrate(dataSource, clock)) logger.log(`migrated: ${name}`);
+    const migrated = await migrate(dataSource, clock);
+    if (migrated.length > 0) logger.log(`migrated: ${migrated.join(', ')}`);
     return;
   }
   const retries = new RetryLog();

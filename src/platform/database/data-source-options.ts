@@ -1,11 +1,92 @@
+import { readFileSync } from 'node:fs';
+import { connect, isIP, type Socket } from 'node:net';
+import type { PoolConnection } from 'mysql2';
 import mysql, { type Pool, type PoolOptions } from 'mysql2';
 import type { DataSourceOptions } from 'typeorm';
 import { type MigrationClass, migrationsWith } from '../../migrations/migrations.js';
 import type { Configuration } from '../configuration/configuration.js';
 import { loadWhenUsed } from '../load-when-used.js';
-import { tlsOptionsOf } from './database-tls.js';
-import { configureSession } from './session-settings.js';
+import { rememberIdleLimit } from './mysql-transaction.js';
 import { prepareFile } from './sqlite-statements.js';
+
+/** `stream` of mysql2's options, which mysql2 declares as `any`. */
+type StreamFactory = (options: { config: { host: string; port: number } }) => Socket;
+
+/** The part of a connection's options that TLS needs. */
+interface TlsOptions {
+  ssl: { ca: string | undefined; verifyIdentity: true; minVersion: string };
+  /** Opens the TCP connection in place of mysql2. */
+  stream?: StreamFactory;
+}
+
+/**
+ * TLS to the database, where DATABASE_URL asks for it: the certificate must be issued by a trusted authority for the
+ * host that DATABASE_URL names (RFC 9525 §6), and the protocol must be TLS 1.2 or later (RFC 9325 §3.1.1).
+ *
+ * The trusted authorities are those in the file of `ssl_ca`. With `ssl=true` alone they are Node's own, and those of
+ * NODE_EXTRA_CA_CERTS.
+ */
+export function tlsOptionsOf(host: string, searchParams: URLSearchParams): TlsOptions | undefined {
+  const file = searchParams.get('ssl_ca');
+  if (file === null && searchParams.get('ssl') !== 'true') return undefined;
+  const ca = file === null ? undefined : readFileSync(file, 'utf8');
+  const ssl = { ca, verifyIdentity: true, minVersion: 'TLSv1.2' } as const;
+  return isIP(host) === 0 ? { ssl } : { ssl, stream: connectToIp };
+}
+
+/**
+ * Sets the name that Node verifies, if the host is an IP address. mysql2 passes no name then, and Node takes the name
+ * from the socket. A socket has a name only after a DNS lookup; without one, Node verifies `localhost`. It would then
+ * reject certificates for IP addresses, and accept a certificate for `localhost` from every server.
+ */
+const connectToIp: StreamFactory = ({ config }) => {
+  const { host, port } = config;
+  return Object.assign(connect({ host, port, keepAlive: true, noDelay: true }), { _host: host });
+};
+
+/** Not the server's, which may have NO_BACKSLASH_ESCAPES or ANSI_QUOTES: then a value could change a statement. */
+const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ONLY_FULL_GROUP_BY,ERROR_FOR_DIVISION_BY_ZERO';
+
+/** MariaDB ends a transaction whose process is lost; MySQL has no such variable, see `sendTransaction`. */
+const IDLE_LIMIT = 'idle_write_transaction_timeout = 10';
+
+const SETTINGS = [
+  // mysql2 writes the values of a transaction into its statements, with a backslash before each quote
+  `sql_mode = '${SQL_MODE}'`,
+  'TRANSACTION ISOLATION LEVEL READ COMMITTED',
+  // on Galera and Group Replication, a read sees the commits of all nodes; other servers do not know the variables
+  'wsrep_sync_wait = 3',
+  "group_replication_consistency = 'BEFORE'",
+  IDLE_LIMIT,
+  'innodb_lock_wait_timeout = 2',
+  "time_zone = '+00:00'",
+];
+
+const UNKNOWN_VARIABLE_ERRNO = 1193;
+
+/** Configures the session of a new connection. A server may lack some of the variables. */
+export function configureSession(connection: PoolConnection): void {
+  for (const setting of SETTINGS)
+    connection.query(`SET SESSION ${setting}`, (error) => {
+      if (!error) {
+        if (setting === IDLE_LIMIT) rememberIdleLimit(connection);
+      } else if (!error.fatal && !isUnknownVariable(error)) abort(connection, setting, error);
+    });
+}
+
+/** Some servers have numbers of their own for an unknown variable. */
+function isUnknownVariable({ errno, message }: { errno?: number | undefined; message: string }): boolean {
+  return errno === UNKNOWN_VARIABLE_ERRNO || /unknown.* variable|variable.* (not exist|unknown)/i.test(message);
+}
+
+/**
+ * Ends a connection that could read old rows without its setting. The statements that wait for the connection get this
+ * error, which the log contains. With `connection.destroy()` they would get `write after end`.
+ */
+function abort(connection: PoolConnection, setting: string, cause: Error): void {
+  const error = new Error(`SET SESSION ${setting}: ${cause.message}`, { cause });
+  (connection as unknown as { stream: Socket }).stream.destroy(error);
+}
 
 /**
  * The least recently used statement beyond this number is closed. All pods of an installation share the server's

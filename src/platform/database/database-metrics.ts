@@ -1,5 +1,4 @@
 import { Counter, Gauge } from 'prom-client';
-import { type Count, type LabelledValues, labelledCounter } from '../metrics/labelled-counter.js';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import type { SqlClient } from './sql-client.js';
 
@@ -7,15 +6,16 @@ type Outcome = 'done' | 'repeated' | 'unavailable' | 'failed';
 
 /** Counts statements, and reads the usage of the pool at each scrape. */
 export class DatabaseMetrics {
-  private readonly statements: LabelledValues<Count>;
+  private readonly statements: Counter<'outcome'>;
 
   constructor(metrics: MetricsRegistry, client: SqlClient) {
     const usage = () => client.usage?.();
     const registers = [metrics];
-    this.statements = labelledCounter(metrics, {
+    this.statements = new Counter({
       name: 'cas_database_statements_total',
       help: 'Statements of requests, by outcome.',
       labelNames: ['outcome'],
+      registers,
     });
     new Gauge({
       name: 'cas_database_connections',
@@ -28,30 +28,17 @@ export class DatabaseMetrics {
         this.set({ state: 'idle' }, idle);
       },
     });
-    new Gauge({
-      name: 'cas_database_connections_limit',
-      help: 'Maximum number of database connections of this process (DB_POOL_SIZE).',
-      registers,
-      collect() {
-        this.set(usage()?.limit ?? 0);
-      },
-    });
-    new Gauge({
-      name: 'cas_database_waiting',
-      help: 'Statements that wait for a connection.',
-      registers,
-      collect() {
-        this.set(usage()?.waiting ?? 0);
-      },
-    });
-    new Gauge({
-      name: 'cas_database_seconds_without_write',
-      help: 'Seconds since the first of the writes to SQLite that have failed or wait since the last successful one, else 0.',
-      registers,
-      async collect() {
-        this.set((await client.secondsWithoutWrite?.()) ?? 0);
-      },
-    });
+    metrics.gauge(
+      'cas_database_connections_limit',
+      'Maximum number of database connections of this process (DB_POOL_SIZE).',
+      () => usage()?.limit ?? 0,
+    );
+    metrics.gauge('cas_database_waiting', 'Statements that wait for a connection.', () => usage()?.waiting ?? 0);
+    metrics.gauge(
+      'cas_database_seconds_without_write',
+      'Seconds since the first of the writes to SQLite that have failed or wait since the last successful one, else 0.',
+      async () => (await client.secondsWithoutWrite?.()) ?? 0,
+    );
     new Counter({
       name: 'cas_database_rejected_total',
       help: 'Statements rejected, because too many statements waited already.',
@@ -64,6 +51,6 @@ export class DatabaseMetrics {
   }
 
   count(outcome: Outcome): void {
-    this.statements.at(outcome).value.count++;
+    this.statements.inc({ outcome });
   }
 }

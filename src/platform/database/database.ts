@@ -64,15 +64,6 @@ export class Database {
     return this.send(statement, () => this.client.select(statement, parameters) as Promise<Row[]>);
   }
 
-  /** Sends a SELECT in a transaction. @internal */
-  selectWith<Parameters extends SqlValue[], Row>(
-    manager: EntityManager,
-    statement: SelectStatement<Parameters, Row>,
-    parameters: NoInfer<Parameters>,
-  ): Promise<Row[]> {
-    return manager.query(statement.text(this.client.dialect), parameters);
-  }
-
   /**
    * Inserts one row. If a batch of rows fails because of one row, each row is inserted alone.
    *

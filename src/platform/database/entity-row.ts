@@ -1,5 +1,6 @@
 import type { SqlValue } from './sql-dialect.js';
 
+/** The name of a column, made from that of its property. */
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : '';
@@ -11,18 +12,17 @@ type Columns<Entity> = {
     : SnakeCase<Property>]: Entity[Property];
 };
 
-/** mysql2 and libsql return times, booleans and JSON in different forms. */
-type SelectedValue<Value> = Value extends Date
-  ? Date | string
-  : Value extends boolean
-    ? boolean | number
-    : Value extends string | number | null
-      ? Value
-      : string;
+/** `Database.select` returns times as Date. mysql2 and libsql return booleans in different forms, and JSON as text. */
+type SelectedValue<Value> = Value extends boolean
+  ? boolean | number
+  : Value extends Date | string | number | null
+    ? Value
+    : string;
 
 /** JSON is written as text. */
 type WrittenValue<Value> = Value extends SqlValue ? Value : string;
 
+/** The name of a column of an entity. */
 export type ColumnOf<Entity> = keyof Columns<Entity> & string;
 
 /** The values to be written to some columns of an entity, in the order of the columns. */

@@ -1,8 +1,35 @@
-import type { EntityManager, QueryResult } from 'typeorm';
-import type { SqlValue } from './sql-dialect.js';
-import { MYSQL_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialect.js';
+import type { EntityManager, QueryResult, QueryRunner } from 'typeorm';
+import { MYSQL_DIALECT, SQLITE_DIALECT, type SqlDialect, type SqlValue } from './sql-dialect.js';
 import { asStored } from './sqlite-statements.js';
 import type { InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
+
+/** The query runner of one transaction, whose work may send statements without awaiting them. */
+export interface TransactionRunner {
+  runner: QueryRunner;
+  /** From now on, no statement begins. Resolves when those under way have ended. */
+  end(): Promise<void>;
+}
+
+/** Derives the query runner of one transaction from a query runner of TypeORM. */
+export function transactionRunner(shared: QueryRunner): TransactionRunner {
+  const underWay = new Set<Promise<unknown>>();
+  let hasEnded = false;
+  const query = (...parameters: Parameters<QueryRunner['query']>): Promise<unknown> => {
+    if (hasEnded) return Promise.reject(new Error('the transaction has ended'));
+    const sent: Promise<unknown> = shared.query(...parameters);
+    underWay.add(sent);
+    const forget = () => void underWay.delete(sent);
+    sent.then(forget, forget);
+    return sent;
+  };
+  return {
+    runner: Object.create(shared, { query: { value: query }, isTransactionActive: { value: true } }),
+    async end() {
+      hasEnded = true;
+      await Promise.allSettled(underWay);
+    },
+  };
+}
 
 /** Sends a declared SELECT in the transaction of `Database.transaction`. */
 export async function selectIn<Parameters extends SqlValue[], Row>(

@@ -1,11 +1,11 @@
 import type { PoolConnection } from 'mysql2';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isRolledBack, isUnavailable } from './database-errors.js';
+import { transactionRunner } from './in-transaction.js';
 import { asSent } from './mysql-parameters.js';
 import { MYSQL_DIALECT } from './sql-dialect.js';
 import type { BoundWrite } from './statement.js';
 import { STATEMENT_TIMEOUT_MS, withTimeout } from './statement-timeout.js';
-import { transactionRunner } from './transaction-runner.js';
 
 /**
  * How long the server waits for the next statement of a transaction. If the host of the process is lost without closing

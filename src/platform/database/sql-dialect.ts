@@ -1,3 +1,22 @@
+/**
+ * A column that is 1 if a condition holds, else 0, also if the condition is NULL. A condition alone is no integer on some
+ * servers: they return the text `false`, which is true in JavaScript.
+ */
+export function sqlFlag(condition: string): string {
+  return `CASE WHEN ${condition} THEN 1 ELSE 0 END`;
+}
+
+/** Milliseconds since 1970 of a datetime in a raw SELECT: mysql2 returns a Date, SQLite returns the stored text. */
+export function timeOf(value: Date | string): number {
+  return value instanceof Date ? value.getTime() : Date.parse(`${value.replace(' ', 'T')}Z`);
+}
+
+/** A row for JSON: the times in `columns` become texts in ISO 8601, which are equal on all databases. */
+export function withIsoTimes<Row extends object>(row: Row, columns: (keyof Row & string)[]): Record<string, unknown> {
+  const isoTime = (value: unknown) => (value === null ? null : new Date(timeOf(value as Date | string)).toISOString());
+  return { ...row, ...Object.fromEntries(columns.map((column) => [column, isoTime(row[column])])) };
+}
+
 /** A value that a column of this service can hold. */
 export type SqlValue = string | number | boolean | Date | null;
 

@@ -1,34 +1,49 @@
-import type { DataSource, EntityManager } from 'typeorm';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DataSource, type EntityManager } from 'typeorm';
+import { DeadlineExceededError, isLocked, isUnavailable } from './database-errors.js';
+import { transactionRunner } from './in-transaction.js';
 import type { SqlClient } from './sql-client.js';
-import type { SqlValue } from './sql-dialect.js';
-import { SQLITE_DIALECT } from './sql-dialect.js';
+import { SQLITE_DIALECT, type SqlValue } from './sql-dialect.js';
 import { type SqliteConnection, SqliteStatements } from './sqlite-statements.js';
-import { SqliteWriter } from './sqlite-writer.js';
 import type { BoundWrite, InsertStatement, SelectStatement, Statement, WriteStatement } from './statement.js';
-import { remainingMs } from './statement-timeout.js';
+import { remainingMs, withTimeout } from './statement-timeout.js';
+
+/** Pause before the next attempt to get the write lock that another process holds. */
+const LOCK_POLL_MS = 10;
+/** Time that a probe of the readiness waits for the write lock. */
+const PROBE_TIMEOUT_MS = 500;
 
 /** Limit of a write outside of requests, including its wait for the lock of another process. */
 const BACKGROUND_WRITE_TIMEOUT_MS = 5_000;
 
 /**
- * The embedded database. Its driver is synchronous, so no statement may wait for the lock of another process: reads have
- * a connection of their own, which needs no lock (WAL), and writes wait in `SqliteWriter`.
+ * The embedded database. Its driver is synchronous, so no statement may wait for the lock of another process. Reads have
+ * a connection of their own, which needs no lock (WAL). Writes and transactions run one after another on another
+ * connection: nothing of one request runs inside the transaction of another.
+ *
+ * Each write begins with BEGIN IMMEDIATE, which takes the write lock of the file or fails at once. So only this statement
+ * is repeated while another process holds the lock, and the process serves other requests in between.
  */
 export class SqliteClient implements SqlClient {
   readonly dialect = SQLITE_DIALECT;
-  private readonly reads: SqliteStatements;
+  private lastWrite: Promise<unknown> = Promise.resolve();
+  private statements: SqliteStatements;
+  /** When the first attempt since the last successful write failed to get the lock or failed, by performance.now(). */
+  private failingSince: number | undefined;
+  private isClosed = false;
 
   private constructor(
-    reader: SqliteConnection,
-    private readonly writer: SqliteWriter,
+    private readonly reads: SqliteStatements,
+    /** Has the connection that writes. */
+    private readonly dataSource: DataSource,
   ) {
-    this.reads = new SqliteStatements(reader);
+    this.statements = new SqliteStatements(this.connection);
   }
 
-  /** @param dataSource its connection reads */
-  static async open(dataSource: DataSource): Promise<SqliteClient> {
-    const { databaseConnection } = dataSource.driver as unknown as { databaseConnection: SqliteConnection };
-    return new SqliteClient(databaseConnection, await SqliteWriter.open(dataSource));
+  /** @param reading its connection reads; one more connection to its file is opened */
+  static async open(reading: DataSource): Promise<SqliteClient> {
+    const writing = new DataSource({ ...reading.options, logger: reading.logger, migrations: [] });
+    return new SqliteClient(new SqliteStatements(connectionOf(reading)), await writing.initialize());
   }
 
   async select(statement: SelectStatement, parameters: SqlValue[]): Promise<unknown[]> {
@@ -44,30 +59,151 @@ export class SqliteClient implements SqlClient {
   }
 
   executeTogether(writes: BoundWrite[]): Promise<number[]> {
-    return this.writer.run(
+    return this.run(
       (prepared) => writes.map(({ statement, parameters }) => prepared.write(textOf(statement), parameters)),
       remainingMs(BACKGROUND_WRITE_TIMEOUT_MS),
     );
   }
 
+  /**
+   * Runs synchronous statements as one transaction.
+   *
+   * @param timeoutMs limit of the wait for the writes before it and for the lock of the file
+   * @throws DeadlineExceededError; nothing was written
+   */
+  run<Result>(work: (statements: SqliteStatements) => Result, timeoutMs: number): Promise<Result> {
+    return this.inTurn(timeoutMs, () => work(this.statements));
+  }
+
+  /**
+   * Runs work as one transaction.
+   *
+   * @param timeoutMs limit of the wait and of the work. When it is over, the transaction is rolled back and the manager
+   *   sends no further statement
+   * @throws DeadlineExceededError; nothing was written
+   */
   transaction<Result>(work: (manager: EntityManager) => Promise<Result>, timeoutMs: number): Promise<Result> {
-    return this.writer.transaction(work, timeoutMs);
+    const until = performance.now() + timeoutMs;
+    return this.inTurn(timeoutMs, async () => {
+      // TypeORM has one query runner for SQLite, which several transactions would share
+      const { runner, end } = transactionRunner(this.dataSource.createQueryRunner());
+      try {
+        return await withTimeout(work(this.dataSource.createEntityManager(runner)), until - performance.now());
+      } finally {
+        await end();
+      }
+    });
   }
 
-  secondsWithoutWrite(): Promise<number> {
-    return this.writer.secondsWithoutWrite();
+  /** Seconds since the first of the writes that have failed or wait for a lock since the last successful one, else 0. */
+  async secondsWithoutWrite(): Promise<number> {
+    // a process that is not ready gets no requests, so no other attempt would notice that writes succeed again
+    if (this.failingSince !== undefined) await this.run(writePage, PROBE_TIMEOUT_MS).catch(() => undefined);
+    return this.failingSince === undefined ? 0 : (performance.now() - this.failingSince) / 1000;
   }
 
-  close(): Promise<void> {
-    return this.writer.close();
+  /** Waits for the writes under way. Later ones are rejected. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.lastWrite;
+    if (this.dataSource.isInitialized) await this.dataSource.destroy();
   }
 
   private write(statement: Statement, parameters: SqlValue[]): Promise<number> {
-    return this.writer.run(
-      (prepared) => prepared.write(textOf(statement), parameters),
-      remainingMs(BACKGROUND_WRITE_TIMEOUT_MS),
-    );
+    const text = textOf(statement);
+    return this.run((prepared) => prepared.write(text, parameters), remainingMs(BACKGROUND_WRITE_TIMEOUT_MS));
+  }
+
+  private get connection(): SqliteConnection {
+    return connectionOf(this.dataSource);
+  }
+
+  private inTurn<Result>(timeoutMs: number, work: () => Result | Promise<Result>): Promise<Result> {
+    if (this.isClosed) return Promise.reject(new DeadlineExceededError(0));
+    const until = performance.now() + timeoutMs;
+    let isWaiting = true;
+    const result = this.lastWrite.then(async () => {
+      isWaiting = false;
+      try {
+        await this.begin(until, timeoutMs);
+        const done = await this.commitAfter(work);
+        this.failingSince = undefined;
+        return done;
+      } catch (error) {
+        if (isUnavailable(error)) this.failingSince ??= performance.now();
+        throw error;
+      }
+    });
+    this.lastWrite = result.catch(() => undefined);
+    // only the wait for other writes: from its turn on, the write itself ends in time, and its result is certain
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        if (!isWaiting) return;
+        this.failingSince ??= performance.now();
+        reject(new DeadlineExceededError(timeoutMs));
+      }, timeoutMs);
+      result.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+
+  private async begin(until: number, timeoutMs: number): Promise<void> {
+    if (!this.dataSource.isInitialized) await this.reopen();
+    for (;;) {
+      if (performance.now() >= until) throw new DeadlineExceededError(timeoutMs);
+      try {
+        return this.connection.exec('BEGIN IMMEDIATE');
+      } catch (error) {
+        if (!isLocked(error)) {
+          await this.reopen();
+          throw error;
+        }
+      }
+      this.failingSince ??= performance.now();
+      await sleep(LOCK_POLL_MS);
+    }
+  }
+
+  private async commitAfter<Result>(work: () => Result | Promise<Result>): Promise<Result> {
+    let isCommitting = false;
+    try {
+      const result = await work();
+      isCommitting = true;
+      this.connection.exec('COMMIT');
+      return result;
+    } catch (error) {
+      if (!this.rollBack() || isCommitting) await this.reopen();
+      throw error;
+    }
+  }
+
+  /** Returns whether the connection has no open transaction any more. */
+  private rollBack(): boolean {
+    try {
+      this.connection.exec('ROLLBACK');
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Replaces the connection, whose state is unknown. If this fails, the next write tries again. */
+  private async reopen(): Promise<void> {
+    if (this.dataSource.isInitialized) {
+      this.rollBack(); // closing does not release the lock of an open transaction at once
+      await this.dataSource.destroy();
+    }
+    await this.dataSource.initialize();
+    this.statements = new SqliteStatements(this.connection);
   }
 }
 
+/** Writes one page, and changes nothing: neither the service nor TypeORM uses this number. */
+function writePage(statements: SqliteStatements): void {
+  statements.write('PRAGMA user_version = 0', []);
+}
+
 const textOf = (statement: Statement) => statement.text(SQLITE_DIALECT);
+
+function connectionOf({ driver }: DataSource): SqliteConnection {
+  return (driver as unknown as { databaseConnection: SqliteConnection }).databaseConnection;
+}

@@ -1,5 +1,6 @@
 import { SQLITE_LOCK } from './retry-policy.js';
 import type { SqlValue } from './sql-dialect.js';
+import { timeOf } from './sql-dialect.js';
 
 /**
  * Prepares a connection to a database file. The driver is synchronous, so no statement waits for the lock of another
@@ -15,6 +16,7 @@ export interface SqliteConnection {
   prepare(sql: string): {
     all(...parameters: unknown[]): unknown[];
     run(...parameters: unknown[]): { changes: number };
+    columns(): { name: string; type: string | null }[];
   };
   exec(sql: string): void;
   pragma(text: string): unknown;
@@ -23,14 +25,21 @@ export interface SqliteConnection {
 /** SQLite keeps a prepared statement in memory until it is closed. The least recently used one is dropped. */
 const MAX_PREPARED_STATEMENTS = 500;
 
+type PreparedStatement = ReturnType<SqliteConnection['prepare']>;
+
 /** The prepared statements of one connection. */
 export class SqliteStatements {
-  private readonly prepared = new Map<string, ReturnType<SqliteConnection['prepare']>>();
+  private readonly prepared = new Map<string, PreparedStatement>();
+  /** The columns with times of each SELECT. */
+  private readonly timeColumns = new WeakMap<PreparedStatement, string[]>();
 
   constructor(private readonly connection: SqliteConnection) {}
 
   select(sql: string, parameters: SqlValue[]): unknown[] {
-    return this.prepare(sql).all(...parameters.map(asStored));
+    const statement = this.prepare(sql);
+    const rows = statement.all(...parameters.map(asStored)) as Record<string, unknown>[];
+    for (const column of this.timeColumnsOf(statement)) for (const row of rows) row[column] = asTime(row[column]);
+    return rows;
   }
 
   /** Returns the number of rows that the statement matched. */
@@ -38,7 +47,17 @@ export class SqliteStatements {
     return this.prepare(sql).run(...parameters.map(asStored)).changes;
   }
 
-  private prepare(sql: string): ReturnType<SqliteConnection['prepare']> {
+  /** SQLite stores a time as text without a zone. mysql2 returns it as a Date, and so does `select`. */
+  private timeColumnsOf(statement: PreparedStatement): string[] {
+    const known = this.timeColumns.get(statement);
+    if (known) return known;
+    const times = statement.columns().filter(({ type }) => type?.startsWith('datetime'));
+    const names = times.map(({ name }) => name);
+    this.timeColumns.set(statement, names);
+    return names;
+  }
+
+  private prepare(sql: string): PreparedStatement {
     const statement = this.prepared.get(sql) ?? this.connection.prepare(sql);
     this.prepared.delete(sql); // a Map keeps the order of insertion, so the first statement is the least recently used
     this.prepared.set(sql, statement);
@@ -55,3 +74,5 @@ export function asStored(value: SqlValue): string | number | null {
   if (value instanceof Date) return value.toISOString().replace('T', ' ').slice(0, -1);
   return typeof value === 'boolean' ? Number(value) : value;
 }
+
+const asTime = (value: unknown) => (typeof value === 'string' ? new Date(timeOf(value)) : value);

@@ -1,7 +1,30 @@
 import { getMetadataArgsStorage } from 'typeorm';
-import { assertCanBeBatched, type BatchedSelect } from './batched-select.js';
 import type { ColumnOf, ColumnValues } from './entity-row.js';
 import type { SqlDialect, SqlText, SqlValue } from './sql-dialect.js';
+
+/** A SELECT in parts, so that a batch is composed of them. */
+export interface BatchedSelect {
+  /** The select list: each column or expression with its name. */
+  columns: readonly SqlText[];
+  /** Everything after `FROM`; no lock, and an ORDER BY only with a LIMIT. */
+  from?: SqlText;
+  /** Says at the declaration that the statement is batched. Each SELECT in parts is. */
+  batch: true;
+}
+
+/** Text whose meaning a batch would change: UNION, locks, and ORDER BY without LIMIT. */
+const UNBATCHABLE = /\bUNION\b|\bFOR (?:UPDATE|SHARE)\b|\bORDER BY\b(?!.*\bLIMIT\b)/is;
+
+/** @throws Error if a batch of this SELECT could return other rows than the single SELECTs */
+export function assertCanBeBatched({ columns, from }: BatchedSelect): void {
+  for (const column of columns) {
+    if (typeof column !== 'string') continue;
+    if (column === '*' || column.endsWith('.*')) throw new Error('a batched SELECT names each of its columns');
+    if (/^DISTINCT\b/i.test(column)) throw new Error('a batched SELECT cannot be DISTINCT');
+  }
+  if (typeof from === 'string' && UNBATCHABLE.test(from))
+    throw new Error('a batched SELECT has no UNION and no lock, and ORDER BY only with LIMIT');
+}
 
 /** A statement, declared once as a constant. Its text is composed once for each dialect. */
 export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
@@ -30,7 +53,7 @@ export abstract class Statement<Parameters extends SqlValue[] = SqlValue[]> {
 /** Extra column in a batched SELECT: the index of the statement that the row belongs to. */
 export const STATEMENT_INDEX = 'statement_index';
 
-/** @see selectStatement */
+/** A SELECT that `selectStatement` declared, for `Database.select`. */
 export class SelectStatement<Parameters extends SqlValue[] = SqlValue[], Row = unknown> extends Statement<Parameters> {
   declare protected readonly row: Row;
 
@@ -51,7 +74,7 @@ export class SelectStatement<Parameters extends SqlValue[] = SqlValue[], Row = u
   }
 }
 
-/** @see insertStatement */
+/** An INSERT that `insertStatement` declared, for `Database.insert`. */
 export class InsertStatement<Parameters extends SqlValue[] = SqlValue[]> extends Statement<Parameters> {
   declare protected readonly inserts: true;
 
@@ -70,7 +93,7 @@ export class InsertStatement<Parameters extends SqlValue[] = SqlValue[]> extends
   }
 }
 
-/** @see writeStatement */
+/** A write that `writeStatement` or `insertIgnoreStatement` declared, for `Database.execute`. */
 export class WriteStatement<Parameters extends SqlValue[] = SqlValue[]> extends Statement<Parameters> {
   declare protected readonly writes: true;
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { afterResponses, type HttpSocket } from './http-socket.js';
-import { closeLingering, discardInput } from './lingering-close.js';
+import { afterResponses, closeLingering, discardInput, type HttpSocket } from './http-socket.js';
 
 /** The JSON body of an error response to bytes that never became a request, and so have no controller. */
 export type BrokenRequestBody = (status: number, requestId: string) => string;

@@ -11,7 +11,7 @@ import {
   endBrokenConnection,
 } from './broken-request.js';
 import { type ConnectionLimits, MAX_HEADER_LINES, serverOptions } from './connection-limits.js';
-import { closeLingering } from './lingering-close.js';
+import { closeLingering } from './http-socket.js';
 import { OpenConnections, PipelinedRequests } from './open-connections.js';
 import { type Port, routeOf, targetOn } from './surfaces.js';
 

@@ -17,6 +17,7 @@ export class ServiceHttpAdapter extends ExpressAdapter {
       application.set('trust proxy', /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy);
     application.disable('x-powered-by');
     application.disable('etag');
+    application.set('query parser', false); // oauth/form.ts reads queries, and rejects repeated parameters
     application.enable('case sensitive routing');
     const route = application.route.bind(application);
     const unmounted = express.Router();

@@ -1,4 +1,5 @@
 import { applyDecorators, Controller, SetMetadata, type Type } from '@nestjs/common';
+import type { Configuration } from '../configuration/configuration.js';
 
 /**
  * The ports of the service (protocol §1.5). The listener of a port puts the name of its surface before the path of
@@ -9,7 +10,7 @@ import { applyDecorators, Controller, SetMetadata, type Type } from '@nestjs/com
  */
 export type Surface = 'public' | 'management';
 
-/** A port. ADMIN_PORT and METRICS_PORT take routes over from the management port (mounted-routes.ts). */
+/** A port. ADMIN_PORT and METRICS_PORT take routes over from the management port (`mountedRoute`). */
 export type Port = Surface | 'admin' | 'metrics';
 
 const ON_SURFACE = 'customer-authorization-service:on-surface';
@@ -49,6 +50,13 @@ export function publicPath(path: string): string | undefined {
   return split?.surface === 'public' ? split.path : undefined;
 }
 
+const CUSTOMER_ROUTE = /^\/(v2\/)?customer(\/|$)/;
+
+/** Whether the path of a request, as a listener has received it, is that of a customer route (protocol §2.1). */
+export function isCustomerRoute(path: string): boolean {
+  return CUSTOMER_ROUTE.test(publicPath(path) ?? '');
+}
+
 /** The path by which the router knows a path of one port. */
 export const pathOn = (port: Port, path: string): string => `/${port}${path}`;
 
@@ -78,5 +86,30 @@ export function routeOf(path: unknown): string {
   if (known !== undefined) return known;
   const route = path.replace(PORT_PREFIX, '').replace(/\/$/, '') || '/';
   routes.set(path, route);
+  return route;
+}
+
+const ADMIN_ROUTE = /^\/management(?=\/admin(\/|$))/;
+const TRY_IT_ROUTE = /^\/public\/(docs|try)(\/|$)/;
+const METRICS_ROUTE = /^\/management(?=\/metrics\/?$)/;
+
+/**
+ * The path at which the router gets a controller's route (protocol §1.5). `undefined` if no port serves the route:
+ *
+ * - a route without a surface could match the path of another controller through a parameter or wildcard
+ * - without an admin token the admin API does not exist (protocol §9.1)
+ * - without TRY_IT the public port has no pages that try the service (protocol §11)
+ */
+export function mountedRoute(
+  route: string,
+  { hasAdminTokens, ADMIN_PORT, METRICS_PORT, TRY_IT }: Configuration,
+): string | undefined {
+  if (!isOnSurface(route)) return undefined;
+  if (TRY_IT_ROUTE.test(route) && !TRY_IT) return undefined;
+  if (ADMIN_ROUTE.test(route)) {
+    if (!hasAdminTokens) return undefined;
+    if (ADMIN_PORT !== undefined) return route.replace(ADMIN_ROUTE, pathOn('admin', ''));
+  }
+  if (METRICS_PORT !== undefined) return route.replace(METRICS_ROUTE, pathOn('metrics', ''));
   return route;
 }

@@ -16,9 +16,8 @@ const MAX_BYTES_PER_CODE_UNIT = 3;
 /**
  * Buffers lines and writes them in the background, so that no request waits for a full disk or for a reader that hangs.
  *
- * It is used in place of sonic-boom, pino's own destination, for two reasons. `flushSync` of sonic-boom 4.2.1 never
- * returns while the disk is full or the reader is gone. And it costs more processor time per line
- * (docs/performance.md).
+ * It is used in place of sonic-boom, pino's own destination, because `flushSync` of sonic-boom 4.2.1 never returns while
+ * the disk is full or the reader is gone: the process could not end.
  */
 export class BufferedStdout implements DestinationStream {
   /** Lines that were discarded because too many were retained. */

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
 import { type Port, routeOf } from '../http/surfaces.js';
-import { networkOf } from '../rate-limit/network.js';
+import { networkOf } from '../network.js';
 import type { FinishedRequest, RequestTrace, TokenIds } from './finished-request.js';
 
 /**

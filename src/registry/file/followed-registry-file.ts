@@ -1,7 +1,6 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Gauge } from 'prom-client';
-import { FileErrors } from '../../platform/files/file-errors.js';
-import { WatchedFile } from '../../platform/files/watched-file.js';
+import { FileErrors, WatchedFile } from '../../platform/files/watched-file.js';
 import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
 import { SupersededRegistryFileError } from './applied-files.js';
 import { RegistryFile, RegistryFileError } from './registry-file.js';

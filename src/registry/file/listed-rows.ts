@@ -1,5 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ObjectLiteral } from 'typeorm';
+import { portionsOf } from '../../platform/database/value-list.js';
 import { type Entry, secretColumns } from '../entry.js';
 import { PASSWORD, type RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
@@ -49,10 +50,8 @@ export async function rowsOf(
   const listed: ListedRows[] = [];
   for (const resource of REGISTRY_RESOURCES) {
     const rows: ObjectLiteral[] = [];
-    const entries = entriesIn(document, resource);
-    for (let first = 0; first < entries.length; first += ENTRIES_PER_PORTION) {
-      const portion = entries.slice(first, first + ENTRIES_PER_PORTION).map(([, entry]) => rowOf(resource, entry));
-      rows.push(...(await Promise.all(portion)));
+    for (const portion of portionsOf(entriesIn(document, resource), ENTRIES_PER_PORTION)) {
+      rows.push(...(await Promise.all(portion.map(([, entry]) => rowOf(resource, entry)))));
       await nextTick();
     }
     listed.push({ resource, rows });

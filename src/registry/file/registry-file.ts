@@ -1,10 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
 import { stringify } from 'yaml';
 import { Database } from '../../platform/database/database.js';
 import { isDuplicate, isRolledBack } from '../../platform/database/database-errors.js';
 import { RetryPolicy } from '../../platform/database/retry-policy.js';
-import { EntityReader, type Select } from '../entity-reader.js';
+import { EntityReader, readsIn } from '../entity-reader.js';
 import { entryViolations } from '../entry-checks.js';
 import { GrantSettingsClasses } from '../grant-settings-classes.js';
 import { Registry } from '../registry.js';
@@ -62,7 +61,6 @@ interface FileToWrite {
 @Injectable()
 export class RegistryFile {
   private readonly logger = new Logger(RegistryFile.name);
-  private readonly select: Select;
 
   constructor(
     private readonly database: Database,
@@ -70,9 +68,7 @@ export class RegistryFile {
     private readonly appliedFiles: AppliedFiles,
     private readonly transactions: RegistryTransactions,
     private readonly settingsClasses: GrantSettingsClasses,
-  ) {
-    this.select = (statement, parameters) => database.select(statement, parameters);
-  }
+  ) {}
 
   /**
    * Reads a file without applying it.
@@ -120,7 +116,7 @@ export class RegistryFile {
     if (!force && !merge) await this.appliedFiles.assertNotSuperseded(content);
     const [replaced, unreadable] = withSecrets(plain, source.secrets);
     const [document, invalid] = await validateDocument(replaced);
-    const readStored = async () => StoredEntries.read(await this.revision(), document, this.select);
+    const readStored = async () => StoredEntries.read(await this.revision(), document, this.database);
     const before = await readStored();
     await this.assertValid(document, [...unreadable, ...invalid], before);
     const warnings = warningsOf(document, before);
@@ -150,7 +146,7 @@ export class RegistryFile {
     for (const { list, entity, key, toEntry } of REGISTRY_RESOURCES) {
       const entries: object[] = [];
       lists[list] = entries;
-      for await (const rows of new EntityReader(entity, key.column).inPages(this.select))
+      for await (const rows of new EntityReader(entity, key.column).inPages(this.database))
         for (const row of rows) entries.push(toEntry(row));
     }
     return stringify(lists, { aliasDuplicateObjects: false });
@@ -160,7 +156,7 @@ export class RegistryFile {
   private async entriesInForce(): Promise<AppliedEntry[]> {
     const entries: AppliedEntry[] = [];
     for (const { entity, noun: kind, fileKey } of REGISTRY_RESOURCES) {
-      for await (const rows of new EntityReader(entity, fileKey.column).inPages(this.select, 'ownedByFile'))
+      for await (const rows of new EntityReader(entity, fileKey.column).inPages(this.database, 'ownedByFile'))
         for (const row of rows) entries.push({ kind, id: String(row[fileKey.column]), outcome: 'unchanged' });
     }
     return entries;
@@ -191,7 +187,8 @@ export class RegistryFile {
     await this.transactions.run({ kind: 'service' }, async (manager): Promise<EntryChange[]> => {
       if (!force && !merge) await this.appliedFiles.assertNotSuperseded(state, manager);
       const before = await currentRevision(manager);
-      const present = before === stored.revision ? stored : await this.readPresent(manager, before, document);
+      const present =
+        before === stored.revision ? stored : await StoredEntries.read(before, document, readsIn(manager));
       if (usesStaleSecrets(listed, stored, present)) throw new StaleSecretsError();
       if (merge) assertNotOwnedByFile(listed, present);
       applied = [];
@@ -208,12 +205,6 @@ export class RegistryFile {
       return changes;
     });
     return applied;
-  }
-
-  /** The stored entries after a change by another process. */
-  private readPresent(manager: EntityManager, revision: number, document: RegistryDocument): Promise<StoredEntries> {
-    const select: Select = (statement, parameters) => this.database.selectWith(manager, statement, parameters);
-    return StoredEntries.read(revision, document, select);
   }
 }
 

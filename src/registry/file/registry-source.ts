@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { portionsOf } from '../../platform/database/value-list.js';
 import { secretFilesIn } from './registry-document.js';
 import { type PlainDocument, parseRegistryText } from './yaml-document.js';
 
@@ -74,8 +75,6 @@ async function readSecrets(folder: string, names: string[]): Promise<(string | n
       () => null,
     );
   const secrets: (string | null)[] = [];
-  for (let first = 0; first < names.length; first += MAX_OPEN_FILES) {
-    secrets.push(...(await Promise.all(names.slice(first, first + MAX_OPEN_FILES).map(read))));
-  }
+  for (const some of portionsOf(names, MAX_OPEN_FILES)) secrets.push(...(await Promise.all(some.map(read))));
   return secrets;
 }

@@ -1,5 +1,5 @@
 import type { ObjectLiteral } from 'typeorm';
-import { EntityReader, type Select } from '../entity-reader.js';
+import { EntityReader, type Reads } from '../entity-reader.js';
 import { type Entry, fileKeyOf } from '../entry.js';
 import type { RegistryResource } from '../resources/registry-resource.js';
 import { REGISTRY_RESOURCES } from '../resources/registry-resources.js';
@@ -16,7 +16,7 @@ export class StoredEntries {
     private readonly rows: Map<RegistryResource, Map<string, ObjectLiteral>>,
   ) {}
 
-  static async read(revision: number, document: RegistryDocument, select: Select): Promise<StoredEntries> {
+  static async read(revision: number, document: RegistryDocument, reads: Reads): Promise<StoredEntries> {
     const rows = new Map<RegistryResource, Map<string, ObjectLiteral>>();
     for (const resource of REGISTRY_RESOURCES) {
       const { entity, fileKey } = resource;
@@ -24,15 +24,11 @@ export class StoredEntries {
       const found = new Map<string, ObjectLiteral>();
       rows.set(resource, found);
       const add = (page: ObjectLiteral[]) => page.forEach((row) => void found.set(row[fileKey.column], row));
-      for await (const page of reader.inPages(select, 'ownedByFile')) add(page);
+      for await (const page of reader.inPages(reads, 'ownedByFile')) add(page);
       const missing = [...concernedKeys(resource, document)].filter((key) => !found.has(key));
-      for await (const page of reader.withKeys(select, missing)) add(page);
+      for await (const page of reader.withKeys(reads, missing)) add(page);
     }
     return new StoredEntries(revision, rows);
-  }
-
-  has(resource: RegistryResource, key: string): boolean {
-    return this.rows.get(resource)?.has(key) ?? false;
   }
 
   rowOf(resource: RegistryResource, entry: Entry): ObjectLiteral | undefined {

@@ -1,7 +1,6 @@
 /** The program of the thread that parses a long registry file (yaml-document.ts). */
 import { parentPort, workerData } from 'node:worker_threads';
-import { type PlainDocument, parseYaml, RegistryTextError, type WorkerMessage } from './yaml-document.js';
-import { yamlPortions } from './yaml-portions.js';
+import { type PlainDocument, parseYaml, RegistryTextError, type WorkerMessage, yamlPortions } from './yaml-document.js';
 
 const ITEMS_PER_MESSAGE = 250;
 

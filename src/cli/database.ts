@@ -1,0 +1,83 @@
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { Logger } from '@nestjs/common';
+import type { DataSource } from 'typeorm';
+import { Clock } from '../platform/clock.js';
+import { DATABASE_VARIABLES, loadConfiguration } from '../platform/configuration/load-configuration.js';
+import { connectWithRetry } from '../platform/database/connect-with-retry.js';
+import { dataSourceOptions } from '../platform/database/data-source-options.js';
+import { hasPendingMigrations, migrate } from '../platform/database/migrate.js';
+import { commandLog } from '../platform/logging/log.js';
+import { ServiceLogger } from '../platform/logging/service-logger.js';
+import { type CommandContext, expectParameters, UsageError } from './command-context.js';
+import { assertDatabaseExists } from './existing-database.js';
+
+/**
+ * `backup FILE` copies the embedded database. The service may run and write meanwhile: the copy has the state of one
+ * moment.
+ */
+export async function backupCommand(parameters: string[], { print }: CommandContext): Promise<number> {
+  expectParameters(parameters, 1);
+  const [file] = parameters as [string];
+  const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
+  if (!configuration.embedded)
+    throw new Error('backup copies an embedded SQLite database; use the tools of your database server for others');
+  assertDatabaseExists(configuration);
+  if (existsSync(file)) throw new Error(`${file} exists already`);
+  const partial = `${file}.${process.pid}.partial`;
+  closeSync(openSync(partial, 'wx', 0o600)); // SQLite writes into an empty file, and keeps its mode
+  try {
+    const dataSource = await connectWithRetry(dataSourceOptions(configuration), 0);
+    await dataSource.query('VACUUM INTO ?', [partial]).finally(() => dataSource.destroy());
+    flush(partial); // VACUUM INTO does not wait for the disk
+    linkSync(partial, file); // fails if the file exists meanwhile
+    flush(dirname(file));
+  } finally {
+    rmSync(partial, { force: true });
+  }
+  print(`copied to ${file}\n`);
+  return 0;
+}
+
+/** Waits until a file or a folder is on the disk. */
+function flush(path: string): void {
+  const descriptor = openSync(path, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}
+
+const DATABASE_WAIT_MS = 30_000;
+
+/**
+ * `migrate` runs the pending migrations. `migrate --check` ends with exit code 1 if there are any.
+ */
+export async function migrateCommand(parameters: string[], context: CommandContext): Promise<number> {
+  const [option, ...more] = parameters;
+  const isCheck = option === '--check';
+  if ((option !== undefined && !isCheck) || more.length > 0)
+    throw new UsageError('migrate: expected no parameters or --check');
+  const configuration = loadConfiguration(process.env, DATABASE_VARIABLES);
+  if (isCheck) assertDatabaseExists(configuration);
+  Logger.overrideLogger(new ServiceLogger(commandLog(configuration).logger)); // NestJS's own logger writes to stdout
+  const dataSource = await connectWithRetry(
+    dataSourceOptions(configuration, context.extension.migrations),
+    isCheck ? 0 : DATABASE_WAIT_MS,
+  );
+  try {
+    return await (isCheck ? check : migrateNow)(dataSource, context);
+  } finally {
+    await dataSource.destroy();
+  }
+}
+
+async function migrateNow(dataSource: DataSource, { print }: CommandContext): Promise<number> {
+  const done = await migrate(dataSource, new Clock());
+  print(done.length > 0 ? done.map((name) => `migrated: ${name}\n`).join('') : 'up to date\n');
+  return 0;
+}
+
+async function check(dataSource: DataSource, { print }: CommandContext): Promise<number> {
+  const pending = await hasPendingMigrations(dataSource);
+  print(pending ? 'migrations are pending\n' : 'up to date\n');
+  return pending ? 1 : 0;
+}

@@ -1,0 +1,200 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { parseForm } from './form.js';
+import { OAuthError } from './oauth-error.js';
+
+const MAX_BODY_BYTES = 16 * 1024;
+/** A larger body is read and discarded up to this size, so that the client receives the error response. */
+const MAX_DISCARDED_BYTES = 1024 * 1024;
+/** No parameter of a grant is deeper. A deeper body could exhaust the stack of code that recurses over it. */
+const MAX_NESTING_LEVELS = 16;
+
+const QUOTE_CHAR_CODE = 0x22;
+const BACKSLASH_CHAR_CODE = 0x5c;
+const ESCAPE = '\\';
+
+/** How a route reads its body. */
+export interface BodyOptions {
+  /** Whether the body may also be `application/x-www-form-urlencoded`, besides JSON. */
+  form?: boolean;
+  /** Whether an empty body counts as a body without parameters. */
+  mayBeEmpty?: boolean;
+}
+
+/** How the service reads the body of one request. */
+interface BodyReading extends Omit<BodyOptions, 'form'> {
+  /** As in `BodyOptions`. A function decides by the parameters of the form; `only` rejects JSON. */
+  form?: boolean | 'only' | ((parameters: URLSearchParams) => boolean);
+}
+
+/**
+ * Reads the parameters of a request body, not yet validated (protocol §2.4). All routes read their bodies here.
+ *
+ * @throws OAuthError `invalid_request`, `payload_too_large`
+ */
+export async function readBody(
+  request: IncomingMessage,
+  { form = false, mayBeEmpty = false }: BodyReading = {},
+): Promise<Record<string, unknown>> {
+  const text = await readText(request);
+  if (mayBeEmpty && text === '') return {};
+  if (form === 'only' || (form !== false && isForm(text, request.headers['content-type'], form)))
+    return parseForm(text);
+  return parseJsonObject(text);
+}
+
+/** `curl -d` labels JSON as a form too. Such a body is read as JSON. */
+function isForm(
+  text: string,
+  contentType: string | undefined,
+  accepts: true | ((parameters: URLSearchParams) => boolean),
+): boolean {
+  if (!contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded')) return false;
+  try {
+    JSON.parse(text);
+    return false;
+  } catch {
+    return accepts === true || accepts(new URLSearchParams(text));
+  }
+}
+
+/**
+ * Reads a whole body as text, for any Content-Type: at most 16 KiB of UTF-8.
+ *
+ * @throws OAuthError `payload_too_large`; `invalid_request` if the body is compressed, broken or too slow;
+ *   `Invalid message` if it is not UTF-8
+ */
+export function readText(request: IncomingMessage): Promise<string> {
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') return Promise.reject(OAuthError.unsupportedEncoding());
+  return new Promise((resolve, reject) => {
+    const body = new BodyBytes();
+    const rejectIfBroken = () => request.broken && reject(OAuthError.brokenRequest(request.broken));
+    rejectIfBroken();
+    request.once('broken', rejectIfBroken);
+    request.on('data', (chunk: Buffer) => {
+      body.add(chunk);
+      if (body.length > MAX_DISCARDED_BYTES) {
+        request.pause();
+        reject(OAuthError.payloadTooLarge());
+      }
+    });
+    request.once('end', () => {
+      if (body.length > MAX_BODY_BYTES) return reject(OAuthError.payloadTooLarge());
+      const bytes = body.bytes();
+      if (isUtf8(bytes)) resolve(bytes.toString('utf8'));
+      else reject(OAuthError.invalidMessage());
+    });
+    request.once('error', () => reject(OAuthError.invalidRequest('body: incomplete')));
+  });
+}
+
+/** Collects at most MAX_BODY_BYTES in one buffer. A list of chunks would take 6 MB for a body sent byte by byte. */
+class BodyBytes {
+  length = 0;
+  private buffer: Buffer | undefined;
+
+  add(chunk: Buffer): void {
+    const offset = this.length;
+    this.length += chunk.length;
+    if (this.length > MAX_BODY_BYTES) return;
+    if (offset === 0) {
+      this.buffer = chunk; // Most bodies are one chunk, which needs no copy.
+      return;
+    }
+    if (this.buffer?.length !== MAX_BODY_BYTES) {
+      const first = this.buffer;
+      this.buffer = Buffer.allocUnsafeSlow(MAX_BODY_BYTES);
+      first?.copy(this.buffer);
+    }
+    chunk.copy(this.buffer, offset);
+  }
+
+  bytes(): Buffer {
+    return this.buffer?.subarray(0, this.length) ?? Buffer.alloc(0);
+  }
+}
+
+/**
+ * Reads a request body as one JSON object (protocol §2.4).
+ *
+ * @throws OAuthError `Invalid message` if the body is not JSON; `invalid_request` if the body is no object, is nested
+ *   deeper than 16 levels, or repeats a name, also if an escape sequence disguises the name
+ */
+export function parseJsonObject(text: string): Record<string, unknown> {
+  const value = parseJson(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw OAuthError.invalidRequest('body: must be a JSON object');
+  }
+  const { members, depth } = scan(text);
+  if (depth > MAX_NESTING_LEVELS)
+    throw OAuthError.invalidRequest(`body: nested deeper than ${MAX_NESTING_LEVELS} levels`);
+  const names = new Set(members.map(({ quotedName }) => decodeName(quotedName)));
+  if (names.size < members.length) throw OAuthError.invalidRequest('body: a parameter is given more than once');
+  if (!members.some(({ quotedName }) => quotedName.includes(ESCAPE))) return value as Record<string, unknown>;
+  // V8 in Node 24 can mistake a name with escapes for another name that it parsed before. A name parsed alone is right.
+  return Object.fromEntries(
+    members.map(({ quotedName, valueText }) => [decodeName(quotedName), JSON.parse(valueText)]),
+  );
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw OAuthError.invalidMessage();
+  }
+}
+
+/** A member of an object as JSON text. */
+interface Member {
+  quotedName: string;
+  valueText: string;
+}
+
+/** Decodes the escape sequences of a name. */
+function decodeName(quotedName: string): string {
+  return quotedName.includes(ESCAPE) ? JSON.parse(quotedName) : quotedName.slice(1, -1);
+}
+
+/** Scans valid JSON: the members of the outermost object, repeated names included, and the depth of nesting. */
+function scan(json: string): { members: Member[]; depth: number } {
+  const members: Member[] = [];
+  let quotedName = '';
+  let start = 0;
+  let level = 0;
+  let depth = 0;
+  for (let at = 0; at < json.length; at++) {
+    switch (json.charCodeAt(at)) {
+      case QUOTE_CHAR_CODE:
+        at = endOfString(json, at);
+        break;
+      case 0x7b: // {
+      case 0x5b: // [
+        if (++level === 1) start = at + 1;
+        depth = Math.max(depth, level);
+        break;
+      case 0x7d: // }
+      case 0x5d: // ]
+        if (--level === 0 && quotedName) members.push({ quotedName, valueText: json.slice(start, at) });
+        break;
+      case 0x3a: // :
+        if (level !== 1) break;
+        quotedName = json.slice(start, at).trim();
+        start = at + 1;
+        break;
+      case 0x2c: // ,
+        if (level !== 1) break;
+        members.push({ quotedName, valueText: json.slice(start, at) });
+        start = at + 1;
+    }
+  }
+  return { members, depth };
+}
+
+/** The index of the quote that closes the string opened at `start`. */
+function endOfString(json: string, start: number): number {
+  let at = start + 1;
+  while (json.charCodeAt(at) !== QUOTE_CHAR_CODE) at += json.charCodeAt(at) === BACKSLASH_CHAR_CODE ? 2 : 1;
+  return at;
+}

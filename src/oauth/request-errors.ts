@@ -1,0 +1,17 @@
+import { OAuthError } from './oauth-error.js';
+
+/**
+ * The errors that several routes can respond with. The checks throw them, and the OpenAPI document shows them, so that
+ * each hint is written once.
+ */
+export const REQUEST_ERRORS = {
+  clientUnknown: () => OAuthError.invalidRequest('client_id: unknown'),
+  clientOutsideOrganization: () => OAuthError.invalidRequest('client_id: not usable in this organization'),
+  foreignOrigin: () => OAuthError.invalidRequest("Origin: not one of the client's"),
+  organizationUnknown: () => OAuthError.invalidRequest('organization_id: unknown'),
+  customerUnknown: () => OAuthError.invalidRequest('customer_id: unknown'),
+  customerOfOther: () => OAuthError.invalidRequest('customer_id: must be the customer of the bearer token'),
+  secretTwice: () => OAuthError.invalidRequest('client_secret: given twice, also by Authorization'),
+  secretOfOperator: () => OAuthError.invalidRequest('client_secret: given in addition to Authorization'),
+  clientOfOtherHeader: () => OAuthError.invalidRequest('client_id: must equal the id in Authorization'),
+};

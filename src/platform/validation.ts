@@ -1,0 +1,84 @@
+import type { Type } from '@nestjs/common';
+import { getMetadataStorage, type ValidationArguments, ValidationTypes } from 'class-validator';
+
+const namesByType = new Map<Type<object>, string[]>();
+
+/** The properties with a validation rule of a class and of its base classes, in the order of their declaration. */
+export function declaredProperties(type: Type<object>): string[] {
+  let names = namesByType.get(type);
+  if (!names) {
+    const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', true, false);
+    names = [...new Set(rules.map((rule) => rule.propertyName))];
+    namesByType.set(type, names);
+  }
+  return names;
+}
+
+/** Whether a value satisfies a rule. */
+type Check = (object: object, value: unknown) => boolean;
+
+interface PropertyRules {
+  name: string;
+  /** The rules apply only if all conditions are true, such as that of `@IsOptional`. */
+  conditions: Check[];
+  rules: Check[];
+}
+
+const rulesByType = new Map<Type<object>, PropertyRules[]>();
+
+/**
+ * `true` if an object satisfies every rule of its class. `false` if it does not, or if only class-validator can decide;
+ * the caller then runs class-validator, which also reports the violations.
+ *
+ * class-validator looks up the rules of a class in each call, which costs a returning customer more than a tenth of its
+ * processor time (docs/performance.md). This function looks them up once.
+ */
+export function isValid<Body extends object>(type: Type<Body>, object: Body): boolean {
+  const properties = rulesOf(type);
+  if (properties.length === 0) return false;
+  for (const { name, conditions, rules } of properties) {
+    const value = Reflect.get(object, name);
+    if (!conditions.every((condition) => condition(object, value))) continue;
+    if (!rules.every((rule) => rule(object, value))) return false;
+  }
+  return true;
+}
+
+function rulesOf(type: Type<object>): PropertyRules[] {
+  let properties = rulesByType.get(type);
+  if (properties) return properties;
+  const storage = getMetadataStorage();
+  const metadata = storage.getTargetValidationMetadatas(type, '', false, false);
+  properties = Object.entries(storage.groupByPropertyName(metadata)).map(([name, all]) => {
+    const conditions = all.filter((each) => each.type === ValidationTypes.CONDITIONAL_VALIDATION);
+    const rules = all.filter((each) => !conditions.includes(each));
+    return { name, conditions: conditions.map(({ constraints }) => constraints[0]), rules: rules.flatMap(checksOf) };
+  });
+  rulesByType.set(type, properties);
+  return properties;
+}
+
+type Rule = ReturnType<ReturnType<typeof getMetadataStorage>['getTargetValidationMetadatas']>[number] & {
+  validateIf?: unknown;
+};
+
+/**
+ * The checks of a custom rule for a single value. Any other rule gets a check that fails, so that class-validator
+ * decides.
+ */
+function checksOf(rule: Rule): Check[] {
+  const { type, each, validateIf, constraintCls, constraints, propertyName: property } = rule;
+  if (type !== ValidationTypes.CUSTOM_VALIDATION || each || validateIf) return [() => false];
+  return getMetadataStorage()
+    .getTargetValidatorConstraints(constraintCls)
+    .map(({ instance }) => (object, value) => {
+      const validationArguments: ValidationArguments = {
+        targetName: object.constructor.name,
+        property,
+        object,
+        value,
+        constraints,
+      };
+      return instance.validate(value, validationArguments) === true;
+    });
+}

@@ -1,0 +1,199 @@
+import { type DynamicModule, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { Counter } from 'prom-client';
+import { OAuthError } from '../oauth/oauth-error.js';
+import { Clock } from '../platform/clock.js';
+import { Configuration } from '../platform/configuration/configuration.js';
+import {
+  DEFAULT_LIMITS,
+  type LimitDeclarations,
+  parseLimit,
+  type RateLimitRule,
+  type RateLimitRules,
+} from '../platform/configuration/rate-limit-rule.js';
+import { MetricsRegistry } from '../platform/metrics/metrics-registry.js';
+import { keysOfIp, keysOfSite, type LimitKey } from '../platform/network.js';
+import { SNAKE_CASE_NAME } from '../platform/text-forms.js';
+import { type CountedRequest, LimitCounts, type LimitWindow, ReturnedCounts } from './limit-counts.js';
+import { SharedCounts } from './shared-counts.js';
+
+/** The limit of refused requests, whose rules the grants declare. */
+export const ATTEMPTS = 'attempts';
+const RESERVED = [...Object.keys(DEFAULT_LIMITS), ATTEMPTS, 'off'];
+
+/**
+ * The rules of all limits: those of the service, those that an extension declares, and their changes by RATE_LIMIT.
+ *
+ * @throws Error that names the limit, if an extension declares it wrongly or RATE_LIMIT names an unknown limit
+ */
+export function limitRules(configured: RateLimitRules, declared: LimitDeclarations): Record<string, RateLimitRule> {
+  const rules: Record<string, RateLimitRule> = { ...DEFAULT_LIMITS };
+  for (const [name, text] of Object.entries(declared)) rules[name] = declaredRule(name, text);
+  for (const [name, rule] of Object.entries(configured)) {
+    if (!Object.hasOwn(rules, name)) throw new Error(`RATE_LIMIT: ${name}: no limit has this name`);
+    rules[name] = rule;
+  }
+  return rules;
+}
+
+function declaredRule(name: string, text: string): RateLimitRule {
+  if (RESERVED.includes(name)) throw new Error(`limits.${name}: is a limit of the service; rename yours`);
+  if (!SNAKE_CASE_NAME.test(name)) throw new Error(`limits.${name}: must be a name in snake_case; rename it`);
+  const rule = parseLimit(text);
+  if (!rule) throw new Error(`limits.${name}: must be COUNT/SECONDS, for example 30/300`);
+  return rule;
+}
+
+/** Enforces RATE_LIMIT. With REDIS_URL all processes share their counts (docs/decisions/0014-rate-limits.md). */
+export class RateLimits implements OnApplicationShutdown {
+  private readonly rules: Record<string, RateLimitRule>;
+  /** Each limit has counts of its own, because a flood of keys of one limit must not remove the keys of another. */
+  private readonly counts = new Map<string, LimitCounts>();
+  /** The requests that were given back, for each limit. */
+  private readonly returned: Record<string, ReturnedCounts>;
+  private readonly shared: SharedCounts | undefined;
+  private readonly limited: Counter<'limit'>;
+
+  constructor(
+    private readonly configuration: Configuration,
+    private readonly clock: Clock,
+    metrics: MetricsRegistry,
+    private readonly declared: LimitDeclarations = {},
+    /** Whether the limits of refused requests, which grants declare, apply. RATE_LIMIT does not change this. */
+    readonly limitAttempts = true,
+  ) {
+    const { REDIS_URL, RATE_LIMIT } = configuration;
+    this.rules = limitRules(RATE_LIMIT === 'off' ? DEFAULT_LIMITS : RATE_LIMIT, declared);
+    this.returned = Object.fromEntries(Object.keys(this.rules).map((name) => [name, new ReturnedCounts(name)]));
+    const allCounts = () => [...this.counts.values(), ...Object.values(this.returned).map(({ counts }) => counts)];
+    this.shared = REDIS_URL === undefined ? undefined : new SharedCounts(REDIS_URL, allCounts);
+    const limited = new Counter({
+      name: 'cas_rate_limited_total',
+      help: 'Requests rejected by a rate limit.',
+      labelNames: ['limit'],
+      registers: [metrics],
+    });
+    for (const limit of [...Object.keys(this.rules), ATTEMPTS]) limited.inc({ limit }, 0); // shows 0 from the start
+    this.limited = limited;
+    metrics.gauge(
+      'cas_rate_limit_store_up',
+      '0 while REDIS_URL is unreachable; each process then applies its own counts.',
+      () => Number(this.shared?.isUp ?? true),
+    );
+  }
+
+  onApplicationShutdown(): void {
+    this.shared?.stop();
+  }
+
+  /** Whether an extension declares the limit. */
+  isDeclared(limit: string): boolean {
+    return Object.hasOwn(this.declared, limit);
+  }
+
+  /**
+   * Counts a request, unless the limit is reached.
+   *
+   * @param key identifies what the limit counts for, such as a client. It is short
+   * @throws OAuthError 429 `temporarily_unavailable` with `Retry-After` if the limit is reached
+   */
+  take(limit: string, key: string): void {
+    this.takeAll(limit, [{ key, factor: 1 }]);
+  }
+
+  /**
+   * Counts a request for the networks of an IP address, or for an account in these networks.
+   *
+   * An IPv6 address counts in its /64, its /56 and its /48. If one of these limits is reached, the request counts in
+   * none of them. Otherwise one /64 could use up the limit of its /48 with requests that are rejected.
+   *
+   * @throws OAuthError 429 as `take` does
+   */
+  takeForIp(limit: string, ip: string, account = ''): void {
+    this.takeAll(limit, keysOfIp(ip, account));
+  }
+
+  /**
+   * Counts a request for the end site of an IP address (RFC 6177): the IPv4 address, or the /56 and, with 4 times the
+   * limit, the /48 of an IPv6 address.
+   *
+   * @throws OAuthError 429 as `take` does
+   */
+  takeForSite(limit: string, ip: string): void {
+    this.takeAll(limit, keysOfSite(ip));
+  }
+
+  /**
+   * Counts a request for each key, unless the limit of one key is reached. The caller may give it back.
+   *
+   * @throws OAuthError 429 as `take` does
+   */
+  takeReturnable(limit: string, keys: LimitKey[]): CountedRequest {
+    const rule = this.rules[limit] as RateLimitRule;
+    const counted = this.returned[limit]?.request(keys, this.windowOf(rule), () => this.windowOf(rule).number);
+    this.takeAll(limit, keys);
+    return counted as CountedRequest;
+  }
+
+  /** The count of a key in the current window. */
+  countOf(limit: string, rule: RateLimitRule, { key }: LimitKey): number {
+    const { number } = this.windowOf(rule);
+    const returned = this.returned[limit]?.of(key, number) ?? 0;
+    return this.countsOf(limit).of(`${limit}:${key}`, number) - returned;
+  }
+
+  /** Counts a request for each of several keys. */
+  add(limit: string, rule: RateLimitRule, keys: LimitKey[]): void {
+    const { number, windowMs } = this.windowOf(rule);
+    for (const { key } of keys) this.countsOf(limit).add(`${limit}:${key}`, number, windowMs);
+  }
+
+  /** Counts a rejected request in the metric. Returns the error, with the seconds until the next window. */
+  rejected(limit: string, { seconds }: RateLimitRule): OAuthError {
+    this.limited.inc({ limit });
+    const windowMs = seconds * 1000;
+    return OAuthError.rateLimited(Math.ceil((windowMs - (this.clock.now() % windowMs)) / 1000), limit);
+  }
+
+  private takeAll(limit: string, keys: LimitKey[]): void {
+    if (this.configuration.RATE_LIMIT === 'off') return;
+    const rule = this.rules[limit];
+    if (!rule) throw new Error(`${limit}: no limit has this name`);
+    if (keys.some((each) => this.countOf(limit, rule, each) >= each.factor * rule.count))
+      throw this.rejected(limit, rule);
+    this.add(limit, rule, keys);
+  }
+
+  private windowOf({ seconds }: RateLimitRule): LimitWindow {
+    const windowMs = seconds * 1000;
+    return { number: Math.floor(this.clock.now() / windowMs), windowMs };
+  }
+
+  private countsOf(limit: string): LimitCounts {
+    const existing = this.counts.get(limit);
+    if (existing) return existing;
+    const created = new LimitCounts();
+    this.counts.set(limit, created);
+    return created;
+  }
+}
+
+export interface RateLimitOptions {
+  /** Limits of an extension, in addition to the service's own. */
+  limits?: LimitDeclarations;
+  /** Whether the limits of refused requests, which grants declare, apply. By default they do. */
+  limitAttempts?: boolean;
+}
+
+/** Provides the limits, which every module may inject without an import. */
+@Module({})
+export class RateLimitModule {
+  static forRoot({ limits, limitAttempts }: RateLimitOptions): DynamicModule {
+    const provider = {
+      provide: RateLimits,
+      inject: [Configuration, Clock, MetricsRegistry],
+      useFactory: (...common: [Configuration, Clock, MetricsRegistry]) =>
+        new RateLimits(...common, limits, limitAttempts),
+    };
+    return { module: RateLimitModule, global: true, providers: [provider], exports: [RateLimits] };
+  }
+}

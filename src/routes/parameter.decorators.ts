@@ -1,0 +1,159 @@
+import { createParamDecorator, type ExecutionContext, type Type, UseGuards } from '@nestjs/common';
+import type { Request } from 'express';
+import type { CallerGuard } from '../bearer/bearer.guard.js';
+import { type Principal, principalOf } from '../bearer/principal.js';
+import type { BodyOptions } from '../oauth/request-body.js';
+import { declareRouteParameters } from '../platform/http/route-parameters.js';
+import type { ClientApplication } from '../registry/client-application.entity.js';
+import type { Organization } from '../registry/organization.entity.js';
+import type { Browser, ClientParameters } from './calling-client.js';
+import {
+  browserOf,
+  CLIENT_CHECKS,
+  PARAMETER_CHECKS,
+  RequestChecksPipe,
+  type RequestDeclaration,
+  RouteRequest,
+} from './request-checks.js';
+
+/** Stands in compile errors, where a parameter has another type than its decorator provides. */
+type Mismatch = 'the parameter must have the type that its decorator provides';
+
+/** The index of a parameter whose type admits `Value`. For any other parameter, a type that no index has. */
+type IndexFor<Method, Index extends number, Value> = Method extends (...parameters: infer Parameters) => unknown
+  ? Value extends Parameters[Index]
+    ? Index
+    : Mismatch
+  : Mismatch;
+
+/**
+ * A parameter decorator that provides a `Value`. The compiler passes the class, the method and the index of the
+ * parameter as literal types, so that a parameter of another type does not compile.
+ */
+export type ParameterOf<Value> = <Controller extends object, Method extends keyof Controller, Index extends number>(
+  controller: Controller,
+  method: Method,
+  index: IndexFor<Controller[Method], Index, Value>,
+) => void;
+
+/** How a route checks the client. */
+export interface ClientCheckOptions {
+  /** The `grant_type` of the grant that the route belongs to. Clients that may not use the grant get an error. */
+  grant?: string;
+}
+
+/** The client of a request, after the service has checked it, its `Origin` and the organization. */
+export interface CheckedClient<Parameters extends ClientParameters = ClientParameters> {
+  client: ClientApplication;
+  /**
+   * The organization that the parameters name, else that of the bearer token. It admits the client. `undefined` if
+   * neither names one.
+   */
+  organization: Parameters extends { organization_id: string } ? Organization : Organization | undefined;
+  /**
+   * The caller's network: an IPv4 address, or the /64 of an IPv6 address. Only compare it, or hash it; its form may
+   * change.
+   */
+  network: string;
+}
+
+/** A request whose client, `Origin` and organization are checked. */
+export interface ClientRequest<Body extends ClientParameters = ClientParameters> extends CheckedClient<Body> {
+  body: Body;
+}
+
+/** A request without a body, whose client, `Origin` and organization are checked. */
+export interface ClientQuery<Query extends ClientParameters = ClientParameters> extends CheckedClient<Query> {
+  query: Query;
+}
+
+/** How a route reads its body and checks the client. */
+export interface ClientRequestOptions extends BodyOptions, ClientCheckOptions {}
+
+const requestOf = (context: ExecutionContext): Request => context.switchToHttp().getRequest();
+
+const Checked = createParamDecorator(
+  (declaration: RequestDeclaration, context: ExecutionContext) => new RouteRequest(requestOf(context), declaration),
+);
+const ReadCaller = createParamDecorator((_data: undefined, context: ExecutionContext) =>
+  principalOf(requestOf(context)),
+);
+const ReadBrowser = createParamDecorator((_data: undefined, context: ExecutionContext) =>
+  browserOf(requestOf(context)),
+);
+
+/**
+ * Reads and validates the body, and checks the client that the body names (protocol §2.8 and §2.14): the client is
+ * registered, a present `Origin` belongs to it, its limit `tokens` is not reached, and the organization admits it. The
+ * log, the metrics and the audit name the client and the organization. With `grant` the client may use this grant.
+ */
+export function ClientRequest<Body extends ClientParameters>(
+  body: Type<Body>,
+  options: ClientRequestOptions = {},
+): ParameterOf<ClientRequest<Body>> {
+  return (controller, method, index) => {
+    const { form = false, grant } = options;
+    declareRouteParameters(controller, method, { body, form, checksClient: 'body', ...(grant && { grant }) });
+    check({ ...options, name: 'body', parameters: body, checks: CLIENT_CHECKS })(controller, method, index);
+  };
+}
+
+/**
+ * Reads and validates the query, and checks the client that the query names, as `@ClientRequest` checks the client in
+ * the body. It is for routes without a body.
+ */
+export function ClientQuery<Query extends ClientParameters>(
+  query: Type<Query>,
+  options: ClientCheckOptions = {},
+): ParameterOf<ClientQuery<Query>> {
+  return (controller, method, index) => {
+    declareRouteParameters(controller, method, { query, checksClient: 'query', ...options });
+    check({ ...options, name: 'query', parameters: query, checks: CLIENT_CHECKS })(controller, method, index);
+  };
+}
+
+/** Reads the JSON body of a request, and validates its parameters by the rules of a class (protocol §2.4 and §2.5). */
+export function ValidatedBody<Body extends object>(body: Type<Body>, options: BodyOptions = {}): ParameterOf<Body> {
+  return (controller, method, index) => {
+    declareRouteParameters(controller, method, { body, form: options.form ?? false, validatesBody: true });
+    check({ ...options, name: 'body', parameters: body, checks: PARAMETER_CHECKS })(controller, method, index);
+  };
+}
+
+/** Reads the query of a request, and validates its parameters by the rules of a class (protocol §2.5). */
+export function ValidatedQuery<Query extends object>(query: Type<Query>): ParameterOf<Query> {
+  return (controller, method, index) => {
+    declareRouteParameters(controller, method, { query, validatesQuery: true });
+    check({ name: 'query', parameters: query, checks: PARAMETER_CHECKS })(controller, method, index);
+  };
+}
+
+/**
+ * Admits only the callers that the guard admits, and gives the route the caller: the customer of `CustomerGuard`, or the
+ * agent of `AgentGuard(scope)`. It adds the guard to the route.
+ */
+export function Caller<Authenticated extends Principal>(
+  guard: Type<CallerGuard<Authenticated>>,
+): ParameterOf<Authenticated> {
+  return (controller, method, index) => {
+    const handler = Object.getOwnPropertyDescriptor(controller, method) as PropertyDescriptor;
+    UseGuards(guard)(controller, method as string, handler);
+    ReadCaller()(controller, method as string, index as number);
+  };
+}
+
+/**
+ * Gives a route the browser that calls, with its cookies. CORS allows credentials on such a route (protocol §2.9).
+ */
+export function CallingBrowser(): ParameterOf<Browser> {
+  return (controller, method, index) => {
+    declareRouteParameters(controller, method, { usesCookies: true });
+    ReadBrowser()(controller, method as string, index as number);
+  };
+}
+
+function check(declaration: RequestDeclaration) {
+  const decorate = Checked(declaration, RequestChecksPipe);
+  return (controller: object, method: PropertyKey, index: unknown): void =>
+    decorate(controller, method as string, index as number);
+}
